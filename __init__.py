@@ -1,0 +1,80 @@
+"""Multi-hop question answering over BM25 as DSPy programs.
+
+    import polyhop
+
+    program = polyhop.Prism(polyhop.BM25Index("indexes/mine"))
+    program.set_lm(polyhop.lm())
+    print(program(question="Where was the director of Solaris born?").answer)
+
+Everything named here is imported when it is first used, so that ``import polyhop`` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .data.bm25 import BM25Index
+    from .data.errors import PolyhopError
+    from .data.passages import Evidence, Fact, Hit, Passage, Retriever
+    from .data.pool import PassagePool
+    from .data.sample import load_sample
+    from .engines.models import language_model as lm
+    from .programs import Direct, Naive, Prism, Tunable, tunables
+
+    __version__: str
+
+__all__ = [
+    "BM25Index",
+    "Direct",
+    "Evidence",
+    "Fact",
+    "Hit",
+    "Naive",
+    "Passage",
+    "PassagePool",
+    "PolyhopError",
+    "Prism",
+    "Retriever",
+    "Tunable",
+    "__version__",
+    "lm",
+    "load_sample",
+    "tunables",
+]
+
+_HOME = {
+    "BM25Index": "data.bm25",
+    "Direct": "programs",
+    "Evidence": "data.passages",
+    "Fact": "data.passages",
+    "Hit": "data.passages",
+    "Naive": "programs",
+    "Passage": "data.passages",
+    "PassagePool": "data.pool",
+    "PolyhopError": "data.errors",
+    "Prism": "programs",
+    "Retriever": "data.passages",
+    "Tunable": "programs",
+    "lm": "engines.models",
+    "load_sample": "data.sample",
+    "tunables": "programs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("polyhop")
+    elif name in _HOME:
+        value = getattr(import_module(f".{_HOME[name]}", __name__), "language_model" if name == "lm" else name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value  # asked once
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,143 @@
+"""What everything else talks about: passages, hits, evidence, and the retriever protocol.
+
+A passage is identified by its id. Where a corpus gives none, the id is a hash of title and text, so that the same
+passage has the same id in an index, in a question's own pool and on every machine, and two passages that only share a
+title stay two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from .text import clean, split_sentences
+
+
+class Fact(NamedTuple):
+    """The address of a piece of evidence: one sentence of a passage, or the whole passage (``sentence`` is None)."""
+
+    passage_id: str
+    sentence: int | None = None
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A titled piece of text.
+
+    Attributes:
+        id: Unique within a corpus.
+        title: May be empty, and may be shared with other passages.
+        text: The whole text, without the title.
+        given_sentences: The corpus's own sentence boundaries, if it has them; gold facts count in these.
+    """
+
+    id: str
+    title: str
+    text: str
+    given_sentences: tuple[str, ...] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls, title: str, text: str | None = None, *, sentences: Iterable[str] | None = None, id: str | None = None
+    ) -> Passage:
+        """Build a passage from a text, or from sentences whose boundaries are kept.
+
+        Raises:
+            ValueError: neither or both of ``text`` and ``sentences`` are given.
+        """
+        if (text is None) == (sentences is None):
+            raise ValueError("a passage is made from either a text or a list of sentences")
+        title = clean(title).strip()
+        given = None
+        if sentences is not None:
+            given = tuple(clean(sentence).strip() for sentence in sentences)
+            text = " ".join(given)
+        text = clean(text or "").strip()
+        return cls(clean(id) if id else content_id(title, text), title, text, given)
+
+    @cached_property
+    def sentences(self) -> tuple[str, ...]:
+        """The corpus's own sentences where it has them, otherwise ours (`split_sentences`)."""
+        return self.given_sentences if self.given_sentences is not None else tuple(split_sentences(self.text))
+
+    def to_record(self) -> dict[str, Any]:
+        """The JSON object that `from_record` reads back to an equal passage."""
+        if self.given_sentences is not None:
+            return {"id": self.id, "title": self.title, "sentences": list(self.given_sentences)}
+        return {"id": self.id, "title": self.title, "text": self.text}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Passage:
+        """Read ``{id?, title?, text}`` or ``{id?, title?, sentences}``.
+
+        Raises:
+            ValueError: a field is missing or of the wrong type; the message names it.
+        """
+        if not isinstance(record, Mapping):
+            raise ValueError(f"expected an object with 'title' and 'text', got {type(record).__name__}")
+        title, text, sentences, id = (record.get(key) for key in ("title", "text", "sentences", "id"))
+        if title is not None and not isinstance(title, str):
+            raise ValueError(f"'title' must be a string, got {type(title).__name__}")
+        if id is not None and (isinstance(id, bool) or not isinstance(id, str | int)):
+            raise ValueError(f"'id' must be a string or an integer, got {type(id).__name__}")
+        id = None if id is None else str(id)
+        if sentences is not None:
+            if not isinstance(sentences, list) or not all(isinstance(s, str) for s in sentences):
+                raise ValueError("'sentences' must be a list of strings")
+            return cls.of(title or "", sentences=sentences, id=id)
+        if text is None:
+            raise ValueError("neither 'text' nor 'sentences' is given")
+        if not isinstance(text, str):
+            raise ValueError(f"'text' must be a string, got {type(text).__name__}")
+        return cls.of(title or "", text, id=id)
+
+
+def content_id(title: str, text: str) -> str:
+    """The id of a passage that came without one: 16 hex digits, a hash of title and text (white space folded)."""
+    folded = " ".join(title.split()) + "\n" + " ".join(text.split())
+    return blake2b(folded.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A passage found by a retriever: its score (higher is better) and its 1-based rank in the whole result list."""
+
+    passage: Passage
+    score: float
+    rank: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A sentence of a passage, or the whole passage (``sentence`` is None), that supports an answer."""
+
+    passage: Passage
+    sentence: int | None = None
+
+    @property
+    def fact(self) -> Fact:
+        return Fact(self.passage.id, self.sentence)
+
+    @property
+    def text(self) -> str:
+        return self.passage.text if self.sentence is None else self.passage.sentences[self.sentence]
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """Anything that ranks passages for a query. Safe to call from any thread."""
+
+    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
+        """The hits of rank ``offset + 1`` to ``offset + k``, best first; fewer or none where fewer match.
+
+        Raises:
+            ValueError: ``k`` is not positive or ``offset`` is negative.
+        """
+        ...
+
+    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        """The top ``k`` hits of every query, in the order of the queries; runs in parallel where that pays."""
+        ...

@@ -1,0 +1,223 @@
+"""Text analysis that the whole package shares: cleaning, sentences, words, stems, titles.
+
+Retrieval, the in-memory pool and the lexical engine must agree on what a word and a sentence are, so they all ask here.
+Word analysis follows Lucene's English analyzer (lower case, possessives, stop words, Porter stems) closely enough that
+the in-memory pool ranks like the index.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from functools import lru_cache
+
+import Stemmer
+
+# Lucene's EnglishAnalyzer.ENGLISH_STOP_WORDS_SET.
+LUCENE_STOP_WORDS = frozenset(
+    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
+    "to was will with".split()
+)
+
+# Words that carry no topic: what a question and a passage may share without being about the same thing.
+FUNCTION_WORDS = LUCENE_STOP_WORDS | frozenset(
+    "about above after all also am among any because been before being below between both can could did do does "
+    "doing during each few from further had has have having he her here hers him his how i its itself just me more "
+    "most my nor now off once only other our out over own same she should so some than them themselves through too "
+    "under until up upon us very via we were what when where whether which while who whom whose why would you your "
+    "'s s".split()
+)
+
+# Letters that Unicode does not decompose into a base letter and a mark.
+_LETTERS = str.maketrans(
+    {"’": "'", "‘": "'", "Ø": "O", "ø": "o", "Ł": "L", "ł": "l", "Đ": "D", "đ": "d", "Ð": "D", "ð": "d", "ı": "i"}
+    | {"Æ": "Ae", "æ": "ae", "Œ": "Oe", "œ": "oe", "Þ": "Th", "þ": "th", "İ": "I", "Ħ": "H", "ħ": "h"}
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# Marks that Python's \w leaves out although they belong to the letter before: accents, Hebrew and Arabic points, and
+# the vowel signs of the scripts of India.
+_MARKS = r"\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
+_WORD = re.compile(rf"[\w{_MARKS}]+(?:['’.](?=\w)[\w{_MARKS}]+)*")
+# Lucene's StandardTokenizer (Unicode text segmentation): "U.S", "O'Neill", "foo:bar" and "1,000.5" are one word each,
+# a Chinese character or a hiragana is a word of its own, superscripts and fractions are none.
+_ALONE = r"\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_IN_TERM = rf"(?:[^\W{_ALONE}\u00b2\u00b3\u00b9\u00bc-\u00be]|[{_MARKS}])"
+_TERM = re.compile(
+    rf"[{_ALONE}]|{_IN_TERM}++(?:(?:(?<=[^\W\d_])[:·.'’‘](?=[^\W\d_])|(?<=\d)[.,;'’‘](?=\d)){_IN_TERM}++)*+"
+)
+_POSSESSIVE = re.compile(r"['’][sS]$")
+
+_VOWEL_CONSONANT = re.compile(r"[aeiou][^aeiou]|[^aeiou]y[^aeiouy]")  # Porter's measure is positive
+
+_stemmers = threading.local()  # a PyStemmer object is not thread-safe
+
+
+def clean(text: str) -> str:
+    """Replace what UTF-8 cannot carry (lone surrogates from broken JSON escapes) by U+FFFD, and drop NULs."""
+    if "\x00" in text:
+        text = text.replace("\x00", " ")
+    return _SURROGATE.sub("\ufffd", text) if not text.isascii() else text
+
+
+@lru_cache(maxsize=16384)
+def fold(text: str) -> str:
+    """Lower case without accents: how names are compared ("Besançon" and "Besancon" are one)."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text.translate(_LETTERS).casefold())
+    return "".join(c for c in decomposed if not unicodedata.combining(c))
+
+
+def words(text: str) -> list[str]:
+    """The words as written; a word keeps inner apostrophes and dots ("O'Sullivan", "U.S", "3.5")."""
+    return _WORD.findall(text)
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """The Porter stem of a lower-cased word, with the two departures from the paper that Lucene makes."""
+    if len(word) < 3:
+        return word
+    stemmer = getattr(_stemmers, "porter", None)
+    if stemmer is None:
+        stemmer = _stemmers.porter = Stemmer.Stemmer("porter", 0)  # no cache of its own: lru_cache is thread-safe
+    stemmed: str = stemmer.stemWord(word)
+    if stemmed.endswith("logi") and _VOWEL_CONSONANT.search(stemmed[:-4]):
+        return stemmed[:-1]  # "technology" as "technological"
+    if stemmed.endswith("bli") and _VOWEL_CONSONANT.search(stemmed[:-3]):
+        return str(stemmer.stemWord(f"{stemmed[:-1]}e"))  # "possibly" as "possible"
+    return stemmed
+
+
+def terms(text: str) -> list[str]:
+    """Index terms as Lucene's English analyzer makes them: possessives off, lower case, no stop words, Porter stems."""
+    found = []
+    for word in _TERM.findall(text):
+        word = _POSSESSIVE.sub("", word).replace("İ", "I").lower()
+        if word not in LUCENE_STOP_WORDS:
+            found.append(stem(word))
+    return found
+
+
+@lru_cache(maxsize=16384)
+def content_terms(text: str) -> tuple[str, ...]:
+    """Accent-folded stems of the words that carry a topic: what the lexical engine matches on."""
+    found = []
+    for word in _WORD.findall(fold(text)):
+        word = _POSSESSIVE.sub("", word)
+        if word not in FUNCTION_WORDS:
+            found.append(stem(word))
+    return tuple(found)
+
+
+# --- sentences -------------------------------------------------------------------------------------------------------
+
+# A full stop after one of these does not end a sentence. Compared without the stop.
+# Before a name: the name follows, whatever it starts with.
+_TITLES = frozenset(
+    "mr mrs ms dr drs prof rev fr gen col maj capt cpt cpl sgt lt cmdr adm gov sen rep pres hon messrs mme mlle msgr "
+    "asst".split()
+)
+# Before a number: joined when a digit follows ("No. 29"), otherwise an ordinary word ("She said no. ...").
+_COUNTERS = frozenset("no nos vol vols pp op fig figs".split())
+# In the middle of a sentence, and lower-case only: "c." is circa where "C." is an initial.
+_CONNECTIVES = frozenset("v vs cf ca c p approx e.g i.e viz b d r fl aft bef lit transl a.k.a".split())
+# May stand at the end of a sentence too ("... and Sons Ltd."): the next word decides.
+_ABBREVIATIONS = frozenset(
+    "jr sr st ste mt ft ed eds trans al etc inc ltd co corp bros dept univ est feat spp subsp var "
+    "jan feb mar apr jun jul aug sep sept oct nov dec ph.d b.sc m.sc ed.d d.phil".split()
+)
+# Words that, with a capital, show that a sentence begins: names hardly ever start with them.
+_OPENERS = frozenset(
+    "a an the he she it they his her its their this that these those in on at from after before during while when "
+    "as since for by with there both one other although though however despite according it's we i you "
+    "some many most all no another also and but or between among under following".split()
+)
+
+# No step can backtrack, and no two matches look at the same text: linear in the text, whatever it is.
+_BOUNDARY = re.compile(
+    r"""(?<![.!?…])(?P<end>[.!?…]++)(?P<close>["'”’»)\]]*+)(?P<space>\s++)(?=[\s"'“‘«(\[]*(?P<next>\w++(?:['’]\w++)?|\S))"""
+    r"""|(?P<cjk>[。！？]["”』」）]*+)\s*+"""
+)
+_LONGEST_TOKEN = 20  # no abbreviation is longer
+_LAST_TOKEN = re.compile(r"[^\s(\[\"“‘«/–—]++$")
+_BLANK_LINE = re.compile(r"\n\s*\n")
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split running text into sentences; joined by spaces they give the text back (white space folded).
+
+    Holds together initials ("I. V. Sasi"), titles and abbreviations ("St. Louis", "Cpl. Jennings", "c. 1500"),
+    decimals and dotted names; splits after closing quotes and at blank lines; knows CJK full stops.
+    """
+    sentences: list[str] = []
+    for block in _BLANK_LINE.split(text):
+        start = 0
+        for match in _BOUNDARY.finditer(block):
+            if match["cjk"] is None and not _ends_sentence(block, start, match):
+                continue
+            _append(sentences, block[start : match.end()])
+            start = match.end()
+        _append(sentences, block[start:])
+    return sentences
+
+
+def _append(sentences: list[str], piece: str) -> None:
+    piece = " ".join(piece.split())
+    if piece:
+        sentences.append(piece)
+
+
+def _ends_sentence(block: str, start: int, match: re.Match[str]) -> bool:
+    following = match["next"]
+    if following[0].islower() or following in ",;:)]}":
+        return False
+    opens = following[0].isupper() and following.lower() in _OPENERS
+    if following in ("A", "I", "No") and block.startswith(".", match.end("next")):
+        opens = False  # "by S. A. Corey", "a U.S. No. 29 hit"
+    if match["end"] != ".":
+        # An ellipsis is more often a pause or a cut in a title than an end.
+        return opens or not ("..." in match["end"] or "…" in match["end"])
+    before = _LAST_TOKEN.search(block[max(start, match.start() - _LONGEST_TOKEN) : match.start()])
+    written = before.group() if before else ""
+    token = written.lower()
+    if token in _COUNTERS:
+        return not following[0].isdigit()
+    if token in _TITLES or written in _CONNECTIVES:
+        return False
+    if len(token) == 1 and token.isalpha():
+        # "J. Edgar Hoover" joins; "World War I. The union ..." ends, and so does a quotation ("... in C." Songs ...).
+        return opens
+    if token in _ABBREVIATIONS or _is_initials(token):
+        # "J.R.R. Tolkien" and "Acme Inc. (1948)" join, "in the U.S. The ..." ends.
+        return opens
+    return True
+
+
+def _is_initials(token: str) -> bool:
+    parts = token.split(".")
+    return len(parts) > 1 and all(len(part) == 1 and part.isalpha() for part in parts if part)
+
+
+# --- titles ----------------------------------------------------------------------------------------------------------
+
+_PARENTHESES = re.compile(r"\([^()]*\)\s*$")
+_INITIALS = re.compile(r"\b(\w\.)\s+(?=\w\.)")
+
+
+def bare_title(title: str) -> str:
+    """The title without its disambiguation: "Help! (film)" -> "Help!"."""
+    return _PARENTHESES.sub("", title).strip() or title.strip()
+
+
+@lru_cache(maxsize=16384)
+def title_key(title: str) -> str:
+    """How titles are matched: accents, case and punctuation folded.
+
+    "Paris, Texas" and "paris texas" are one, and so are "J. R. R. Tolkien" and "J.R.R. Tolkien". A title without
+    letters and digits ("!!!") is its own key.
+    """
+    folded = _INITIALS.sub(r"\1", fold(title))
+    key = " ".join(_POSSESSIVE.sub("", word).replace("'", "").replace(".", "") for word in words(folded))
+    return key or " ".join(folded.split())

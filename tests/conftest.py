@@ -1,0 +1,66 @@
+"""What every test stands on: DSPy as new, caches in a temporary folder, no key and no default model from outside."""
+
+from __future__ import annotations
+
+import copy
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Before anything imports dspy, which looks at it once.
+os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="polyhop-test-dspy-")
+
+import dspy
+from dspy import lm15
+from dspy.dsp.utils.settings import DEFAULT_CONFIG
+
+SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that asks for `shared_data` is marked so, and skipped where the benchmark files are not at hand."""
+    for item in items:
+        if "shared_data" in getattr(item, "fixturenames", ()):
+            item.add_marker("shared_data")
+        if item.get_closest_marker("shared_data") and not SHARED_DATA.is_dir():
+            item.add_marker(pytest.mark.skip(reason=f"no benchmark files in {SHARED_DATA}"))
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The folder of benchmark files beside the checkout."""
+    return SHARED_DATA
+
+
+@pytest.fixture(autouse=True)
+def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    home = str(tmp_path_factory.getbasetemp() / "home")
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "HF_HOME"):
+        monkeypatch.setenv(name, home)
+    for name in list(os.environ):
+        if name.endswith("_API_KEY") or name.startswith("POLYHOP_"):
+            monkeypatch.delenv(name)
+    dspy.configure_cache(enable_disk_cache=False)
+    yield
+    dspy.configure(**copy.deepcopy(DEFAULT_CONFIG), inherit_config=False)
+
+
+class Parrot:
+    """An engine that gives the same reply to everything."""
+
+    def __init__(self, reply: str) -> None:
+        self.reply = reply
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        message, usage = lm15.Message.assistant(self.reply), lm15.Usage(input_tokens=1, output_tokens=1)
+        return lm15.Response(id="parrot", model=request.model, message=message, usage=usage, finish_reason="stop")
+
+
+@pytest.fixture
+def parrot() -> Callable[[str], Any]:
+    """Makes a language model that gives the same reply to everything."""
+    return lambda reply: dspy.LM("parrot", engine=Parrot(reply), cache=False, num_retries=0)

@@ -1,0 +1,145 @@
+"""Passages, evidence and hits: what goes in comes out, and what is malformed says so."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.data.passages import Evidence, Fact, Hit, Passage, Retriever, content_id
+from polyhop.data.pool import PassagePool
+
+ANY_TEXT = st.text(st.characters(codec=None, categories=None), max_size=30)  # with NULs and lone surrogates
+
+
+@given(ANY_TEXT, ANY_TEXT, st.one_of(st.none(), ANY_TEXT))
+def test_a_text_passage_survives_its_record(title: str, text: str, id: str | None) -> None:
+    passage = Passage.of(title, text, id=id)
+    line = json.dumps(passage.to_record(), ensure_ascii=False).encode("utf-8")
+    assert Passage.from_record(json.loads(line)) == passage
+
+
+@given(ANY_TEXT, st.lists(ANY_TEXT, max_size=5), st.one_of(st.none(), ANY_TEXT))
+def test_a_passage_of_sentences_survives_its_record(title: str, sentences: list[str], id: str | None) -> None:
+    passage = Passage.of(title, sentences=sentences, id=id)
+    line = json.dumps(passage.to_record(), ensure_ascii=False).encode("utf-8")
+    again = Passage.from_record(json.loads(line))
+    assert again == passage
+    assert again.sentences == passage.sentences
+
+
+def test_given_sentences_keep_their_boundaries_and_their_count() -> None:
+    passage = Passage.of("T", sentences=["One. Two.", "", " Three "])
+    assert passage.sentences == ("One. Two.", "", "Three")  # gold facts count empty sentences too
+    assert passage.text == "One. Two.  Three"
+
+
+def test_white_space_around_title_and_text_goes() -> None:
+    passage = Passage.of(" T\n", "  One.  Two. ")
+    assert (passage.title, passage.text) == ("T", "One.  Two.")
+
+
+def test_a_text_is_split_into_sentences() -> None:
+    assert Passage.of("T", "One is here. Two is there.").sentences == ("One is here.", "Two is there.")
+    assert Passage.of("T", "").sentences == ()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"text": "x", "sentences": ["x"]}, {"text": None, "sentences": None}],
+    ids=["neither", "both", "none"],
+)
+def test_a_passage_needs_a_text_or_sentences(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="either a text or a list of sentences"):
+        Passage.of("T", **arguments)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (None, "expected an object with 'title' and 'text', got NoneType"),
+        (["T", "x"], "expected an object with 'title' and 'text', got list"),
+        ("text", "expected an object with 'title' and 'text', got str"),
+        ({}, "neither 'text' nor 'sentences' is given"),
+        ({"title": "T"}, "neither 'text' nor 'sentences' is given"),
+        ({"title": "T", "text": None}, "neither 'text' nor 'sentences' is given"),
+        ({"title": 3, "text": "x"}, "'title' must be a string, got int"),
+        ({"title": "T", "text": 3}, "'text' must be a string, got int"),
+        ({"title": "T", "text": ["x"]}, "'text' must be a string, got list"),
+        ({"title": "T", "sentences": "x"}, "'sentences' must be a list of strings"),
+        ({"title": "T", "sentences": ["x", 3]}, "'sentences' must be a list of strings"),
+        ({"title": "T", "sentences": [["x"]]}, "'sentences' must be a list of strings"),
+        ({"id": 1.5, "text": "x"}, "'id' must be a string or an integer, got float"),
+        ({"id": True, "text": "x"}, "'id' must be a string or an integer, got bool"),
+        ({"id": ["a"], "text": "x"}, "'id' must be a string or an integer, got list"),
+    ],
+)
+def test_a_malformed_record_says_what_is_wrong(record: Any, message: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 the whole message is compared
+        Passage.from_record(record)
+    assert str(caught.value) == message
+
+
+def test_ids_of_records() -> None:
+    assert Passage.from_record({"id": 0, "text": "x"}).id == "0"
+    assert Passage.from_record({"id": "a b", "text": "x"}).id == "a b"
+    for nothing in (None, ""):
+        assert Passage.from_record({"id": nothing, "title": "T", "text": "x"}).id == content_id("T", "x")
+    assert Passage.from_record({"text": "x"}).title == ""
+
+
+def test_content_ids_are_the_same_on_every_machine() -> None:
+    # printf 'Paris\nParis is the capital of France.' | b2sum -l 64
+    # Another value would mean that no index and no prediction file written before matches any more.
+    assert content_id("Paris", "Paris is the capital of France.") == "0f089563341cc4e7"
+    assert content_id("", "") != content_id("", "x")
+
+
+def test_content_ids_tell_texts_and_titles_apart() -> None:
+    pairs = [("T", "one"), ("T", "two"), ("U", "one"), ("T one", ""), ("", "T one"), ("T one", "two"), ("T", "one two")]
+    assert len({content_id(*pair) for pair in pairs}) == len(pairs)
+
+
+def test_content_ids_ignore_white_space_and_boundaries() -> None:
+    one = Passage.of("The  Title", "One.\nTwo.")
+    assert one.id == Passage.of(" The Title ", sentences=["One.", " Two."]).id
+    assert one.id == content_id("The Title", "One. Two.")
+
+
+@given(ANY_TEXT, ANY_TEXT)
+def test_content_ids_never_fail(title: str, text: str) -> None:
+    assert len(content_id(title, text)) == 16
+
+
+def test_lone_surrogates_are_replaced_everywhere() -> None:
+    passage = Passage.from_record(json.loads('{"id": "a\\ud800", "title": "b\\udfff", "text": "c\\ud83d d"}'))
+    assert (passage.id, passage.title, passage.text) == ("a\ufffd", "b\ufffd", "c\ufffd d")
+    json.dumps(passage.to_record(), ensure_ascii=False).encode("utf-8")
+
+
+def test_evidence_addresses_a_sentence_or_the_whole_passage() -> None:
+    passage = Passage.of("T", sentences=["One.", "Two."], id="p")
+    assert Evidence(passage, 1).text == "Two."
+    assert Evidence(passage, 1).fact == Fact("p", 1) == ("p", 1)
+    assert Evidence(passage).text == "One. Two."
+    assert Evidence(passage).fact == ("p", None)
+
+
+def test_passages_are_values() -> None:
+    passage = Passage.of("T", "One. Two.", id="p")
+    assert passage.sentences  # cached in the instance
+    twin = Passage.of("T", "One. Two.", id="p")
+    assert passage == twin
+    assert hash(passage) == hash(twin)
+    assert pickle.loads(pickle.dumps(passage)) == passage
+    with pytest.raises(AttributeError):
+        passage.title = "U"  # type: ignore[misc]
+
+
+def test_the_retriever_protocol_can_be_checked() -> None:
+    assert isinstance(PassagePool([]), Retriever)
+    assert not isinstance(Hit(Passage.of("T", "x"), 1.0, 1), Retriever)
