@@ -1,0 +1,258 @@
+"""Corpora as streams of passages: JSON Lines (plain or gzip), folders of texts, single texts.
+
+A corpus may be larger than memory: one record is held at a time. A record that cannot be read is reported with its
+file, line and reason and left out; a file that is no corpus at all is an error.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import ujson
+
+from .errors import CorpusError, Problem
+from .passages import Passage
+
+TEXT_SUFFIXES = (".md", ".txt")
+LONGEST_ID = 512  # characters; an id is a keyword in the index, and some of those have limits
+
+_GZIP = b"\x1f\x8b"
+_HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class _Source:
+    path: Path
+    name: str  # as reported: the file's name, with its folder where a folder was given
+    id: str | None  # the passage's id, for a text; None for JSON Lines
+
+
+class Corpus:
+    """Passages streamed from files and folders, in the order given.
+
+    Args:
+        paths: JSON Lines files, gzip or plain (``{id?, title?, text}``, ``{id?, title?, sentences}``, or Pyserini's
+            ``{id, contents}``); text files (.txt, .md: one passage each); folders, searched through for text files.
+        strict: Raise at the first malformed record instead of reporting it.
+        on_problem: Called with each record that is left out.
+
+    Attributes:
+        size: Bytes of all files together, as they lie on disk.
+        position: Bytes read so far.
+
+    Raises:
+        CorpusError: a path does not exist, or is nothing that can be read. While iterating: a file is damaged, or a
+            record is malformed and ``strict`` is set.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        *,
+        strict: bool = False,
+        on_problem: Callable[[Problem], None] = lambda problem: None,
+    ) -> None:
+        self._sources = [source for path in paths for source in _sources(Path(path))]
+        self._strict = strict
+        self._on_problem = on_problem
+        self.names = tuple(Path(path).resolve().name for path in paths)
+        self.size = sum(source.path.stat().st_size for source in self._sources)
+        self.position = 0
+
+    def __iter__(self) -> Iterator[tuple[Passage, str]]:
+        """Every passage with the place it came from (``"corpus.jsonl:17"``)."""
+        finished = 0
+        for source in self._sources:
+            with _opened(source) as file:
+                read = _read_lines if source.id is None else _read_text
+                for where, made in read(source, file):
+                    self.position = finished + file.tell()
+                    if isinstance(made, Passage):
+                        yield made, where
+                    else:
+                        self.reject(Problem(where, made))
+            finished += source.path.stat().st_size
+            self.position = finished
+
+    def reject(self, problem: Problem) -> None:
+        """Report a record that is left out, or raise if the corpus is read strictly."""
+        if self._strict:
+            raise CorpusError(f"{problem.where}: {problem.reason}")
+        self._on_problem(problem)
+
+
+# --- which files -----------------------------------------------------------------------------------------------------
+
+
+def _sources(path: Path) -> list[_Source]:
+    if path.is_dir():
+        found = sorted(file for file in path.rglob("*") if file.suffix.lower() in TEXT_SUFFIXES and file.is_file())
+        inside = [file.relative_to(path) for file in found]
+        visible = [file for file in inside if not any(part.startswith(".") for part in file.parts)]
+        if not visible:
+            raise CorpusError(f"The folder {path} has no .txt or .md file. Name other files one by one.")
+        name = path.resolve().name
+        return [_Source(path / file, f"{name}/{file.as_posix()}", file.as_posix()) for file in visible]
+    if not path.exists():
+        raise CorpusError(f"There is no file or folder {path}.")
+    if path.suffix.lower() in TEXT_SUFFIXES:
+        return [_Source(path, path.name, path.name)]
+    _refuse_other_formats(path)
+    return [_Source(path, path.name, None)]
+
+
+def _refuse_other_formats(path: Path) -> None:
+    """Tell a file that is not JSON Lines by its first bytes, before a build starts."""
+    expected = "Expected JSON Lines: one object with 'title' and 'text' (or 'sentences') a line, plain or gzip."
+    try:
+        with path.open("rb") as file:
+            start = file.read(4096)
+        if start.startswith(_GZIP):
+            with gzip.open(path) as unpacked:
+                start = unpacked.read(4096)
+    except (OSError, EOFError, zlib.error) as error:
+        raise CorpusError(f"{path} cannot be read: {error}.") from error
+    if start.startswith(b"PAR1"):
+        raise CorpusError(f"{path} is a Parquet file. {expected}")
+    if b"\x00" in start:
+        raise CorpusError(f"{path} is a binary file. {expected}")
+    first = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if first.startswith(b"["):
+        raise CorpusError(f"{path} is one JSON array. {expected}")
+    if first and not first.startswith(b"{") and not {".jsonl", ".ndjson", ".json"} & set(path.suffixes):
+        raise CorpusError(f"{path} is in no format that is known here. {expected}")
+
+
+def _opened(source: _Source) -> BufferedReader:
+    try:
+        return source.path.open("rb")
+    except OSError as error:
+        raise CorpusError(f"{source.path} cannot be read: {error.strerror}.") from error
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+_Made = tuple[str, Passage | str]  # where, and a passage or the reason why there is none
+
+
+def _read_lines(source: _Source, file: BufferedReader) -> Iterator[_Made]:
+    packed = file.peek(2).startswith(_GZIP)
+    lines = gzip.GzipFile(fileobj=file) if packed else file
+    number = 0
+    try:
+        for number, line in enumerate(lines, 1):
+            if made := _read_record(line if number > 1 else line.removeprefix(b"\xef\xbb\xbf")):
+                yield f"{source.name}:{number}", made
+    except (OSError, EOFError, zlib.error) as error:
+        damage = f"the gzip file is damaged or cut short after line {number}" if packed else "it cannot be read"
+        raise CorpusError(f"{source.path}: {damage} ({error}).") from error
+
+
+def _read_record(line: bytes) -> Passage | str | None:
+    if not line.strip():
+        return None
+    try:
+        record = ujson.loads(line.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        return f"not UTF-8 (byte {error.start + 1} of the line)"
+    except (ValueError, OverflowError) as error:
+        return f"not JSON: {error}"
+    try:
+        passage = Passage.from_record(_with_our_names(record) if isinstance(record, dict) else record)
+    except ValueError as error:
+        return str(error)
+    return _objection(passage) or passage
+
+
+def _with_our_names(record: dict[str, Any]) -> Mapping[str, Any]:
+    """BEIR's ``_id``, and Pyserini's ``contents``, which is a text or, with a line break, a title and a text."""
+    if "_id" in record and "id" not in record:
+        record["id"] = record["_id"]
+    contents = record.get("contents")
+    if isinstance(contents, str) and record.get("text") is None and record.get("sentences") is None:
+        title, line_break, text = contents.partition("\n")
+        if line_break and record.get("title") is None:
+            record["title"], record["text"] = title.strip().strip('"'), text
+        else:
+            record["text"] = contents
+    return record
+
+
+def _read_text(source: _Source, file: BufferedReader) -> Iterator[_Made]:
+    content = file.read()
+    if b"\x00" in content:
+        yield source.name, "a binary file"
+        return
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        yield source.name, f"not UTF-8 (byte {error.start + 1})"
+        return
+    heading = _HEADING.search(text) if source.path.suffix.lower() == ".md" else None
+    if heading:
+        text = text[: heading.start()] + text[heading.end() :]
+    if not text.strip() and not heading:
+        yield source.name, "empty"
+        return
+    passage = Passage.of(heading[1] if heading else source.path.stem, text, id=source.id)
+    yield source.name, _objection(passage) or passage
+
+
+def _objection(passage: Passage) -> str | None:
+    if not passage.title and not passage.text:
+        return "title and text are empty"
+    if len(passage.id) > LONGEST_ID:
+        return f"the id is longer than {LONGEST_ID} characters"
+    return None
+
+
+# --- splitting -------------------------------------------------------------------------------------------------------
+
+
+def split_long(passage: Passage, max_words: int) -> list[Passage]:
+    """Cut a passage into pieces of at most ``max_words`` words, between sentences; a longer sentence between words.
+
+    The pieces keep the title and have the ids ``<id>#1``, ``<id>#2``, ...; a passage that is short enough is returned
+    as it is. Pieces of a passage with given sentences keep those.
+
+    Raises:
+        ValueError: ``max_words`` is not positive.
+    """
+    if max_words < 1:
+        raise ValueError(f"max_words must be positive, got {max_words}")
+    if len(passage.text.split()) <= max_words:
+        return [passage]
+    pieces: list[list[str]] = [[]]
+    room = max_words
+    for sentence in _no_longer_than(max_words, passage.sentences):
+        length = len(sentence.split())
+        if length > room and pieces[-1]:
+            pieces.append([])
+            room = max_words
+        pieces[-1].append(sentence)
+        room -= length
+    return [
+        Passage(
+            id=f"{passage.id}#{number}",
+            title=passage.title,
+            text=" ".join(sentences),
+            given_sentences=tuple(sentences) if passage.given_sentences is not None else None,
+        )
+        for number, sentences in enumerate(pieces, 1)
+    ]
+
+
+def _no_longer_than(max_words: int, sentences: Sequence[str]) -> Iterator[str]:
+    for sentence in sentences:
+        words = sentence.split()
+        if len(words) <= max_words:
+            yield sentence
+        else:
+            yield from (" ".join(words[start : start + max_words]) for start in range(0, len(words), max_words))

@@ -1,0 +1,128 @@
+"""`polyhop index`: make a BM25 index of a corpus, or check one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..data.errors import PolyhopError
+
+if TYPE_CHECKING:
+    from ..data.errors import Problem
+    from ..data.layout import Manifest
+
+_SHOWN = 5  # problems on the terminal; problems.jsonl has more
+
+
+def index(
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="CORPUS...",
+            help="JSON Lines (plain or gzip; each a 'title' and a 'text' or 'sentences'), text files (.txt, .md), or "
+            "folders of those.",
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The folder of the index.")] = None,
+    max_words: Annotated[int | None, typer.Option(min=1, help="Split longer passages at sentence boundaries.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad or duplicate record.")] = False,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads that write.  [default: as many as pay]")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Read an existing index through and compare checksums.")
+    ] = False,
+) -> None:
+    """Make a BM25 index of a corpus, or --check one.
+
+    An index that is in DIR already is replaced when the new one is complete; until then, and if the build is stopped,
+    it stays as it is.
+    """
+    corpus = corpus or []
+    if check:
+        _check(_checked_folder(corpus, out))
+        return
+    if not corpus or out is None:
+        raise typer.BadParameter("name a corpus and a folder: polyhop index CORPUS... --out DIR")
+    _build(corpus, out, max_words, strict, threads)
+
+
+def _checked_folder(corpus: list[Path], out: Path | None) -> Path:
+    named = [*corpus, *([out] if out else [])]
+    if len(named) != 1:
+        raise typer.BadParameter("name one index: polyhop index --check DIR")
+    return named[0]
+
+
+def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, threads: int | None) -> None:
+    from time import monotonic
+
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    from ..data.index import Progress as Built
+    from ..data.index import build_index
+
+    console = Console(stderr=True)
+    first: list[Problem] = []
+    started = monotonic()
+
+    def remember(problem: Problem) -> None:
+        if len(first) < _SHOWN:
+            first.append(problem)
+
+    columns = (
+        TaskProgressColumn(),
+        BarColumn(),
+        DownloadColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[state]}"),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None, state="")
+
+        def show(built: Built) -> None:
+            rate = built.passages / max(monotonic() - started, 1e-9)
+            state = "merging" if built.read == built.size else f"{built.passages:,} passages, {rate:,.0f}/s"
+            bar.update(task, completed=built.read, total=built.size, state=state)
+
+        manifest = build_index(
+            corpus, out, max_words=max_words, strict=strict, threads=threads, on_progress=show, on_problem=remember
+        )
+    _summarize(manifest, out, monotonic() - started, first)
+
+
+def _summarize(manifest: Manifest, out: Path, seconds: float, problems: list[Problem]) -> None:
+    from ..data.layout import PROBLEMS
+
+    size = sum(file.stat().st_size for file in (out / manifest.lucene_folder).iterdir())
+    rows = [
+        ("index", str(out)),
+        ("corpus", ", ".join(manifest.corpus)),
+        ("passages", f"{manifest.passages:,}"),
+        ("left out", f"{manifest.malformed:,} malformed, {manifest.duplicates:,} duplicate"),
+        ("size", f"{size / 1e6:,.1f} MB"),
+        ("time", f"{seconds:.1f} s ({manifest.passages / seconds:,.0f} passages/s)"),
+    ]
+    for name, value in rows:
+        typer.echo(f"{name:<10}{value}")
+    left_out = manifest.malformed + manifest.duplicates
+    for problem in problems:
+        typer.secho(f"  {problem.where}: {problem.reason}", fg=typer.colors.YELLOW, err=True)
+    if left_out > len(problems):
+        typer.secho(f"  ... and {left_out - len(problems):,} more: {out / PROBLEMS}", fg=typer.colors.YELLOW, err=True)
+
+
+def _check(folder: Path) -> None:
+    from ..data.index import check_index
+    from ..data.layout import rebuild
+
+    report = check_index(folder)
+    if report.problems:
+        for problem in report.problems:
+            typer.secho(f"  {problem}", fg=typer.colors.YELLOW, err=True)
+        raise PolyhopError(f"the index {folder} is damaged. {rebuild(folder)}")
+    manifest = report.manifest
+    typer.echo(
+        f"{folder} is sound: {manifest.passages:,} passages of {', '.join(manifest.corpus)}, built {manifest.created}"
+    )

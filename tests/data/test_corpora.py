@@ -1,0 +1,180 @@
+"""Every kind of corpus, and every way in which one can be wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.data.corpora import Corpus, split_long
+from polyhop.data.errors import CorpusError, Problem
+from polyhop.data.passages import Passage, content_id
+
+LINES = (
+    b'{"id": "1", "title": "Rome", "text": "Rome is the capital of Italy."}\n'
+    b'{"title": "Paris", "sentences": ["Paris is in France.", " It lies on the Seine."]}\n'
+)
+
+
+def read(*paths: Path) -> tuple[list[tuple[Passage, str]], list[Problem]]:
+    problems: list[Problem] = []
+    return list(Corpus(paths, on_problem=problems.append)), problems
+
+
+def made(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "pack"), [("c.jsonl", bytes), ("c.jsonl.gz", gzip.compress), ("c.json", bytes), ("corpus", gzip.compress)]
+)
+def test_json_lines(tmp_path: Path, name: str, pack: type[bytes]) -> None:
+    file = made(tmp_path / name, pack(b"\xef\xbb\xbf" + LINES))
+    (rome, first), (paris, second) = read(file)[0]
+    assert rome == Passage("1", "Rome", "Rome is the capital of Italy.")
+    assert paris.sentences == ("Paris is in France.", "It lies on the Seine.")
+    assert paris.id == content_id("Paris", "Paris is in France. It lies on the Seine.")
+    assert (first, second) == (f"{name}:1", f"{name}:2")
+
+
+def test_records_of_other_tools(tmp_path: Path) -> None:
+    records = [
+        {"_id": "beir", "title": "Rome", "text": "A city."},
+        {"id": "anserini", "contents": "One text."},
+        {"id": "dpr", "contents": '"Rome"\nA city.'},
+        {"id": 7, "text": "No title.", "metadata": {"ignored": True}},
+    ]
+    passages, problems = read(made(tmp_path / "c.jsonl", "\n".join(map(json.dumps, records)).encode()))
+    assert not problems
+    assert [(passage.id, passage.title, passage.text) for passage, _ in passages] == [
+        ("beir", "Rome", "A city."),
+        ("anserini", "", "One text."),
+        ("dpr", "Rome", "A city."),
+        ("7", "", "No title."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"title": "Rome", "text": ', "not JSON"),
+        (b"[1, 2]", "expected an object"),
+        (b'"Rome"', "expected an object"),
+        (b'{"title": "Rome"}', "neither 'text' nor 'sentences'"),
+        (b'{"title": 1, "text": "x"}', "'title' must be a string"),
+        (b'{"id": 1.5, "text": "x"}', "'id' must be"),
+        (b'{"text": ["x"]}', "'text' must be a string"),
+        (b'{"title": "Rome", "sentences": "x"}', "'sentences' must be a list"),
+        (b'{"title": " ", "text": ""}', "title and text are empty"),
+        (b'{"text": "caf\xe9"}', "not UTF-8 (byte 14 of the line)"),
+        (b'{"text": "x", "id": "' + b"i" * 600 + b'"}', "longer than 512"),
+        (b'{"a":' * 3000 + b"1" + b"}" * 3000, "not JSON"),
+    ],
+)
+def test_bad_records_are_reported_and_left_out(tmp_path: Path, line: bytes, reason: str) -> None:
+    file = made(tmp_path / "c.jsonl", LINES + b"\n" + line + b"\n" + b'{"text": "after"}')
+    passages, [problem] = read(file)
+    assert [passage.title for passage, _ in passages] == ["Rome", "Paris", ""]
+    assert problem.where == "c.jsonl:4"
+    assert reason in problem.reason
+    with pytest.raises(CorpusError, match=r"c\.jsonl:4: "):
+        list(Corpus([file], strict=True))
+
+
+def test_surrogates_and_nuls_are_cleaned(tmp_path: Path) -> None:
+    [(passage, _)], problems = read(made(tmp_path / "c.jsonl", rb'{"title": "a\ud800b", "text": "c\u0000d"}'))
+    assert (passage.title, passage.text, problems) == ("a\ufffdb", "c d", [])
+    passage.text.encode()
+
+
+def test_folder_of_texts(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    made(folder / "b.txt", "Grüße.".encode())
+    made(folder / "a" / "x.md", b"Intro.\n\n## The *Title* ##\n\nBody.\n")
+    made(folder / "a" / "bad.txt", b"caf\xe9")
+    made(folder / "a" / "binary.txt", b"a\x00b")
+    made(folder / "empty.md", b" \n")
+    made(folder / ".git" / "c.txt", b"hidden")
+    made(folder / "d.pdf", b"%PDF")
+    passages, problems = read(folder)
+    assert [(passage.id, passage.title, where) for passage, where in passages] == [
+        ("a/x.md", "The *Title*", "notes/a/x.md"),
+        ("b.txt", "b", "notes/b.txt"),
+    ]
+    assert passages[0][0].text.split() == ["Intro.", "Body."]
+    assert [problem.where for problem in problems] == ["notes/a/bad.txt", "notes/a/binary.txt", "notes/empty.md"]
+    [(single, _)], _ = read(folder / "b.txt")
+    assert (single.id, single.title, single.text) == ("b.txt", "b", "Grüße.")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("c.parquet", b"PAR1\x15\x04", "Parquet"),
+        ("c.jsonl", b"\x7fELF\x00\x00", "binary"),
+        ("c.json", b'[\n{"text": "x"}]', "JSON array"),
+        ("c.csv", b"title,text\nRome,a city\n", "no format that is known"),
+        ("c.jsonl.gz", gzip.compress(b"\x00" * 100), "binary"),
+        ("c.jsonl.gz", b"\x1f\x8bnonsense", "cannot be read"),
+    ],
+    ids=["parquet", "binary", "array", "csv", "packed binary", "bad gzip"],
+)
+def test_files_that_are_no_corpus(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    with pytest.raises(CorpusError, match=message) as error:
+        Corpus([made(tmp_path / name, content)])
+    assert name in str(error.value)
+
+
+def test_paths_that_are_no_corpus(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="no file or folder"):
+        Corpus([tmp_path / "missing.jsonl"])
+    with pytest.raises(CorpusError, match=r"no \.txt or \.md file"):
+        Corpus([tmp_path])
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda packed: packed[:-200], lambda packed: packed[:5000] + b"\xff" * 50 + packed[5050:]]
+)
+def test_damaged_gzip(tmp_path: Path, damage: object) -> None:
+    lines = b"".join(b'{"text": "passage %d %d"}\n' % (n, n * 7919 % 10007) for n in range(3000))
+    file = made(tmp_path / "c.jsonl.gz", damage(gzip.compress(lines)))  # type: ignore[operator]
+    with pytest.raises(CorpusError, match=r"damaged or cut short after line \d+"):
+        list(Corpus([file]))
+
+
+def test_position_reaches_size(tmp_path: Path) -> None:
+    corpus = Corpus([made(tmp_path / "a.jsonl", LINES), made(tmp_path / "b.jsonl.gz", gzip.compress(LINES))])
+    positions = [corpus.position for _ in corpus]
+    assert positions == sorted(positions)
+    assert corpus.position == corpus.size == sum(path.stat().st_size for path in tmp_path.iterdir())
+    assert corpus.names == ("a.jsonl", "b.jsonl.gz")
+
+
+def test_split_long() -> None:
+    passage = Passage.of("T", "One two three. Four five. Six seven eight nine ten eleven twelve.", id="p")
+    pieces = split_long(passage, 5)
+    assert [(piece.id, piece.title, piece.text) for piece in pieces] == [
+        ("p#1", "T", "One two three. Four five."),
+        ("p#2", "T", "Six seven eight nine ten"),
+        ("p#3", "T", "eleven twelve."),
+    ]
+    assert split_long(passage, 12) == [passage]
+    given_ = Passage.of("T", sentences=["a b.", "c d.", "e"], id="q")
+    assert [piece.given_sentences for piece in split_long(given_, 4)] == [("a b.", "c d."), ("e",)]
+    with pytest.raises(ValueError, match="positive"):
+        split_long(passage, 0)
+
+
+@given(st.text(max_size=300), st.integers(1, 20))
+def test_splitting_loses_no_word(text: str, max_words: int) -> None:
+    passage = Passage.of("T", text, id="p")
+    pieces = split_long(passage, max_words)
+    assert " ".join(piece.text for piece in pieces).split() == passage.text.split()
+    assert all(len(piece.text.split()) <= max_words for piece in pieces)
+    assert len({piece.id for piece in pieces}) == len(pieces)

@@ -1,0 +1,77 @@
+"""`polyhop index`, as a user meets it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from polyhop.scripts.main import app
+
+CORPUS = b"""{"id": "r", "title": "Rome", "text": "Rome is the capital of Italy."}
+{"id": "r", "title": "Rome again", "text": "x"}
+nonsense
+{"title": "Paris", "sentences": ["Paris is the capital of France."]}
+"""
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(CORPUS)
+    return path
+
+
+def run(*arguments: str | Path | int) -> Result:
+    return CliRunner().invoke(app, ["index", *map(str, arguments)])
+
+
+def test_build_and_check(corpus: Path, tmp_path: Path) -> None:
+    built = run(corpus, "--out", tmp_path / "ix", "--max-words", 100, "--threads", 1)
+    assert built.exit_code == 0, built.output
+    assert "passages  2\n" in built.stdout
+    assert "1 malformed, 1 duplicate" in built.stdout
+    assert "corpus.jsonl:2: the id 'r' was used before, at corpus.jsonl:1" in built.stderr
+    assert "corpus.jsonl:3: not JSON" in built.stderr
+    for checked in (run("--check", tmp_path / "ix"), run("--check", "--out", tmp_path / "ix")):
+        assert (checked.exit_code, checked.stderr) == (0, "")
+        assert "is sound: 2 passages" in checked.stdout
+
+
+def test_damage(corpus: Path, tmp_path: Path) -> None:
+    run(corpus, "--out", tmp_path / "ix")
+    path = next((tmp_path / "ix").glob("lucene-*/*.fdt"))
+    path.write_bytes(path.read_bytes()[:40] + b"\x00" * 8 + path.read_bytes()[48:])
+    checked = run("--check", tmp_path / "ix")
+    assert checked.exit_code == 1
+    assert "is damaged" in checked.stderr
+    assert "polyhop index CORPUS --out" in checked.stderr
+
+
+def test_errors(corpus: Path, tmp_path: Path) -> None:
+    cases: list[tuple[list[str | Path], int, str]] = [
+        ([corpus, "--out", tmp_path / "ix", "--strict"], 1, "corpus.jsonl:2: the id 'r'"),
+        ([tmp_path / "missing.jsonl", "--out", tmp_path / "ix"], 1, "There is no file or folder"),
+        ([corpus, "--out", tmp_path], 1, "holds other files (corpus.jsonl)"),
+        (["--check", tmp_path / "ix"], 1, "There is no index at"),
+        ([corpus], 2, "--out DIR"),
+        (["--out", tmp_path / "ix"], 2, "--out DIR"),
+        (["--check"], 2, "--check DIR"),
+        ([corpus, "--out", tmp_path / "ix", "--max-words", "0"], 2, "max-words"),
+    ]
+    for arguments, status, message in cases:
+        result = run(*arguments)
+        assert result.exit_code == status, result.output
+        assert message in " ".join(result.stderr.split())
+        assert "Traceback" not in result.output
+    assert not (tmp_path / "ix").exists()
+
+
+def test_many_problems_are_summarised(tmp_path: Path) -> None:
+    corpus = tmp_path / "c.jsonl"
+    corpus.write_text('{"text": "good"}\n' + "bad\n" * 1500)
+    built = run(corpus, "--out", tmp_path / "ix")
+    assert built.stderr.count("not JSON") == 5
+    assert "1,495 more" in built.stderr
+    assert len((tmp_path / "ix" / "problems.jsonl").read_text().splitlines()) == 1000
