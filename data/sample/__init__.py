@@ -1,0 +1,74 @@
+"""The sample world that ships with polyhop: some 350 passages of real-world facts and 165 questions over them.
+
+`passages.jsonl` is a corpus like any other. `questions.jsonl` holds questions of 1 to 4 hops with their answers, the
+sentences that prove them, and the sub-questions that lead there; some have no answer in the corpus.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from ..passages import Fact, Passage
+
+if TYPE_CHECKING:
+    import dspy
+
+CORPUS = Path(__file__).with_name("passages.jsonl")
+"""The corpus, as `polyhop index` takes it."""
+
+_QUESTIONS = Path(__file__).with_name("questions.jsonl")
+
+Split = Literal["train", "dev", "test"]
+
+
+class SubQuestion(NamedTuple):
+    """One hop. "#1" in ``question`` is the first sub-question's answer; ``passage_id`` is None if no passage tells."""
+
+    question: str
+    answer: str
+    passage_id: str | None
+
+
+@cache
+def sample_passages() -> tuple[Passage, ...]:
+    """The corpus in memory."""
+    return tuple(Passage.from_record(record) for record in _records(CORPUS))
+
+
+def load_sample(split: Split | None = None) -> list[dspy.Example]:
+    """The questions of one split, or all of them, as DSPy examples whose input is ``question``.
+
+    Fields: ``id``, ``question``, ``answers`` (the first is the main one; ``("unknown",)`` where the corpus has none),
+    ``gold_passages`` (ids), ``gold_facts`` (`Fact`), ``hops``, ``kind`` (single, bridge, composition, comparison,
+    yes_no, unanswerable), ``sub_questions`` (`SubQuestion`), ``split``.
+
+    Raises:
+        ValueError: there is no such split.
+    """
+    if split not in (None, "train", "dev", "test"):
+        raise ValueError(f"the sample has the splits train, dev and test, not {split!r}")
+    return [_example(record) for record in _records(_QUESTIONS) if split in (None, record["split"])]
+
+
+def _example(record: dict[str, Any]) -> dspy.Example:
+    import dspy
+
+    facts = tuple(Fact(passage, sentence) for passage, sentence in record["gold"])
+    return dspy.Example(
+        id=record["id"],
+        question=record["question"],
+        answers=tuple(record["answers"]),
+        gold_passages=tuple(dict.fromkeys(fact.passage_id for fact in facts)),
+        gold_facts=facts,
+        hops=record["hops"],
+        kind=record["kind"],
+        sub_questions=tuple(SubQuestion(s["question"], s["answer"], s["passage"]) for s in record["sub_questions"]),
+        split=record["split"],
+    ).with_inputs("question")
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
