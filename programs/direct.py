@@ -1,0 +1,24 @@
+"""The closed-book baseline: one call, no retrieval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dspy
+
+from ..data.passages import Passage
+from ..signatures import AnswerDirectly
+from .prediction import check_question, conclude
+from .trace import Trace
+
+
+class Direct(dspy.Module):
+    """Answers from the model's own knowledge. 1 LM call, no search; evidence and ranking are empty."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answerer = dspy.Predict(AnswerDirectly)
+
+    def forward(self, question: str, pool: Sequence[Passage] | None = None) -> dspy.Prediction:
+        """Answer a question; ``pool`` is accepted, as by every program, and not read."""
+        return conclude(self.answerer(question=check_question(question)), Trace(), stop="no retrieval")

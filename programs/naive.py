@@ -1,0 +1,37 @@
+"""The retrieve-then-read baseline: one BM25 search, the top passages, one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dspy
+
+from ..data.passages import Evidence, Passage, Retriever
+from ..signatures import AnswerFromPassages
+from .candidates import Candidates
+from .prediction import check_question, conclude
+from .search import Search
+from .trace import Trace
+
+
+class Naive(dspy.Module):
+    """Naive RAG. 1 search, 1 LM call; the evidence is the top ``k`` passages, whole.
+
+    Args:
+        retriever: Where to search when a question brings no pool of its own.
+        k: Passages to read.
+    """
+
+    def __init__(self, retriever: Retriever | None = None, k: int = 5) -> None:
+        super().__init__()
+        self.search = Search(retriever, k)
+        self.answerer = dspy.Predict(AnswerFromPassages)
+
+    def forward(self, question: str, pool: Sequence[Passage] | None = None) -> dspy.Prediction:
+        """Answer a question over its own ``pool``, or over the retriever if it has none."""
+        question, trace = check_question(question), Trace()
+        hits = self.search(question, pool, trace)
+        passages = Candidates([hit.passage for hit in hits])
+        reply = self.answerer(question=question, passages=passages.show())
+        evidence = [Evidence(hit.passage) for hit in hits]
+        return conclude(reply, trace, evidence=evidence, seen=hits, stop="single pass")

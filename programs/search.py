@@ -1,0 +1,59 @@
+"""First-stage retrieval: where a program's candidates come from."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Protocol, Self, runtime_checkable
+
+import dspy
+
+from ..data.errors import PolyhopError
+from ..data.passages import Hit, Passage, Retriever
+from ..data.pool import PassagePool
+from . import tunables
+from .trace import Searched, Trace
+
+
+@runtime_checkable
+class _BM25(Protocol):
+    def with_bm25(self, k1: float | None = None, b: float | None = None) -> Self: ...
+
+
+class Search(dspy.Module):
+    """Searches the question's own pool if it has one, otherwise the retriever; records each search in the trace.
+
+    Args:
+        retriever: Any `Retriever`; may be None if every question brings its own pool. Not part of the saved state.
+        k: How many passages one search returns.
+
+    ``k1`` and ``b`` are BM25's parameters; they apply to `BM25Index` and `PassagePool`, other retrievers ignore them.
+    """
+
+    def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
+        super().__init__()
+        self.retriever = retriever
+        self.k = tunables.integer(k, 1, 200, log=True)
+        self.k1 = tunables.real(0.9, 0.1, 3.0)
+        self.b = tunables.real(0.4, 0.0, 1.0)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Search:
+        """Copies share the retriever: teleprompters copy programs, and an index is a resource, not state."""
+        memo[id(self.retriever)] = self.retriever
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return twin
+
+    def forward(self, query: str, pool: Sequence[Passage] | None, trace: Trace, offset: int = 0) -> list[Hit]:
+        source: Retriever | None = PassagePool(pool) if pool is not None else self.retriever
+        if source is None:
+            raise PolyhopError(
+                "nothing to search: build the program with a retriever, such as "
+                "Prism(BM25Index('DIR')), or pass the question's own passages as pool=[...]"
+            )
+        if isinstance(source, _BM25):
+            source = source.with_bm25(self.k1.value, self.b.value)
+        hits = source.search(query, self.k.value, offset)
+        trace.add(Searched(query, tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)))
+        return hits

@@ -1,0 +1,53 @@
+"""Field types of inputs: how passages are shown to an agent.
+
+Passages are numbered and every sentence has a short id, so that agents point at evidence instead of repeating it:
+
+    [2] John Farrow
+    2s1 John Villiers Farrow was an Australian film director.
+    2s3 He was married to the actress Maureen O'Sullivan.
+
+"2" means the whole passage, "2s3" its third sentence; sentences that are not shown keep their numbers. (Neither "2.3"
+nor "2:3": in a reply without quotes "2.10" becomes 2.1, and "2:3" becomes 2 and 3.) A sentence is always one line that
+starts with its id, and what adapters use as field markers is broken up, so nothing that stands in a passage can pass
+for another passage, another field or the end of the prompt.
+"""
+
+from __future__ import annotations
+
+import re
+
+import dspy
+from pydantic import BaseModel
+
+# The markers of dspy's ChatAdapter ("[[ ## answer ## ]]") and of its custom types.
+_MARKER = re.compile(r"\[\[(?=\s*##)|<<(?=/?CUSTOM-TYPE)")
+
+
+class NumberedPassage(BaseModel):
+    """A passage under its number in the prompt; ``sentences`` maps 1-based sentence numbers to their text."""
+
+    number: int
+    title: str
+    sentences: dict[int, str]
+
+    def render(self) -> str:
+        lines = [f"[{self.number}] {_one_line(self.title) or '(untitled)'}"]
+        lines += [f"{self.number}s{n} {_one_line(text)}" for n, text in self.sentences.items()]
+        return "\n".join(lines)
+
+
+class NumberedPassages(dspy.Type):
+    """Passages as an agent reads them."""
+
+    passages: list[NumberedPassage]
+
+    @classmethod
+    def description(cls) -> str:
+        return "passages with their titles; 2 is the id of passage [2], 2s3 the id of its third sentence"
+
+    def format(self) -> str:
+        return "\n".join(passage.render() for passage in self.passages) or "(none)"
+
+
+def _one_line(text: str) -> str:
+    return _MARKER.sub(lambda match: " ".join(match.group()), " ".join(text.split()))

@@ -1,0 +1,147 @@
+"""Field types of outputs: how an agent's reply is read.
+
+`Ids`, `Questions` and `Probability` show in a prompt as the plain types that they are (list[str], float), and also take
+what models commonly write instead of JSON: ids as numbers, lists as lines, "85%". What cannot be read stays an error
+(dspy's AdapterParseError); nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from pydantic_core import CoreSchema, core_schema
+
+
+def _reads(read: Callable[[Any], Any], plain: CoreSchema) -> CoreSchema:
+    """The schema of a plain type, as prompts and providers see it, with a forgiving reader before it."""
+    return core_schema.no_info_before_validator_function(read, plain)
+
+
+class Ids(list[str]):
+    """A list of ids, also given as numbers ([2, 5]), as objects ([{"id": "2s1"}]) or as text ("2s1, 5s3")."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        return _reads(read_ids, core_schema.list_schema(core_schema.str_schema()))
+
+
+class Questions(list[str]):
+    """A list of questions, also given as objects ([{"question": "..."}]) or as lines with or without numbers."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        return _reads(read_questions, core_schema.list_schema(core_schema.str_schema()))
+
+
+class Probability(float):
+    """A number from 0 to 1, also given in percent (85, "85%"), with a remark ("0.9 (high)") or as a word ("high")."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        return _reads(read_probability, core_schema.float_schema())
+
+
+Ids.__name__ = Questions.__name__ = "list[str]"  # what an adapter writes into the prompt
+Probability.__name__ = "float"
+
+_ITEM = re.compile(r"^\s*(?:[-*•]|(?P<number>\d{1,3})[.)])\s+(?=\S)")
+_NOTHING = re.compile(r"\W*(?:none|null|nothing|n/?a|empty)?\W*", re.IGNORECASE)
+_ID = r"[\[(\"'`]*\d+(?:[sS:./]\d+)?[\])\"'`]*"
+_ID_LINE = re.compile(rf"{_ID}(?:(?:\s*[,;]\s*|\s+and\s+|\s+){_ID})*[\s.,;]*")
+_SPLIT_IDS = re.compile(r"[\s,;]+(?:and\s+)?")
+_STATED = re.compile(r"[^\w.-]*(?:(?:confidence|probability|about|around)[^\w.-]*)*(-?(?:\d+(?:[.,]\d+)?|\.\d+))")
+_WORDS = {"certain": 1.0, "very high": 0.95, "high": 0.85, "medium": 0.5, "moderate": 0.5, "low": 0.2, "very low": 0.05}
+
+
+def read_ids(reply: Any) -> Any:
+    """What an agent wrote for a list of ids, as strings.
+
+    Raises:
+        ValueError: it is neither a list nor a text that consists of ids.
+    """
+    reply = _unwrap(reply)
+    if isinstance(reply, str):
+        return _ids_in(reply)
+    if not isinstance(reply, list | tuple):
+        reply = [] if reply is None else [reply]
+    return [str(item.get("id", item) if isinstance(item, dict) else item) for item in reply]
+
+
+def _ids_in(text: str) -> list[str]:
+    if _NOTHING.fullmatch(text):
+        return []
+    ids: list[str] = []
+    for line in text.strip().splitlines():
+        line = _ITEM.sub("", line).strip()
+        if line and not _ID_LINE.fullmatch(line):
+            raise ValueError(f"not a list of ids: {line[:80]!r}")
+        ids += [piece for piece in _SPLIT_IDS.split(line) if piece]
+    return ids
+
+
+def read_questions(reply: Any) -> Any:
+    """What an agent wrote for a list of questions, as strings without their numbers.
+
+    Raises:
+        ValueError: it is neither a list nor a text that is one question or a list of them.
+    """
+    reply = _unwrap(reply)
+    if isinstance(reply, str):
+        lines = [line.strip() for line in reply.splitlines() if line.strip()]
+        items = [line for line in lines if _ITEM.match(line)]
+        reply = items or lines
+        if not items and len(lines) > 1 and not all(line.endswith("?") for line in lines):
+            raise ValueError(f"not a list of questions: {lines[0][:80]!r}")
+    if isinstance(reply, dict) and len(reply) > 1 and all(isinstance(value, str) for value in reply.values()):
+        reply = list(reply.values())  # {"1": "Who ...?", "2": "Where ...?"}
+    if not isinstance(reply, list | tuple):
+        reply = [] if reply is None else [reply]
+    questions = [_question_of(item) for item in reply]
+    marks = [_ITEM.match(question) for question in questions]
+    # "1. FC Köln" alone is a name; a list whose items all count is numbered.
+    if all(mark and mark["number"] in (None, str(n)) for n, mark in enumerate(marks, 1)) and len(marks) > 1:
+        return [_ITEM.sub("", question) for question in questions]
+    return questions
+
+
+def _question_of(item: Any) -> str:
+    if isinstance(item, dict):
+        named = [item[key] for key in ("question", "sub_question", "text") if key in item]
+        return str((named or [value for value in item.values() if isinstance(value, str)] or [""])[0])
+    return str(item)
+
+
+def read_probability(reply: Any) -> Any:
+    """What an agent wrote for a probability, from 0 to 1; more than 1 is read as percent.
+
+    Raises:
+        ValueError: it states no number, and is none of a few words ("high", "low", ...).
+    """
+    if isinstance(reply, str):
+        text = reply.strip().lower()
+        word = _WORDS.get(re.sub(r"\W+", " ", text).removesuffix(" confidence").strip())
+        stated = _STATED.match(text)
+        if word is not None:
+            return word
+        if stated is None:
+            raise ValueError(f"not a probability: {reply[:80]!r}")
+        number = float(stated[1].replace(",", "."))
+        if re.match(r"\s*%", text[stated.end() :]):
+            number /= 100
+        elif out_of := re.match(r"\s*(?:/|out of)\s*(\d+)", text[stated.end() :]):
+            number /= max(float(out_of[1]), 1.0)
+        reply = number
+    if isinstance(reply, bool) or not isinstance(reply, int | float):
+        raise ValueError(f"not a probability: {str(reply)[:80]!r}")
+    if reply != reply:
+        return 0.0
+    return min(max(reply / 100 if 1 < reply <= 100 else float(reply), 0.0), 1.0)
+
+
+def _unwrap(reply: Any) -> Any:
+    """The list in ``{"keep": [...]}``: the field again inside the field."""
+    if isinstance(reply, dict) and len(reply) == 1 and isinstance(next(iter(reply.values())), list):
+        return next(iter(reply.values()))
+    return reply

@@ -1,0 +1,142 @@
+"""A language model that plays a script: what each agent is asked is recorded, what it replies is given."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import dspy
+from dspy import lm15
+
+AGENTS = {"sub_questions": "analyzer", "keep": "selector", "add": "adder", "answer": "answerer"}
+"""Every agent is known by the output field that it alone has."""
+
+_OUTPUTS = re.compile(r"Your output fields are:\n(.*?)\nAll interactions", re.DOTALL)
+_LISTED = re.compile(r"^\d+\. `(\w+)` \(", re.MULTILINE)
+_FIELD = re.compile(
+    r"^\[\[ ## (\w+) ## \]\]\n(.*?)(?=\n\n\[\[ ## \w+ ## \]\]\n|\n\nRespond with |\Z)", re.MULTILINE | re.DOTALL
+)
+
+Reply = dict[str, Any] | str | Callable[["Request"], dict[str, Any] | str] | BaseException
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one agent was sent."""
+
+    agent: str
+    system: str
+    messages: tuple[tuple[str, str], ...]
+    as_json: bool
+
+    @property
+    def prompt(self) -> str:
+        """The last user message: the task itself, without demos."""
+        return self.messages[-1][1]
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        return {name: text.strip() for name, text in _FIELD.findall(self.prompt)}
+
+    @property
+    def demos(self) -> int:
+        return sum(role == "assistant" for role, _ in self.messages)
+
+
+@dataclass
+class Script:
+    """An engine for `dspy.LM`: replies agent by agent from ``replies``; the last reply of an agent is repeated.
+
+    A reply is a dict of output fields, written in the dialect of the adapter that asks; a text, sent as it is; a
+    function of the request that returns either; or an exception, raised.
+    """
+
+    replies: dict[str, list[Reply]]
+    requests: list[Request] = field(default_factory=list)
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        seen = self._read(request)
+        turn = sum(other.agent == seen.agent for other in self.requests)
+        self.requests.append(seen)
+        script = self.replies[seen.agent]
+        reply = script[min(turn, len(script) - 1)]
+        if callable(reply) and not isinstance(reply, BaseException):
+            reply = reply(seen)
+        if isinstance(reply, BaseException):
+            raise reply
+        text = reply if isinstance(reply, str) else write(reply, seen.as_json)
+        return lm15.Response(
+            id="scripted",
+            model=request.model,
+            message=lm15.Message.assistant(text),
+            usage=lm15.Usage(input_tokens=1, output_tokens=1),
+            finish_reason="stop",
+        )
+
+    def asked(self, agent: str) -> list[Request]:
+        return [request for request in self.requests if request.agent == agent]
+
+    @property
+    def order(self) -> list[str]:
+        return [request.agent for request in self.requests]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Script:
+        return self  # teleprompters copy language models; the record stays one
+
+    def dump_state(self) -> dict[str, Any]:
+        return {}
+
+    def _read(self, request: lm15.Request) -> Request:
+        system = _text(request.system)
+        listed = _OUTPUTS.search(system)
+        outputs = _LISTED.findall(listed[1]) if listed else []
+        agent = next((AGENTS[name] for name in outputs if name in AGENTS), "other")
+        messages = tuple((str(message.role), _text(message.parts)) for message in request.messages)
+        return Request(agent, system, messages, "Outputs will be a JSON object" in system)
+
+
+def write(values: dict[str, Any], as_json: bool) -> str:
+    """A well-formed reply in an adapter's dialect."""
+    if as_json:
+        return json.dumps(values)
+    parts = [f"[[ ## {k} ## ]]\n{v if isinstance(v, str) else json.dumps(v)}" for k, v in values.items()]
+    return "\n\n".join([*parts, "[[ ## completed ## ]]"])
+
+
+def answer(text: str, confidence: Any = 0.9) -> dict[str, Any]:
+    return {"reasoning": f"Because of {text}.", "answer": text, "confidence": confidence}
+
+
+def scripted(**replies: Reply | list[Reply]) -> Script:
+    """A script with one reply, or a list of replies, for each agent; an agent without any answers a default."""
+    script: dict[str, list[Reply]] = {
+        "analyzer": [{"sub_questions": ["Who is asked about?"]}],
+        "selector": [{"keep": []}],
+        "adder": [{"add": []}],
+        "answerer": [answer("unknown", 0.1)],
+    }
+    script |= {agent: reply if isinstance(reply, list) else [reply] for agent, reply in replies.items()}
+    return Script(script)
+
+
+def lm(script: Script) -> dspy.LM:
+    return dspy.LM("scripted", engine=script, cache=False)
+
+
+@contextmanager
+def playing(script: Script, adapter: Any = None) -> Iterator[Script]:
+    """Run programs on a script, in this thread."""
+    with dspy.context(lm=lm(script), adapter=adapter or dspy.ChatAdapter()):
+        yield script
+
+
+def _text(content: Any) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    return "".join(part if isinstance(part, str) else getattr(part, "text", "") for part in content)

@@ -1,0 +1,122 @@
+"""The contract of all programs: the same fields, whatever the loop; bad questions are refused before a call is paid."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import dspy
+import pytest
+from dspy.utils.exceptions import AdapterParseError
+
+from polyhop.data.errors import PolyhopError
+from polyhop.data.passages import Evidence, Hit, Passage
+from polyhop.data.pool import PassagePool
+from polyhop.programs import UNKNOWN, Direct, Naive, Prism, QuestionError, Trace
+from polyhop.programs.prediction import check_question, conclude
+
+from .scripted import answer, playing, scripted
+
+PASSAGES = [Passage.of(f"Title {n}", f"Sentence one of {n}. And two.", id=f"p{n}") for n in range(4)]
+PROGRAMS = [Direct, Naive, Prism]
+FIELDS = {"answer", "evidence", "ranking", "confidence", "trace", "stop_reason"}
+
+
+def build(kind: type[dspy.Module]) -> dspy.Module:
+    return kind() if kind is Direct else kind(PassagePool(PASSAGES))
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+def test_every_program_returns_the_same_fields(kind: type[dspy.Module], adapter: dspy.Adapter) -> None:
+    with playing(scripted(answerer=answer("Paris", 85), selector={"keep": ["1s1", "2"]}), adapter) as script:
+        prediction = build(kind)(question="Which title?")
+    assert set(prediction.keys()) == FIELDS
+    assert isinstance(prediction.answer, str)
+    assert isinstance(prediction.evidence, tuple)
+    assert all(isinstance(item, Evidence) for item in prediction.evidence)
+    assert isinstance(prediction.ranking, tuple)
+    assert all(isinstance(passage, Passage) for passage in prediction.ranking)
+    assert prediction.confidence == pytest.approx(0.85)
+    assert isinstance(prediction.trace, Trace)
+    assert prediction.trace.stop_reason == prediction.stop_reason != ""
+    assert prediction.trace.lm_calls == len(script.requests)
+    records = json.loads(json.dumps(prediction.trace.to_records()))
+    assert [record["step"] for record in records][-2:] == ["answered", "stopped"]
+    # Passages with evidence lead the ranking, and no passage is in it twice.
+    leading = list(dict.fromkeys(item.passage.id for item in prediction.evidence))
+    ids = [passage.id for passage in prediction.ranking]
+    assert ids[: len(leading)] == leading
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+@pytest.mark.parametrize("question", ["", "  \n", "?!", None, 3, ["Who?"]])
+def test_what_is_no_question_is_refused_before_a_call(kind: type[dspy.Module], question: Any) -> None:
+    with playing(scripted()) as script, pytest.raises(QuestionError):
+        build(kind)(question=question)
+    assert script.requests == []
+
+
+def test_a_question_error_is_caught_as_ours_and_as_a_value_error() -> None:
+    assert issubclass(QuestionError, PolyhopError)
+    assert issubclass(QuestionError, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("question", "checked"), [(" Who? ", "Who?"), ("彼は誰？", "彼は誰？"), ("Who\ud800?", "Who\ufffd?")]
+)
+def test_questions_that_can_be_asked(question: str, checked: str) -> None:
+    assert check_question(question) == checked
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+@pytest.mark.parametrize("reply", ["I cannot help with that.", "", {"reasoning": "x"}])
+def test_an_unreadable_answer_is_an_error_never_an_answer(kind: type[dspy.Module], reply: Any) -> None:
+    with playing(scripted(answerer=reply)) as script, pytest.raises(AdapterParseError):
+        build(kind)(question="Which title?")
+    assert [request.as_json for request in script.asked("answerer")] == [False, True]  # one second chance, then raise
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_a_failing_model_is_an_error_never_an_answer(kind: type[dspy.Module]) -> None:
+    with playing(scripted(answerer=ConnectionError("gone"))), pytest.raises(Exception, match="gone") as caught:
+        build(kind)(question="Which title?")
+    assert not isinstance(caught.value, AdapterParseError)
+
+
+def closed(**reply: Any) -> dspy.Prediction:
+    reply = {"answer": "Paris", "reasoning": " why ", "confidence": 0.5} | reply
+    return conclude(dspy.Prediction(**reply), Trace(), stop="test")
+
+
+@pytest.mark.parametrize("text", ["", "  \n ", "None", "null"])
+def test_no_answer_is_unknown(text: str) -> None:
+    assert closed(answer=text).answer == UNKNOWN
+
+
+def test_a_json_null_is_no_answer_called_none() -> None:
+    with playing(scripted(answerer=answer("x") | {"answer": None}), dspy.JSONAdapter()):
+        assert Direct()(question="Who?").answer == UNKNOWN
+
+
+@pytest.mark.parametrize("text", ["0", "no", "none of them", "Nulla"])
+def test_short_answers_stay(text: str) -> None:
+    assert closed(answer=text).answer == text
+
+
+@pytest.mark.parametrize(
+    ("stated", "confidence"), [(0.3, 0.3), (85, 0.85), (100, 1.0), (1, 1.0), (-2, 0.0), (1e6, 1.0), (float("nan"), 0.0)]
+)
+def test_confidence_is_a_probability(stated: float, confidence: float) -> None:
+    assert closed(confidence=stated).confidence == pytest.approx(confidence)
+
+
+def test_ranking_is_evidence_first_then_as_found() -> None:
+    hits = [Hit(passage, 1.0, rank) for rank, passage in enumerate([*PASSAGES, PASSAGES[0]], 1)]
+    evidence = [Evidence(PASSAGES[2], 1), Evidence(PASSAGES[0]), Evidence(PASSAGES[2], 0)]
+    prediction = conclude(
+        dspy.Prediction(answer="x", reasoning="", confidence=1), Trace(), evidence=evidence, seen=hits, stop="x"
+    )
+    assert [passage.id for passage in prediction.ranking] == ["p2", "p0", "p1", "p3"]
+    assert prediction.evidence == tuple(evidence)

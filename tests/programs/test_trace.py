@@ -1,0 +1,46 @@
+"""The trace: typed steps, counted and written down."""
+
+from __future__ import annotations
+
+import json
+
+from polyhop.data.passages import Fact
+from polyhop.programs import Trace
+from polyhop.programs.trace import Added, Answered, Decomposed, Searched, Selected, Stopped
+
+
+def full() -> Trace:
+    trace = Trace()
+    trace.add(Decomposed(("Who?",), ("?",)))
+    trace.add(Searched("Who?", (("p", "Title", 1.5),)))
+    trace.add(Searched("Where?", ()))
+    trace.add(Selected(1, (Fact("p", 0), Fact("p"))))
+    trace.add(Added(1, (), ("9s9",)))
+    trace.add(Answered("Paris", "Because.", 0.5))
+    trace.add(Stopped("stable"))
+    return trace
+
+
+def test_counts() -> None:
+    assert full().lm_calls == 4
+    assert full().searches == 2
+    assert full().stop_reason == "stable"
+    assert (Trace().lm_calls, Trace().searches, Trace().stop_reason) == (0, 0, "")
+
+
+def test_records_are_json_with_their_kind() -> None:
+    records = json.loads(json.dumps(full().to_records()))
+    assert [record["step"] for record in records] == [
+        "decomposed", "searched", "searched", "selected", "added", "answered", "stopped",
+    ]  # fmt: skip
+    assert records[0] == {"step": "decomposed", "sub_questions": ["Who?"], "invalid": ["?"]}
+    assert records[1] == {"step": "searched", "query": "Who?", "found": [["p", "Title", 1.5]]}
+    assert records[3] == {"step": "selected", "round": 1, "kept": [["p", 0], ["p", None]], "invalid": []}
+    assert records[4]["invalid"] == ["9s9"]
+    assert records[5] == {"step": "answered", "answer": "Paris", "reasoning": "Because.", "confidence": 0.5}
+
+
+def test_traces_do_not_share_steps() -> None:
+    one, other = Trace(), Trace()
+    one.add(Stopped("x"))
+    assert other.steps == []

@@ -1,0 +1,288 @@
+"""Tunables: values with a range that DSPy saves, loads, copies and compiles around."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.data.passages import Passage
+from polyhop.data.pool import PassagePool
+from polyhop.programs import Naive, Prism, Tunable, tunables
+from polyhop.programs.tunables import choice, integer, real
+
+from .scripted import Request, Script, answer, lm, playing, scripted
+
+POOL = [Passage.of(f"T{n}", sentences=[f"Sentence {n}.", "Another."], id=f"p{n}") for n in range(3)]
+CHANGED = {"search.k": 2, "search.k1": 1.5, "search.b": 0.75, "rounds": 4}
+
+
+def changed() -> Prism:
+    """A program none of whose tunables has its default."""
+    program = Prism(PassagePool(POOL))
+    for name, tunable in tunables(program):
+        assert tunable.value != CHANGED[name]
+        tunable.value = CHANGED[name]
+    return program
+
+
+def values(program: dspy.Module) -> dict[str, Any]:
+    return {name: tunable.value for name, tunable in tunables(program)}
+
+
+# --- one tunable -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0, 7, 2.0, "2", None, True, float("nan")])
+def test_integers_outside_their_range_are_refused(value: Any) -> None:
+    tunable = integer(3, 1, 6)
+    with pytest.raises(ValueError, match=r"must be an integer in 1\.\.6, got "):
+        tunable.value = value
+    assert tunable.value == 3
+    with pytest.raises(ValueError, match="must be an integer"):
+        integer(value, 1, 6)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.01, "0.5", None, True, float("nan"), float("inf")])
+def test_reals_outside_their_range_are_refused(value: Any) -> None:
+    tunable = real(0.5, 0.0, 1.0)
+    with pytest.raises(ValueError, match=r"must be a number in 0\.0\.\.1\.0, got "):
+        tunable.value = value
+    assert tunable.value == 0.5
+
+
+def test_bounds_are_included_and_whole_numbers_are_reals() -> None:
+    number = real(1, 0, 2)
+    assert type(number.value) is float
+    number.value = 2
+    assert (number.value, type(number.value)) == (2.0, float)
+    assert [integer(value, 1, 6).value for value in (1, 6)] == [1, 6]
+
+
+@pytest.mark.parametrize(
+    ("first", "choices", "bad"), [("a", ("a", "b"), "c"), (True, (True, False), 1), (1, (1, 2), 1.0)]
+)
+def test_choices(first: Any, choices: Any, bad: Any) -> None:
+    tunable = choice(first, choices)
+    tunable.value = choices[1]
+    assert tunable.value == choices[1]
+    with pytest.raises(ValueError, match="must be one of"):
+        tunable.value = bad
+    with pytest.raises(ValueError, match="must be one of"):
+        choice(bad, choices)
+
+
+@given(st.integers(-1000, 1000), st.integers(0, 1000), st.integers(0, 1000))
+def test_state_survives_json(low: int, width: int, step: int) -> None:
+    value = low + min(step, width)
+    one, other = integer(value, low, low + width), integer(low, low, low + width)
+    other.load_state(json.loads(json.dumps(one.dump_state())))
+    assert other.value == value
+
+
+def test_the_state_tells_the_range_and_loading_keeps_the_declared_one() -> None:
+    assert real(0.5, 0.1, 3.0, log=True).dump_state() == {"value": 0.5, "low": 0.1, "high": 3.0, "log": True}
+    assert choice(True, (True, False)).dump_state() == {"value": True, "choices": [True, False]}
+    tunable = integer(3, 1, 6)
+    tunable.load_state({"value": 5, "low": 0, "high": 100})
+    assert (tunable.value, tunable.low, tunable.high) == (5, 1, 6)
+    with pytest.raises(ValueError, match=r"in 1\.\.6, got 99"):
+        tunable.load_state({"value": 99, "low": 0, "high": 100})
+    assert tunable.value == 5
+
+
+# --- in a program ----------------------------------------------------------------------------------------------------
+
+
+def test_dspy_finds_them_by_name() -> None:
+    program = Prism(k=7, rounds=2)
+    found = {name: parameter for name, parameter in program.named_parameters() if isinstance(parameter, Tunable)}
+    assert {name: tunable.value for name, tunable in found.items()} == {
+        "search.k": 7, "search.k1": 0.9, "search.b": 0.4, "rounds": 2,
+    }  # fmt: skip
+    assert dict(tunables(program)) == found
+    assert set(dict(tunables(Naive()))) == {"search.k", "search.k1", "search.b"}
+    # They are no predictors: prompt optimizers walk past them.
+    assert {name for name, _ in program.named_predictors()} == {"analyzer", "selector", "adder", "answerer"}
+
+
+def test_two_programs_share_nothing() -> None:
+    one, other = Prism(), Prism()
+    one.rounds.value = 1
+    assert other.rounds.value == 3
+
+
+def test_saved_and_loaded_with_the_prompts(tmp_path: Path) -> None:
+    program = changed()
+    program.selector.signature = program.selector.signature.with_instructions("Keep it all.")
+    program.selector.demos = [dspy.Example(question="Q", keep=["1s1"])]
+    program.save(tmp_path / "x.json")
+    fresh = Prism(PassagePool(POOL))
+    fresh.load(tmp_path / "x.json")
+    assert values(fresh) == CHANGED
+    assert fresh.selector.signature.instructions == "Keep it all."
+    assert fresh.selector.demos[0]["keep"] == ["1s1"]
+    saved = json.loads((tmp_path / "x.json").read_text())
+    assert saved["rounds"] == {"value": 4, "low": 1, "high": 6}
+
+
+def test_a_state_out_of_range_changes_nothing(tmp_path: Path) -> None:
+    changed().save(tmp_path / "x.json")
+    state = json.loads((tmp_path / "x.json").read_text())
+    state["rounds"]["value"] = 600
+    (tmp_path / "x.json").write_text(json.dumps(state))
+    program = Prism()
+    before = values(program)
+    with pytest.raises(ValueError, match="got 600"):
+        program.load(tmp_path / "x.json")
+    assert values(program) == before
+
+
+@pytest.mark.parametrize("copier", [copy.deepcopy, dspy.Module.deepcopy, dspy.Module.reset_copy])
+def test_copies_keep_the_values_and_are_independent(copier: Any) -> None:
+    program = changed()
+    twin = copier(program)
+    assert values(twin) == CHANGED
+    twin.rounds.value = 1
+    assert program.rounds.value == 4
+
+
+def test_they_shape_the_run() -> None:
+    turn = iter(range(100))
+
+    def keep(_: Request) -> dict[str, Any]:
+        return {"keep": [f"{1 + next(turn) % 2}.1"]}
+
+    program = changed()
+    with playing(scripted(selector=keep)) as script:
+        prediction = program(question="Which sentence?")
+    assert script.order.count("selector") == 4
+    assert len(prediction.ranking) == 2
+    expected = PassagePool(POOL, k1=1.5, b=0.75).search("Which sentence?", 2)
+    assert prediction.trace.to_records()[1]["found"] == tuple(
+        (hit.passage.id, hit.passage.title, hit.score) for hit in expected
+    )
+
+
+# --- through the teleprompters ---------------------------------------------------------------------------------------
+
+TRAINSET = [
+    dspy.Example(question=f"Which one is {n}?", answer="yes", pool=POOL).with_inputs("question", "pool")
+    for n in range(6)
+]
+
+
+def metric(example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float:
+    return float(example.answer == prediction.answer)
+
+
+def feedback(
+    gold: Any, prediction: Any, trace: Any = None, name: Any = None, name_trace: Any = None
+) -> dspy.Prediction:
+    return dspy.Prediction(score=metric(gold, prediction), feedback="Say yes.")
+
+
+def optimist() -> Script:
+    """Agents that do well, and an optimizer's own prompts answered with whatever fields they ask for."""
+    turn = itertools.count()
+
+    def odd(_: Request) -> dict[str, Any]:
+        return answer("yes" if next(turn) % 3 else "no")
+
+    def other(request: Request) -> str:
+        names = re.findall(r"^\d+\. `(\w+)` \(", request.system.split("Your output fields are:")[-1], re.MULTILINE)
+        fields = {name: f"Proposed text {next(turn)}." for name in names}
+        if request.as_json:
+            return json.dumps(fields)
+        return "\n\n".join([*(f"[[ ## {k} ## ]]\n{v}" for k, v in fields.items()), "[[ ## completed ## ]]"])
+
+    script = scripted(selector={"keep": ["1s1"]}, adder={"add": ["2s1"]}, answerer=odd)
+    script.replies["other"] = [other]
+    return script
+
+
+def labeled(program: Prism, model: dspy.LM) -> dspy.Module:
+    return dspy.LabeledFewShot(k=2).compile(program, trainset=TRAINSET)
+
+
+def bootstrap(program: Prism, model: dspy.LM) -> dspy.Module:
+    return dspy.BootstrapFewShot(metric=metric, max_bootstrapped_demos=2).compile(program, trainset=TRAINSET)
+
+
+def random_search(program: Prism, model: dspy.LM) -> dspy.Module:
+    optimizer = dspy.BootstrapFewShotWithRandomSearch(
+        metric=metric, max_bootstrapped_demos=1, num_candidate_programs=1, num_threads=1
+    )
+    return optimizer.compile(program, trainset=TRAINSET, valset=TRAINSET[:2])
+
+
+def copro(program: Prism, model: dspy.LM) -> dspy.Module:
+    optimizer = dspy.COPRO(metric=metric, breadth=2, depth=1, prompt_model=model)
+    return optimizer.compile(program, trainset=TRAINSET[:2], eval_kwargs={"num_threads": 1, "display_progress": False})
+
+
+def simba(program: Prism, model: dspy.LM) -> dspy.Module:
+    optimizer = dspy.SIMBA(metric=metric, bsize=3, num_candidates=2, max_steps=1, prompt_model=model, num_threads=1)
+    return optimizer.compile(program, trainset=TRAINSET, seed=1)
+
+
+def mipro(program: Prism, model: dspy.LM) -> dspy.Module:
+    optimizer = dspy.MIPROv2(
+        metric=metric, prompt_model=model, task_model=model, auto=None, num_candidates=2, num_threads=1,
+        max_bootstrapped_demos=1, max_labeled_demos=1,
+    )  # fmt: skip
+    return optimizer.compile(program, trainset=TRAINSET, valset=TRAINSET[:2], num_trials=2, minibatch=False)
+
+
+def gepa(program: Prism, model: dspy.LM) -> dspy.Module:
+    optimizer = dspy.GEPA(metric=feedback, max_metric_calls=12, reflection_lm=model, num_threads=1)
+    return optimizer.compile(program, trainset=TRAINSET[:3], valset=TRAINSET[:2])
+
+
+@pytest.mark.parametrize("compile_", [labeled, bootstrap, random_search, copro, simba, mipro, gepa])
+def test_teleprompters_leave_them_alone(compile_: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.ERROR)
+    script, program = optimist(), changed()
+    with playing(script):
+        compiled = compile_(program, lm(script))
+        assert values(compiled) == CHANGED
+        assert values(program) == CHANGED
+        if compile_ in (copro, mipro, gepa):  # it did write prompts
+            assert script.asked("other")
+        prediction = compiled(question="Which one is it?")
+    assert prediction.answer in ("yes", "no")
+    assert len(prediction.ranking) == 2  # search.k
+    compiled.save(tmp_path / "x.json")
+    fresh = Prism(PassagePool(POOL))
+    fresh.load(tmp_path / "x.json")
+    assert values(fresh) == CHANGED
+    demos = {name: len(predictor.demos) for name, predictor in fresh.named_predictors()}
+    assert demos == {name: len(predictor.demos) for name, predictor in compiled.named_predictors()}
+
+
+def test_bootstrapped_demos_reach_every_agent_and_survive_a_saved_program(tmp_path: Path) -> None:
+    script = optimist()
+    with playing(script):
+        compiled = bootstrap(changed(), lm(script))
+        compiled.save(tmp_path / "x.json")
+        fresh = Prism(PassagePool(POOL))
+        fresh.load(tmp_path / "x.json")
+        script.requests.clear()
+        compiled(question="Which one is it?")
+        before, after = list(script.requests), len(script.requests)
+        fresh(question="Which one is it?")
+    assert before
+    assert [request.messages for request in script.requests[after:]] == [request.messages for request in before]
+    for request in before:
+        assert request.demos >= 2, request.agent
+    demo = next(request for request in before if request.agent == "selector").messages[0][1]
+    assert "\n1s1 Sentence " in demo  # passages as an agent reads them, not their JSON

@@ -1,0 +1,166 @@
+"""Replies are read as models write them; what is no reply stays an error."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import dspy
+import pytest
+from dspy.adapters.utils import parse_value
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.signatures import AnswerFromEvidence, NumberedPassage, SelectEvidence
+from polyhop.signatures.replies import Ids, Probability, Questions, read_ids, read_probability, read_questions
+
+ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
+FARROW = NumberedPassage(
+    number=2, title="John Farrow", sentences={1: "He was a director.", 3: "He was married to Maureen O'Sullivan."}
+)
+
+
+@pytest.mark.parametrize(
+    ("reply", "ids"),
+    [
+        (["2s1", "5s3"], ["2s1", "5s3"]),
+        ([], []),
+        ([2.1, 5.3, 4], ["2.1", "5.3", "4"]),
+        ((2.1, 5), ["2.1", "5"]),
+        (2.1, ["2.1"]),
+        (3, ["3"]),
+        (None, []),
+        ([{"id": "2s1"}, {"id": 3}], ["2s1", "3"]),
+        ({"keep": ["2s1"]}, ["2s1"]),
+        ("2s1, 5s3", ["2s1", "5s3"]),
+        ("2s1 and 5s3.", ["2s1", "5s3."]),
+        ("[2s1], [5s3]", ["[2s1]", "[5s3]"]),
+        ("- 2s1\n- 5s3", ["2s1", "5s3"]),
+        ("1. 2s1\n2. 5s3", ["2s1", "5s3"]),
+        ("2\n3", ["2", "3"]),
+        ("", []),
+        ("none", []),
+        ("(none)", []),
+        ("N/A", []),
+        ("[]", []),
+    ],
+)
+def test_read_ids(reply: Any, ids: list[str]) -> None:
+    assert read_ids(reply) == ids
+
+
+@pytest.mark.parametrize(
+    "reply", ["The first passage is relevant.", "I keep 2s1 because it is about him", "Nothing is left"]
+)
+def test_prose_is_no_list_of_ids(reply: str) -> None:
+    with pytest.raises(ValueError, match="not a list of ids"):
+        read_ids(reply)
+
+
+@pytest.mark.parametrize(
+    ("reply", "questions"),
+    [
+        (["Who is X?", "Where is #1?"], ["Who is X?", "Where is #1?"]),
+        ("1. Who is X?\n2. Where is #1?", ["Who is X?", "Where is #1?"]),
+        ("Here they are:\n\n1) Who is X?\n2) Where is #1?", ["Who is X?", "Where is #1?"]),
+        ("- Who is X?\n* Where is #1?", ["Who is X?", "Where is #1?"]),
+        ("Who is X?\nWhere is #1?", ["Who is X?", "Where is #1?"]),
+        ("Who is X?", ["Who is X?"]),
+        (["1. Who is X?", "2. Where is #1?"], ["Who is X?", "Where is #1?"]),
+        (["1. FC Köln plays where?"], ["1. FC Köln plays where?"]),
+        (["2. Bundesliga is what?", "3. Liga is what?"], ["2. Bundesliga is what?", "3. Liga is what?"]),
+        ([{"id": 1, "question": "Who is X?"}], ["Who is X?"]),
+        ([{"step": "Who is X?"}], ["Who is X?"]),
+        ({"sub_questions": ["Who?"]}, ["Who?"]),
+        ({"1": "Who?", "2": "Where?"}, ["Who?", "Where?"]),
+        ([], []),
+        (None, []),
+        ([{}], [""]),
+    ],
+)
+def test_read_questions(reply: Any, questions: list[str]) -> None:
+    assert read_questions(reply) == questions
+
+
+def test_prose_is_no_list_of_questions() -> None:
+    with pytest.raises(ValueError, match="not a list of questions"):
+        read_questions("I cannot do this.\nSorry about that.")
+
+
+@pytest.mark.parametrize(
+    ("reply", "probability"),
+    [
+        (0.9, 0.9),
+        (1, 1.0),
+        (85, 0.85),
+        (0, 0.0),
+        (-3, 0.0),
+        (1e9, 1.0),
+        (math.nan, 0.0),
+        ("0.9", 0.9),
+        (".9", 0.9),
+        ("0,9", 0.9),
+        ("85%", 0.85),
+        ("1%", 0.01),
+        ("0.5 %", 0.005),
+        ("0.9 (high)", 0.9),
+        ("-1", 0.0),
+        ("about 70 %", 0.7),
+        ("**0.9**", 0.9),
+        ("~0.95.", 0.95),
+        ("Confidence: 0.7", 0.7),
+        ("9/10", 0.9),
+        ("9 out of 10", 0.9),
+        ("90/100", 0.9),
+        ("high", 0.85),
+        ("Very high.", 0.95),
+        ("low confidence", 0.2),
+    ],
+)
+def test_read_probability(reply: Any, probability: float) -> None:
+    assert read_probability(reply) == pytest.approx(probability)
+
+
+@pytest.mark.parametrize("reply", ["", "unsure", "n/a", "the 2 passages disagree", None, True, [0.9], {"p": 0.9}])
+def test_what_states_no_probability_is_an_error(reply: Any) -> None:
+    with pytest.raises(ValueError, match="not a probability"):
+        read_probability(reply)
+
+
+@given(st.text(max_size=40))
+def test_a_text_is_read_as_a_probability_or_refused(text: str) -> None:
+    try:
+        number = read_probability(text)
+    except ValueError:
+        return
+    assert 0.0 <= number <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("type_", "reply", "plain"),
+    [
+        (Ids, "2s1, 5s3", ["2s1", "5s3"]),
+        (Ids, "[2s1, 5s3]", ["2s1", "5s3"]),
+        (Ids, "null", []),
+        (Questions, "1. Who?\n2. Where?", ["Who?", "Where?"]),
+        (Probability, "85%", 0.85),
+        (Probability, "high", 0.85),
+    ],
+)
+def test_dspy_reads_with_them_and_gets_plain_values(type_: Any, reply: str, plain: Any) -> None:
+    value = parse_value(reply, type_)
+    assert value == plain
+    assert type(value) is type(plain)  # so that demos are saved as plain JSON
+    json.dumps(value)
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_in_prompts_they_are_the_plain_types(adapter: Any) -> None:
+    system, user = (message["content"] for message in adapter.format(SelectEvidence, [], {"question": "Q"}))
+    assert "`keep` (list[str])" in system
+    assert '{"type": "array", "items": {"type": "string"}}' in system.replace('\\"', '"')
+    assert "valid Python list[str]" in user
+    system, user = (message["content"] for message in adapter.format(AnswerFromEvidence, [], {"question": "Q"}))
+    assert "`confidence` (float)" in system
+    assert "valid Python float" in user
