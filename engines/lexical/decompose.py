@@ -1,0 +1,263 @@
+"""The atomic questions that a question is made of.
+
+Decomposition works on the question with its names masked ("Where was the director of @0 born?") and rewrites it from
+inside out: the innermost relation of a name becomes a sub-question of its own, a reference (#1) takes its place,
+until nothing is left to take out. Comparisons ask the same question of both sides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from .question import AUXILIARY, mask
+from .vocabulary import FINITE, KINDS, PERSON_NOUNS, WH
+
+_NAME = r"(?:@\d+|#\d+)"
+# Nouns that only say what the name after "of" is ("the city of Paris"); of a reference they are a relation.
+_APPOSED = frozenset(
+    "city town village state province county kingdom republic island district commune river film novel band".split()
+)
+_SPECIAL = (
+    r"(?:place|date|year|cause|country|city|town|state|month) of (?:birth|death|burial|origin|citizenship|residence)"
+)
+_NOT_RELATION = (
+    rf"(?!(?:{WH}|the|a|an|of|and|or|is|are|was|were|did|does|do|both|from|in|on|at|by|to|with|for|that|one|between|has|have|had|"
+    r"as|which|it|its|his|her|their|most|than|into|during|after|before|when|while)\b)"
+)
+_RELATION = rf"(?:{_SPECIAL}|{_NOT_RELATION}[a-zéè]+(?:[- ]{_NOT_RELATION}[a-zéè]+){{0,2}}?)"
+
+
+def decompose(question: str) -> list[str]:
+    """The atomic sub-questions, in order; the question itself where it has no parts."""
+    masked = mask(question)
+    steps, text = _take_out(masked.text.rstrip("?!. "))
+    steps += _compare(text, len(steps)) or [text]
+    return [masked.unmask(_polish(step)) for step in steps]
+
+
+def _polish(text: str) -> str:
+    text = " ".join(text.split()).rstrip(" ,")
+    return text[:1].upper() + text[1:] + "?"
+
+
+def _take_out(text: str, taken: int = 0) -> tuple[list[str], str]:
+    """Take relations out of the text, the innermost first; what is left refers to them, counted from ``taken`` + 1."""
+    steps: list[str] = []
+    while len(steps) < 6:
+        found = next(_relations(text, taken + len(steps) + 1), None)
+        if found is None:
+            break
+        sub_question, text = found
+        steps.append(sub_question)
+    return steps, text
+
+
+def _relations(text: str, number: int) -> Iterator[tuple[str, str]]:
+    """(sub-question, the text with a reference in place of what it asks for), the most reliable first."""
+    for pattern, ask in _PATTERNS:
+        for match in pattern.finditer(text):
+            before, after = text[: match.start()], text[match.end() :]
+            indefinite = not match.group().lower().startswith("the ") and _INDEFINITE.search(before)
+            sub_question = None if _ASKED.search(before) or indefinite else ask(match)
+            rest = f"{before}#{number}{' ' if after[:1].isalnum() else ''}{after}"
+            if sub_question and _asks(rest):
+                yield sub_question, rest
+
+
+_ASKED = re.compile(rf"\b(?:{WH}|whose|how many)\s*$", re.I)  # "In which department of @0 ..." asks for the department
+
+_INDEFINITE = re.compile(r"\b(?:an?|in|on|as|another)\s*$", re.I)  # "a member of @0", "in charge of @0" name no entity
+
+
+def _asks(rest: str) -> bool:
+    """Whether something is still asked once the reference stands in: not in "What is #1" or "#1"."""
+    rest = re.sub(
+        rf"{_NAME}|\b(?:{WH}|is|are|was|were|the|a|an|name|of|in|to|did|does|do|by|for|on|at|both)\b", " ", rest.lower()
+    )
+    return any(character.isalnum() for character in rest)
+
+
+def _who(noun: str) -> str:
+    last = noun.split()[-1]
+    return "Who" if last in PERSON_NOUNS or last.rstrip("s") in PERSON_NOUNS else "What"
+
+
+def _relation_of(match: re.Match[str]) -> str | None:
+    relation, kind, name = match["relation"].strip(), match["kind"] or "", match["name"]
+    if relation in _APPOSED and name.startswith("@") and not kind:
+        return None
+    return f"{_who(relation)} is the {relation} of {kind}{name}"
+
+
+def _possessive(match: re.Match[str]) -> str:
+    return f"{_who(match['relation'])} is {match['name']}'s {match['relation']}"
+
+
+def _relative(match: re.Match[str]) -> str | None:
+    noun, clause = match["noun"], match["clause"].strip()
+    if _COMPARING.search(clause) or not re.search(rf"{_NAME}|\w{{3,}} \w+ \w{{3,}}", clause):
+        return None
+    return f"Which {noun}'s {clause}" if match["pronoun"].lower() == "whose" else f"Which {noun} {clause}"
+
+
+def _located(match: re.Match[str]) -> str:
+    preposition = "In" if match["pronoun"].lower() == "where" else match["pronoun"].split()[0].capitalize()
+    return f"{preposition} which {match['noun']} {match['clause'].strip()}"
+
+
+def _reduced(match: re.Match[str]) -> str:
+    return f"Which {match['noun']} {match['clause']}"
+
+
+def _bare_relative(match: re.Match[str]) -> str:
+    return f"Which {match['noun']} did {match['clause'].strip()}"
+
+
+_COMPARING = re.compile(r"\b(?:same|earlier|later|older|younger|longer|first|last|more)\b", re.I)
+_NOUN = rf"(?:{_NOT_RELATION}[a-z][\w-]* ){{0,3}}?{_NOT_RELATION}[a-z][\w-]*"
+_PLAIN = rf"(?:(?!\b{FINITE}\b)[^,?;])*"  # words up to the next finite verb
+_PREPOSED = r"where|in which|for which|to which|from which|on which|at which|from whom|by whom|after whom|for whom"
+_PATTERNS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...] = (
+    # @0's director
+    (
+        re.compile(
+            rf"(?P<name>{_NAME})['’]s? (?P<relation>{_SPECIAL}|"
+            r"(?:(?:first|second|older|younger|former|main|home|native|paternal|maternal) )?[a-z-]+)(?= |$|\?|,|')"
+        ),
+        _possessive,
+    ),
+    # the director of the film @0
+    (
+        re.compile(
+            rf"\b(?:[Tt]he )?(?P<relation>{_RELATION}) of "
+            rf"(?P<kind>(?:the )?(?:{KINDS} )?(?:called |named |titled )?)(?P<name>{_NAME})"
+        ),
+        _relation_of,
+    ),
+    # the inventor of basketball
+    (
+        re.compile(
+            rf"\b[Tt]he (?P<relation>(?:[a-z]+ )?(?:{'|'.join(sorted(PERSON_NOUNS))})) of "
+            rf"(?P<kind>(?:the )?)(?P<name>{_NOT_RELATION}[a-z]+(?: {_NOT_RELATION}[a-z]+){{0,2}}?)"
+            rf"(?= (?:{FINITE}|later|once|first)\b|[,?']|$)"
+        ),
+        _relation_of,
+    ),
+    # the man that resigned as president of @0
+    (
+        re.compile(
+            rf"\b(?:the|an?) (?P<noun>{_NOUN}) (?P<pronoun>who|that|which|whose)"
+            rf"(?P<clause> (?:{FINITE} ){{0,3}}{_PLAIN}?)(?=\b{FINITE}\b|[,?;]|$)",
+            re.I,
+        ),
+        _relative,
+    ),
+    # the state where @0 is located
+    (
+        re.compile(
+            rf"\b(?:the|an?) (?P<noun>{_NOUN}) (?P<pronoun>{_PREPOSED})(?P<clause> {_PLAIN}{_NAME}{_PLAIN}\b{FINITE}\b"
+            r"(?: [a-z]+ed| born| [a-z]+ing| found| held| set| in| for| from)*)",
+            re.I,
+        ),
+        _located,
+    ),
+    # the country containing @0, the film directed by @0
+    (
+        re.compile(
+            rf"\b[Tt]he (?P<noun>{_NOUN}) (?P<clause>"
+            rf"(?:{_NOT_RELATION}[a-z]+(?:ed|ing)|known|born|found|held|written|sung|made|built|set|won)"
+            rf"(?: [a-z]+){{0,3}} {_NAME})"
+        ),
+        _reduced,
+    ),
+    # the city @0 played for
+    (
+        re.compile(
+            rf"\b[Tt]he (?P<noun>{_NOUN}) (?P<clause>"
+            rf"{_NAME} (?:[a-z]+ed|wrote|won|made|sang|led|was [a-z]+ed|was born|is [a-z]+ed)"
+            r"(?: (?:in|for|at|from|to|with|on|by|against))?)"
+        ),
+        _bare_relative,
+    ),
+)
+
+# --- comparisons -----------------------------------------------------------------------------------------------------
+
+_OR = re.compile(
+    rf"(?:[,:]|\bbetween\b|--?)\s*(?:the )?(?P<a>[^,]*{_NAME}[^,]*?),? or (?:the )?(?P<b>[^,]*{_NAME}[^,]*)$"
+    rf"|(?P<c>{_NAME}),? or (?:the )?(?P<d>{_NAME})\s*,?"
+)
+_BETWEEN = re.compile(rf"\bbetween (?:the )?(?P<a>{_NAME}) and (?:the )?(?P<b>{_NAME})\s*,?", re.I)
+_AND = re.compile(rf"(?:the )?(?:{KINDS}s?,? )?(?P<a>{_NAME}),? and (?:the )?(?:{KINDS} )?(?P<b>{_NAME})\s*,?")
+_ROLE = re.compile(
+    r"\b(director|performer|composer|author|writer|founder|producer|singer|architect|designer|creator|screenwriter)s?\b"
+)
+_EARLIER = re.compile(
+    r"\b(?:first|earlier|later|earliest|latest|older|younger|oldest|youngest|sooner|last|recently|longer|recent)\b",
+    re.I,
+)
+_JOINT = re.compile(r"\b(?:both|in common|same|share|respective)", re.I)
+
+
+def _compare(text: str, taken: int) -> list[str] | None:
+    """The sub-questions of a comparison of two sides, or None; ``taken`` sub-questions stand before them."""
+    either = _OR.search(text) or _BETWEEN.search(text)
+    if either and (re.match(rf"(?:{WH}|between|of|out of|in|on|at)\b", text, re.I) or _EARLIER.search(text)):
+        sides = [re.sub(rf"^(?:{KINDS}) (?=@)", "", side.strip()) for side in either.groups() if side]
+        return _both(f"{text[: either.start()]} {text[either.end() :]}", sides, taken)
+    both = _AND.search(text)
+    if both and (AUXILIARY.match(text) or _JOINT.search(text)):
+        return _both(f"{text[: both.start()]} {text[both.end() :]}", [both["a"], both["b"]], taken)
+    return None
+
+
+def _both(rest: str, sides: list[str], taken: int) -> list[str]:
+    """Ask of both sides what ``rest``, the question without them, asks."""
+    rest = rest.lower()
+    steps: list[str] = []
+    role = _ROLE.search(rest)
+    if role and re.search(r"\bwhose\b|\bhas\b|\bhave\b|\bwith\b|\bof\b", rest) and not re.search(r"\bare both\b", rest):
+        steps = [f"Who is the {role[1]} of {side}" for side in sides]
+        sides = [f"#{taken + 1}", f"#{taken + 2}"]
+    person = bool(steps) or re.search(r"\bwhom?\b", rest) or any(word in PERSON_NOUNS for word in rest.split())
+    return [*steps, *(_attribute(rest, bool(person)).format(side) for side in sides)]
+
+
+def _attribute(rest: str, person: bool) -> str:
+    """What a comparison asks of either side."""
+    for pattern, question in _ATTRIBUTES:
+        if re.search(pattern, rest):
+            return question
+    if verb := re.search(r"\b(?:was|were|been) (?:first )?([a-z]+ed|built|fought|held|set|sung|won)\b", rest):
+        return f"When was {{}} {verb[1]}"
+    if _EARLIER.search(rest):
+        return "When was {} born" if person else "When was {} founded or opened"
+    return "What is {}"
+
+
+_ATTRIBUTES = (
+    (r"\bborn\b|\bage\b", "When was {} born"),
+    (r"\bdied\b|\bdie\b|\bdeath\b", "When did {} die"),
+    (r"\bcome from the same (?:city|town|village|place)\b", "Where was {} born"),
+    (r"\bnationality\b", "What is the nationality of {}"),
+    (r"\bcountry\b|\bnation\b|\bcountries\b", "In which country is {}"),
+    (r"\bsame (?:city|town|state|province|county|continent|district|region)\b", "In which city, state or region is {}"),
+    (r"\bsame (?:river|lake|sea)\b", "On which river or lake is {}"),
+    (
+        r"\bsame (?:museum|university|school|genus|family|language|genre|club)\b",
+        "In which museum, university or group is {}",
+    ),
+    (r"\bcame out\b|\brelease[ds]?\b|\bcome out\b|\bpremiered\b|\baired\b", "When was {} released"),
+    (r"\bpublished\b|\bappeared\b", "When was {} published"),
+    (r"\bfounded\b|\bestablished\b|\bformed\b|\bcreated\b|\bstarted\b|\bhistory\b", "When was {} founded"),
+    (r"\bopened\b|\bbuilt\b|\bcompleted\b|\bfinished\b", "When was {} opened"),
+    (r"\bmembers\b", "How many members does {} have"),
+    (r"\bpopulation\b|\binhabitants\b", "What is the population of {}"),
+    (r"\btaller\b|\bhigher\b|\bheight\b|\btallest\b|\bhighest\b", "How high is {}"),
+    (
+        r"\b(?:river|bridge|lake|canal|road|tunnel)\b.*\blonger\b|\blonger\b.*\b(?:river|bridge)\b|\blength\b",
+        "How long is {}",
+    ),
+    (r"\blarger\b|\bbigger\b|\barea\b", "How large is {}"),
+)

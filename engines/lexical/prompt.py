@@ -1,0 +1,105 @@
+"""Reads the messages that DSPy's ChatAdapter and JSONAdapter write, and writes replies in their dialect."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+_FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]\s*$", re.MULTILINE)
+_OUTPUT_LIST = re.compile(r"^Your output fields are:\n(.*?)^All interactions", re.MULTILINE | re.DOTALL)
+_INPUT_LIST = re.compile(r"^Your input fields are:\n(.*?)^Your output fields are:", re.MULTILINE | re.DOTALL)
+_LISTED = re.compile(r"^\d+\. `(\w+)` \(", re.MULTILINE)
+_JSON_REPLY = "Outputs will be a JSON object"
+# What the adapters put behind the last field: a closing sentence in the last message, a marker in the reply of a demo.
+_CLOSING = re.compile(
+    r"\n\nRespond with (?:the corresponding output fields|a JSON object)[^\n]*\Z|\n\[\[ ## completed ## \]\]\s*\Z"
+)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What an agent is given: its inputs and demos as text, and the names of the fields that it must fill."""
+
+    inputs: Mapping[str, str]
+    outputs: tuple[str, ...]
+    demos: tuple[tuple[Mapping[str, str], Mapping[str, str]], ...]
+    as_json: bool
+
+    def listed(self, name: str) -> list[str]:
+        """An input of type list[str]."""
+        return as_list(self.inputs.get(name, ""))
+
+
+def read_prompt(system: str, messages: list[tuple[str, str]]) -> Prompt:
+    """Parse a system prompt and the (role, text) messages after it.
+
+    Raises:
+        ValueError: the prompt is not one of DSPy's ChatAdapter or JSONAdapter.
+    """
+    input_names, output_names, as_json = _declared(system)
+    if not output_names or not messages:
+        raise ValueError("the lexical engine reads prompts of dspy.ChatAdapter and dspy.JSONAdapter only")
+    fields = [
+        _json_fields(text)
+        if role == "assistant" and as_json
+        else _fields(text, output_names if role == "assistant" else input_names)
+        for role, text in messages
+    ]
+    demos = tuple(
+        (given, reply)
+        for (role, _), given, (next_role, _), reply in zip(messages, fields, messages[1:], fields[1:], strict=False)
+        if role == "user" and next_role == "assistant"
+    )
+    return Prompt(fields[-1], output_names, demos, as_json)
+
+
+def write_reply(values: Mapping[str, Any], as_json: bool) -> str:
+    """The reply in the adapter's dialect, fields in the given order."""
+    if as_json:
+        return json.dumps(values, ensure_ascii=False)
+    parts = []
+    for name, value in values.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        parts.append(f"[[ ## {name} ## ]]\n{text}\n")
+    return "\n".join([*parts, "[[ ## completed ## ]]"])
+
+
+def as_list(text: str) -> list[str]:
+    """A rendered list of strings, whichever way a template or a demo wrote it."""
+    text = text.strip()
+    if text.startswith("["):
+        try:
+            return [str(item) for item in json.loads(text)]
+        except ValueError:
+            pass
+    return [line.strip(" -*\t") for line in text.splitlines() if line.strip(" -*\t")]
+
+
+@lru_cache(maxsize=256)
+def _declared(system: str) -> tuple[frozenset[str], tuple[str, ...], bool]:
+    inputs, outputs = _INPUT_LIST.search(system), _OUTPUT_LIST.search(system)
+    return (
+        frozenset(_LISTED.findall(inputs.group(1))) if inputs else frozenset(),
+        tuple(_LISTED.findall(outputs.group(1))) if outputs else (),
+        _JSON_REPLY in system,
+    )
+
+
+def _fields(text: str, names: frozenset[str] | tuple[str, ...]) -> dict[str, str]:
+    """The marked fields of a message; a marker with a name that was not declared is part of the text."""
+    text = _CLOSING.sub("", text)
+    marks = [mark for mark in _FIELD.finditer(text) if mark[1] in names]
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    return {mark[1]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
+
+
+def _json_fields(text: str) -> dict[str, str]:
+    try:
+        values = json.loads(text)
+    except ValueError:
+        return {}
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}

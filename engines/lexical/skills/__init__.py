@@ -1,0 +1,40 @@
+"""One skill an agent. A skill turns a `Prompt` into the values of the agent's output fields.
+
+An agent is recognised by the field that only it fills, never by its instruction: optimizers rewrite instructions. To
+teach the engine a new agent, write a function in a file of its own and enter it under that field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..prompt import Prompt
+from .add import add_evidence
+from .analyze import analyze_question
+from .answer import answer_question
+from .select import select_evidence
+
+Skill = Callable[[Prompt], dict[str, Any]]
+
+SKILLS: dict[str, Skill] = {
+    "sub_questions": analyze_question,
+    "keep": select_evidence,
+    "add": add_evidence,
+    "answer": answer_question,
+}
+
+
+def skill_for(prompt: Prompt) -> Skill:
+    """The skill for a prompt.
+
+    Raises:
+        ValueError: none fits.
+    """
+    for name in prompt.outputs:
+        if name in SKILLS:
+            return SKILLS[name]
+    raise ValueError(
+        f"the lexical engine plays no agent with the output fields {', '.join(prompt.outputs)}; "
+        f"it knows those that fill one of {', '.join(SKILLS)}"
+    )

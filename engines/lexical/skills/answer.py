@@ -1,0 +1,131 @@
+"""The answering agents: resolve the sub-questions over the evidence, then conclude."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ....data.text import content_terms, title_key
+from ..decompose import decompose
+from ..prompt import Prompt
+from ..question import YES_NO, answer_type, mask
+from ..reading import Page, dates, numbers, read_pages
+from ..resolve import Answer, resolve, same
+
+UNKNOWN = "unknown"
+SURE = 0.8  # least score of an answer that is given at all
+
+
+def answer_question(prompt: Prompt) -> dict[str, Any]:
+    """Answer from whatever passages the prompt holds; without passages nothing is known."""
+    question = prompt.inputs.get("question", "")
+    pages = read_pages(prompt.inputs.get("evidence") or prompt.inputs.get("passages") or "")
+    if not pages:
+        return {"reasoning": "There is nothing to read.", "answer": UNKNOWN, "confidence": 0.0}
+    sub_questions = prompt.listed("sub_questions") or decompose(question)
+    answers = resolve(sub_questions, pages)
+    answer, score = _conclude(question, sub_questions, answers, pages)
+    reasoning = " ".join(
+        f"{text} {found.text or UNKNOWN}{f' [{found.line.id}]' if found.line else ''}."
+        for text, found in zip(sub_questions, answers, strict=True)
+    )
+    return {"reasoning": reasoning, "answer": answer, "confidence": round(min(max((score - 0.5) / 1.5, 0.0), 1.0), 2)}
+
+
+def _conclude(
+    question: str, sub_questions: Sequence[str], answers: Sequence[Answer], pages: Sequence[Page]
+) -> tuple[str, float]:
+    """The answer to the question itself and its score."""
+    weakest = min((a.score for a in answers), default=0.0)
+    if answer_type(question) == YES_NO:
+        return _yes_or_no(question, sub_questions, answers, pages), weakest
+    sides = _sides(question, sub_questions)
+    if sides and len(answers) >= 2:
+        chosen = _choose(question, answers[-2], answers[-1])
+        if chosen is not None:
+            return _option(sides[chosen], answers), weakest
+    last = answers[-1]
+    if not last.text or last.score < SURE:
+        return UNKNOWN, 0.5
+    return last.text, weakest
+
+
+_COMPARATIVE = re.compile(
+    r"\b(first|earlier|earliest|older|oldest|before|later|latest|younger|youngest|last|recently|more recent|longer|"
+    r"longest|larger|largest|bigger|higher|highest|taller|tallest|more|most|fewer|shorter|smaller)\b",
+    re.I,
+)
+
+
+def _sides(question: str, sub_questions: Sequence[str]) -> tuple[str, str] | None:
+    """The two things that a question compares, as it names them."""
+    if len(sub_questions) < 2 or not _COMPARATIVE.search(question):
+        return None
+    options = re.search(
+        r"(?:,|:|\bbetween\b)\s*(?:the )?([^,?]*(?:\([^)]*\))?[^,?]*?),? (?:or|and) (?:the )?([^?]*)\??\s*$",
+        question,
+        re.I,
+    )
+    named = mask(question)
+    pair = re.search(r"(@\d+|#\d+),? (?:or|and) (?:the )?(@\d+|#\d+)", named.text)
+    if pair:
+        return named.unmask(pair[1]), named.unmask(pair[2])
+    return (options[1].strip(), options[2].strip(" ?")) if options else None
+
+
+def _option(side: str, answers: Sequence[Answer]) -> str:
+    """The option itself; where it is a description ("the creator of C++"), whoever was found for it."""
+    if re.match(r"(?:the )?[a-z]+ of\b", side):
+        key = title_key(side.split(" of ", 1)[1])
+        for answer in answers:
+            if answer.page and f" {key} " in f" {title_key(answer.page.title)} ":
+                return answer.text
+    return side
+
+
+def _choose(question: str, left: Answer, right: Answer) -> int | None:
+    """0 or 1: which side wins the comparison; None if the answers cannot be compared."""
+    a, b = _magnitude(left.text), _magnitude(right.text)
+    if a is None or b is None or a == b:
+        return None
+    word = next(m[1].lower() for m in _COMPARATIVE.finditer(question))
+    smaller = word in ("first", "earlier", "earliest", "older", "oldest", "before", "fewer", "shorter", "smaller")
+    if word in ("longer", "longest") and dates(left.text):
+        smaller = True  # "the longer history"
+    return int((a < b) != smaller)
+
+
+def _magnitude(text: str) -> tuple[float, ...] | None:
+    if found := dates(text):
+        return found[0].key
+    if figures := numbers(text):
+        digits = re.sub(r"[^\d.]", "", figures[0].text)
+        if digits.strip("."):
+            scale = 1e9 if "billion" in text else 1e6 if "million" in text else 1.0
+            return (float(digits.strip(".")) * scale,)
+    return None
+
+
+def _yes_or_no(question: str, sub_questions: Sequence[str], answers: Sequence[Answer], pages: Sequence[Page]) -> str:
+    lowered = question.lower()
+    if len(answers) >= 2 and re.search(r"\bsame\b|\bshare\b|\bin common\b|\bboth (?:located|from|in)\b", lowered):
+        left, right = answers[-2], answers[-1]
+        return (
+            "yes"
+            if left.text
+            and right.text
+            and same(left.text, right.text, as_country=bool(re.search(r"\bcountr|\bnation", lowered)))
+            else "no"
+        )
+    if len(answers) >= 2 and _COMPARATIVE.search(lowered):
+        first = _choose(question, answers[-2], answers[-1])
+        if first is not None:
+            return "yes" if first == 0 else "no"
+    # A claim holds if what it says beyond its subjects stands in the text about every subject.
+    key = f" {title_key(question)} "
+    about = [page for page in pages if any(f" {name} " in key for name in page.names)] or list(pages)
+    subjects = frozenset().union(*(page.title_terms for page in about))
+    claim = frozenset(content_terms(question)) - subjects - {"both"}
+    held = [sum(term in page.terms for term in claim) / max(len(claim), 1) for page in about]
+    return "yes" if held and min(held) > 0.5 else "no"

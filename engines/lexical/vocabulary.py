@@ -1,0 +1,43 @@
+"""Word lists of questions: whom and what they ask for, kinds of named things, and verbs that end a clause."""
+
+from __future__ import annotations
+
+PERSON_NOUNS = frozenset(
+    "actor actress architect artist astronaut astrophysicist author ballerina bandleader biologist botanist boxer "
+    "brother businessman cameraman captain cellist chancellor chaplain chemist child choreographer "
+    "cinematographer coach commander composer conductor creator cricketer dancer daughter designer developer "
+    "dictator diplomat director discoverer drummer editor emperor empress engineer envoy executive explorer "
+    "father filmmaker footballer founder general geologist governor granddaughter grandfather grandmother "
+    "grandson guitarist heir husband inhabitant inventor journalist king laureate lawyer leader librettist "
+    "lyricist maker man manager mathematician mayor mentor minister monarch mother murderer musician naturalist "
+    "navigator nobleman novelist official opponent owner painter parent partner patron performer person pharaoh "
+    "philosopher photographer physician physicist pianist pilot pioneer player playwright poet politician pope "
+    "predecessor premier president prince princess producer professor programmer publisher queen rapper ruler "
+    "sailor scholar scientist screenwriter sculptor senator showman sibling singer sister soldier son songwriter "
+    "soprano spouse spy star statesman stepfather stepmother successor sultan surgeon swimmer teacher tenor "
+    "translator tsar tutor uncle violinist vizier wife winner woman writer".split()
+)
+PLACE_NOUNS = frozenset(
+    "address birthplace borough capital city colony commune continent country county department district hometown "
+    "island kingdom land location municipality nation neighborhood neighbourhood parish peninsula place port "
+    "prefecture province region republic state suburb territory town village".split()
+)
+WORKS = (
+    "film|movie|song|single|album|novel|book|poem|play|opera|ballet|musical|painting|sculpture|"
+    "series|show|sitcom|drama|band|group|magazine|newspaper|journal|company|club|team|university|"
+    "college|school|museum|duo|trio|documentary|track|record|symphony|concerto|sonata|game|"
+    "video game|TV series|television series|short film|soundtrack"
+)
+KINDS = (
+    rf"(?:{WORKS}|city|town|village|river|lake|mountain|island|actor|actress|singer|author|writer|physicist|chemist)"
+)
+
+WH = r"(?:who|whom|whose|what|which|where|when|how|why)"
+
+# Verbs that a question's clauses are told apart by; regular pasts are left out, since they are participles as often.
+FINITE = (
+    r"(?:is|are|was|were|be|been|has|have|had|did|does|do|can|could|will|would|became|become|becomes|die|died|dies|born|lies|lie|"
+    r"flows|flow|begin|began|start|started|end|ended|win|won|live|lived|play|plays|played|join|joins|joined|come|comes|came|"
+    r"stand|stands|stood|study|studied|go|went|marry|married|belong|belongs|share|speak|earn|attend|graduate|teach|serve|work|write|"
+    r"move|receive|lead|run|runs|rise|rises)"
+)

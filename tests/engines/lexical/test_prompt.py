@@ -1,0 +1,103 @@
+"""The engine reads real messages of both adapters, with demos, and writes replies that they parse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dspy
+import pytest
+from dspy import lm15
+
+from polyhop.engines.lexical.prompt import Prompt, as_list, read_prompt, write_reply
+from polyhop.signatures import AnalyzeQuestion, NumberedPassage, NumberedPassages, SelectEvidence
+
+PASSAGES = NumberedPassages(passages=[NumberedPassage(number=1, title="Solaris", sentences={1: "One.", 2: "Two."})])
+DEMO: dict[str, Any] = {
+    "question": "Old?",
+    "sub_questions": ["A?"],
+    "candidates": PASSAGES,
+    "selected": [],
+    "keep": ["1s2"],
+}
+
+
+class Reader:
+    """Keeps the prompt that it was sent; replies with fixed values."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = values
+        self.prompt: Prompt | None = None
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        messages = [(str(m.role), "".join(getattr(part, "text", "") for part in m.parts)) for m in request.messages]
+        self.prompt = read_prompt(str(request.system), messages)
+        text = write_reply(self.values, self.prompt.as_json)
+        return lm15.Response(
+            id="r",
+            model="reader",
+            message=lm15.Message.assistant(text),
+            usage=lm15.Usage(input_tokens=1, output_tokens=1),
+            finish_reason="stop",
+        )
+
+
+def read(adapter: Any, signature: Any, values: dict[str, Any], demos: list[Any], **inputs: Any) -> tuple[Prompt, Any]:
+    reader = Reader(values)
+    with dspy.context(lm=dspy.LM("reader", engine=reader, cache=False), adapter=adapter):
+        reply = dspy.Predict(signature)(demos=demos, **inputs)
+    assert reader.prompt is not None
+    return reader.prompt, reply
+
+
+@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+def test_fields_and_demos_survive_the_way_through_an_adapter(adapter: Any) -> None:
+    prompt, reply = read(
+        adapter,
+        SelectEvidence,
+        {"keep": ["1s1", "1"]},
+        [DEMO],
+        question="Who?",
+        sub_questions=["Who was it?", "Where was #1 born?"],
+        candidates=PASSAGES,
+        selected=["1s2"],
+    )
+    assert prompt.inputs["question"] == "Who?"
+    assert prompt.listed("sub_questions") == ["Who was it?", "Where was #1 born?"]
+    assert prompt.inputs["candidates"] == "[1] Solaris\n1s1 One.\n1s2 Two."
+    assert prompt.listed("selected") == ["1s2"]
+    assert prompt.outputs == ("keep",)
+    assert [(given["question"], as_list(made["keep"])) for given, made in prompt.demos] == [("Old?", ["1s2"])]
+    assert reply.keep == ["1s1", "1"]
+
+
+@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+def test_values_with_quotes_newlines_and_accents_come_back_whole(adapter: Any) -> None:
+    texts = ['Who said "no"?', "Où est né #1?", "A [[ bracket ]]?"]
+    _, reply = read(adapter, AnalyzeQuestion, {"sub_questions": texts}, [], question="Q?")
+    assert reply.sub_questions == texts
+
+
+def test_a_marker_inside_a_question_is_not_a_field() -> None:
+    question = "What is\n[[ ## nothing ## ]]\nin markup?"
+    prompt, _ = read(dspy.ChatAdapter(), AnalyzeQuestion, {"sub_questions": ["x"]}, [], question=question)
+    assert prompt.inputs["question"] == question
+
+
+def test_a_prompt_of_no_adapter_is_refused() -> None:
+    with pytest.raises(ValueError, match="ChatAdapter"):
+        read_prompt("You are helpful.", [("user", "Hello")])
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ('["a", "b"]', ["a", "b"]),
+        ("[]", []),
+        ("", []),
+        ("- a\n- b", ["a", "b"]),
+        ("[1, 2]", ["1", "2"]),
+        ("[broken", ["[broken"]),
+    ],
+)
+def test_lists_however_they_are_written(text: str, items: list[str]) -> None:
+    assert as_list(text) == items

@@ -1,0 +1,89 @@
+"""What the engine sees in a text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.data.passages import Evidence, Passage
+from polyhop.engines.lexical.gazetteer import countries, is_adjective
+from polyhop.engines.lexical.reading import dates, names, numbers, quoted, read_pages, title_names
+from polyhop.programs.candidates import Candidates
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I. V. Sasi was a director.", ["I. V. Sasi"]),
+        ("The film was shot by Robby Müller in Paris.", ["Robby Müller", "Paris"]),
+        ("He met Ludwig van Beethoven.", ["Ludwig van Beethoven"]),
+        ("In May he left the University of Oxford for good.", ["University of Oxford"]),
+        ("Apollo 11 landed.", ["Apollo 11"]),
+        ("Maureen O'Sullivan's husband", ["Maureen O'Sullivan"]),
+        ("nothing here", []),
+        ("Его написал Станислав Лем", ["Его", "Станислав Лем"]),
+    ],
+)
+def test_names(text: str, expected: list[str]) -> None:
+    assert [span.text for span in names(text)] == expected
+
+
+@given(st.text(max_size=200))
+def test_spans_stand_where_they_say(text: str) -> None:
+    for span in (*names(text), *dates(text), *numbers(text), *quoted(text)):
+        assert text[span.start : span.end] == span.text
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("born 12 May 1901, died June 3, 1980", [(1901, 5, 12), (1980, 6, 3)]),
+        ("in March 1845", [(1845, 3, 0)]),
+        ("from 1999 to 2003", [(1999, 0, 0), (2003, 0, 0)]),
+        ("1,999 people and 1500 metres", []),
+    ],
+)
+def test_dates_are_ordered_by_their_key(text: str, keys: list[tuple[int, int, int]]) -> None:
+    assert [date.key for date in dates(text)] == keys
+
+
+def test_numbers_leave_dates_alone() -> None:
+    assert [n.text for n in numbers("On 3 May 1990 it had 2,345 people, three lakes and 4.5 million visitors.")] == [
+        "2,345",
+        "three",
+        "4.5 million",
+    ]
+
+
+def test_pages_are_read_back_as_the_agents_are_shown_them() -> None:
+    first = Passage.of("Solaris", sentences=["One of\nthem.", "1s2 is a number, [3] a note."])
+    second = Passage.of("", "Untitled text. More of it.")
+    pages = read_pages(Candidates([first, second]).show([Evidence(first, 1), Evidence(second)]).format())
+    assert [(page.number, page.title) for page in pages] == [("1", "Solaris"), ("2", "")]
+    assert [line.id for page in pages for line in page.lines] == ["1s2", "2s1", "2s2"]
+    assert pages[0].lines[0].text == "1s2 is a number, [3] a note."
+
+
+@pytest.mark.parametrize(
+    ("title", "keys"),
+    [
+        ("Help! (film)", ("help film", "help")),
+        ("Paris, Texas", ("paris texas", "paris")),
+        ("The Beatles", ("the beatles", "beatles")),
+        ("Besançon", ("besancon",)),
+    ],
+)
+def test_a_title_is_known_by_several_names(title: str, keys: tuple[str, ...]) -> None:
+    assert title_names(title) == keys
+
+
+def test_countries_are_found_under_their_adjectives() -> None:
+    assert [c for c, _ in countries("an Austrian-born British director from Texas")] == [
+        "Austria",
+        "United Kingdom",
+        "United States",
+    ]
+    assert countries("he went to polish the US") == (("United States", "US"),)
+    assert is_adjective("Canadian-American")
+    assert not is_adjective("Canada")
