@@ -1,0 +1,169 @@
+"""Records from files: JSON Lines, a JSON list, or one JSON document; plain or gzip.
+
+JSON Lines and lists are streamed: a record is held at a time, whatever the size of the file. A line that is not JSON is
+one bad record; a list or a document that is not JSON is a damaged file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from ..errors import DatasetError, Problem
+from .record import Malformed, Record
+
+_GZIP = b"\x1f\x8b"
+_BOM = b"\xef\xbb\xbf"
+_CHUNK = 1 << 18  # characters
+_EXPECTED = "Expected JSON Lines, a JSON list or a JSON document, plain or gzip."
+
+
+def read_records(path: Path) -> Iterator[Record | Problem]:
+    """The records of a file, each with its place, and what is wrong with those that are none.
+
+    The place is ``"dev.jsonl:17"`` (a line) or ``"dev.json:record 17"``, both counted from 1.
+
+    Raises:
+        DatasetError: there is no such file, or no record in it, or its format is not known; at once. While iterating:
+            the file is damaged.
+    """
+    if path.is_dir():
+        raise DatasetError(f"{path} is a folder: name a file in it, or hub:{path} if it holds a Hugging Face dataset.")
+    if not path.exists():
+        raise DatasetError(
+            f"There is no file {path}. A dataset on the Hugging Face hub is written hub:OWNER/NAME[:CONFIG]."
+        )
+    with _opened(path) as file:
+        start = file.read(4096).removeprefix(_BOM).lstrip()
+    if start.startswith(b"["):
+        return _list(path)
+    if start.startswith(b"{"):
+        named_lines = {".jsonl", ".ndjson"} & {suffix.lower() for suffix in path.suffixes}
+        return _lines(path) if named_lines or _is_line(path) else _document(path)
+    raise DatasetError(f"{path} {_what(start)}. {_EXPECTED}")
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """The file, unpacked; whatever keeps it from being read becomes a `DatasetError`."""
+    try:
+        with path.open("rb") as packed:
+            if packed.peek(2).startswith(_GZIP):
+                with gzip.open(packed) as file:
+                    yield cast(IO[bytes], file)
+            else:
+                yield packed
+    except (OSError, EOFError, zlib.error) as error:
+        raise DatasetError(f"{path} is damaged, cut short or cannot be read: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{path} is not UTF-8: {error}.") from error
+
+
+def _what(start: bytes) -> str:
+    if not start:
+        return "is empty"
+    if start.startswith(b"PAR1"):
+        return "is a Parquet file: give its folder, as hub:FOLDER"
+    if start.startswith(b"PK\x03\x04"):
+        return "is a zip file: unpack it"
+    return "is in no format that is known here"
+
+
+def _is_line(path: Path) -> bool:
+    """Whether the first line is an object of its own; in a document that is laid out over many lines it is not."""
+    with _opened(path) as file:
+        try:
+            json.loads(file.readline().decode("utf-8-sig"))
+        except (ValueError, RecursionError):
+            return False
+    return True
+
+
+def _lines(path: Path) -> Iterator[Record | Problem]:
+    with _opened(path) as file:
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                where = f"{path.name}:{number}"
+                try:
+                    yield Record(_parsed(line), where)
+                except Malformed as error:
+                    yield Problem(where, str(error))
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise Malformed(f"not UTF-8 (byte {error.start + 1} of the line)") from error
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"not JSON: {error}") from error
+
+
+def _document(path: Path) -> Iterator[Record | Problem]:
+    with _opened(path) as file:
+        text = file.read().decode("utf-8-sig")
+        try:
+            yield Record(json.loads(text), f"{path.name}:record 1")
+        except (ValueError, RecursionError) as error:
+            raise DatasetError(f"{path} is not JSON: {error}.") from error
+
+
+def _list(path: Path) -> Iterator[Record | Problem]:
+    with _opened(path) as file:
+        for number, value in enumerate(_elements(path, io.TextIOWrapper(file, encoding="utf-8-sig")), 1):
+            where = f"{path.name}:record {number}"
+            try:
+                yield Record(value, where)
+            except Malformed as error:
+                yield Problem(where, str(error))
+
+
+def _elements(path: Path, file: io.TextIOWrapper) -> Iterator[Any]:
+    """The elements of a JSON list, one after the other: decode what is there, read more where it does not suffice."""
+    text, position, separator, more = "", 0, "[", True
+    while True:
+        value: Any = None
+        try:
+            value, end = _element(text, position, separator)
+        except (ValueError, RecursionError) as error:
+            if not more:
+                raise DatasetError(f"{path} is cut short or is no JSON list: {error}.") from error
+            end = len(text)
+        if more and end == len(text):  # perhaps it goes on
+            chunk = file.read(max(_CHUNK, len(text) - position))
+            text, position, more = text[position:] + chunk, 0, bool(chunk)
+        elif value is _END:
+            return
+        else:
+            yield value
+            position, separator = end, ","
+
+
+_END = object()
+_SPACE = re.compile(r"\s*")
+_decode = json.JSONDecoder().raw_decode
+
+
+def _element(text: str, position: int, separator: str) -> tuple[Any, int]:
+    """The element behind the separator, or `_END`, and the position after it."""
+    position = _after_space(text, position)
+    if separator == "," and text.startswith("]", position):
+        return _END, position + 1
+    if not text.startswith(separator, position):
+        raise json.JSONDecodeError(f"Expecting '{separator}'", text, position)
+    position = _after_space(text, position + 1)
+    if separator == "[" and text.startswith("]", position):
+        return _END, position + 1
+    return _decode(text, position)
+
+
+def _after_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position

@@ -1,0 +1,128 @@
+"""Corpora of benchmarks: each passage once, with the id that it has among a question's contexts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.data.benchmarks import benchmark_passages, holds_passages, load_questions, pooled_passages, windows
+from polyhop.data.errors import DatasetError, Problem
+from polyhop.data.passages import Passage
+
+from . import records as r
+
+WITH_CONTEXTS = ["hotpotqa", "2wiki", "musique", "squad"]
+NQ_SIMPLIFIED = {
+    "document_text": "<P> Tarn is a <b> town </b> . </P> 1 < 2",
+    "document_url": "https://en.wikipedia.org//w/index.php?title=Tarn_(town)&amp;oldid=1",
+    "question_text": "what is tarn",
+}
+NQ_ORIGINAL = {
+    "document_title": "Tarn (town)",
+    "document_tokens": [
+        {"token": token, "html_token": token in ("<P>", "</P>")} for token in "<P> Tarn is a town . </P> 1 < 2".split()
+    ],
+}
+NQ_COLUMNS = {
+    "document": {
+        "title": "Tarn (town)",
+        "tokens": {
+            "token": [token["token"] for token in NQ_ORIGINAL["document_tokens"]],  # type: ignore[index]
+            "is_html": [token["html_token"] for token in NQ_ORIGINAL["document_tokens"]],  # type: ignore[index]
+        },
+    }
+}
+
+
+def passages(path: Path, **options: Any) -> list[Passage]:
+    return [passage for passage, _ in benchmark_passages(path, **options)]
+
+
+@pytest.mark.parametrize("dataset", WITH_CONTEXTS)
+def test_questions_pool_their_contexts(dataset: str, tmp_path: Path) -> None:
+    record = r.FIRST_RECORDS[dataset]
+    again = record if dataset == "squad" else {**record, "id": "2hop__other", "_id": "other"}
+    path = r.write(tmp_path / "dev.jsonl.gz", r.lines([record, again]))
+    assert holds_passages(path)
+    questions = list(load_questions(dataset, path))
+    pooled = list(pooled_passages(questions))
+    assert pooled == passages(path)
+    assert len({passage.id for passage in pooled}) == len(pooled) == 3
+    assert {passage.id for question in questions for passage in question.pool} == {passage.id for passage in pooled}
+    for question in questions:
+        assert all(any(fact.matches(passage) for passage in pooled) for fact in question.gold)
+
+
+def test_places(tmp_path: Path) -> None:
+    path = r.write(tmp_path / "dev.json", json.dumps([r.HOTPOTQA]))
+    assert [where for _, where in benchmark_passages(path)] == ["dev.json:record 1"] * 3
+
+
+def test_hipporag(tmp_path: Path) -> None:
+    rows = [
+        {"title": "Tarn", "text": "The Orm flows through Tarn.", "idx": 0},
+        {"title": "Tarn", "text": "Tarn is a novel.", "idx": 1},
+        {"title": "Tarn", "text": "Tarn is a  novel.", "idx": 2},
+        {"title": "Void", "text": " ", "idx": 3},
+    ]
+    path = r.write(tmp_path / "corpus.json", json.dumps(rows))
+    problems: list[Problem] = []
+    read = passages(path, on_problem=problems.append)
+    (question,) = load_questions("musique", r.write(tmp_path / "dev.jsonl", r.lines([r.MUSIQUE])))
+    assert [passage.id for passage in read] == [question.pool[2].id, question.pool[0].id]
+    assert problems == [("corpus.json:record 4", "text is empty")]
+    with pytest.raises(DatasetError, match=r"corpus\.json:record 4: text is empty\."):
+        passages(path, strict=True)
+
+
+def test_multihoprag_articles(tmp_path: Path) -> None:
+    path = r.write(
+        tmp_path / "corpus.json", json.dumps([{"title": "Tin rises", "url": "u", "body": "Tin rose by\n2%."}])
+    )
+    (article,) = passages(path)
+    (question,) = load_questions("multihoprag", r.write(tmp_path / "q.json", json.dumps([r.MULTIHOPRAG])))
+    assert [fact.matches(article) for fact in question.gold] == [True, False]
+
+
+@pytest.mark.parametrize("record", [NQ_SIMPLIFIED, NQ_ORIGINAL, NQ_COLUMNS])
+def test_nq_documents(record: Any, tmp_path: Path) -> None:
+    (passage,) = passages(r.write(tmp_path / "nq.jsonl", r.lines([record, record])))
+    assert passage == Passage.of("Tarn (town)", "Tarn is a town . 1 < 2")
+
+
+def test_nq_documents_are_cut(tmp_path: Path) -> None:
+    text = " ".join(str(number) for number in range(600))
+    path = r.write(tmp_path / "nq.jsonl", r.lines([{"document_text": text, "document_url": "https://x.org/wiki/A_B"}]))
+    read = passages(path)
+    assert [len(passage.text.split()) for passage in read] == [256, 256, 88]
+    assert {passage.title for passage in read} == {"A B"}
+    assert " ".join(passage.text for passage in read) == text
+
+
+@given(text=st.text(alphabet="ab \n", max_size=60), words=st.integers(1, 9))
+def test_windows_lose_nothing(text: str, words: int) -> None:
+    pieces = list(windows(Passage.of("T", text), words))
+    assert " ".join(piece.text for piece in pieces).split() == text.split()
+    assert all(1 <= len(piece.text.split()) <= words for piece in pieces)
+    assert all(len(piece.text.split()) == words for piece in pieces[:-1])
+
+
+def test_windows_have_words() -> None:
+    with pytest.raises(ValueError, match="words must be positive"):
+        windows(Passage.of("T", "a"), 0)
+
+
+def test_what_is_no_corpus(tmp_path: Path) -> None:
+    for name in ("nq", "triviaqa", "multihoprag"):
+        path = r.write(tmp_path / f"{name}.jsonl", r.lines([r.FIRST_RECORDS[name]]))
+        assert not holds_passages(path)
+        with pytest.raises(DatasetError, match="is no corpus of a benchmark, and holds no questions with contexts"):
+            benchmark_passages(path)
+    questions = load_questions("2wiki", r.write(tmp_path / "open.jsonl", r.lines([r.TWOWIKI_OPEN])))
+    with pytest.raises(DatasetError, match="The question 'w2' has no contexts that could be pooled"):
+        list(pooled_passages(questions))

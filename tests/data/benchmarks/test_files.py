@@ -1,0 +1,138 @@
+"""Files are read in every layout, and every damage is named."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polyhop.data.benchmarks import files
+from polyhop.data.benchmarks.files import read_records
+from polyhop.data.benchmarks.record import Record
+from polyhop.data.errors import DatasetError, Problem
+
+from .records import lines, write
+
+RECORDS = [{"n": 1, "text": "a ] b"}, {"n": 2, "text": 'é " \\ ,'}, {"n": 3, "text": ""}]
+ANY_RECORD = st.dictionaries(
+    st.text(max_size=3), st.text(max_size=5) | st.integers() | st.lists(st.booleans()), max_size=3
+)
+
+
+def values(path: Path) -> list[Any]:
+    return [record._fields if isinstance(record, Record) else record for record in read_records(path)]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", lines(RECORDS)),
+        ("a.jsonl", "\ufeff" + lines(RECORDS).replace("\n", "\r\n\r\n")),
+        ("a.json", lines(RECORDS)),
+        ("a.json", json.dumps(RECORDS)),
+        ("a.json", "\ufeff \n" + json.dumps(RECORDS, indent=2, ensure_ascii=False) + "\n"),
+        ("a.jsonl", json.dumps(RECORDS)),
+    ],
+)
+def test_lines_and_lists(tmp_path: Path, name: str, content: str, suffix: str) -> None:
+    assert values(write(tmp_path / (name + suffix), content)) == RECORDS
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_document_is_one_record(tmp_path: Path, indent: int | None) -> None:
+    assert values(write(tmp_path / "a.json", json.dumps({"data": RECORDS}, indent=indent))) == [{"data": RECORDS}]
+
+
+def test_records_know_their_place(tmp_path: Path) -> None:
+    placed = [item.where for item in read_records(write(tmp_path / "a.jsonl", "\n" + lines(RECORDS)))]
+    assert placed == ["a.jsonl:2", "a.jsonl:3", "a.jsonl:4"]
+    placed = [item.where for item in read_records(write(tmp_path / "a.json.gz", json.dumps(RECORDS)))]
+    assert placed == ["a.json.gz:record 1", "a.json.gz:record 2", "a.json.gz:record 3"]
+
+
+@given(records=st.lists(ANY_RECORD, max_size=6), indent=st.sampled_from([None, 0, 3]), chunk=st.integers(1, 40))
+@settings(max_examples=60, deadline=None)
+def test_lists_do_not_depend_on_how_they_are_cut(
+    tmp_path_factory: pytest.TempPathFactory, records: list[Any], indent: int | None, chunk: int
+) -> None:
+    path = write(tmp_path_factory.getbasetemp() / "cut.json", json.dumps(records, indent=indent))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "_CHUNK", chunk)
+        assert values(path) == records
+
+
+def test_bad_lines_are_problems(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"n": 1}\n{"n": \n[1]\n{"n": "\xff"}\n{"n": 5}\n' + b"[" * 100_000 + b"\n")
+    first, broken, listed, coded, last, deep = values(path)
+    assert (first, last) == ({"n": 1}, {"n": 5})
+    assert broken.where == "a.jsonl:2"
+    assert broken.reason.startswith("not JSON: Expecting value")
+    assert listed == Problem("a.jsonl:3", "the record must be an object, not a list")
+    assert coded == Problem("a.jsonl:4", "not UTF-8 (byte 8 of the line)")
+    assert deep.reason.startswith("not JSON: ")
+
+
+def test_bad_elements_are_problems(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.json", '[{"n": 1}, 17, "x", null, {"n": 2}]')
+    assert values(path) == [
+        {"n": 1},
+        Problem("a.json:record 2", "the record must be an object, not a number"),
+        Problem("a.json:record 3", "the record must be an object, not a string"),
+        Problem("a.json:record 4", "the record must be an object, not null"),
+        {"n": 2},
+    ]
+
+
+@pytest.mark.parametrize(
+    "content", ['[{"n": 1}, {"n"', '[{"n": 1}', '[{"n": 1},]', '[{"n": 1} {"n": 2}]', "[,]", '[{"n": }]']
+)
+def test_a_broken_list_is_damage(tmp_path: Path, content: str) -> None:
+    with pytest.raises(DatasetError, match=r"a\.json is cut short or is no JSON list: "):
+        values(write(tmp_path / "a.json", content))
+
+
+def test_a_broken_document_is_damage(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"a\.json is not JSON: .*line 2 column 1"):
+        values(write(tmp_path / "a.json", '{"data": [\n'))
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.json.gz"])
+def test_a_truncated_gzip_is_damage(tmp_path: Path, name: str) -> None:
+    records = [{"n": number, "text": str(number**9)} for number in range(5000)]
+    whole = gzip.compress((lines(records) if "jsonl" in name else json.dumps(records)).encode())
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DatasetError, match="is damaged, cut short"):
+        values(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty"),
+        (b" \n", "is empty"),
+        (b"PAR1\x15", "is a Parquet file: give its folder, as hub:FOLDER"),
+        (b"PK\x03\x04", "is a zip file: unpack it"),
+        (b"id,question\n", "is in no format that is known here"),
+        (b"\x1f\x8bnonsense", "is damaged, cut short or cannot be read"),
+        (b'[{"a": "\xff"}]', "is not UTF-8"),
+    ],
+)
+def test_what_cannot_be_read(tmp_path: Path, content: bytes, reason: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    with pytest.raises(DatasetError, match=reason):
+        values(path)
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"There is no file .*missing\.json.* hub:OWNER/NAME"):
+        read_records(tmp_path / "missing.json")
+    with pytest.raises(DatasetError, match="is a folder: name a file in it"):
+        read_records(tmp_path)

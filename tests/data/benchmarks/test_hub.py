@@ -1,0 +1,103 @@
+"""The hub's datasets come through `datasets`, here from local folders in the hub's layouts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyhop.data.benchmarks import load_questions
+from polyhop.data.errors import DatasetError, Problem
+
+from . import records as r
+
+datasets = pytest.importorskip("datasets")
+
+LAYOUTS = {
+    "hotpotqa": ([r.HOTPOTQA], [r.HOTPOTQA_COLUMNS]),
+    "2wiki": ([r.TWOWIKI], [r.TWOWIKI_COLUMNS]),
+    "musique": ([r.MUSIQUE], [r.MUSIQUE]),
+    "multihoprag": ([{**r.MULTIHOPRAG, "id": "1"}], [{**r.MULTIHOPRAG, "id": "1"}]),
+    "nq": ([r.NQ], [r.NQ]),
+    "squad": ([r.SQUAD], r.SQUAD_FLAT),
+    "triviaqa": ([r.TRIVIAQA_DOCUMENT], [r.TRIVIAQA_COLUMNS]),
+}
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+
+
+def fields(question: Any) -> dict[str, Any]:
+    return {name: value for name, value in question.items() if name != "where"}
+
+
+@pytest.mark.parametrize("dataset", LAYOUTS)
+def test_the_hubs_layout_is_the_same_as_the_original(dataset: str, tmp_path: Path) -> None:
+    original, hub = LAYOUTS[dataset]
+    folder = tmp_path / "published"
+    folder.mkdir()
+    datasets.Dataset.from_list(hub).to_parquet(folder / "validation-00000-of-00001.parquet")
+    loaded = list(load_questions(dataset, f"hub:{folder}", split="validation"))
+    expected = list(load_questions(dataset, r.write(tmp_path / "dev.jsonl", r.lines(original))))
+    assert [fields(question) for question in loaded] == [fields(question) for question in expected]
+    assert loaded[0].where == f"{folder}:validation:1"
+
+
+def test_splits(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("published")  # the library looks for "test" in the path, too
+    for split, records in {"train": [r.NQ], "validation": [{**r.NQ, "question": "who is ben"}]}.items():
+        (folder / f"{split}.jsonl").write_text(r.lines(records))
+    (train,) = load_questions("nq", f"hub:{folder}", split="train")
+    (dev,) = load_questions("nq", f"hub:{folder}")
+    assert (train.question, dev.question) == ("who founded tarn", "who is ben")
+    with pytest.raises(DatasetError, match=r"The split 'nope' of the dataset .* cannot be loaded: .*nope"):
+        load_questions("nq", f"hub:{folder}", split="nope")
+
+
+def test_names_configurations_and_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str | None, str]] = []
+
+    def load_dataset(path: str, name: str | None, *, split: str) -> Any:
+        asked.append((path, name, split))
+        return datasets.Dataset.from_list([r.HOTPOTQA_COLUMNS])
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    (question,) = load_questions("hotpotqa")
+    assert question.where == "hotpotqa/hotpot_qa:distractor:validation:1"
+    list(load_questions("hotpotqa", "hub:hotpotqa/hotpot_qa:fullwiki", split="train[:5]"))
+    list(load_questions("hotpotqa", "hub:me/mine"))
+    assert asked == [
+        ("hotpotqa/hotpot_qa", "distractor", "validation"),
+        ("hotpotqa/hotpot_qa", "fullwiki", "train[:5]"),
+        ("me/mine", None, "validation"),
+    ]
+
+
+def test_bad_rows_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = datasets.Dataset.from_list([r.NQ, {**r.NQ, "answer": None}])
+    monkeypatch.setattr(datasets, "load_dataset", lambda *args, **options: rows)
+    problems: list[Problem] = []
+    assert len(list(load_questions("nq", on_problem=problems.append))) == 1
+    assert problems == [("google-research-datasets/nq_open:validation:2", "answer is missing or empty")]
+
+
+def test_what_the_library_says_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load_dataset(*args: Any, **options: Any) -> Any:
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    with pytest.raises(DatasetError, match=r"ConnectionError: no network.*hub:OWNER/NAME\[:CONFIG\]"):
+        load_questions("musique")
+
+
+def test_json_strings_inside_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {name: json.dumps(r.TWOWIKI[name]) for name in ("context", "supporting_facts", "evidences", "evidences_id")}
+    rows = datasets.Dataset.from_list([{**r.TWOWIKI, **texts}])
+    monkeypatch.setattr(datasets, "load_dataset", lambda *args, **options: rows)
+    (question,) = load_questions("2wiki")
+    assert len(question.pool) == 3
+    assert len(question.evidences) == 2

@@ -1,0 +1,212 @@
+"""Questions are loaded from files: what is good comes through, what is bad is reported, once and with its place."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyhop.data.benchmarks import load_questions
+from polyhop.data.benchmarks.registry import BENCHMARKS
+from polyhop.data.errors import DatasetError, Problem
+from polyhop.data.passages import Passage
+
+from . import records as r
+
+Load = Callable[..., list[Any]]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    """Writes records to a file, or takes a file's content, and loads it."""
+
+    def load(dataset: str, content: Any, name: str = "dev.jsonl", **options: Any) -> list[Any]:
+        text = content if isinstance(content, str) else r.lines(content)
+        return list(load_questions(dataset, r.write(tmp_path / name, text), **options))
+
+    return load
+
+
+def numbered(count: int) -> list[dict[str, Any]]:
+    return [{"question": f"What is {number}?", "answer": [str(number)]} for number in range(count)]
+
+
+# --- the shape -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dataset", BENCHMARKS)
+@pytest.mark.parametrize("name", ["dev.json", "dev.jsonl", "dev.json.gz", "dev.jsonl.gz"])
+def test_one_shape(load: Load, dataset: str, name: str) -> None:
+    record = r.FIRST_RECORDS[dataset]
+    question = load(dataset, json.dumps(record if dataset == "squad" or "jsonl" in name else [record]), name)[0]
+    (sample,) = load_questions("sample", limit=1)
+    assert list(question.keys()) == list(sample.keys())
+    assert set(question.inputs().keys()) == {"question", "pool"}
+    assert question.where.startswith(f"{name}:")
+    assert isinstance(question.answers, tuple)
+    assert (question.pool is not None) == BENCHMARKS[dataset].has_contexts
+    assert all(isinstance(passage, Passage) for passage in question.pool or ())
+    assert question.official_id == question.id
+
+
+def test_sample() -> None:
+    questions = list(load_questions("sample", split="dev", setting="open"))
+    assert len(questions) > 30
+    assert all(fact.passage_id and fact.sentence is not None for question in questions for fact in question.gold)
+    assert {question.answerable for question in questions} == {True, False}
+    assert all(question.sub_questions and question.pool is None for question in questions)
+
+
+def test_importing_costs_nothing() -> None:
+    code = "import sys, polyhop.data.benchmarks; print({'dspy', 'datasets', 'pyarrow'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+# --- settings --------------------------------------------------------------------------------------------------------
+
+
+def test_settings(load: Load) -> None:
+    assert len(load("musique", [r.MUSIQUE], setting="distractor")[0].pool) == 3
+    (question,) = load("musique", [r.MUSIQUE], setting="open")
+    assert question.pool is None
+    assert all(fact.passage_id for fact in question.gold)
+
+
+@pytest.mark.parametrize("dataset", ["nq", "triviaqa", "multihoprag", "sample"])
+def test_some_have_no_contexts(dataset: str, tmp_path: Path) -> None:
+    source = None
+    if dataset != "sample":
+        source = r.write(tmp_path / "a.jsonl", r.lines([r.FIRST_RECORDS[dataset]]))
+    with pytest.raises(DatasetError, match="have no contexts of their own: use the setting open, with an index"):
+        load_questions(dataset, source, setting="distractor")
+
+
+def test_open_sets_have_no_contexts(load: Load) -> None:
+    with pytest.raises(DatasetError, match=r"dev\.jsonl:1 has no contexts of its own: use the setting open"):
+        load("2wiki", [r.TWOWIKI_OPEN], setting="distractor")
+    assert load("2wiki", [r.TWOWIKI_OPEN], setting="open")
+
+
+# --- limits and samples ----------------------------------------------------------------------------------------------
+
+
+def test_limit_takes_the_first_and_reads_no_further(load: Load) -> None:
+    content = r.lines(numbered(3)) + "broken\n"
+    problems: list[Problem] = []
+    assert [q.answers for q in load("nq", content, limit=2, on_problem=problems.append)] == [("0",), ("1",)]
+    assert not problems
+    assert len(load("nq", content, limit=9)) == 3
+
+
+def test_a_seed_makes_the_limit_a_sample(load: Load) -> None:
+    all_ids = [q.id for q in load("nq", numbered(50))]
+    drawn = [q.id for q in load("nq", numbered(50), limit=10, seed=1)]
+    assert len(drawn) == 10
+    assert [id for id in all_ids if id in drawn] == drawn
+    assert drawn != all_ids[:10]
+    assert set(drawn) == {q.id for q in load("nq", numbered(50)[::-1], limit=10, seed=1)}
+    assert set(drawn) < {q.id for q in load("nq", numbered(50), limit=20, seed=1)}
+    assert set(drawn) != {q.id for q in load("nq", numbered(50), limit=10, seed=2)}
+
+
+def test_limits_are_positive(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="limit must be positive, got 0"):
+        load_questions("sample", limit=0)
+
+
+# --- what is wrong ---------------------------------------------------------------------------------------------------
+
+
+def test_malformed_records_are_left_out_and_reported(load: Load) -> None:
+    records = [r.HOTPOTQA, r.without(r.HOTPOTQA, "answer"), 7, {**r.HOTPOTQA, "_id": "h2"}, r.HOTPOTQA]
+    problems: list[Problem] = []
+    questions = load("hotpotqa", r.lines(records) + "{\n", on_problem=problems.append)
+    assert [q.id for q in questions] == ["h1", "h2"]
+    assert problems[:3] == [
+        ("dev.jsonl:2", "answer is missing"),
+        ("dev.jsonl:3", "the record must be an object, not a number"),
+        ("dev.jsonl:5", "an earlier question has the id 'h1', too"),
+    ]
+    assert problems[3].where == "dev.jsonl:6"
+    assert problems[3].reason.startswith("not JSON")
+
+
+@pytest.mark.parametrize(
+    ("records", "reason"),
+    [
+        ([r.HOTPOTQA, r.without(r.HOTPOTQA, "answer")], r"dev\.json:record 2: answer is missing\."),
+        ([r.HOTPOTQA, 5], r"dev\.json:record 2: the record must be an object, not a number\."),
+        ([r.HOTPOTQA, r.HOTPOTQA], r"dev\.json:record 2: an earlier question has the id 'h1', too\."),
+    ],
+)
+def test_strict_stops_at_the_first(load: Load, records: list[Any], reason: str) -> None:
+    problems: list[Problem] = []
+    with pytest.raises(DatasetError, match=f"^{reason}$"):
+        load("hotpotqa", json.dumps(records), "dev.json", strict=True, on_problem=problems.append)
+    assert not problems
+
+
+@pytest.mark.parametrize("asked", BENCHMARKS)
+@pytest.mark.parametrize("given", BENCHMARKS)
+def test_another_benchmarks_file_is_told(load: Load, asked: str, given: str) -> None:
+    shared = {"nq", "triviaqa"}  # both are handed around as {id, question, golden_answers}
+    if asked == given or ({asked, given} <= shared and given == "triviaqa"):
+        assert load(asked, [r.FIRST_RECORDS[given]])
+        return
+    with pytest.raises(DatasetError, match=rf"dev\.jsonl:1 looks like .*{BENCHMARKS[given].title[:5]}.*, not like "):
+        load(asked, [r.FIRST_RECORDS[given]])
+
+
+def test_no_question_at_all(load: Load) -> None:
+    with pytest.raises(DatasetError, match=r"No question can be read as MuSiQue\. .*'id is missing' \(dev\.jsonl:1\)"):
+        load("musique", [r.without(r.MUSIQUE, "id")])
+    with pytest.raises(DatasetError, match=r"No question can be read as MuSiQue\.$"):
+        load("musique", "[]", "dev.json")
+
+
+def test_what_is_asked_for_is_checked_at_once(tmp_path: Path) -> None:
+    path = r.write(tmp_path / "dev.jsonl", r.lines([r.NQ]))
+    with pytest.raises(DatasetError, match="There is no benchmark 'quad'. Known are hotpotqa, "):
+        load_questions("quad", path)
+    with pytest.raises(DatasetError, match="There is no file"):
+        load_questions("nq", tmp_path / "none.jsonl")
+    with pytest.raises(DatasetError, match="A file has no splits: name the file that holds 'train'"):
+        load_questions("nq", path, split="train")
+    with pytest.raises(DatasetError, match="There is no setting 'closed': choose distractor or open"):
+        load_questions("nq", path, setting="closed")  # type: ignore[arg-type]
+    with pytest.raises(DatasetError, match="The sample ships with polyhop"):
+        load_questions("sample", path)
+    with pytest.raises(DatasetError, match="the sample has the splits train, dev and test, not 'x'"):
+        load_questions("sample", split="x")
+
+
+# --- size ------------------------------------------------------------------------------------------------------------
+
+
+PEAK = """
+import resource, sys
+from itertools import islice
+from polyhop.data.benchmarks import load_questions
+
+questions = load_questions("nq", sys.argv[1])
+read = sum(1 for _ in islice(questions, 1000))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+read += sum(1 for _ in questions)
+print(read, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize("name", ["many.jsonl", "many.json"])
+def test_memory_is_flat(tmp_path: Path, name: str) -> None:
+    """100,000 questions (36 MB) hardly raise the peak that the imports left; held in a list they would by 100 MB."""
+    rows = (f'{{"question": "What is {n}?", "answer": ["{n}"], "filler": "{"x" * 300}"}}' for n in range(100_000))
+    r.write(tmp_path / name, f"[{','.join(rows)}]" if name == "many.json" else "\n".join(rows))
+    ran = subprocess.run([sys.executable, "-c", PEAK, tmp_path / name], capture_output=True, text=True, check=True)
+    read, megabytes = map(int, ran.stdout.split())
+    assert read == 100_000
+    assert megabytes < 25

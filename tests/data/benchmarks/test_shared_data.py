@@ -1,0 +1,87 @@
+"""The real files: every record is read, and every gold passage is found where it should be."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyhop.data.benchmarks import benchmark_passages, load_questions
+from polyhop.data.errors import Problem
+
+FILES = {
+    "2wiki_open_dev.json.gz": ("2wiki", 509),
+    "2wiki_train.json.gz": ("2wiki", 500),
+    "2wiki_dev_with_context.json.gz": ("2wiki", 331),
+    "hotpotqa_dev_distractor.json.gz": ("hotpotqa", 586),
+    "hotpotqa_train.json.gz": ("hotpotqa", 100),
+    "musique_ans_dev.jsonl.gz": ("musique", 155),
+    "musique_ans_train.jsonl.gz": ("musique", 100),
+    "nq_open_dev_sample.jsonl.gz": ("nq", 301),
+    "triviaqa_sample.jsonl.gz": ("triviaqa", 250),
+    "multihoprag_sample.json.gz": ("multihoprag", 238),
+}
+CORPORA = {
+    "2wiki_open_dev.json.gz": "2wiki_corpus.jsonl.gz",
+    "hotpotqa_dev_distractor.json.gz": "hotpotqa_corpus.jsonl.gz",
+    "musique_ans_dev.jsonl.gz": "musique_corpus.jsonl.gz",
+}
+
+
+def load(folder: Path, name: str) -> list[Any]:
+    problems: list[Problem] = []
+    questions = list(load_questions(FILES[name][0], folder / name, on_problem=problems.append))
+    assert not problems
+    return questions
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_record_is_read(name: str, shared_data: Path) -> None:
+    questions = load(shared_data, name)
+    assert len(questions) == FILES[name][1]
+    assert all(question.answers and question.hops != 0 for question in questions)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_gold_stands_in_the_pool(name: str, shared_data: Path) -> None:
+    for question in load(shared_data, name):
+        if question.pool is not None:
+            for fact in question.gold:
+                assert next(passage.id for passage in question.pool if fact.matches(passage)) == fact.passage_id
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_gold_and_contexts_stand_in_the_corpus(name: str, shared_data: Path) -> None:
+    corpus = {passage.id: passage for passage, _ in benchmark_passages(shared_data / CORPORA[name])}
+    titles = {passage.title: passage for passage in corpus.values()}
+    for question in load(shared_data, name):
+        for fact in question.gold:
+            assert fact.matches(corpus[fact.passage_id] if fact.passage_id else titles[fact.title])
+        assert all(passage.id in corpus for passage in question.pool or ())
+
+
+def test_musique_paragraphs(shared_data: Path) -> None:
+    for question in load(shared_data, "musique_ans_dev.jsonl.gz"):
+        assert sorted(question.paragraph_idx.values()) == list(range(20))
+        assert {sub.passage_id for sub in question.sub_questions} == {fact.passage_id for fact in question.gold}
+        assert question.hops == len(question.sub_questions) == len(question.gold)
+
+
+def test_squad_questions_as_counted_by_hand(shared_data: Path) -> None:
+    with gzip.open(shared_data / "squad_dev-v1.1.json.gz") as file:
+        articles = json.load(file)["data"]
+    asked = [asked["id"] for article in articles for paragraph in article["paragraphs"] for asked in paragraph["qas"]]
+    questions = list(load_questions("squad", shared_data / "squad_dev-v1.1.json.gz", strict=True))
+    assert [question.id for question in questions] == asked
+    assert all(any(question.gold[0].matches(passage) for passage in question.pool) for question in questions)
+    passages = list(benchmark_passages(shared_data / "squad_dev-v1.1.json.gz"))
+    assert len(passages) == sum(len(article["paragraphs"]) for article in articles)
+
+
+def test_null_queries(shared_data: Path) -> None:
+    questions = load(shared_data, "multihoprag_sample.json.gz")
+    assert sum(not question.answerable for question in questions) == 34
+    assert all(bool(question.gold) == question.answerable for question in questions)
