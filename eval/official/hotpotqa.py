@@ -1,0 +1,109 @@
+"""HotpotQA, as ``hotpot_evaluate_v1.py`` of github.com/hotpotqa/hotpot has it.
+
+- An answer that is "yes", "no" or "noanswer", given or gold, must match whole; else F1, precision and recall are 0.
+- Supporting facts are a set of (title, sentence number from 0); titles are case-sensitive.
+- Joint precision and recall are products, joint F1 is made from these, joint EM is the product.
+- A missing answer or a missing set of facts scores 0 for itself and for the joint; the other still counts.
+- Nothing predicted where nothing is gold: EM is 1, F1 is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...data.passages import Evidence
+from ..metrics import ZERO, Scores, answer_scores, exact_match, joint, scores, sentences_of
+from .files import read_json, write_sections
+from .means import means
+
+SupportingFact = tuple[str, int]
+
+
+class Gold(NamedTuple):
+    """What is right. The names are those of the dataset."""
+
+    answer: str
+    supporting_facts: Collection[SupportingFact]
+
+
+class Prediction(NamedTuple):
+    """What was predicted; ``None`` is missing, which is something else than an empty answer or no facts."""
+
+    id: str
+    answer: str | None = None
+    sp: Sequence[SupportingFact] | None = None
+
+
+class Part(NamedTuple):
+    """One of the tasks that a question consists of."""
+
+    em: float
+    scores: Scores
+
+    def named(self, prefix: str) -> dict[str, float]:
+        precision, recall, f1 = self.scores
+        return {f"{prefix}em": self.em, f"{prefix}f1": f1, f"{prefix}prec": precision, f"{prefix}recall": recall}
+
+
+MISSING = Part(0.0, ZERO)
+
+
+def score(prediction: Prediction, gold: Gold) -> dict[str, float]:
+    """``em``, ``f1``, ``prec``, ``recall`` of the answer; the same with ``sp_`` and ``joint_``; fractions."""
+    answer = support = None
+    if prediction.answer is not None:
+        golds = [gold.answer]
+        answer = Part(exact_match(prediction.answer, golds), answer_scores(prediction.answer, golds))
+    if prediction.sp is not None:
+        found, wanted = set(map(fact, prediction.sp)), set(map(fact, gold.supporting_facts))
+        support = Part(float(found == wanted), scores(len(found & wanted), len(found), len(wanted)))
+    parts = (answer, support)
+    return {**(answer or MISSING).named(""), **(support or MISSING).named("sp_"), **together(*parts).named("joint_")}
+
+
+def together(*parts: Part | None) -> Part:
+    """The joint of several tasks; 0 where one of them is missing."""
+    given = [part for part in parts if part is not None]
+    if len(given) < len(parts):
+        return MISSING
+    em = 1.0
+    for part in given:
+        em *= part.em
+    return Part(em, joint(*(part.scores for part in given)))
+
+
+def evaluate(pairs: Iterable[tuple[Prediction, Gold]]) -> dict[str, float]:
+    """The means over all gold questions, as fractions: pair a question without prediction with ``Prediction(id)``."""
+    return means(score(prediction, gold) for prediction, gold in pairs)
+
+
+def supporting_facts(evidence: Iterable[Evidence]) -> list[SupportingFact]:
+    """Evidence as the official files name it: (title, sentence number); a whole passage is all of its sentences."""
+    return list(dict.fromkeys((passage.title, sentence) for passage, sentence in sentences_of(evidence)))
+
+
+def write(path: Path, predictions: Iterable[Prediction]) -> None:
+    """Write ``{"answer": {id: answer}, "sp": {id: [[title, number], ...]}}``; what is missing is left out.
+
+    Args:
+        predictions: Gone through twice; not an iterator.
+    """
+    write_sections(path, predictions, {"answer": lambda p: (p.id, p.answer), "sp": lambda p: (p.id, p.sp)})
+
+
+def read(path: Path) -> list[Prediction]:
+    """The predictions of an official file."""
+    record = read_json(path)
+    answers, facts = record["answer"], record["sp"]
+    return [
+        Prediction(id, answers.get(id), None if id not in facts else [fact(pair) for pair in facts[id]])
+        for id in dict.fromkeys([*answers, *facts])
+    ]
+
+
+def fact(pair: Iterable[Any]) -> SupportingFact:
+    """A supporting fact from the list that JSON has for it."""
+    title, sentence = pair
+    return title, sentence

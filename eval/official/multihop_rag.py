@@ -1,0 +1,148 @@
+"""MultiHop-RAG, as ``retrieval_evaluate.py`` and ``qa_evaluate.py`` of github.com/yixuantt/MultiHop-RAG have it.
+
+Retrieval, over the questions that are not of the type ``null_query``:
+
+- A retrieved text is a hit if it contains a gold fact after blanks and line breaks are removed from both.
+- The script reads 11 texts and counts the first 10; so do we.
+- "Average precision" adds, at every hit, the gold facts *first seen there* divided by the rank, and divides the sum by
+  the number of gold facts (at most 10). It is not the textbook's MAP, which counts all facts seen so far.
+
+Answers: the script's "accuracy" (and precision, recall and F1, all the same number) is the share of answers that have
+any word in common with the gold answer, so "Insufficient information." is right about "no information". It is given as
+``official_overlap``, beside exact match and containment (the gold answer stands in the answer, word for word).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..metrics import exact_match, mentions
+from .files import read_json, write_list
+from .means import means
+
+DEPTH = 10
+"""How many retrieved texts count."""
+
+_QUOTED_ANSWER = re.compile(r'The answer to the question is "(.*?)"')
+
+
+class Gold(NamedTuple):
+    """What is right; the facts of a ``null_query`` are none."""
+
+    answer: str
+    facts: Sequence[str]
+
+
+class Prediction(NamedTuple):
+    """What was predicted for a query: the answer (``None`` is missing) and the texts retrieved, best first."""
+
+    query: str
+    question_type: str
+    answer: str | None = None
+    retrieved: Sequence[str] = ()
+
+
+def score(prediction: Prediction, gold: Gold) -> dict[str, float]:
+    """The answer metrics and, unless it is a null query, the retrieval metrics; fractions."""
+    values = answer_scores(prediction.answer, gold.answer)
+    if prediction.question_type != "null_query":
+        values |= retrieval_scores(prediction.retrieved, gold.facts)
+    return values
+
+
+def retrieval_scores(retrieved: Sequence[str], facts: Sequence[str]) -> dict[str, float]:
+    """``Hits@10``, ``Hits@4``, ``MAP@10`` and ``MRR@10`` of one query.
+
+    Raises:
+        ValueError: there are no facts; the script divides by their number.
+    """
+    if not facts:
+        raise ValueError("a query without gold facts has no retrieval scores (is it a null_query?)")
+    wanted = [_squeezed(fact) for fact in facts]
+    hits, precisions, seen = [], 0.0, set[str]()
+    for rank, text in enumerate(map(_squeezed, retrieved[:DEPTH]), 1):
+        found = {fact for fact in wanted if fact in text}
+        if found:
+            hits.append(rank)
+            precisions += len(found - seen) / rank
+            seen |= found
+    first = min(hits, default=None)
+    return {
+        "Hits@10": float(first is not None),
+        "Hits@4": float(first is not None and first <= 4),
+        "MAP@10": precisions / min(len(facts), DEPTH),
+        "MRR@10": 1 / first if first else 0.0,
+    }
+
+
+def _squeezed(text: str) -> str:
+    return text.replace(" ", "").replace("\n", "")
+
+
+def answer_scores(answer: str | None, gold: str) -> dict[str, float]:
+    """``official_overlap``, ``answer_em`` and ``answer_contained``."""
+    if answer is None:
+        return {"official_overlap": 0.0, "answer_em": 0.0, "answer_contained": 0.0}
+    quoted = _QUOTED_ANSWER.search(answer)
+    words = set((quoted[1] if quoted else answer).lower().split())
+    return {
+        "official_overlap": float(not words.isdisjoint(gold.lower().split())),
+        "answer_em": exact_match(answer, [gold]),
+        "answer_contained": mentions(answer, [gold]),
+    }
+
+
+def evaluate(pairs: Iterable[tuple[Prediction, Gold]]) -> dict[str, float]:
+    """The means, as fractions: of answers over all queries, of retrieval over those that are not null queries."""
+    return means(score(prediction, gold) for prediction, gold in pairs)
+
+
+def write_retrieval(path: Path, pairs: Iterable[tuple[Prediction, Gold]]) -> None:
+    """Write the file that ``retrieval_evaluate.py`` reads; it carries the gold facts."""
+    write_list(path, (_retrieval_record(prediction, gold) for prediction, gold in pairs))
+
+
+def _retrieval_record(prediction: Prediction, gold: Gold) -> dict[str, Any]:
+    return {
+        "query": prediction.query,
+        "answer": gold.answer,
+        "question_type": prediction.question_type,
+        "retrieval_list": [{"text": text} for text in prediction.retrieved],
+        "gold_list": [{"fact": fact} for fact in gold.facts],
+    }
+
+
+def read_retrieval(path: Path) -> list[tuple[Prediction, Gold]]:
+    """What `write_retrieval` wrote; the predicted answers are not in it."""
+    return [
+        (
+            Prediction(r["query"], r["question_type"], None, [item["text"] for item in r["retrieval_list"]]),
+            Gold(r["answer"], [item["fact"] for item in r["gold_list"]]),
+        )
+        for r in read_json(path)
+    ]
+
+
+def write_answers(path: Path, pairs: Iterable[tuple[Prediction, Gold]]) -> None:
+    """Write the file that ``qa_evaluate.py`` reads. It has no missing answers: they are empty, which shares no word."""
+    write_list(path, (_answer_record(prediction, gold) for prediction, gold in pairs))
+
+
+def _answer_record(prediction: Prediction, gold: Gold) -> dict[str, Any]:
+    return {
+        "query": prediction.query,
+        "model_answer": prediction.answer or "",
+        "gold_answer": gold.answer,
+        "question_type": prediction.question_type,
+    }
+
+
+def read_answers(path: Path) -> list[tuple[Prediction, Gold]]:
+    """What `write_answers` wrote; the retrieved texts and the facts are not in it."""
+    return [
+        (Prediction(r["query"], r["question_type"], r["model_answer"]), Gold(r["gold_answer"], ()))
+        for r in read_json(path)
+    ]

@@ -1,0 +1,57 @@
+"""NQ-open, as ``orqa/utils/eval_utils.py`` of github.com/google-research/language has it.
+
+The official metric is accuracy: exact match with one of the answers after SQuAD's normalisation of the *decomposed*
+text (Unicode NFD). So the two ways to write "é" are one; but in "Andréa" the last "a" stands alone between an accent
+and the end, goes as an article, and "Andréa" is right about "André". Accuracy is official, faults included;
+``exact_match`` and ``f1``, which papers report as well, are SQuAD's and free of that.
+
+Questions have no ids: the file is keyed by the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+from unicodedata import normalize as unicode_form
+
+from ..metrics import normalize_answer
+from . import squad
+from .files import read_lines, write_lines
+from .means import means
+from .squad import Gold
+
+__all__ = ["Gold", "Prediction", "evaluate", "normalize", "read", "score", "write"]
+
+
+class Prediction(NamedTuple):
+    """What was predicted; ``None`` is missing."""
+
+    question: str
+    prediction: str | None = None
+
+
+def normalize(text: str) -> str:
+    """SQuAD's normalisation of the decomposed text."""
+    return normalize_answer(unicode_form("NFD", text))
+
+
+def score(prediction: Prediction, gold: Gold) -> dict[str, float]:
+    """``accuracy``, and SQuAD's ``exact_match`` and ``f1``."""
+    ours = squad.Prediction(*prediction)
+    return {"accuracy": squad.score(ours, gold, normalize)["exact_match"], **squad.score(ours, gold)}
+
+
+def evaluate(pairs: Iterable[tuple[Prediction, Gold]]) -> dict[str, float]:
+    """The means over all gold questions, as fractions."""
+    return means(score(prediction, gold) for prediction, gold in pairs)
+
+
+def write(path: Path, predictions: Iterable[Prediction]) -> None:
+    """Write one line ``{"question": ..., "prediction": ...}`` a question; what is missing is left out."""
+    write_lines(path, (prediction._asdict() for prediction in predictions if prediction.prediction is not None))
+
+
+def read(path: Path) -> list[Prediction]:
+    """The predictions of an official file."""
+    return [Prediction(record["question"], record["prediction"]) for record in read_lines(path)]

@@ -1,0 +1,103 @@
+"""MuSiQue's evaluator: expected numbers are worked by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.eval.official.musique import Gold, Prediction, evaluate, read, score, write
+
+
+@pytest.mark.parametrize(
+    ("answer", "golds", "em", "f1"),
+    [
+        ("New York", ["NYC", "New York City"], 0, 4 / 5),  # P 1, R 2/3
+        ("NYC", ["New York City", "the N.Y.C."], 1, 1),
+        ("Barack Obama", ["Obama", "Barack Hussein Obama"], 0, 4 / 5),  # 2/3 with the answer, 4/5 with its alias
+        ("yes it is", ["yes"], 0, 1 / 2),  # P 1/3, R 1: no rule for closed answers
+        ("", ["Paris"], 0, 0),
+        ("the", ["a"], 1, 1),  # nothing left of both: they agree
+        ("Andréa", ["André"], 0, 0),
+    ],
+)
+def test_answers(answer: str, golds: list[str], em: float, f1: float) -> None:
+    values = score(Prediction("q", answer), Gold(golds, []))
+    assert (values["answer_em"], values["answer_f1"]) == pytest.approx((em, f1))
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "em", "f1"),
+    [([3, 5], [5, 3], 1, 1), ([3, 3, 7], [3, 5], 0, 1 / 2), ([], [1], 0, 0), ([], [], 1, 0)],
+)
+def test_support(found: list[int], wanted: list[int], em: float, f1: float) -> None:
+    values = score(Prediction("q", "", found), Gold(["x"], wanted))
+    assert (values["support_em"], values["support_f1"]) == pytest.approx((em, f1))
+
+
+def test_the_script_rounds_to_three_decimals() -> None:
+    gold = Gold(["x"], [1, 2])
+    pairs = [(Prediction("1", "x", [1]), gold), (Prediction("2", "y", [1]), gold), (Prediction("3"), gold)]
+    # Support F1: 2 * 1 / (1 + 2) = 2/3 twice and 0: 4/9.
+    assert evaluate(pairs) == {"answer_f1": 0.333, "answer_em": 0.333, "support_f1": 0.444}
+
+
+def test_full_scores_pairs() -> None:
+    gold, none = Gold(["x"], [1]), Gold(["x"], [], answerable=False)
+    pairs = [
+        # Told apart, answer right: 1.
+        (Prediction("1", "x", [1], True), gold),
+        (Prediction("1", "y", [2], False), none),
+        # Answer right, but the unanswerable half was answered: 0 for the group, 1 for the answer.
+        (Prediction("2", "x", [1], True), gold),
+        (Prediction("2", "x", [1], True), none),
+        # Told apart, in the other order; half of the answer (P 1/2, R 1, F1 2/3) and no support.
+        (Prediction("3", "", [], False), none),
+        (Prediction("3", "x y", [], True), gold),
+    ]
+    # Answers of the answerable: F1 (1 + 1 + 2/3) / 3 = 8/9, EM 2/3, support (1 + 1 + 0) / 3.
+    # Groups: answer (1 + 0 + 2/3) / 3 = 5/9, support (1 + 0 + 0) / 3.
+    assert evaluate(pairs) == {
+        "answer_f1": 0.889,
+        "answer_em": 0.667,
+        "support_f1": 0.667,
+        "group_answer_sufficiency_f1": 0.556,
+        "group_support_sufficiency_f1": 0.333,
+    }
+    with pytest.raises(ValueError, match="'3' does not"):
+        evaluate([*pairs[:-1], (Prediction("4"), gold)])
+
+
+def test_lines_are_in_the_given_order_under_the_official_names(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.jsonl"
+    predictions = [Prediction("b", "André", [3, 1], True), Prediction("a"), Prediction("b", "", [], False)]
+    write(path, predictions)
+    records = [json.loads(line) for line in path.read_bytes().decode("ascii").splitlines()]
+    assert records[0] == {
+        "id": "b",
+        "predicted_answer": "André",
+        "predicted_support_idxs": [3, 1],
+        "predicted_answerable": True,
+    }
+    assert [record["id"] for record in records] == ["b", "a", "b"]
+    assert [item._replace(predicted_support_idxs=list(item.predicted_support_idxs)) for item in predictions] == read(
+        path
+    )
+
+
+texts = st.text(alphabet="ab the yes.", max_size=8)
+numbers = st.lists(st.integers(0, 19), max_size=5)
+
+
+@given(texts, st.lists(texts, min_size=1, max_size=3), texts, numbers, numbers)
+def test_any_question(answer: str, golds: list[str], alias: str, found: list[int], wanted: list[int]) -> None:
+    values = score(Prediction("q", answer, found), Gold(golds, wanted))
+    assert all(0.0 <= value <= 1.0 for value in values.values())
+    assert values == score(Prediction("q", answer, found[::-1] + found), Gold(golds[::-1], wanted[::-1]))
+    more = score(Prediction("q", answer, found), Gold([*golds, alias], wanted))
+    assert all(more[name] >= values[name] for name in values)
+    same = score(Prediction("q", golds[0], wanted), Gold(golds, wanted))
+    assert same["answer_em"] == same["answer_f1"] == same["support_em"] == 1.0

@@ -1,0 +1,85 @@
+"""SQuAD's, TriviaQA's and NQ-open's evaluators: one metric under three normalisations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from polyhop.eval.official import nq_open, squad, triviaqa
+
+PRECOMPOSED, DECOMPOSED = "Andr\u00e9", "Andre\u0301"
+
+
+@pytest.mark.parametrize(
+    ("answer", "golds", "em", "f1"),
+    [
+        ("Denver Broncos", ["The Broncos", "the Denver Broncos!"], 1, 1),
+        ("in Santa Clara", ["Santa Clara", "Levi's Stadium"], 0, 4 / 5),  # P 2/3, R 1
+        ("yes it is", ["yes"], 0, 1 / 2),  # no rule for closed answers
+        ("the", ["a"], 1, 0),
+        ("twenty-one", ["twentyone"], 1, 1),  # punctuation vanishes
+        ("Andréa", ["André"], 0, 0),
+        (PRECOMPOSED, [DECOMPOSED], 0, 0),
+        (None, ["x"], 0, 0),
+        ("x", [], 0, 0),
+    ],
+)
+def test_squad(answer: str | None, golds: list[str], em: float, f1: float) -> None:
+    assert squad.score(squad.Prediction("q", answer), golds) == {"exact_match": em, "f1": pytest.approx(f1)}
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "em", "f1"),
+    [
+        ("twenty-one", "twenty one", 1, 1),  # punctuation becomes a space ...
+        ("twenty-one", "twentyone", 0, 0),  # ... where SQuAD joins
+        ("O’Neill", "O'Neill", 1, 1),  # the typographic apostrophe is one
+        ("O’Neill", "ONeill", 0, 0),
+        ("Romeo_and_Juliet", "romeo and juliet", 1, 1),
+        ("`rock ´n` roll", "Rock 'n' Roll", 1, 1),
+        ("rock-a-hula", "rock hula", 1, 1),  # what becomes an article goes
+        ("“Help”", "Help", 0, 0),  # typographic double quotes stay
+        ("Andréa", "André", 0, 0),
+    ],
+)
+def test_triviaqa(answer: str, gold: str, em: float, f1: float) -> None:
+    assert triviaqa.score(triviaqa.Prediction("q", answer), [gold]) == {"exact_match": em, "f1": f1}
+
+
+def test_nq_open_compares_decomposed_text() -> None:
+    for answer, accuracy, em in [(PRECOMPOSED, 1, 1), (DECOMPOSED, 1, 0), ("Andre", 0, 0)]:
+        values = nq_open.score(nq_open.Prediction("q", answer), [PRECOMPOSED])
+        assert (values["accuracy"], values["exact_match"]) == (accuracy, em)
+
+
+def test_nq_opens_accuracy_takes_letters_beside_accents_for_articles() -> None:
+    # Decomposed, the last letter of "Andréa" stands alone after an accent: a fault, and official.
+    values = nq_open.score(nq_open.Prediction("q", "Andréa"), ["André"])
+    assert values == {"accuracy": 1, "exact_match": 0, "f1": 0}
+    assert nq_open.normalize("Tour à Paris") == "tour \u0300 paris"
+
+
+def test_percentages_and_missing_predictions() -> None:
+    pairs = [(squad.Prediction("1", "x y"), ["x"]), (squad.Prediction("2"), ["x"]), (squad.Prediction("3", "x"), ["x"])]
+    # F1: 2/3 + 0 + 1 over three questions.
+    expected = {"exact_match": pytest.approx(100 / 3), "f1": pytest.approx(500 / 9)}
+    assert squad.evaluate(pairs) == expected
+    assert triviaqa.evaluate(pairs) == expected
+    by_question = [(nq_open.Prediction(*prediction), golds) for prediction, golds in pairs]
+    assert nq_open.evaluate(by_question) == pytest.approx({"accuracy": 1 / 3, "exact_match": 1 / 3, "f1": 5 / 9})
+
+
+def test_files(tmp_path: Path) -> None:
+    path = tmp_path / "squad.json"
+    squad.write(path, [squad.Prediction("1", "André"), squad.Prediction("2")])
+    assert json.loads(path.read_bytes().decode("ascii")) == {"1": "André"}
+    assert triviaqa.read(path) == [squad.Prediction("1", "André")]
+    path = tmp_path / "nq.jsonl"
+    nq_open.write(path, [nq_open.Prediction("who?", "me\n"), nq_open.Prediction("why?")])
+    assert path.read_text() == '{"question": "who?", "prediction": "me\\n"}\n'
+    assert nq_open.read(path) == [nq_open.Prediction("who?", "me\n")]
+    path.write_text('{"question": "who?", "prediction": "me"}\n\nno\n')
+    with pytest.raises(ValueError, match="nq.jsonl, line 3 is not JSON"):
+        nq_open.read(path)

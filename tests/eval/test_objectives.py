@@ -1,0 +1,61 @@
+"""Metrics in DSPy's hands: numbers for evaluation, verdicts for bootstrapping."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import dspy
+import pytest
+
+from polyhop.data.passages import Evidence, Fact, Passage
+from polyhop.eval import objectives
+
+A = Passage.of("A", sentences=["One.", "Two."], id="a")
+B = Passage.of("B", sentences=["Three.", "Four."], id="b")
+EXAMPLE = dspy.Example(
+    question="q", answers=("Barack Obama",), gold_passages=("a", "b"), gold_facts=(Fact("a", 0), Fact("b", 1))
+).with_inputs("question")
+
+
+def prediction(answer: str, *evidence: Evidence) -> dspy.Prediction:
+    return dspy.Prediction(answer=answer, evidence=evidence)
+
+
+def test_scores() -> None:
+    given = prediction("Obama", Evidence(A, 0))
+    assert objectives.answer_em(EXAMPLE, given) == 0.0
+    assert objectives.answer_f1(EXAMPLE, given) == pytest.approx(2 / 3)  # P 1, R 1/2
+    assert objectives.evidence_f1(EXAMPLE, given) == pytest.approx(2 / 3)
+    assert objectives.fact_f1(EXAMPLE, given) == pytest.approx(2 / 3)
+    # P 1 * 1, R 1/2 * 1/2: F1 2 * (1/4) / (5/4) = 2/5.
+    assert objectives.joint_f1(EXAMPLE, given) == pytest.approx(2 / 5)
+
+
+def test_joint_uses_what_is_known() -> None:
+    given = prediction("Obama", Evidence(A))
+    only_passages = dspy.Example(answers=("Obama",), gold_passages=("a",))
+    assert objectives.joint_f1(only_passages, given) == 1.0
+    assert objectives.joint_f1(dspy.Example(answers=("Obama",)), given) == 1.0
+
+
+def test_a_trace_asks_for_a_verdict() -> None:
+    given = prediction("Obama", Evidence(A, 0))
+    assert objectives.answer_f1(EXAMPLE, given, trace=[]) is False
+    assert replace(objectives.answer_f1, threshold=0.6)(EXAMPLE, given, trace=[]) is True
+    assert objectives.answer_em(EXAMPLE, prediction("barack obama"), trace=[]) is True
+
+
+class Constant(dspy.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.answerer = dspy.Predict("question -> answer")
+
+    def forward(self, question: str) -> dspy.Prediction:
+        return prediction("Obama", Evidence(A, 0))
+
+
+def test_evaluate_and_bootstrap_take_them() -> None:
+    evaluate = dspy.Evaluate(devset=[EXAMPLE] * 3, metric=objectives.answer_f1, num_threads=1, display_progress=False)
+    assert evaluate(Constant()).score == pytest.approx(66.67)
+    teleprompter = dspy.BootstrapFewShot(metric=objectives.joint_f1, max_bootstrapped_demos=1, max_labeled_demos=0)
+    teleprompter.compile(Constant(), trainset=[EXAMPLE])
