@@ -1,0 +1,47 @@
+"""`polyhop ask`: one question, its answer, and the evidence for it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .options import DepthOption, IndexOption, ModelsOption, build_program, open_retriever
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="A question in plain words.", show_default=False)],
+    index: IndexOption = None,
+    program: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="prism, naive, direct, or a saved state (FILE.json).")
+    ] = "prism",
+    lm: ModelsOption = None,
+    k: DepthOption = None,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show every step: what was asked, found, kept, added.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Ask a question and see the answer with its chain of evidence.
+
+    Without --index it is asked of the sample corpus that comes with polyhop.
+    """
+    from time import perf_counter
+
+    from ..data.text import clean
+    from ..engines.models import model_errors
+    from ..programs.prediction import check_question
+
+    question = clean(check_question(question))
+    run = build_program(program, open_retriever(index), lm or (), k)
+    start = perf_counter()
+    with model_errors():
+        prediction = run(question=question)
+    seconds = perf_counter() - start
+
+    from . import view
+
+    if as_json:
+        view.print_json(question, prediction, seconds)
+    else:
+        view.print_answer(question, prediction, seconds, trace=trace)

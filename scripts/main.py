@@ -1,0 +1,90 @@
+"""The `polyhop` command. One file a command; this one puts them together and says what went wrong.
+
+Commands import what they need inside their functions, so that ``polyhop --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ..data.errors import PolyhopError
+from .ask import ask
+from .benchmark import benchmark
+from .demo import demo
+from .evaluate import evaluate
+from .index import index
+
+
+class Commands(TyperGroup):
+    """Turns what ends a command early into one line and an exit status.
+
+    1: an error that polyhop foresees. 2: wrong usage. 130: interrupted. A traceback is a bug of ours, or was asked for.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # here, where a closed pipe can still be caught
+            return result
+        except PolyhopError as error:
+            if ctx.params["debug"]:
+                raise
+            typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
+            raise SystemExit(1) from None
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise SystemExit(130) from None
+        except BrokenPipeError:
+            # The reader has seen enough (`polyhop ask ... | head`). What is still buffered goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(1) from None
+
+
+# Plain help and no rich tracebacks: each would cost 0.2 s or more at every start, and the latter print local variables,
+# in which a key may stand.
+app = typer.Typer(cls=Commands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from .. import __version__
+
+        typer.echo(f"polyhop {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def polyhop(
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="POLYHOP_DEBUG", help="Show the traceback of an error.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Answer questions whose evidence is spread over several documents."""
+
+
+app.command()(ask)
+app.command()(index)
+app.command()(evaluate)
+app.command()(demo)
+app.command()(benchmark)
+
+
+def main() -> None:
+    """The console script."""
+    # LiteLLM fetches a price table at import unless told not to; polyhop goes to the network for questions only.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a title in a terminal that lacks its script
+    app(prog_name="polyhop")
+
+
+if __name__ == "__main__":
+    main()

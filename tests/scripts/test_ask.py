@@ -1,0 +1,166 @@
+"""`polyhop ask` as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from polyhop.scripts.main import app
+
+QUESTION = "Where was the director of Stalker born?"
+POLYHOP = [sys.executable, "-m", "polyhop.scripts.main"]
+
+
+def ask(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["ask", *arguments], env={"COLUMNS": "100"})
+
+
+def test_the_answer_comes_with_evidence_and_cost() -> None:
+    result = ask(QUESTION)
+    assert result.exit_code == 0, result.output
+    assert QUESTION in result.stdout
+    assert "Stalker (1979 film)" in result.stdout
+    assert "stalker-1979-film:0" in result.stdout
+    assert re.search(r"stopped: \w+ · \d+ LM calls · 1 search · \d\.\d\d s", result.stdout)
+
+
+def test_the_trace_shows_every_step() -> None:
+    result = ask(QUESTION, "--trace")
+    for word in ("asked", "#1 ", "found 20 passages", "kept", "added", "in round 1", "answered", "stopped"):
+        assert word in result.stdout
+
+
+@pytest.mark.parametrize("program", ["prism", "naive", "direct"])
+def test_json_is_one_object_and_nothing_else(program: str) -> None:
+    result = ask(QUESTION, "--program", program, "--json")
+    record = json.loads(result.stdout)
+    assert list(record) == [
+        "question",
+        "answer",
+        "confidence",
+        "evidence",
+        "ranking",
+        "trace",
+        "stop_reason",
+        "lm_calls",
+        "searches",
+        "seconds",
+    ]
+    assert record["question"] == QUESTION
+    assert record["trace"][-1] == {"step": "stopped", "reason": record["stop_reason"]}
+    assert all(set(item) == {"passage_id", "title", "sentence", "text"} for item in record["evidence"])
+    assert bool(record["ranking"]) == (program != "direct")
+
+
+def test_a_program_without_evidence_says_so() -> None:
+    assert "no evidence" in ask(QUESTION, "--program", "direct").stdout
+
+
+def test_depth_limits_the_search() -> None:
+    record = json.loads(ask(QUESTION, "--program", "naive", "-k", "2", "--json").stdout)
+    assert len(record["ranking"]) == 2
+
+
+def test_broken_text_in_a_question_is_repaired() -> None:
+    assert json.loads(ask("Who is \udcff?", "--json").stdout)["question"] == "Who is \ufffd?"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([""], "the question '' is empty"),
+        (["?!"], "is empty: ask something"),
+        ([QUESTION, "--program", "nope"], "no program 'nope'"),
+        ([QUESTION, "--lm", "nope"], "no language model 'nope'"),
+        ([QUESTION, "--lm", "judge=lexical"], "no role 'judge'"),
+        ([QUESTION, "--lm", "openai/gpt-4o-mini"], "no API key found"),
+    ],
+)
+def test_errors_are_one_line_on_stderr(arguments: list[str], message: str) -> None:
+    result = ask(*arguments)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("folder", ["missing", "empty", "file"])
+def test_what_is_no_index_is_an_error(folder: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    result = ask(QUESTION, "--index", str(tmp_path / folder))
+    assert result.exit_code == 1, result.output
+    assert result.stderr.startswith("error: ")
+    assert str(tmp_path / folder) in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], [QUESTION, "-k", "0"], [QUESTION, "--nope"]])
+def test_wrong_usage_is_2(arguments: list[str]) -> None:
+    assert ask(*arguments).exit_code == 2
+
+
+def test_nonsense_from_a_model_is_an_error(parrot: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec: parrot("Cats!"))
+    result = ask(QUESTION)
+    assert result.exit_code == 1
+    assert (
+        "the model's reply to AnalyzeQuestion has not the fields it was asked for (sub_questions): 'Cats!'"
+        in result.stderr
+    )
+
+
+@pytest.mark.parametrize("how", [{"POLYHOP_DEBUG": "1"}, ["--debug"]])
+def test_debug_shows_the_traceback(how: Any) -> None:
+    flags, env = (how, {}) if isinstance(how, list) else ([], how)
+    result = CliRunner().invoke(app, [*flags, "ask", ""], env=env)
+    assert type(result.exception).__name__ == "QuestionError"
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
+def test_a_first_answer_takes_under_400_mb_without_torch() -> None:
+    code = (
+        "import sys; sys.argv = ['polyhop', 'ask', sys.argv[1]]\n"
+        "from polyhop.scripts.main import main\n"
+        "try: main()\n"
+        "finally:\n"
+        "    status = dict(line.split(':', 1) for line in open('/proc/self/status'))\n"
+        "    print('torch' in sys.modules, status['VmHWM'].split()[0], file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", code, QUESTION], capture_output=True, text=True, check=True)
+    assert "Stalker" in result.stdout
+    torch, peak = result.stderr.split()
+    assert torch == "False"
+    assert int(peak) < 400 * 1024  # KiB
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    process = subprocess.Popen([*POLYHOP, "ask", QUESTION, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout
+    assert process.stderr
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.wait(30)
+
+
+def test_ctrl_c_is_130() -> None:
+    code = (
+        "import os, signal\n"
+        "import polyhop.engines.models as models\n"
+        "def interrupt(*_): os.kill(os.getpid(), signal.SIGINT)\n"
+        "models.assign_models = interrupt\n"
+        "from polyhop.scripts.main import main\n"
+        "main()"
+    )
+    result = subprocess.run([sys.executable, "-c", code, "ask", QUESTION], capture_output=True, text=True, check=False)
+    assert result.returncode == 128 + signal.SIGINT
+    assert result.stderr == "interrupted\n"

@@ -1,0 +1,43 @@
+"""The command itself: help, version, start-up."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import polyhop
+from polyhop.scripts.main import app
+
+
+def test_help_lists_the_commands() -> None:
+    result = CliRunner().invoke(app, ["--help"])
+    assert result.exit_code == 0
+    for command in ("ask", "index", "evaluate", "demo", "benchmark"):
+        assert f"\n  {command} " in result.stdout
+
+
+@pytest.mark.parametrize("command", ["ask", "index", "evaluate", "demo", "benchmark"])
+def test_every_command_has_help(command: str) -> None:
+    assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
+
+
+def test_no_command_shows_help() -> None:
+    assert "Commands:" in CliRunner().invoke(app, []).output
+
+
+def test_version() -> None:
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"polyhop {polyhop.__version__}\n"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv = ['polyhop', '--help']\n"
+        "from polyhop.scripts.main import main\n"
+        "try: main()\n"
+        "except SystemExit: print({'dspy', 'jnius', 'pydantic', 'numpy', 'datasets', 'rich.table'} & set(sys.modules))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "set()"
