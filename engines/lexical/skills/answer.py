@@ -14,7 +14,7 @@ from ..reading import Page, dates, numbers, read_pages
 from ..resolve import Answer, resolve, same
 
 UNKNOWN = "unknown"
-SURE = 0.8  # least score of an answer that is given at all
+SURE = 0.7  # least score of an answer that is given at all
 
 
 def answer_question(prompt: Prompt) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def answer_question(prompt: Prompt) -> dict[str, Any]:
         f"{text} {found.text or UNKNOWN}{f' [{found.line.id}]' if found.line else ''}."
         for text, found in zip(sub_questions, answers, strict=True)
     )
-    return {"reasoning": reasoning, "answer": answer, "confidence": round(min(max((score - 0.5) / 1.5, 0.0), 1.0), 2)}
+    return {"reasoning": reasoning, "answer": answer, "confidence": round(min(max((score - SURE) / 2.0, 0.0), 1.0), 2)}
 
 
 def _conclude(
