@@ -24,6 +24,7 @@ TEXT_SUFFIXES = (".md", ".txt")
 LONGEST_ID = 512  # characters; an id is a keyword in the index, and some of those have limits
 
 _GZIP = b"\x1f\x8b"
+_CONTEXTS = re.compile(rb'"(?:context|paragraphs|data|document\w*)"\s*:')
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 
 
@@ -31,7 +32,8 @@ _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 class _Source:
     path: Path
     name: str  # as reported: the file's name, with its folder where a folder was given
-    id: str | None  # the passage's id, for a text; None for JSON Lines
+    id: str | None = None  # the passage's id, for a text
+    benchmark: bool = False  # a benchmark's own format, or its questions with their contexts
 
 
 class Corpus:
@@ -39,7 +41,8 @@ class Corpus:
 
     Args:
         paths: JSON Lines files, gzip or plain (``{id?, title?, text}``, ``{id?, title?, sentences}``, or Pyserini's
-            ``{id, contents}``); text files (.txt, .md: one passage each); folders, searched through for text files.
+            ``{id, contents}``); text files (.txt, .md: one passage each); folders, searched through for text files;
+            and what `benchmark_passages` reads, such as the questions of HotpotQA, whose contexts are pooled.
         strict: Raise at the first malformed record instead of reporting it.
         on_problem: Called with each record that is left out.
 
@@ -70,6 +73,13 @@ class Corpus:
         """Every passage with the place it came from (``"corpus.jsonl:17"``)."""
         finished = 0
         for source in self._sources:
+            if source.benchmark:
+                from .benchmarks import benchmark_passages
+
+                yield from benchmark_passages(source.path, strict=self._strict, on_problem=self._on_problem)
+                finished += source.path.stat().st_size
+                self.position = finished
+                continue
             with _opened(source) as file:
                 read = _read_lines if source.id is None else _read_text
                 for where, made in read(source, file):
@@ -104,12 +114,15 @@ def _sources(path: Path) -> list[_Source]:
         raise CorpusError(f"There is no file or folder {path}.")
     if path.suffix.lower() in TEXT_SUFFIXES:
         return [_Source(path, path.name, path.name)]
-    _refuse_other_formats(path)
-    return [_Source(path, path.name, None)]
+    return [_Source(path, path.name, benchmark=_is_benchmark(path))]
 
 
-def _refuse_other_formats(path: Path) -> None:
-    """Tell a file that is not JSON Lines by its first bytes, before a build starts."""
+def _is_benchmark(path: Path) -> bool:
+    """Whether a file is in a benchmark's own format rather than JSON Lines; told by its first bytes.
+
+    Raises:
+        CorpusError: it is neither.
+    """
     expected = "Expected JSON Lines: one object with 'title' and 'text' (or 'sentences') a line, plain or gzip."
     try:
         with path.open("rb") as file:
@@ -124,10 +137,25 @@ def _refuse_other_formats(path: Path) -> None:
     if b"\x00" in start:
         raise CorpusError(f"{path} is a binary file. {expected}")
     first = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if first.startswith(b"[") or (first.startswith(b"{") and not _holds_passage(first.splitlines()[0])):
+        from .benchmarks import holds_passages
+
+        if holds_passages(path):
+            return True
     if first.startswith(b"["):
-        raise CorpusError(f"{path} is one JSON array. {expected}")
+        raise CorpusError(f"{path} is a JSON array of something else than passages. {expected}")
     if first and not first.startswith(b"{") and not {".jsonl", ".ndjson", ".json"} & set(path.suffixes):
         raise CorpusError(f"{path} is in no format that is known here. {expected}")
+    return False
+
+
+def _holds_passage(line: bytes) -> bool:
+    """Whether a line of JSON, perhaps cut short, names what `Passage.from_record` looks for."""
+    try:
+        record = ujson.loads(line)
+    except (ValueError, OverflowError):
+        return line != b"{" and not _CONTEXTS.search(line)  # a brace alone opens a document over several lines
+    return isinstance(record, dict) and not record.keys().isdisjoint(("text", "sentences", "contents"))
 
 
 def _opened(source: _Source) -> BufferedReader:

@@ -25,6 +25,29 @@ def read(*paths: Path) -> tuple[list[tuple[Passage, str]], list[Problem]]:
     return list(Corpus(paths, on_problem=problems.append)), problems
 
 
+HOTPOT = {
+    "_id": "h1",
+    "question": "Where is it?",
+    "answer": "Rome",
+    "type": "bridge",
+    "level": "easy",
+    "supporting_facts": [["Rome", 0]],
+    "context": [["Rome", ["A city."]]],
+}
+MUSIQUE = {
+    "id": "2hop__1_2",
+    "paragraphs": [
+        {"idx": 0, "title": "Rome", "paragraph_text": "A city.", "is_supporting": True},
+        {"idx": 1, "title": "Oslo", "paragraph_text": "Far away. " * 500, "is_supporting": False},
+    ],
+    "question": "Where is it?",
+    "answer": "Rome",
+    "answer_aliases": [],
+    "answerable": True,
+    "question_decomposition": [],
+}
+
+
 def made(path: Path, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -118,7 +141,7 @@ def test_folder_of_texts(tmp_path: Path) -> None:
     [
         ("c.parquet", b"PAR1\x15\x04", "Parquet"),
         ("c.jsonl", b"\x7fELF\x00\x00", "binary"),
-        ("c.json", b'[\n{"text": "x"}]', "JSON array"),
+        ("c.json", b'[\n{"x": "y"}]', "JSON array"),
         ("c.csv", b"title,text\nRome,a city\n", "no format that is known"),
         ("c.jsonl.gz", gzip.compress(b"\x00" * 100), "binary"),
         ("c.jsonl.gz", b"\x1f\x8bnonsense", "cannot be read"),
@@ -178,3 +201,18 @@ def test_splitting_loses_no_word(text: str, max_words: int) -> None:
     assert " ".join(piece.text for piece in pieces).split() == passage.text.split()
     assert all(len(piece.text.split()) <= max_words for piece in pieces)
     assert len({piece.id for piece in pieces}) == len(pieces)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("hippo.json", '[{"title": "Rome", "text": "A city.", "idx": 0}]'),
+        ("hotpot.json", json.dumps([HOTPOT])),
+        ("musique.jsonl", json.dumps(MUSIQUE)),
+    ],
+)
+def test_files_of_benchmarks_are_corpora(tmp_path: Path, name: str, content: str) -> None:
+    corpus = Corpus([made(tmp_path / name, content.encode())])
+    first, *_ = [passage for passage, _ in corpus]
+    assert (first.title, first.text) == ("Rome", "A city.")
+    assert corpus.position == corpus.size
