@@ -106,11 +106,8 @@ def candidates(question: str, anchors: Sequence[str], pages: Sequence[Page], who
         page.number: max((_about(page, key, whole) for key, whole in zip(keys, full, strict=True)), default=0.0)
         for page in pages
     }
-    if (
-        keys
-        and not any(subject.values())
-        and not any(_mentions(l, key) for p in pages for l in p.lines for key in keys)
-    ):
+    lines = [line for page in pages for line in page.lines]
+    if keys and not any(subject.values()) and not any(_mentions(line, key) for line in lines for key in keys):
         return  # nobody here knows whom the question is about
     # What other pages say of an anchor counts for less where a page of its own can be read.
     aside = 0.6 if any(about >= 0.9 for about in subject.values()) else 0.9
