@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from .options import ModelsOption
 
-KINDS = ("bridge", "composition", "comparison", "yes_no")
+# Two bridges, a comparison, a yes/no question over three hops, and one whose chain is found but not read rightly: the
+# lexical engine as it is. `polyhop evaluate` has all questions.
+QUESTIONS = ("science-006", "science-022", "arts-037", "science-050", "places-034")
 
 
 def demo(lm: ModelsOption = None) -> None:
-    """Index the sample corpus and answer four multi-hop questions over it, next to the gold answers."""
+    """Index the sample corpus and answer five multi-hop questions over it, next to the gold answers."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
     from time import perf_counter
@@ -25,12 +27,11 @@ def demo(lm: ModelsOption = None) -> None:
         say("1. Index the corpus that comes with polyhop.\n")
         index([CORPUS], out)
 
-        say("\n2. Ask PRISM the first question of each multi-hop kind in the dev split.\n")
+        say("\n2. Ask PRISM five of its 165 questions (✓ marks gold evidence).\n")
         program = build_program("prism", BM25Index(out), lm or ())
-        questions = load_sample("dev")
-        for kind in KINDS:
-            question = next(question for question in questions if question.kind == kind)
-            say(f"{kind.replace('_', '/')}, {question.hops} hops")
+        questions = {question.id: question for question in load_sample()}
+        for question in (questions[id] for id in QUESTIONS):
+            say(f"{question.kind.replace('_', '/')}, {question.hops} hops")
             start = perf_counter()
             with model_errors():
                 prediction = program(**question.inputs())
