@@ -46,6 +46,7 @@ for _row in _FAMILIES.strip().splitlines():
     _name, _, _words = _row.partition(":")
     for _word in _words.split():
         _FAMILY.setdefault(stem(_word), _name)
+FAMILIES = frozenset(_FAMILY.values())
 
 
 @lru_cache(maxsize=8192)

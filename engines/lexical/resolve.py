@@ -16,7 +16,7 @@ from ...data.text import bare_title, content_terms, fold, title_key
 from .gazetteer import countries, is_adjective
 from .question import DATE, NUMBER, PERSON, PLACE, YES_NO, answer_type, head_noun, mask
 from .reading import Line, Page, Span, dates, names, numbers, quoted
-from .relations import relation_terms, word_terms
+from .relations import FAMILIES, relation_terms, word_terms
 from .vocabulary import KINDS
 
 _REFERENCE = re.compile(r"#(\d+)")
@@ -29,6 +29,7 @@ RELATION = 0.4  # weight of the share of the relation's words that a line has
 OPENS = 0.2  # what the first line of a page has ahead: it tells what its subject is
 CLOSE = 0.55  # weight of a span's closeness to the relation's words
 UNRELATED = 0.15  # what a line loses that shares no word of the relation; dates of birth stand without one
+MISSING = 0.45  # what it loses where the relation has a name that is known in all its forms ("spouse")
 FURTHER = 0.95  # closeness to the question's names of a page that neither bears nor mentions them
 
 
@@ -122,7 +123,7 @@ def candidates(question: str, anchors: Sequence[str], pages: Sequence[Page], who
             relation = len(shared) / max(len(wanted), 1)
             base = NEAR * near + RELATION * relation + OPENS * (position == 0)
             if wanted and not shared and kind != DATE:
-                base -= UNRELATED
+                base -= MISSING if wanted & FAMILIES else UNRELATED
             for span, fit in spans(line, kind, head, question):
                 if _is_anchor(span.text, keys, anchor_terms):
                     continue
