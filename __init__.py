@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .data.pool import PassagePool
     from .data.sample import load_sample
     from .engines.models import language_model as lm
+    from .eval.questions import Questions
+    from .eval.run import evaluate
     from .programs import Direct, Naive, Prism, Tunable, tunables
 
     __version__: str
@@ -36,9 +38,11 @@ __all__ = [
     "PassagePool",
     "PolyhopError",
     "Prism",
+    "Questions",
     "Retriever",
     "Tunable",
     "__version__",
+    "evaluate",
     "lm",
     "load_sample",
     "tunables",
@@ -55,8 +59,10 @@ _HOME = {
     "PassagePool": "data.pool",
     "PolyhopError": "data.errors",
     "Prism": "programs",
+    "Questions": "eval.questions",
     "Retriever": "data.passages",
     "Tunable": "programs",
+    "evaluate": "eval.run",
     "lm": "engines.models",
     "load_sample": "data.sample",
     "tunables": "programs",

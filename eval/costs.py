@@ -64,7 +64,8 @@ def _price(lm: str, usage: Mapping[str, Any]) -> float | None:
     cheaper = rate(info, "cache_read_input_token_cost")
     fresh = _count(usage, "prompt_tokens") - cached
     price: float = fresh * given + cached * (given if cheaper is None else cheaper)
-    return price + _count(usage, "completion_tokens") * taken
+    price += _count(usage, "completion_tokens") * taken
+    return price
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int:

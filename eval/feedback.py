@@ -17,7 +17,7 @@ import dspy
 
 from ..data.passages import Fact, Passage
 from ..programs.trace import Added, Selected
-from .gold import Gold, gold_of
+from .gold import Gold, gold_of, passages_of
 from .metrics import answer_f1, exact_match
 from .objectives import Objective, joint_f1
 
@@ -77,7 +77,7 @@ class _Review:
 
     def __init__(self, example: dspy.Example, prediction: dspy.Prediction) -> None:
         self.example, self.prediction = example, prediction
-        self.gold: Gold = gold_of(example)
+        self.gold: Gold = gold_of(example, passages_of(prediction))
         self.kept = tuple(item.fact for item in prediction.evidence)
         self.found = {passage.id for passage in prediction.ranking}
         passages: list[Passage] = [*(example.get("pool") or ()), *prediction.ranking]

@@ -48,6 +48,11 @@ def gold_of(example: dspy.Example, seen: Iterable[Passage] = ()) -> Gold:
     return Gold(answers, tuple(dict.fromkeys(ids.values())), facts)
 
 
+def passages_of(prediction: dspy.Prediction) -> list[Passage]:
+    """Every passage that a prediction speaks of."""
+    return [*(prediction.get("ranking") or ()), *(item.passage for item in prediction.get("evidence") or ())]
+
+
 def _id(fact: GoldFact, known: Iterable[Passage]) -> str:
     found = next((passage.id for passage in known if fact.matches(passage)), None)
     return found or fact.passage_id or f"title:{fact.title}"

@@ -17,8 +17,8 @@ from typing import Any
 
 import dspy
 
-from . import metrics
-from .gold import Gold, gold_of
+from . import metrics, scoring
+from .gold import Gold, gold_of, passages_of
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Objective:
         return score if trace is None else score >= self.threshold
 
     def score(self, example: dspy.Example, prediction: dspy.Prediction) -> float:
-        return self.value(gold_of(example), prediction)
+        return self.value(gold_of(example, passages_of(prediction)), prediction)
 
 
 def _answer_em(gold: Gold, prediction: dspy.Prediction) -> float:
@@ -59,15 +59,6 @@ def _fact_f1(gold: Gold, prediction: dspy.Prediction) -> float:
     return metrics.fact_scores(prediction.evidence, gold.facts).f1
 
 
-def _joint_f1(gold: Gold, prediction: dspy.Prediction) -> float:
-    answer = metrics.answer_scores(prediction.answer, gold.answers)
-    if not gold.passages:  # nothing proves it: the answer is all there is
-        return answer.f1
-    if gold.facts:
-        return metrics.joint(answer, metrics.fact_scores(prediction.evidence, gold.facts)).f1
-    return metrics.joint(answer, metrics.passage_scores(prediction.evidence, gold.passages)).f1
-
-
 answer_em = Objective("answer_em", _answer_em, threshold=1.0)
 """The answer is exactly right."""
 
@@ -80,5 +71,5 @@ evidence_f1 = Objective("evidence_f1", _evidence_f1, threshold=0.8)
 fact_f1 = Objective("fact_f1", _fact_f1, threshold=0.6)
 """The sentences of the evidence."""
 
-joint_f1 = Objective("joint_f1", _joint_f1, threshold=0.6)
+joint_f1 = Objective("joint_f1", scoring.joint_f1, threshold=0.6)
 """Answer and sentences together, as HotpotQA joins them; with passages where no sentences are known."""

@@ -1,91 +1,273 @@
-"""Run a program over questions and score what comes back.
+"""The evaluation run: ask every question, score what comes back, and lose nothing.
 
-A question that fails (an exception in the program, a model that cannot be reached or parsed) is recorded with its
-cause. It scores 0 in every mean, as a missing prediction does in the official scripts, and is counted beside them.
+    summary = evaluate(program, questions, "runs/mine", threads=8)
+    print(summary["metrics"]["answer_f1"], summary["intervals"]["answer_f1"])
+
+A question that fails (an exception in the program, a model that cannot be reached, a reply that cannot be read, a time
+limit) is recorded with its cause, and never as an answer. It scores 0 in every mean, as a missing prediction does in
+the official scripts, and is counted beside them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from dataclasses import dataclass
-from functools import partial
-from statistics import fmean
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
+from traceback import extract_tb
+from typing import Any
 
 import dspy
+from dspy.utils.exceptions import AdapterParseError, LMError
 
+from ..data.passages import Evidence, Passage
 from ..engines.models import explain
-from .metrics import answer_f1, exact_match, fact_scores, passage_scores, recall_at
+from .costs import Ledger
+from .folder import Line, RunError, RunFolder, read_summary
+from .manifest import describe
+from .scoring import LookUp, Outcome, judge
+from .submissions import SUBMISSIONS, Submission
+from .summary import finish
+from .window import Task, Window
 
-METRICS = (
-    "evidence_precision",
-    "evidence_recall",
-    "evidence_f1",
-    "fact_f1",
-    "passage_recall@5",
-    "answer_em",
-    "answer_f1",
-)
-COSTS = ("lm_calls", "searches", "seconds")
+_GRACE = 1.0  # seconds in which questions may still end when a run is stopped
+
+CAUSES = ("exception", "reply", "model", "prediction", "timeout")
+"""Why a question fails: the program raised, the model's reply could not be parsed, the model could not be reached or
+refused, the program returned something that is no prediction, it took too long."""
+
+
+@dataclass
+class Progress:
+    """How a run is going, over all questions that are done; ``failed_now`` counts those that failed since its start."""
+
+    questions: int
+    done: int = 0
+    failed: int = 0
+    failed_now: int = 0
+    cost_usd: float = 0.0
+    last_error: str = ""
+    _sums: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def mean(self, metric: str) -> float | None:
+        """The running mean of a score, if any question has one."""
+        return self._sums[metric] / self._counts[metric] if self._counts[metric] else None
+
+    def add(self, line: Line, *, before: bool = False) -> None:
+        """Count a line, of this process or ``before``."""
+        self.done += 1
+        self.cost_usd += line["costs"].get("cost_usd", 0.0)
+        if "error" in line:
+            self.failed += 1
+            self.failed_now += not before
+            self.last_error = line["error"]["message"]
+        for name, value in line["scores"].items():
+            self._sums[name] += value
+            self._counts[name] += 1
+
+
+def evaluate(
+    program: dspy.Module,
+    questions: Iterable[dspy.Example],
+    out: Path | str | None = None,
+    *,
+    threads: int = 1,
+    timeout: float | None = None,
+    max_failures: int | None = None,
+    retry_failed: bool = False,
+    look_up: LookUp | None = None,
+    manifest: Mapping[str, Any] | None = None,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> dict[str, Any]:
+    """Run a program over questions and return the summary; started again with the same ``out``, it continues.
+
+    Args:
+        program: Called with each question's inputs; returns a prediction with ``answer`` and, as polyhop's programs do,
+            ``evidence``, ``ranking``, ``trace``, ``confidence`` and ``stop_reason``. Safe to call from several threads.
+        questions: `Questions`, or any collection of examples: with ``answers`` (or ``answer``), and with what `gold_of`
+            can read. Gone through several times.
+        out: The folder of the run; None for one that does not outlive the call.
+        threads: Questions asked at the same time.
+        timeout: Seconds that a question may take. The thread of one that takes longer is left alone, and stopped at its
+            next call to a language model.
+        max_failures: Stop when so many questions have failed since this call.
+        retry_failed: Ask questions again that failed before.
+        look_up: Where gold passages are looked up: `BM25Index.titled` of the index that is searched.
+        manifest: What the run is; made from the other arguments if not given.
+        on_progress: Called once at the start and after each question.
+
+    Raises:
+        RunError: ``out`` holds another run or is in use, or too many questions have failed.
+        KeyboardInterrupt: and any other `BaseException` of a program, such as a spent budget: at once. What is done is
+            in the folder.
+    """
+    if manifest is None:
+        manifest = describe(program, questions, name=type(program).__name__.lower(), timeout=timeout)
+    if not manifest["questions"]["count"]:
+        raise RunError("There are no questions to evaluate.")
+    with ExitStack() as stack:
+        path = Path(out) if out is not None else Path(stack.enter_context(TemporaryDirectory())) / "run"
+        folder = stack.enter_context(RunFolder(path, manifest))
+        progress = Progress(folder.questions)
+        for line in folder.lines():
+            if retry_failed and "error" in line:
+                folder.forget(line["n"])
+            else:
+                progress.add(line, before=True)
+        on_progress(progress)
+        submission = SUBMISSIONS.get(manifest["dataset"] or "")
+        if progress.done < progress.questions:
+            asking = _Asking(program, submission, look_up, timeout)
+            with closing(asking.lines(questions, folder, threads)) as lines:
+                for line in lines:
+                    progress.add(line)
+                    on_progress(progress)
+                    if max_failures is not None and progress.failed_now >= max_failures:
+                        raise RunError(_too_many(progress))
+        elif folder.finished:
+            return read_summary(path)
+        return finish(folder, manifest["questions"]["skipped"], questions, submission)
+
+
+def _too_many(progress: Progress) -> str:
+    return (
+        f"Stopped after {progress.failed_now} failures, with {progress.done} of {progress.questions} questions done. "
+        f"The last: {progress.last_error.rstrip('.')}. Start the same command again to go on; --retry-failed asks "
+        "those that failed once more."
+    )
 
 
 @dataclass(frozen=True)
-class Result:
-    """One question: its scores and costs by name, or why it failed."""
+class _Asking:
+    """Questions in, lines out."""
 
-    question_id: str
-    answer: str | None
-    values: Mapping[str, float]
-    failure: str | None = None
+    program: dspy.Module
+    submission: Submission | None
+    look_up: LookUp | None
+    timeout: float | None
+
+    def lines(self, questions: Iterable[dspy.Example], folder: RunFolder, threads: int) -> Generator[Line, None, None]:
+        """The lines of the questions that have none yet, each when it is in the folder."""
+        window: Window[Line] = Window(threads, self.timeout)
+        try:
+            for n, example in enumerate(questions):
+                if folder.has(n):
+                    continue
+                if window.full:
+                    yield folder.append(window.next())
+                window.start(self._task(n, example))
+            while window.busy:
+                yield folder.append(window.next())
+        finally:  # on whatever stops the run
+            for line in window.finished(_GRACE):
+                folder.append(line)
+
+    def _task(self, n: int, example: dspy.Example) -> Task[Line]:
+        ledger = Ledger()
+
+        def timed_out() -> Line:
+            error = {"cause": "timeout", "type": "Timeout", "message": f"no answer after {self.timeout:g} s"}
+            return self._line(n, example, None, {**ledger.costs(), "seconds": self.timeout or 0.0}, {"error": error})
+
+        return Task(lambda: self._ask(n, example, ledger), ledger.abandoned.set, timed_out)
+
+    def _ask(self, n: int, example: dspy.Example, ledger: Ledger) -> Line:
+        """Ask one question, in a thread of its own."""
+        start = perf_counter()
+        outcome: Outcome | None = None
+        try:
+            # Histories would keep every prompt of the last 10,000 calls.
+            with dspy.context(usage_tracker=ledger, disable_history=True):
+                prediction = self.program(**example.inputs())
+            seconds = perf_counter() - start
+            outcome, details = _read(prediction)
+            counted = _counted(prediction)
+        except Exception as error:  # noqa: BLE001  # whatever it is, it must not take the other questions with it
+            seconds, counted = perf_counter() - start, {}
+            details = {"error": _described(error)}
+        return self._line(n, example, outcome, {**ledger.costs(), **counted, "seconds": seconds}, details)
+
+    def _line(
+        self, n: int, example: dspy.Example, outcome: Outcome | None, costs: Mapping[str, float], details: Line
+    ) -> Line:
+        gold, scores = judge(example, outcome, self.look_up)
+        return {
+            "n": n,
+            "id": str(example.get("id") or n),
+            "question": example.question,
+            "hops": example.get("hops"),
+            "kind": example.get("kind"),
+            "gold_answers": gold.answers,
+            "gold": gold.passages,
+            "answer": outcome.answer if outcome else None,
+            "evidence": [_evidence(item) for item in outcome.evidence] if outcome else [],
+            "ranking": [passage.id for passage in outcome.ranking] if outcome else [],
+            **details,
+            "scores": scores,
+            "costs": {"lm_calls_critical_path": costs["lm_calls"], "searches": 0, **costs},
+            "official": self.submission.predict(example, outcome)._asdict() if self.submission else None,
+        }
 
 
-def run(program: dspy.Module, questions: Sequence[dspy.Example], threads: int = 1) -> Iterator[Result]:
-    """The results in the order of the questions, each as soon as it and those before it are there.
+class _NoPrediction(TypeError):
+    """What a program returned lacks what makes a prediction."""
 
-    Args:
-        program: Called with each question's inputs; must be safe to call from several threads, as polyhop's are.
-        questions: Examples with ``id``, ``answers``, ``gold_passages`` and ``gold_facts``.
-        threads: Questions asked at the same time. Pays with models behind a network.
+
+def _read(prediction: Any) -> tuple[Outcome, Line]:
+    """The parts of a prediction: what is scored, and what is only recorded.
+
+    Raises:
+        _NoPrediction: it is none.
     """
-    with ThreadPoolExecutor(threads) as pool:
-        # A thread does not inherit DSPy's settings (dspy.context): each question runs in a copy of this context.
-        yield from pool.map(lambda task: task(), [partial(copy_context().run, ask, program, q) for q in questions])
-
-
-def ask(program: dspy.Module, question: dspy.Example) -> Result:
-    """Ask one question and score the prediction."""
-    start = perf_counter()
-    try:
-        prediction = program(**question.inputs())
-        seconds = perf_counter() - start
-        values = {**score(question, prediction), **_costs(prediction), "seconds": seconds}
-        return Result(question.id, prediction.answer, values)
-    except Exception as error:  # noqa: BLE001  # whatever it is, it must not take the other questions with it
-        values = {**dict.fromkeys((*METRICS, *COSTS), 0.0), "seconds": perf_counter() - start}
-        return Result(question.id, None, values, explain(error))
-
-
-def score(question: dspy.Example, prediction: dspy.Prediction) -> dict[str, float]:
-    """Every metric of one prediction, by name."""
-    passages = passage_scores(prediction.evidence, question.gold_passages)
-    return {
-        "evidence_precision": passages.precision,
-        "evidence_recall": passages.recall,
-        "evidence_f1": passages.f1,
-        "fact_f1": fact_scores(prediction.evidence, question.gold_facts).f1,
-        "passage_recall@5": recall_at(prediction.ranking, question.gold_passages, 5),
-        "answer_em": exact_match(prediction.answer, question.answers),
-        "answer_f1": answer_f1(prediction.answer, question.answers),
+    answer = getattr(prediction, "answer", None)
+    if not isinstance(answer, str):
+        raise _NoPrediction(f"the program returned no answer that is a string, but {answer!r}")
+    evidence, ranking = tuple(prediction.get("evidence") or ()), tuple(prediction.get("ranking") or ())
+    if not all(isinstance(item, Evidence) for item in evidence) or not all(isinstance(p, Passage) for p in ranking):
+        raise _NoPrediction("evidence must be a sequence of Evidence, and ranking one of Passage")
+    beyond = [item.fact for item in evidence if item.sentence is not None and not 0 <= item.sentence < _sentences(item)]
+    if beyond:
+        raise _NoPrediction(f"the passage {beyond[0].passage_id!r} has no sentence {beyond[0].sentence}")
+    confidence, trace = prediction.get("confidence"), prediction.get("trace")
+    return Outcome(answer, evidence, ranking), {
+        "confidence": confidence if isinstance(confidence, int | float) and isfinite(confidence) else None,
+        "stop_reason": str(prediction.get("stop_reason") or ""),
+        "trace": trace.to_records() if trace is not None else [],
     }
 
 
-def summarize(results: Sequence[Result]) -> dict[str, float]:
-    """The mean of every value over all questions, and the number of those and of the failures among them."""
-    means = {name: fmean(result.values[name] for result in results) for name in (*METRICS, *COSTS)}
-    return {**means, "questions": len(results), "failed": sum(result.failure is not None for result in results)}
+def _sentences(item: Evidence) -> int:
+    return len(item.passage.sentences)
 
 
-def _costs(prediction: dspy.Prediction) -> dict[str, float]:
-    return {"lm_calls": prediction.trace.lm_calls, "searches": prediction.trace.searches}
+def _counted(prediction: dspy.Prediction) -> dict[str, float]:
+    """What the trace counts; replies from a cache are calls there."""
+    trace = prediction.get("trace")
+    if trace is None:
+        return {}
+    names = ("lm_calls", "lm_calls_critical_path", "searches")
+    return {name: getattr(trace, name) for name in names}
+
+
+def _described(error: Exception) -> dict[str, str]:
+    cause = "exception"
+    for kind, name in ((AdapterParseError, "reply"), (LMError, "model"), (_NoPrediction, "prediction")):
+        if isinstance(error, kind):
+            cause = name
+    last = extract_tb(error.__traceback__)[-1]
+    place = f"{Path(last.filename).name}:{last.lineno} in {last.name}"
+    return {"cause": cause, "type": type(error).__name__, "message": explain(error), "at": place}
+
+
+def _evidence(item: Evidence) -> dict[str, Any]:
+    return {
+        "passage_id": item.passage.id,
+        "title": item.passage.title,
+        "sentence": item.sentence,
+        "text": item.text,
+    }

@@ -10,6 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextvars import copy_context
+from dataclasses import dataclass
+from math import inf
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Generic, TypeVar
@@ -17,17 +19,19 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, eq=False)
 class Task(Generic[T]):
     """What one thread does.
 
-    Args:
+    Attributes:
         work: Runs in the thread.
-        give_up: Called when nobody waits for it any more; returns what counts as the result. It may tell ``work``.
+        give_up: Tells ``work`` that nobody waits for it any more.
+        timed_out: The result of one that took too long.
     """
 
-    def __init__(self, work: Callable[[], T], give_up: Callable[[], T]) -> None:
-        self.work = work
-        self.give_up = give_up
+    work: Callable[[], T]
+    give_up: Callable[[], None]
+    timed_out: Callable[[], T]
 
 
 class Window(Generic[T]):
@@ -40,7 +44,7 @@ class Window(Generic[T]):
 
     def __init__(self, threads: int, timeout: float | None = None) -> None:
         self._threads = threads
-        self._timeout = timeout
+        self._timeout = inf if timeout is None else timeout
         self._deadlines: dict[Task[T], float] = {}  # of the running tasks, in the order in which they were started
         self._done: SimpleQueue[tuple[Task[T], T | BaseException]] = SimpleQueue()
 
@@ -53,7 +57,7 @@ class Window(Generic[T]):
         return bool(self._deadlines)
 
     def start(self, task: Task[T]) -> None:
-        self._deadlines[task] = monotonic() + (self._timeout if self._timeout is not None else threading.TIMEOUT_MAX)
+        self._deadlines[task] = monotonic() + self._timeout
         # A daemon: one that hangs must not keep the process from ending.
         threading.Thread(target=copy_context().run, args=(self._run, task), daemon=True).start()
 
@@ -71,12 +75,13 @@ class Window(Generic[T]):
         """
         while True:
             first = next(iter(self._deadlines))
-            left = self._deadlines[first] - monotonic()
+            left = max(self._deadlines[first] - monotonic(), 0.0)
             try:
-                task, result = self._done.get(timeout=min(max(left, 0.0), threading.TIMEOUT_MAX))
+                task, result = self._done.get(timeout=None if left == inf else left)
             except Empty:
                 del self._deadlines[first]
-                return first.give_up()
+                first.give_up()
+                return first.timed_out()
             if self._deadlines.pop(task, None) is None:
                 continue  # too late
             if isinstance(result, BaseException):

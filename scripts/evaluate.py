@@ -1,107 +1,280 @@
-"""`polyhop evaluate`: how good programs are on the sample's questions, side by side."""
+"""`polyhop evaluate`: how good a program is on a benchmark, as a run that can be stopped, continued and compared."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..data.errors import PolyhopError
-from .options import DepthOption, IndexOption, ModelsOption, build_program, open_retriever
+from .options import DepthOption, ModelsOption, build_program
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    import dspy
+    from rich.console import Console
 
-    from ..eval.run import Result
+    from ..data.bm25 import BM25Index
+    from ..data.passages import Passage, Retriever
+    from ..eval.questions import Questions
+    from ..eval.run import Progress
+
+_DEFAULT_PROGRAMS = ("prism", "naive")
 
 
-class Split(StrEnum):
-    train = "train"
-    dev = "dev"
-    test = "test"
+class Setting(StrEnum):
+    distractor = "distractor"
+    open = "open"
 
 
 def evaluate(
-    dataset: Annotated[str, typer.Option(metavar="NAME", help="The questions; for now only 'sample'.")] = "sample",
-    split: Annotated[Split, typer.Option(help="Which part of them.")] = Split.dev,
+    dataset: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="hotpotqa, 2wiki, musique, multihoprag, nq, squad, triviaqa, or sample."),
+    ] = "sample",
+    questions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|hub:NAME", help="Where the questions are.  [default: the benchmark's place on the hub]"
+        ),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Of a dataset on the hub; or of the sample.  [default for the sample: dev]")
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Search this index, made by 'polyhop index' (setting open).")
+    ] = None,
+    setting: Annotated[
+        Setting | None,
+        typer.Option(
+            help="distractor: search the questions' own contexts; open: search the index.  [default: open with "
+            "--index, else distractor]"
+        ),
+    ] = None,
     program: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|FILE", help="As for 'ask'; may be repeated.  [default: prism naive]"),
+        typer.Option(
+            metavar="NAME|FILE",
+            help="As for 'ask'. Without --out it may be repeated.  [default: prism; without --out prism and naive]",
+        ),
     ] = None,
-    index: IndexOption = None,
     lm: ModelsOption = None,
     k: DepthOption = None,
     threads: Annotated[int, typer.Option(min=1, help="Questions asked at once; pays with remote models.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N questions.")] = None,
+    seed: Annotated[int | None, typer.Option(help="With --limit: ask N random questions instead.")] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at a malformed record instead of skipping it.")
+    ] = False,
+    timeout: Annotated[
+        float | None, typer.Option(min=0.001, help="Seconds a question may take; one that takes longer has failed.")
+    ] = None,
+    max_failures: Annotated[
+        int | None, typer.Option(min=1, help="Stop when N questions have failed; the run can be continued.")
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="When continuing: ask questions again that have failed.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="The folder of the run. If it holds this run already, the run is continued."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Run programs over questions with known answers and compare their scores."""
-    import json
+    """Run a program over a benchmark's questions and score it.
 
+    With --out the run is kept: manifest, one line a question, summary, official prediction files. A run that was
+    stopped, however, goes on when the same command is started again. Without --out programs are shown side by side.
+    """
     from rich.console import Console
-    from rich.progress import track
 
-    from ..data.sample import load_sample
-    from ..eval.run import run, summarize
+    from ..eval.questions import Questions
 
-    if dataset != "sample":
-        raise PolyhopError(f"no dataset {dataset!r}: the only one is 'sample'")
-    questions = load_sample(split.value)[:limit]
-    retriever = open_retriever(index)
-    programs = {name: build_program(name, retriever, lm or (), k) for name in program or ("prism", "naive")}
+    if out is not None and program and len(program) > 1:
+        raise typer.BadParameter("a run is of one program: give --out once for each")
+    names = program or (_DEFAULT_PROGRAMS if out is None else _DEFAULT_PROGRAMS[:1])
+    split = split or ("dev" if dataset.casefold() == "sample" else None)
+    asked = Questions(
+        dataset,
+        questions,
+        split=split,
+        setting=_setting(dataset, setting, index),
+        limit=limit,
+        seed=seed,
+        strict=strict,
+    )
+    source = _Source(asked, index)
+    programs = {name: build_program(name, source.retriever, lm or (), k) for name in names}
+    for name, built in programs.items():
+        source.check(name, built)
 
     progress = Console(stderr=True)
-    results: dict[str, list[Result]] = {}
-    for name, runnable in programs.items():
-        running = run(runnable, questions, threads)
-        results[name] = list(
-            track(running, name, len(questions), console=progress, transient=True, disable=not progress.is_terminal)
-        )
-    summaries = {name: summarize(rows) for name, rows in results.items()}
-    if as_json:
-        typer.echo(json.dumps({"dataset": dataset, "split": split.value, "programs": summaries}))
-    else:
-        Console().print(_table(summaries, f"{dataset}, {split.value}: {len(questions)} questions"))
-    _show_failures(results)
-    if all(row.failure for rows in results.values() for row in rows):
+    summaries = {
+        name: _run(name, built, source, progress, out, threads, timeout, max_failures, retry_failed)
+        for name, built in programs.items()
+    }
+    _print(summaries, asked, out, as_json)
+    _show_problems(summaries, asked)
+    if not any(summary["counts"]["answered"] for summary in summaries.values()):
         raise PolyhopError("every question failed")
 
 
-# Row heading and what a value is multiplied by. The unit of evidence scores is in their name.
-_ROWS = {
-    "evidence_precision": ("evidence precision (passages)", 100),
-    "evidence_recall": ("evidence recall (passages)", 100),
-    "evidence_f1": ("evidence F1 (passages)", 100),
-    "fact_f1": ("fact F1 (sentences)", 100),
-    "passage_recall@5": ("Recall@5 (passages)", 100),
-    "answer_em": ("answer EM", 100),
-    "answer_f1": ("answer F1", 100),
-    "lm_calls": ("LM calls a question", 1),
-    "searches": ("searches a question", 1),
-    "seconds": ("ms a question", 1000),
-    "failed": ("failed questions", 1),
-}
+def _setting(dataset: str, setting: Setting | None, index: Path | None) -> Any:
+    from ..data.benchmarks import find_benchmark
+
+    if setting is Setting.distractor and index is not None:
+        raise PolyhopError("The setting distractor searches the questions' own contexts: leave --index out.")
+    has_contexts = dataset.casefold() != "sample" and find_benchmark(dataset).has_contexts
+    default = "distractor" if index is None and has_contexts else "open"
+    return setting.value if setting else default
 
 
-def _table(summaries: dict[str, dict[str, float]], title: str) -> Table:
-    from rich.table import Table
+class _Source:
+    """The questions, and what is searched for their answers."""
 
-    table = Table(title=title, title_justify="left", header_style="bold")
-    table.add_column("")
-    for name in summaries:
-        table.add_column(Path(name).name, justify="right")
-    for key, (heading, factor) in _ROWS.items():
-        digits = 0 if key == "failed" else 1
-        table.add_row(heading, *(f"{factor * summary[key]:.{digits}f}" for summary in summaries.values()))
-    return table
+    def __init__(self, questions: Questions, index: Path | None) -> None:
+        self.questions = questions
+        self.index: BM25Index | None = None
+        self.retriever: Retriever | None = None
+        self.look_up: Callable[[str], list[Passage]] | None = None
+        self.path = index
+        if index is not None:
+            from ..data.bm25 import BM25Index
+
+            self.index = self.retriever = BM25Index(index)
+            self.look_up = self.index.titled
+        elif questions.dataset == "sample":
+            from ..data.pool import PassagePool
+            from ..data.sample import sample_passages
+
+            pool = self.retriever = PassagePool(sample_passages())
+            self.look_up = lambda title: [passage for passage in pool.passages if passage.title == title]
+
+    def check(self, name: str, program: dspy.Module) -> None:
+        """
+        Raises:
+            PolyhopError: the program would have nothing to search.
+        """
+        if self.retriever is None and self.questions.setting == "open" and hasattr(program, "search"):
+            raise PolyhopError(
+                f"{name} has nothing to search: name an --index"
+                + (", or use --setting distractor." if self.questions.file else ".")
+            )
 
 
-def _show_failures(results: dict[str, list[Result]]) -> None:
-    """What went wrong, on stderr, the most frequent cause first."""
-    from collections import Counter
+def _run(
+    name: str,
+    program: dspy.Module,
+    source: _Source,
+    console: Console,
+    out: Path | None,
+    threads: int,
+    timeout: float | None,
+    max_failures: int | None,
+    retry_failed: bool,
+) -> dict[str, Any]:
+    from ..eval.folder import read_lines
+    from ..eval.manifest import describe
+    from ..eval.run import evaluate
 
-    for name, rows in results.items():
-        for cause, number in Counter(row.failure for row in rows if row.failure).most_common():
-            typer.secho(f"{name}: {number} failed: {cause}", fg=typer.colors.YELLOW, err=True)
+    label = Path(name).stem if name.endswith(".json") else name
+    manifest = describe(
+        program,
+        source.questions,
+        name=label,
+        timeout=timeout,
+        index=source.index.manifest if source.index else None,
+        files={
+            "questions": source.questions.file,
+            "index": source.path,
+            "program": Path(name) if name.endswith(".json") else None,
+        },
+    )
+    with _bar(label, console) as show:
+        try:
+            return evaluate(
+                program,
+                source.questions,
+                out,
+                threads=threads,
+                timeout=timeout,
+                max_failures=max_failures,
+                retry_failed=retry_failed,
+                look_up=source.look_up,
+                manifest=manifest,
+                on_progress=show,
+            )
+        except KeyboardInterrupt:
+            if out is not None:
+                done, count = sum(1 for _ in read_lines(out)), manifest["questions"]["count"]
+                typer.echo(
+                    f"{out}: {done} of {count} questions are done; the same command goes on from there.", err=True
+                )
+            raise
+
+
+@contextmanager
+def _bar(name: str, console: Console) -> Iterator[Callable[[Progress], None]]:
+    """A progress bar with the running scores."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn(name),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[state]}"),
+    )
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(name, total=None, state="")
+
+        def show(progress: Progress) -> None:
+            bar.update(task, completed=progress.done, total=progress.questions, state=_state(progress))
+
+        yield show
+
+
+def _state(progress: Progress) -> str:
+    scores = {"answer F1": progress.mean("answer_f1"), "evidence F1": progress.mean("evidence_f1")}
+    parts = [f"{name} {100 * value:.1f}" for name, value in scores.items() if value is not None]
+    if progress.failed:
+        parts.append(f"{progress.failed} failed")
+    if progress.cost_usd:
+        parts.append(f"${progress.cost_usd:.2f}")
+    return ", ".join(parts)
+
+
+def _print(summaries: dict[str, dict[str, Any]], questions: Questions, out: Path | None, as_json: bool) -> None:
+    from rich.console import Console
+
+    from .tables import summary_table
+
+    if as_json:
+        one = {"dataset": questions.dataset, "split": questions.split, "programs": summaries}
+        typer.echo(json.dumps(next(iter(summaries.values())) if out else one, ensure_ascii=False))
+        return
+    count = next(iter(summaries.values()))["counts"]["questions"]
+    where = ", ".join(part for part in (questions.dataset, questions.split, questions.setting) if part)
+    Console().print(summary_table(summaries, f"{where}: {count} questions"))
+    if out is not None:
+        typer.echo(f"{out}: summary.json, predictions.jsonl and the official files")
+
+
+def _show_problems(summaries: dict[str, dict[str, Any]], questions: Questions) -> None:
+    """What went wrong, on stderr."""
+
+    def warn(text: str) -> None:
+        typer.secho(text, fg=typer.colors.YELLOW, err=True)
+
+    for problem in questions.problems:
+        warn(f"skipped {problem.where}: {problem.reason}")
+    if questions.skipped > len(questions.problems):
+        warn(f"... {questions.skipped:,} records were skipped in all")
+    for name, summary in summaries.items():
+        for cause in summary["failures"]:
+            warn(f"{name}: {cause['count']} failed: {cause['message']}")

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from ..data.errors import PolyhopError
 from .ask import ask
 from .benchmark import benchmark
+from .compare import compare
 from .demo import demo
 from .evaluate import evaluate
 from .index import index
@@ -73,6 +74,7 @@ def polyhop(
 app.command()(ask)
 app.command()(index)
 app.command()(evaluate)
+app.command()(compare)
 app.command()(demo)
 app.command()(benchmark)
 

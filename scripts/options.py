@@ -44,7 +44,9 @@ def open_retriever(index: Path | None) -> Retriever:
     return PassagePool(sample_passages())
 
 
-def build_program(name: str, retriever: Retriever, models: Sequence[str] = (), k: int | None = None) -> dspy.Module:
+def build_program(
+    name: str, retriever: Retriever | None, models: Sequence[str] = (), k: int | None = None
+) -> dspy.Module:
     """The program of a name, or of a saved state (a path ending in .json), with its models.
 
     Models never come from the file: a state says what to ask, the command line whom.
@@ -63,20 +65,20 @@ def build_program(name: str, retriever: Retriever, models: Sequence[str] = (), k
     return program
 
 
-def _programs(retriever: Retriever) -> dict[str, Callable[[], dspy.Module]]:
+def _programs(retriever: Retriever | None) -> dict[str, Callable[[], dspy.Module]]:
     from ..programs import Direct, Naive, Prism
 
     return {"prism": partial(Prism, retriever), "naive": partial(Naive, retriever), "direct": Direct}
 
 
-def _named(name: str, retriever: Retriever) -> dspy.Module:
+def _named(name: str, retriever: Retriever | None) -> dspy.Module:
     programs = _programs(retriever)
     if name not in programs:
         raise PolyhopError(f"no program {name!r}: choose {', '.join(programs)}, or a saved state that ends in .json")
     return programs[name]()
 
 
-def _load(path: Path, retriever: Retriever) -> dspy.Module:
+def _load(path: Path, retriever: Retriever | None) -> dspy.Module:
     """The program whose parameters the state names: exactly those, so that nothing is dropped or stays a default."""
     import json
 

@@ -1,88 +1,234 @@
-"""Running a program over questions: scores in order, failures recorded, nothing lost."""
+"""Running a program over questions: scored, failures recorded, nothing lost."""
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import dspy
 import pytest
 
-from polyhop.data.passages import Evidence, Fact, Hit, Passage
-from polyhop.eval.run import COSTS, METRICS, run, summarize
-from polyhop.programs.prediction import conclude
-from polyhop.programs.trace import Trace
+from polyhop.data.passages import Evidence
+from polyhop.eval.folder import RunError, read_lines
+from polyhop.eval.run import Progress, evaluate
+from polyhop.eval.scoring import METRICS
+from polyhop.eval.summary import COSTS
+from polyhop.programs import Naive
 
-PASSAGE = Passage.of("Paris", sentences=["Paris is a city.", "It is in France."], id="paris")
-REPLY = dspy.Prediction(answer="France", reasoning="", confidence=1.0)
-
-
-class Fake(dspy.Module):
-    """Finds the passage and its second sentence, unless told otherwise for a question."""
-
-    def __init__(self, special: dict[str, Callable[[], Any]] | None = None) -> None:
-        super().__init__()
-        self.special = special or {}
-
-    def forward(self, question: str) -> dspy.Prediction:
-        if question in self.special:
-            self.special[question]()
-        return conclude(REPLY, Trace(), evidence=[Evidence(PASSAGE, 1)], seen=[Hit(PASSAGE, 1.0, 1)], stop="fake")
-
-
-def examples(questions: Sequence[str]) -> list[dspy.Example]:
-    return [
-        dspy.Example(
-            id=f"id-{question}",
-            question=question,
-            answers=("France",),
-            gold_passages=("paris",),
-            gold_facts=(Fact("paris", 0), Fact("paris", 1)),
-        ).with_inputs("question")
-        for question in questions
-    ]
+from .small import PASSAGE, Fake, examples, mixed, numbered
 
 
 def fail() -> None:
     raise ZeroDivisionError("over\nand over")
 
 
-def test_a_right_answer_scores() -> None:
-    (result,) = run(Fake(), examples(["a"]))
-    assert result.failure is None
-    assert result.answer == "France"
-    scores = {name: result.values[name] for name in METRICS}
-    assert scores == {**dict.fromkeys(METRICS, 1.0), "fact_f1": pytest.approx(2 / 3)}
-    assert result.values["lm_calls"] == 1
-    assert set(result.values) == {*METRICS, *COSTS}
+def steady(summary: dict[str, Any]) -> str:
+    """What must be the same whenever the same run is made: everything but the timing, to the byte."""
+    return json.dumps({name: value for name, value in summary.items() if name != "timing"})
+
+
+def test_a_right_answer_scores(tmp_path: Path) -> None:
+    summary = evaluate(Fake(), examples("a"), tmp_path / "run")
+    perfect = {name: 1.0 for name in METRICS if not name.startswith(("fact_", "joint_", "token_"))}
+    metrics = summary["metrics"]
+    assert {name: metrics[name] for name in perfect} == perfect
+    # One of two sentences: precision 1, recall 1/2.
+    assert (metrics["fact_precision"], metrics["fact_recall"], metrics["fact_f1"]) == (1, 0.5, pytest.approx(2 / 3))
+    assert metrics["joint_f1"] == pytest.approx(2 / 3)
+    assert metrics["lm_calls"] == metrics["lm_calls_critical_path"] == 1
+    assert metrics["searches"] == metrics["cost_usd"] == 0
+    assert set(metrics) <= {*METRICS, *COSTS}
+    assert summary["intervals"].keys() == metrics.keys()
+    assert summary["counts"] == {"questions": 1, "answered": 1, "failed": 0, "skipped": 0}
+    assert set(summary["timing"]) == {"seconds_mean", "seconds_p50", "seconds_p95", "seconds_total"}
+
+
+def test_the_line_of_a_question(tmp_path: Path) -> None:
+    evaluate(Fake(), examples("a"), tmp_path / "run")
+    (line,) = read_lines(tmp_path / "run")
+    assert line["id"] == "id-a"
+    assert line["answer"] == "France"
+    assert line["ranking"] == ["paris", "rome"]
+    assert line["evidence"] == [{"passage_id": "paris", "title": "Paris", "sentence": 1, "text": "It is in France."}]
+    assert line["confidence"] == 1.0
+    assert line["stop_reason"] == "fake"
+    assert [step["step"] for step in line["trace"]] == ["answered", "stopped"]
+    assert line["scores"]["answer_em"] == 1.0
+    assert line["costs"]["tokens"] == 0
+    assert "error" not in line
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_a_failure_scores_zero_and_keeps_its_cause(threads: int) -> None:
-    results = list(run(Fake({"b": fail}), examples("abcd"), threads))
-    assert [result.question_id for result in results] == ["id-a", "id-b", "id-c", "id-d"]
-    assert [result.failure for result in results] == [None, "ZeroDivisionError: over and over", None, None]
-    summary = summarize(results)
-    assert summary["answer_em"] == 0.75
-    assert (summary["questions"], summary["failed"]) == (4, 1)
+def test_a_failure_scores_zero_and_keeps_its_cause(threads: int, tmp_path: Path) -> None:
+    summary = evaluate(Fake({"b": fail}), examples("abcd"), tmp_path / "run", threads=threads)
+    lines = list(read_lines(tmp_path / "run"))
+    assert [line["id"] for line in lines] == ["id-a", "id-b", "id-c", "id-d"]
+    error = lines[1]["error"]
+    assert (error["cause"], error["message"]) == ("exception", "ZeroDivisionError: over and over")
+    assert error["at"].startswith("test_run.py:")
+    assert lines[1]["answer"] is None
+    assert summary["metrics"]["answer_em"] == summary["metrics"]["passage_recall@5"] == 0.75
+    assert (summary["counts"]["answered"], summary["counts"]["failed"]) == (3, 1)
+    assert summary["failures"] == [{"cause": "exception", "message": "ZeroDivisionError: over and over", "count": 1}]
 
 
-def test_threads_work_at_the_same_time() -> None:
-    meet = threading.Barrier(3, timeout=10)
-    results = list(run(Fake(dict.fromkeys("abc", meet.wait)), examples("abc"), threads=3))
-    assert not any(result.failure for result in results)
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda: dspy.Prediction(), "no answer that is a string, but None"),
+        (lambda: dspy.Prediction(answer=7), "but 7"),
+        (lambda: dspy.Prediction(answer="x", evidence=["paris"]), "a sequence of Evidence"),
+        (lambda: dspy.Prediction(answer="x", evidence=[Evidence(PASSAGE, 9)]), "has no sentence 9"),
+    ],
+)
+def test_what_is_no_prediction_is_a_failure(made: Callable[[], Any], message: str, tmp_path: Path) -> None:
+    evaluate(Fake({"a": made}), examples("a"), tmp_path / "run")
+    (line,) = read_lines(tmp_path / "run")
+    assert line["error"]["cause"] == "prediction"
+    assert message in line["error"]["message"]
 
 
-def test_threads_inherit_the_settings_of_dspy() -> None:
-    seen = []
-    program = Fake({"a": lambda: seen.append(dspy.settings.lm)})
+def test_a_reply_that_cannot_be_read_and_a_model_that_cannot_be_reached(
+    tmp_path: Path, parrot: Callable[[str], Any]
+) -> None:
+    class Broken:
+        def complete(self, request: Any) -> Any:
+            raise ConnectionError("nobody there")
+
+    pool = (PASSAGE,)
+    questions = [
+        dspy.Example(question="Where?", answers=("France",), pool=pool).with_inputs("question", "pool"),
+    ]
+    for name, lm in {
+        "reply": parrot("Cats!"),
+        "model": dspy.LM("broken", engine=Broken(), cache=False, num_retries=0),
+    }.items():
+        with dspy.context(lm=lm):
+            evaluate(Naive(), questions, tmp_path / name)
+        (line,) = read_lines(tmp_path / name)
+        assert line["error"]["cause"] == name
+    assert line["gold"] == []
+
+
+def test_a_plain_program_with_an_answer_is_enough() -> None:
+    class Plain(dspy.Module):
+        def forward(self, question: str) -> dspy.Prediction:
+            return dspy.Prediction(answer="Paris")
+
+    question = dspy.Example(question="Capital of France?", answer="Paris").with_inputs("question")
+    summary = evaluate(Plain(), [question])
+    assert summary["metrics"]["answer_em"] == 1.0
+    assert "passage_recall@5" not in summary["metrics"]
+    assert summary["by_hops"] == summary["by_kind"] == {}
+
+
+def test_tokens_and_cost_are_counted_also_of_failures(tmp_path: Path, parrot: Callable[[str], Any]) -> None:
+    class Twice(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.ask = dspy.Predict("question -> answer")
+
+        def forward(self, question: str) -> dspy.Prediction:
+            self.ask(question=question)
+            if question == "b":
+                raise ValueError
+            return self.ask(question=question + "?")
+
+    with dspy.context(lm=parrot("[[ ## answer ## ]]\nFrance")):
+        summary = evaluate(Twice(), examples("ab"), tmp_path / "run", threads=2)
+    first, second = (line["costs"] for line in read_lines(tmp_path / "run"))
+    assert (first["lm_calls"], first["tokens_in"], first["tokens_out"], first["tokens"]) == (2, 2, 2, 4)
+    assert (second["lm_calls"], second["tokens"]) == (1, 2)
+    assert summary["totals"]["tokens"] == 6
+    assert "cost_usd" not in summary["metrics"]  # nobody knows what a parrot costs
+
+
+def test_threads_work_at_the_same_time_and_inherit_the_settings_of_dspy() -> None:
+    meet, seen = threading.Barrier(3, timeout=10), []
+
+    def look() -> None:
+        meet.wait()
+        seen.append(dspy.settings.lm)
+
     with dspy.context(lm="the model"):
-        list(run(program, examples("a"), threads=2))
-    assert seen == ["the model"]
+        summary = evaluate(Fake(dict.fromkeys("abc", look)), examples("abc"), threads=3)
+    assert summary["counts"]["failed"] == 0
+    assert seen == ["the model"] * 3
 
 
-def test_what_is_no_exception_stops_the_run() -> None:
+def test_threads_change_nothing_but_the_time() -> None:
+    program, questions = Fake(mixed(40), seconds=0.001), numbered(40)
+    one, many = (evaluate(program, questions, threads=threads) for threads in (1, 8))
+    assert steady(one) == steady(many)
+
+
+def test_parts_add_up() -> None:
+    summary = evaluate(Fake(mixed(40)), numbered(40))
+    for parts in (summary["by_hops"], summary["by_kind"]):
+        assert len(parts) in (2, 3)
+        for count in ("questions", "answered", "failed"):
+            assert sum(part["counts"][count] for part in parts.values()) == summary["counts"][count]
+        total = sum(part["metrics"]["answer_f1"] * part["counts"]["questions"] for part in parts.values())
+        assert total / 40 == pytest.approx(summary["metrics"]["answer_f1"])
+
+
+def test_progress_tells_how_it_goes(tmp_path: Path) -> None:
+    seen: list[tuple[int, int, float | None]] = []
+
+    def note(progress: Progress) -> None:
+        seen.append((progress.done, progress.failed, progress.mean("answer_em")))
+
+    evaluate(Fake({"b": fail}), examples("abc"), tmp_path / "run", on_progress=note)
+    assert seen == [(0, 0, None), (1, 0, 1.0), (2, 1, 0.5), (3, 1, pytest.approx(2 / 3))]
+
+
+# --- stopping --------------------------------------------------------------------------------------------------------
+
+
+def test_a_question_that_takes_too_long_fails_and_holds_nobody_up(tmp_path: Path) -> None:
+    never = threading.Event()
+    start = time.monotonic()
+    program = Fake({"b": never.wait})
+    summary = evaluate(program, examples("abcd"), tmp_path / "run", timeout=0.3)
+    assert time.monotonic() - start < 5
+    never.set()
+    lines = list(read_lines(tmp_path / "run"))
+    assert [line["id"] for line in lines if "error" in line] == ["id-b"]
+    assert lines[1]["error"] == {"cause": "timeout", "type": "Timeout", "message": "no answer after 0.3 s"}
+    assert summary["counts"] == {"questions": 4, "answered": 3, "failed": 1, "skipped": 0}
+
+
+def test_who_took_too_long_makes_no_more_calls(parrot: Callable[[str], Any]) -> None:
+    calls, go_on, ended = [], threading.Event(), threading.Event()
+
+    class Slow(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.ask = dspy.Predict("question -> answer")
+
+        def forward(self, question: str) -> dspy.Prediction:
+            try:
+                go_on.wait(10)
+                for n in range(3):
+                    calls.append(n)
+                    self.ask(question=question)
+            finally:
+                ended.set()
+            return dspy.Prediction(answer="x")
+
+    with dspy.context(lm=parrot("[[ ## answer ## ]]\nFrance")):
+        summary = evaluate(Slow(), examples("a"), timeout=0.05)
+    go_on.set()
+    assert ended.wait(10)
+    assert summary["failures"][0]["cause"] == "timeout"
+    assert calls == [0]
+
+
+def test_what_is_no_exception_stops_the_run_and_loses_nothing(tmp_path: Path) -> None:
     class Spent(BaseException):
         pass
 
@@ -90,4 +236,47 @@ def test_what_is_no_exception_stops_the_run() -> None:
         raise Spent
 
     with pytest.raises(Spent):
-        list(run(Fake({"b": stop}), examples("abc")))
+        evaluate(Fake({"c": stop}), examples("abcd"), tmp_path / "run")
+    assert [line["id"] for line in read_lines(tmp_path / "run")] == ["id-a", "id-b"]
+    again = evaluate(Fake(), examples("abcd"), tmp_path / "run")
+    assert again["counts"]["answered"] == 4
+
+
+def test_too_many_failures_stop_the_run_which_can_go_on(tmp_path: Path) -> None:
+    broken, questions = Fake(dict.fromkeys("bcdef", fail)), examples("abcdefgh")
+    with pytest.raises(RunError, match=r"Stopped after 2 failures, with 3 of 8 questions done.*ZeroDivision"):
+        evaluate(broken, questions, tmp_path / "run", max_failures=2)
+    assert len(list(read_lines(tmp_path / "run"))) == 3
+    with pytest.raises(RunError, match="5 of 8"):
+        evaluate(broken, questions, tmp_path / "run", max_failures=2)
+    summary = evaluate(Fake(), questions, tmp_path / "run", max_failures=2)
+    assert (summary["counts"]["answered"], summary["counts"]["failed"]) == (4, 4)
+
+
+def test_what_is_being_answered_when_a_run_stops_is_kept(tmp_path: Path) -> None:
+    meet = threading.Barrier(2, timeout=10)
+
+    def late() -> None:
+        meet.wait()
+        time.sleep(0.2)
+
+    def early() -> None:
+        meet.wait()
+        fail()
+
+    with pytest.raises(RunError, match="Stopped after 1 failures"):
+        evaluate(Fake({"a": late, "b": early}), examples("abcd"), tmp_path / "run", threads=2, max_failures=1)
+    assert {line["id"] for line in read_lines(tmp_path / "run")} == {"id-a", "id-b"}
+
+
+def test_failed_questions_can_be_asked_again(tmp_path: Path) -> None:
+    questions = examples("abcd")
+    assert evaluate(Fake(dict.fromkeys("bc", fail)), questions, tmp_path / "run")["counts"]["failed"] == 2
+    summary = evaluate(Fake(), questions, tmp_path / "run", retry_failed=True)
+    assert steady(summary) == steady(evaluate(Fake(), questions))
+    assert [line["id"] for line in read_lines(tmp_path / "run")] == ["id-a", "id-b", "id-c", "id-d"]
+
+
+def test_no_questions() -> None:
+    with pytest.raises(RunError, match="no questions"):
+        evaluate(Fake(), [])

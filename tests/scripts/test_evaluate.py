@@ -1,9 +1,16 @@
-"""`polyhop evaluate` on the sample."""
+"""`polyhop evaluate`: on the sample, on files, as a run that is kept, and all that can go wrong."""
 
 from __future__ import annotations
 
 import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +19,39 @@ from typer.testing import CliRunner, Result
 from polyhop.scripts.main import app
 
 
-def evaluate(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["evaluate", *arguments], env={"COLUMNS": "100"})
+def evaluate(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["evaluate", *map(str, arguments)], env={"COLUMNS": "100"})
+
+
+def steady(summary: dict[str, Any]) -> dict[str, Any]:
+    return summary | {"timing": None}
+
+
+@pytest.fixture
+def hotpotqa(tmp_path: Path) -> Path:
+    """Three questions, each about the second of its contexts, and a broken record."""
+    record = {
+        "question": "Which river flows through Testville?",
+        "answer": "Blue River",
+        "type": "bridge",
+        "context": [
+            ["Otherville", ["Otherville is a town."]],
+            ["Testville", ["The Blue River flows through Testville.", " It is old."]],
+        ],
+        "supporting_facts": [["Testville", 0]],
+    }
+    path = tmp_path / "dev.json"
+    path.write_text(json.dumps([*({"_id": f"q{n}", **record} for n in range(3)), {"_id": "broken"}]))
+    return path
+
+
+# --- side by side ----------------------------------------------------------------------------------------------------
 
 
 def test_programs_stand_side_by_side() -> None:
     result = evaluate("--program", "naive", "--program", "direct", "--limit", "3")
     assert result.exit_code == 0, result.output
-    assert "sample, dev: 3 questions" in result.stdout
+    assert "sample, dev, open: 3 questions" in result.stdout
     for heading in (
         "naive",
         "direct",
@@ -28,7 +60,7 @@ def test_programs_stand_side_by_side() -> None:
         "Recall@5",
         "answer EM",
         "LM calls",
-        "failed",
+        "fail",
     ):
         assert heading in result.stdout
 
@@ -37,16 +69,8 @@ def test_json_is_one_object_and_the_same_every_time() -> None:
     first, second = (json.loads(evaluate("--limit", "4", "--json").stdout)["programs"] for _ in range(2))
     assert list(first) == ["prism", "naive"]
     for program in ("prism", "naive"):
-        assert first[program]["questions"] == 4
-        assert first[program] | {"seconds": 0} == second[program] | {"seconds": 0}
-
-
-def test_threads_change_no_score() -> None:
-    one, many = (
-        json.loads(evaluate("--limit", "8", "--threads", threads, "--program", "prism", "--json").stdout)["programs"]
-        for threads in ("1", "4")
-    )
-    assert one["prism"] | {"seconds": 0} == many["prism"] | {"seconds": 0}
+        assert first[program]["counts"]["questions"] == 4
+        assert steady(first[program]) == steady(second[program])
 
 
 def test_failures_are_shown_with_their_cause(parrot: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,16 +81,180 @@ def test_failures_are_shown_with_their_cause(parrot: Callable[[str], Any], monke
     assert "error: every question failed" in result.stderr
 
 
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
+    out = tmp_path / "run"
+    result = evaluate("--dataset", "HotpotQA", "--questions", hotpotqa, "--program", "naive", "-k", "1", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "hotpotqa, distractor: 3 questions" in result.stdout
+    assert "skipped dev.json:record 4" in result.stderr
+    assert {path.name for path in out.iterdir()} >= {
+        "manifest.json",
+        "predictions.jsonl",
+        "summary.json",
+        "hotpotqa_predictions.json",
+        "run.trec",
+        "qrels.trec",
+    }
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["counts"] == {"questions": 3, "answered": 3, "failed": 0, "skipped": 1}
+    assert summary["metrics"]["evidence_recall"] == 1.0
+    assert summary["official"]["sp_recall"] == 1.0
+
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["dataset"] == "hotpotqa"
+    assert manifest["questions"]["source"] == "dev.json"
+    assert manifest["questions"]["setting"] == "distractor"
+    assert manifest["program"]["name"] == "naive"
+    assert manifest["program"]["tunables"] == {"search.k": 1, "search.k1": 0.9, "search.b": 0.4}
+    assert manifest["program"]["lms"] == {"answerer": {"model": "lexical"}}
+    assert manifest["files"] == {"questions": str(hotpotqa)}
+    assert set(manifest["versions"]) == {"polyhop", "dspy", "pyserini"}
+
+
+def test_no_key_and_no_endpoint_gets_into_a_run(tmp_path: Path, hotpotqa: Path) -> None:
+    import dspy
+
+    from polyhop.eval.questions import Questions
+    from polyhop.eval.run import evaluate as run
+    from polyhop.programs import Naive
+
+    # Nobody listens on this port.
+    secrets = {"api_key": "sk-secret", "api_base": "http://127.0.0.1:9/secret", "extra_headers": {"X": "sk-secret"}}
+    lm = dspy.LM("openai/gpt-4o-mini", cache=False, num_retries=0, temperature=0.5, **secrets)
+    with dspy.context(lm=lm):
+        run(Naive(), Questions("hotpotqa", str(hotpotqa)), tmp_path / "run")
+    written = b"".join(path.read_bytes() for path in (tmp_path / "run").iterdir())
+    assert b"openai/gpt-4o-mini" in written
+    assert b'"temperature": 0.5' in written
+    assert b"secret" not in written
+
+
+def test_an_index_is_searched_when_it_is_given(tmp_path: Path, hotpotqa: Path) -> None:
+    index = tmp_path / "index"
+    assert CliRunner().invoke(app, ["index", str(hotpotqa), "--out", str(index)]).exit_code == 0
+    out = tmp_path / "run"
+    arguments = ("--dataset", "hotpotqa", "--questions", hotpotqa, "--index", index, "--program", "naive", "--out", out)
+    result = evaluate(*arguments, "--threads", "2")
+    assert result.exit_code == 0, result.output
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["metrics"]["passage_recall@5"] == summary["metrics"]["token_recall"] == 1.0
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["questions"]["setting"] == "open"
+    assert manifest["index"]["passages"] == 2
+
+    # A rebuilt index of the same corpus is the same; one of another corpus is not.
+    CliRunner().invoke(app, ["index", str(hotpotqa), "--out", str(index)])
+    assert evaluate(*arguments).exit_code == 0
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"title": "Testville", "text": "Another."}\n')
+    CliRunner().invoke(app, ["index", str(other), "--out", str(index)])
+    refused = evaluate(*arguments)
+    assert refused.exit_code == 1
+    assert "index.corpus_hash: " in refused.stderr
+
+
+def test_the_same_command_continues_and_another_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    arguments = ("--program", "naive", "--limit", "5", "--out", out)
+    first = evaluate(*arguments, "--json")
+    assert first.exit_code == 0
+    lines = (out / "predictions.jsonl").read_bytes().splitlines(keepends=True)
+    (out / "predictions.jsonl").write_bytes(b"".join(lines[:3]) + lines[3][:20])
+    (out / "summary.json").unlink()
+    assert steady(json.loads(evaluate(*arguments, "--json").stdout)) == steady(json.loads(first.stdout))
+    assert json.loads(first.stdout)["counts"]["questions"] == 5
+
+    for more, message in {
+        ("-k", "3"): "program.tunables.search.k: 5 before, 3 now",
+        ("--lm", "selector=lexical", "--program", "prism"): "program.name: naive before, prism now",
+        ("--split", "test"): "questions.split: dev before, test now",
+        ("--limit", "4"): "questions.limit: 5 before, 4 now",
+        ("--timeout", "9"): "timeout: nothing before, 9.0 now",
+    }.items():
+        refused = evaluate(*([] if "--program" in more else arguments[:2]), "--limit", "5", "--out", out, *more)
+        assert refused.exit_code == 1, refused.output
+        assert message in refused.stderr
+        assert "name another --out" in refused.stderr
+
+
+def test_a_saved_state_is_a_program(tmp_path: Path) -> None:
+    from polyhop.programs import Naive
+
+    state = tmp_path / "mine.json"
+    program = Naive(k=3)
+    program.save(str(state))
+    result = evaluate("--program", state, "--limit", "2", "--out", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert (manifest["program"]["name"], manifest["program"]["class"]) == ("mine", "Naive")
+    assert manifest["program"]["tunables"]["search.k"] == 3
+    assert manifest["files"]["program"] == str(state)
+
+
+def test_too_many_failures(tmp_path: Path, parrot: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "run"
+    monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec: parrot("Cats!"))
+    result = evaluate("--program", "naive", "--limit", "9", "--max-failures", "2", "--out", out)
+    assert result.exit_code == 1
+    assert "error: Stopped after 2 failures, with 2 of 9 questions done. The last: the model's reply" in result.stderr
+    assert len((out / "predictions.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_ctrl_c_in_a_real_terminal(tmp_path: Path, threads: str) -> None:
+    """Interrupted while a progress bar is drawn; what was done stays, and the same command ends the run."""
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "polyhop.scripts.main", "evaluate", "--split", "train", "--threads", threads]
+    command += ["--program", "prism", "--out", str(out)]
+    terminal, side = pty.openpty()
+    process = subprocess.Popen(command, stderr=side, stdout=subprocess.PIPE)
+    os.close(side)
+    predictions = out / "predictions.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (predictions.exists() and predictions.read_bytes().count(b"\n") > 2):
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    shown = b""
+    try:
+        while chunk := os.read(terminal, 65536):
+            shown += chunk
+    except OSError:  # the other side is closed
+        pass
+    os.close(terminal)
+    assert process.returncode == 130, shown
+    assert b"questions are done; the same command goes on from there" in shown
+    assert b"interrupted" in shown
+    assert b"Traceback" not in shown
+    done = predictions.read_bytes().count(b"\n")
+    assert 2 < done < 55
+    result = evaluate("--split", "train", "--program", "prism", "--out", out, "--json")
+    expected = evaluate("--split", "train", "--program", "prism", "--json")
+    assert steady(json.loads(result.stdout)) == steady(json.loads(expected.stdout)["programs"]["prism"])
+
+
+# --- wrong usage -----------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--dataset", "hotpotqa"], 1, "no dataset 'hotpotqa'"),
+        (["--dataset", "nope"], 1, "no benchmark 'nope'"),
+        (["--dataset", "hotpotqa", "--questions", "nowhere.json"], 1, "There is no file nowhere.json"),
+        (["--dataset", "nq", "--questions", "x.json"], 1, "nothing to search: name an --index"),
+        (["--setting", "distractor"], 1, "no contexts of their own"),
+        (["--setting", "distractor", "--index", "x"], 1, "leave --index out"),
+        (["--setting", "both"], 2, "'both' is not one of"),
         (["--program", "nope"], 1, "no program 'nope'"),
-        (["--split", "all"], 2, "'all' is not one of"),
+        (["--split", "all"], 1, "train, dev and test"),
         (["--limit", "0"], 2, "--limit"),
+        (["--program", "naive", "--program", "prism", "--out", "x"], 2, "a run is of one program"),
     ],
 )
 def test_wrong_arguments(arguments: list[str], status: int, message: str) -> None:
     result = evaluate(*arguments)
     assert result.exit_code == status
-    assert message in result.stderr
+    assert message in " ".join(result.stderr.split())

@@ -1,0 +1,79 @@
+"""The questions of a run: gone through several times, and read anew each time, so that they need not fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..data.benchmarks import Setting, find_benchmark, load_questions
+from ..data.benchmarks.hub import PREFIX
+from ..data.benchmarks.registry import SAMPLE
+from ..data.errors import Problem
+
+if TYPE_CHECKING:
+    import dspy
+
+_KEPT = 5  # problems, to show
+
+
+class Questions:
+    """The questions of a benchmark; the arguments are those of `load_questions`.
+
+    Attributes:
+        dataset: The benchmark's name.
+        skipped: How many records were left out when the questions were last gone through.
+        problems: The first few of those.
+    """
+
+    def __init__(
+        self,
+        dataset: str,
+        source: str | None = None,
+        *,
+        split: str | None = None,
+        setting: Setting | None = None,
+        limit: int | None = None,
+        seed: int | None = None,
+        strict: bool = False,
+    ) -> None:
+        self.dataset = SAMPLE if dataset.casefold() == SAMPLE else find_benchmark(dataset).name
+        self.source = source
+        self.split, self.setting, self.limit, self.seed, self.strict = split, setting, limit, seed, strict
+        self.skipped = 0
+        self.problems: list[Problem] = []
+
+    @property
+    def file(self) -> Path | None:
+        """The file that they come from, if it is one."""
+        return None if self.source is None or self.source.startswith(PREFIX) else Path(self.source)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was asked for, for the manifest; a file by its name only."""
+        source = self.file.name if self.file else self.source or (SAMPLE if self.dataset == SAMPLE else "hub")
+        return {
+            "source": source,
+            "split": self.split,
+            "setting": self.setting,
+            "limit": self.limit,
+            "seed": self.seed,
+        }
+
+    def __iter__(self) -> Iterator[dspy.Example]:
+        self.skipped, self.problems = 0, []
+        return load_questions(
+            self.dataset,
+            self.source,
+            split=self.split,
+            setting=self.setting,
+            limit=self.limit,
+            seed=self.seed,
+            strict=self.strict,
+            on_problem=self._note,
+        )
+
+    def _note(self, problem: Problem) -> None:
+        self.skipped += 1
+        if len(self.problems) < _KEPT:
+            self.problems.append(problem)

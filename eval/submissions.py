@@ -1,0 +1,196 @@
+"""From a run to the authors' own evaluators: official prediction files, and the official numbers.
+
+A submission makes a question's prediction in the authors' terms, which goes into the run's line as plain JSON, and
+later pairs it with what the authors hold to be right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dspy
+
+from ..data.passages import Passage
+from ..programs.prediction import UNKNOWN
+from .gold import ABSTENTIONS
+from .official import hotpotqa, multihop_rag, musique, nq_open, squad, triviaqa, two_wiki
+from .scoring import Outcome
+
+Pairs = Iterable[tuple[Any, Any]]
+Write = Callable[[Path, Pairs], None]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """How one benchmark is submitted.
+
+    Attributes:
+        predict: The official prediction of a question; an outcome of None is a failure.
+        prediction: The type of that.
+        gold: What is right, in the authors' terms.
+        evaluate: The authors' numbers of (prediction, gold) pairs.
+        files: The official prediction files, each with what writes it from pairs; it may go through them several times.
+    """
+
+    predict: Callable[[dspy.Example, Outcome | None], Any]
+    prediction: type[Any]
+    gold: Callable[[dspy.Example], Any]
+    evaluate: Callable[[Pairs], dict[str, float]]
+    files: Mapping[str, Write]
+
+
+class _Predictions:
+    """The predictions of some pairs, which can be gone through as often as the pairs."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self._pairs = pairs
+
+    def __iter__(self) -> Iterator[Any]:
+        return (prediction for prediction, _ in self._pairs)
+
+
+def _predictions(write: Callable[[Path, Any], None]) -> Write:
+    return lambda path, pairs: write(path, _Predictions(pairs))
+
+
+# --- HotpotQA and 2WikiMultihopQA ------------------------------------------------------------------------------------
+
+
+def _hotpotqa(example: dspy.Example, outcome: Outcome | None) -> hotpotqa.Prediction:
+    if outcome is None:
+        return hotpotqa.Prediction(example.official_id)
+    return hotpotqa.Prediction(example.official_id, outcome.answer, hotpotqa.supporting_facts(outcome.evidence))
+
+
+def _supporting_facts(example: dspy.Example) -> list[hotpotqa.SupportingFact]:
+    return [(fact.title, fact.sentence) for fact in example.gold if fact.sentence is not None]
+
+
+def _two_wiki(example: dspy.Example, outcome: Outcome | None) -> two_wiki.Prediction:
+    return two_wiki.Prediction(*_hotpotqa(example, outcome))  # no triples: no program here makes any
+
+
+def _two_wiki_gold(example: dspy.Example) -> two_wiki.Gold:
+    return two_wiki.Gold(example.answers, _supporting_facts(example), [[triple] for triple in example.evidences])
+
+
+def _two_wiki_numbers(pairs: Pairs) -> dict[str, float]:
+    """All numbers; of the open set, where most questions have no gold sentences, those of the answer."""
+    complete = True
+
+    def checked() -> Pairs:
+        nonlocal complete
+        for prediction, gold in pairs:
+            complete = complete and bool(gold.supporting_facts)
+            yield prediction, gold
+
+    numbers = two_wiki.evaluate(checked())
+    return numbers if complete else {name: value for name, value in numbers.items() if "_" not in name}
+
+
+# --- MuSiQue ---------------------------------------------------------------------------------------------------------
+
+
+def _musique(example: dspy.Example, outcome: Outcome | None) -> musique.Prediction:
+    """Support is named by the paragraphs' ``idx``; a passage from elsewhere gets a number that no paragraph has."""
+    if outcome is None:
+        return musique.Prediction(example.official_id)
+    idx = dict(example.paragraph_idx)
+    elsewhere = max(idx.values(), default=-1) + 1
+    support = []
+    for id in dict.fromkeys(item.passage.id for item in outcome.evidence):
+        if id not in idx:
+            idx[id], elsewhere = elsewhere, elsewhere + 1
+        support.append(idx[id])
+    return musique.Prediction(example.official_id, outcome.answer, support, outcome.answer != UNKNOWN)
+
+
+def _musique_gold(example: dspy.Example) -> musique.Gold:
+    support = [example.paragraph_idx[fact.passage_id] for fact in example.gold]
+    return musique.Gold(example.answers, support, example.answerable)
+
+
+# --- MultiHop-RAG ----------------------------------------------------------------------------------------------------
+
+
+def _multihop_rag(example: dspy.Example, outcome: Outcome | None) -> multihop_rag.Prediction:
+    if outcome is None:
+        return multihop_rag.Prediction(example.question, example.kind)
+    answer = ABSTENTIONS[-1] if outcome.answer == UNKNOWN else outcome.answer
+    texts = [_with_title(passage) for passage in outcome.ranking[: multihop_rag.DEPTH]]
+    return multihop_rag.Prediction(example.question, example.kind, answer, texts)
+
+
+def _with_title(passage: Passage) -> str:
+    return f"{passage.title}\n{passage.text}"
+
+
+def _multihop_rag_gold(example: dspy.Example) -> multihop_rag.Gold:
+    return multihop_rag.Gold(example.answers[0], [fact.text for fact in example.gold])
+
+
+# --- single-hop sets -------------------------------------------------------------------------------------------------
+
+
+def _squad(example: dspy.Example, outcome: Outcome | None) -> squad.Prediction:
+    return squad.Prediction(example.official_id, outcome.answer if outcome else None)
+
+
+def _nq(example: dspy.Example, outcome: Outcome | None) -> nq_open.Prediction:
+    return nq_open.Prediction(example.question, outcome.answer if outcome else None)
+
+
+def _answers(example: dspy.Example) -> tuple[str, ...]:
+    return tuple(example.answers)
+
+
+SUBMISSIONS = {
+    "hotpotqa": Submission(
+        _hotpotqa,
+        hotpotqa.Prediction,
+        lambda example: hotpotqa.Gold(example.answers[0], _supporting_facts(example)),
+        hotpotqa.evaluate,
+        {"hotpotqa_predictions.json": _predictions(hotpotqa.write)},
+    ),
+    "2wiki": Submission(
+        _two_wiki,
+        two_wiki.Prediction,
+        _two_wiki_gold,
+        _two_wiki_numbers,
+        {"2wiki_predictions.json": _predictions(two_wiki.write)},
+    ),
+    "musique": Submission(
+        _musique,
+        musique.Prediction,
+        _musique_gold,
+        musique.evaluate,
+        {"musique_predictions.jsonl": _predictions(musique.write)},
+    ),
+    "multihoprag": Submission(
+        _multihop_rag,
+        multihop_rag.Prediction,
+        _multihop_rag_gold,
+        multihop_rag.evaluate,
+        {
+            "multihoprag_answers.json": multihop_rag.write_answers,
+            "multihoprag_retrieval.json": multihop_rag.write_retrieval,
+        },
+    ),
+    "squad": Submission(
+        _squad, squad.Prediction, _answers, squad.evaluate, {"squad_predictions.json": _predictions(squad.write)}
+    ),
+    "triviaqa": Submission(
+        _squad,
+        squad.Prediction,
+        _answers,
+        triviaqa.evaluate,
+        {"triviaqa_predictions.json": _predictions(triviaqa.write)},
+    ),
+    "nq": Submission(
+        _nq, nq_open.Prediction, _answers, nq_open.evaluate, {"nq_predictions.jsonl": _predictions(nq_open.write)}
+    ),
+}
+"""By the names of `polyhop.data.benchmarks.BENCHMARKS`."""

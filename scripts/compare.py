@@ -1,0 +1,122 @@
+"""`polyhop compare`: which of several runs is better, and whether that is more than chance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..eval.comparison import Flip, Result, Row
+
+_SHOWN = 3  # flipped questions of a kind
+
+
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN RUN...", help="Folders of runs; the first is the baseline.")
+    ],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Compare by this, such as answer_f1. May be repeated.  [default: the usual]"),
+    ] = None,
+    flips: Annotated[
+        bool, typer.Option("--flips", help="Show all questions that became right or wrong, not just a few.")
+    ] = False,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write everything as CSV.")] = None,
+    latex: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a LaTeX table (booktabs).")] = None,
+) -> None:
+    """Compare runs with the first of them, on the questions that they share.
+
+    p-values are two-sided: of a paired bootstrap and of a permutation test. Wins are questions on which a run has the
+    higher value; of what a question costs that is the worse one.
+    """
+    from rich.console import Console
+
+    from ..eval.comparison import compare_runs, write_csv, write_latex
+    from .tables import HEADINGS
+
+    result = compare_runs(runs, metric or [*HEADINGS, "seconds"])
+    console = Console(highlight=False)
+    for run in result.runs:
+        if run.done < run.questions:
+            typer.secho(f"{run.path} is not finished: {run.done} of {run.questions}", fg=typer.colors.YELLOW, err=True)
+    sizes = {run.questions for run in result.runs}
+    console.print(f"{result.shared} questions shared" + ("" if sizes == {result.shared} else f" of {_sizes(result)}"))
+    console.print(_table(result))
+    _print_flips(console, result, everything=flips)
+    if csv is not None:
+        write_csv(csv, result)
+    if latex is not None:
+        write_latex(latex, result)
+
+
+def _sizes(result: Result) -> str:
+    return ", ".join(f"{run.questions} in {run.name}" for run in result.runs)
+
+
+def _table(result: Result) -> Table:
+    from rich.table import Table
+
+    first, *others = [run.name for run in result.runs]
+    table = Table(header_style="bold")
+    table.add_column("")
+    table.add_column(first, justify="right")
+    for name in others:
+        table.add_column(name, justify="right")
+        table.add_column("difference (95%)", justify="right")
+        table.add_column("p boot / perm", justify="right")
+        table.add_column("wins / losses", justify="right")
+    for metric in dict.fromkeys(row.metric for row in result.rows):
+        heading, factor = _heading(metric)
+        rows = [result.row(metric, name) for name in (first, *others)]
+        table.add_row(heading, *(cell for row in rows if row for cell in _cells(row, factor)))
+    return table
+
+
+def _heading(metric: str) -> tuple[str, float]:
+    from ..eval.scoring import METRICS
+    from .tables import HEADINGS
+
+    if metric == "seconds":
+        return "ms a question", 1000
+    return HEADINGS.get(metric, (metric, 100 if metric in METRICS else 1))
+
+
+def _cells(row: Row, factor: float) -> list[str]:
+    mean = f"{factor * row.mean:.1f}"
+    if row.versus is None:
+        return [mean]
+    difference, low, high = (f"{factor * value:+.1f}" for value in row.versus.difference)
+    chance = f"{_chance(row.versus.p_bootstrap)} / {_chance(row.versus.p_permutation)}"
+    return [mean, f"{difference} ({low} to {high})", chance, f"{row.versus.wins} / {row.versus.losses}"]
+
+
+def _chance(p: float) -> str:
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def _print_flips(console: Console, result: Result, *, everything: bool) -> None:
+    for run in result.runs[1:]:
+        for gained in (True, False):
+            found = [flip for flip in result.flips if (flip.run, flip.gained) == (run.name, gained)]
+            if found:
+                change = "wrong before and right now" if gained else "right before and wrong now"
+                console.print(f"\n{run.name}: {len(found)} {change}", style="green" if gained else "red", markup=False)
+                for flip in found if everything else found[:_SHOWN]:
+                    _print_flip(console, flip)
+                if not everything and len(found) > _SHOWN:
+                    console.print(f"  ... and {len(found) - _SHOWN} more: --flips", style="dim")
+
+
+def _print_flip(console: Console, flip: Flip) -> None:
+    from rich.text import Text
+
+    from .view import plain
+
+    console.print(Text(f"  {flip.id}  {plain(flip.question)}"))
+    console.print(Text(f"    gold {plain(flip.gold)} | before {plain(flip.before)} | now {plain(flip.after)}", "dim"))

@@ -1,0 +1,82 @@
+"""A small program and questions for it: fast, deterministic, and told by the question how to behave."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import dspy
+
+from polyhop.data.passages import Evidence, Fact, Hit, Passage
+from polyhop.programs.prediction import conclude
+from polyhop.programs.trace import Trace
+
+PASSAGE = Passage.of("Paris", sentences=["Paris is a city.", "It is in France."], id="paris")
+OTHER = Passage.of("Rome", sentences=["Rome is a city."], id="rome")
+
+
+class Fake(dspy.Module):
+    """Finds the passage and its second sentence and says France, unless told otherwise for a question."""
+
+    def __init__(self, special: Mapping[str, Callable[[], Any]] | None = None, seconds: float = 0.0) -> None:
+        super().__init__()
+        self.special = dict(special or {})
+        self.seconds = seconds
+        self.asked: list[str] = []
+
+    def forward(self, question: str) -> dspy.Prediction:
+        self.asked.append(question)
+        time.sleep(self.seconds)
+        answer = "France"
+        if question in self.special:
+            instead = self.special[question]()
+            if instead is not None and not isinstance(instead, str):
+                return instead
+            answer = instead or answer
+        reply = dspy.Prediction(answer=answer, reasoning="", confidence=1.0)
+        hits = [Hit(PASSAGE, 2.0, 1), Hit(OTHER, 1.0, 2)]
+        return conclude(reply, Trace(), evidence=[Evidence(PASSAGE, 1)], seen=hits, stop="fake")
+
+
+def examples(questions: list[str] | str) -> list[dspy.Example]:
+    return [
+        dspy.Example(
+            id=f"id-{question}",
+            question=question,
+            answers=("France",),
+            gold_passages=("paris",),
+            gold_facts=(Fact("paris", 0), Fact("paris", 1)),
+            hops=1 + n % 3,
+            kind="bridge" if n % 2 else "comparison",
+        ).with_inputs("question")
+        for n, question in enumerate(questions)
+    ]
+
+
+def numbered(count: int) -> list[dspy.Example]:
+    return examples([f"question {n}" for n in range(count)])
+
+
+def mixed(count: int) -> dict[str, Callable[[], Any]]:
+    """Every third answer wrong, every seventh question failed."""
+
+    def fail() -> None:
+        raise ValueError("no luck")
+
+    wrong = {f"question {n}": lambda: "the wrong country" for n in range(0, count, 3)}
+    return {**wrong, **{f"question {n}": fail for n in range(0, count, 7)}}
+
+
+def main(out: str, count: str, seconds: str, threads: str) -> None:
+    """A run in a process of its own, to be killed."""
+    from polyhop.eval.run import evaluate
+
+    print("ready", flush=True)
+    evaluate(Fake(mixed(int(count)), float(seconds)), numbered(int(count)), Path(out), threads=int(threads))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

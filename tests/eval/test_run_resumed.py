@@ -1,0 +1,197 @@
+"""A run that is stopped by whatever means goes on where it was, and ends as if it had never been stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from polyhop.eval.folder import RunError, read_lines, read_summary
+from polyhop.eval.run import evaluate
+
+from . import small
+from .small import Fake, examples, mixed, numbered
+from .test_run import steady
+
+COUNT = 60
+
+
+def start(out: Path, seconds: float = 0.02, threads: int = 2) -> subprocess.Popen[str]:
+    """A run in a process of its own; returns when it is about to ask."""
+    command = [sys.executable, small.__file__, str(out), str(COUNT), str(seconds), str(threads)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def wait_for_lines(out: Path, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        path = out / "predictions.jsonl"
+        if path.exists() and path.read_bytes().count(b"\n") >= count:
+            return
+        time.sleep(0.005)
+    raise TimeoutError
+
+
+def uninterrupted() -> dict[str, Any]:
+    return evaluate(Fake(mixed(COUNT)), numbered(COUNT))
+
+
+def test_killed_at_random_moments(tmp_path: Path) -> None:
+    out, chance = tmp_path / "run", random.Random(os.getpid())
+    kills = 0
+    for least in (1, 20, 40):
+        process = start(out)
+        wait_for_lines(out, least)
+        time.sleep(chance.uniform(0, 0.1))
+        process.kill()
+        kills += process.wait() == -signal.SIGKILL
+    done = {line["n"] for line in read_lines(out)}
+    assert kills == 3
+    assert 40 <= len(done) < COUNT
+
+    program = Fake(mixed(COUNT))
+    summary = evaluate(program, numbered(COUNT), out)
+
+    assert sorted(program.asked) == sorted(f"question {n}" for n in range(COUNT) if n not in done)
+    numbers = Counter(json.loads(line)["n"] for line in (out / "predictions.jsonl").read_text().splitlines())
+    assert numbers == Counter(range(COUNT))
+    assert steady(summary) == steady(uninterrupted())
+    assert steady(read_summary(out)) == steady(summary)
+
+
+def test_a_killed_run_holds_no_lock_and_ends_in_a_process_of_its_own(tmp_path: Path) -> None:
+    process = start(tmp_path / "run")
+    wait_for_lines(tmp_path / "run", 5)
+    process.kill()
+    process.wait()
+    assert start(tmp_path / "run", seconds=0).wait() == 0
+    assert steady(read_summary(tmp_path / "run")) == steady(uninterrupted())
+
+
+@pytest.mark.parametrize("left", [b'{"n":5,"id":"id-qu', b"{", b'{"n":5,"id":"x"}', b"\xff\xfe" * 100_000])
+def test_half_a_line_is_cut_off(tmp_path: Path, left: bytes) -> None:
+    out = tmp_path / "run"
+    expected = evaluate(Fake(mixed(8)), numbered(8), out)
+    predictions = out / "predictions.jsonl"
+    lines = predictions.read_bytes().splitlines(keepends=True)
+    predictions.write_bytes(b"".join(lines[:5]) + left)
+    (out / "summary.json").unlink()
+    assert steady(evaluate(Fake(mixed(8)), numbered(8), out)) == steady(expected)
+    assert len(predictions.read_bytes().splitlines()) == 8
+
+
+def test_cut_anywhere_the_run_ends_the_same(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    expected = evaluate(Fake(mixed(4)), numbered(4), out)
+    predictions = out / "predictions.jsonl"
+    whole = predictions.read_bytes()
+    for at in range(0, len(whole), 97):
+        predictions.write_bytes(whole[:at])
+        (out / "summary.json").unlink()
+        assert steady(evaluate(Fake(mixed(4)), numbered(4), out)) == steady(expected)
+
+
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    evaluate(Fake(), numbered(4), tmp_path / "run")
+    predictions = tmp_path / "run" / "predictions.jsonl"
+    lines = predictions.read_text().splitlines(keepends=True)
+    predictions.write_text(lines[0] + "no JSON\n" + lines[2])
+    with pytest.raises(RunError, match=r"predictions.jsonl, line 2 is damaged"):
+        evaluate(Fake(), numbered(4), tmp_path / "run")
+
+
+def test_a_finished_run_is_only_read(tmp_path: Path) -> None:
+    first = evaluate(Fake(), numbered(4), tmp_path / "run")
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir() if path.name != ".lock"}
+
+    def never() -> None:
+        raise AssertionError("asked again")
+
+    program = Fake({f"question {n}": never for n in range(4)})
+    assert evaluate(program, numbered(4), tmp_path / "run") == first
+    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "run").iterdir() if path.name != ".lock"}
+    assert after == before
+
+
+def test_other_questions_are_refused(tmp_path: Path) -> None:
+    evaluate(Fake(), numbered(4), tmp_path / "run")
+    with pytest.raises(
+        RunError, match=r"other settings:\n  questions.count: 4 before, 5 now\n  questions.hash: "
+    ) as info:
+        evaluate(Fake(), numbered(5), tmp_path / "run")
+    assert "name another --out" in str(info.value)
+    with pytest.raises(RunError, match=r"timeout: nothing before, 9.0 now"):
+        evaluate(Fake(), numbered(4), tmp_path / "run", timeout=9.0)
+    changed = numbered(4)
+    changed[0].answers = ("Spain",)
+    with pytest.raises(RunError, match=r"questions.hash"):
+        evaluate(Fake(), changed, tmp_path / "run")
+
+
+def test_how_it_runs_is_no_other_setting(tmp_path: Path) -> None:
+    first = evaluate(Fake(), numbered(4), tmp_path / "run")
+    assert evaluate(Fake(), numbered(4), tmp_path / "run", threads=3, max_failures=1) == first
+
+
+def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(RunError, match=r"is not the folder of a run, but holds thesis.tex"):
+        evaluate(Fake(), examples("a"), tmp_path)
+    assert not (tmp_path / "manifest.json").exists()
+
+
+def test_two_processes_on_one_run(tmp_path: Path) -> None:
+    evaluate(Fake(), examples("a"), tmp_path / "run")
+    with FileLock(tmp_path / "run" / ".lock"), pytest.raises(RunError, match="Another process is working on the run"):
+        evaluate(Fake(), examples("a"), tmp_path / "run")
+    evaluate(Fake(), examples("a"), tmp_path / "run")
+
+
+def test_interrupted_from_the_keyboard(tmp_path: Path) -> None:
+    process = start(tmp_path / "run")
+    wait_for_lines(tmp_path / "run", 5)
+    process.send_signal(signal.SIGINT)
+    process.wait(10)
+    text = (tmp_path / "run" / "predictions.jsonl").read_text()
+    assert text.endswith("\n")
+    assert 5 <= len(text.splitlines()) < COUNT
+    assert steady(evaluate(Fake(mixed(COUNT)), numbered(COUNT), tmp_path / "run")) == steady(uninterrupted())
+
+
+def test_a_full_disk_leaves_no_half_line(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with resource_limit(8_000), pytest.raises(OSError, match="File too large"):
+        evaluate(Fake(mixed(COUNT)), numbered(COUNT), out, threads=4)
+    text = (out / "predictions.jsonl").read_text()
+    assert text.endswith("\n")
+    assert 3 <= len(text.splitlines()) < COUNT
+    assert steady(evaluate(Fake(mixed(COUNT)), numbered(COUNT), out)) == steady(uninterrupted())
+
+
+@contextmanager
+def resource_limit(size: int) -> Iterator[None]:
+    """No file may become larger, in bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)

@@ -1,0 +1,234 @@
+"""The official files of a run: scored by the authors' rules, they give the numbers of the summary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+from polyhop.data.passages import Evidence, Hit, Passage
+from polyhop.engines.models import assign_models
+from polyhop.eval import trec
+from polyhop.eval.folder import read_lines
+from polyhop.eval.official import hotpotqa, multihop_rag, musique, nq_open, squad, two_wiki
+from polyhop.eval.questions import Questions
+from polyhop.eval.run import evaluate
+from polyhop.eval.submissions import SUBMISSIONS
+from polyhop.programs import Prism
+from polyhop.programs.prediction import conclude
+from polyhop.programs.trace import Trace
+
+CONTEXTS = [[f"Title {n}", [f"Sentence {n}.0 is here. ", f"It names answer {n}."]] for n in range(4)]
+
+
+class Reader(dspy.Module):
+    """Keeps the first two passages of the pool, their second sentences, and answers as told; fails where told."""
+
+    def __init__(self, answer: str = "answer 1", broken: str = "nothing", passages: Sequence[Passage] = ()) -> None:
+        super().__init__()
+        self.answer, self.broken, self.passages = answer, broken, tuple(passages)
+
+    def forward(self, question: str, pool: Sequence[Passage] | None = None) -> dspy.Prediction:
+        if self.broken in question:
+            raise ValueError("broken")
+        found = list(pool or self.passages)
+        reply = dspy.Prediction(answer=self.answer, reasoning="", confidence=1.0)
+        hits = [Hit(passage, 1.0, rank) for rank, passage in enumerate(found, 1)]
+        evidence = [Evidence(passage, len(passage.sentences) - 1) for passage in found[:2]]
+        return conclude(reply, Trace(), evidence=evidence, seen=hits, stop="done")
+
+
+def write(path: Path, records: Any) -> str:
+    path.write_text(json.dumps(records), encoding="utf-8")
+    return str(path)
+
+
+def hotpotqa_record(n: int) -> dict[str, Any]:
+    return {
+        "_id": f"h{n}",
+        "question": f"Question {n}?",
+        "answer": f"answer {n}",
+        "type": "bridge" if n % 2 else "comparison",
+        "level": "hard",
+        "context": CONTEXTS,
+        "supporting_facts": [[f"Title {n}", 1], ["Title 0", 0]],
+    }
+
+
+def test_hotpotqa(tmp_path: Path) -> None:
+    records = [hotpotqa_record(n) for n in range(4)]
+    questions = Questions("hotpotqa", write(tmp_path / "dev.json", records))
+    summary = evaluate(Reader(broken="3"), questions, tmp_path / "run", manifest=None)
+    predictions = {p.id: p for p in hotpotqa.read(tmp_path / "run" / "hotpotqa_predictions.json")}
+    assert set(predictions) == {"h0", "h1", "h2"}
+    assert predictions["h1"] == hotpotqa.Prediction("h1", "answer 1", [("Title 0", 1), ("Title 1", 1)])
+    gold = [hotpotqa.Gold(r["answer"], [(t, s) for t, s in r["supporting_facts"]]) for r in records]
+    pairs = [(predictions.get(r["_id"], hotpotqa.Prediction(r["_id"])), g) for r, g in zip(records, gold, strict=True)]
+    official = hotpotqa.evaluate(pairs)
+    assert summary["official"] == official
+    ours = summary["metrics"]
+    names = {"answer_em": "em", "answer_f1": "f1", "fact_f1": "sp_f1", "joint_f1": "joint_f1"}
+    names |= {"fact_precision": "sp_prec", "fact_recall": "sp_recall"}
+    assert {name: ours[name] for name in names} == pytest.approx({name: official[o] for name, o in names.items()})
+    assert summary["counts"]["failed"] == 1
+
+
+def test_two_wiki_gives_no_support_numbers_where_the_gold_sentences_are_not_known(tmp_path: Path) -> None:
+    contexts = {**hotpotqa_record(1), "evidences": [["a", "b", "c"]]}
+    del contexts["level"]
+    summary = evaluate(Reader(), Questions("2wiki", write(tmp_path / "a.json", [contexts])), tmp_path / "a")
+    assert summary["official"]["sp_f1"] == 50.0
+    assert summary["official"]["joint_f1"] == 0  # no triples
+    (prediction,) = two_wiki.read(tmp_path / "a" / "2wiki_predictions.json")
+    assert prediction.evidence is None
+
+    titles = {"_id": "o", "question": "q?", "answer": "answer 1", "supporting_titles": ["Title 0"]}
+    passage = Passage.of("Title 0", "Some text.")
+    questions = Questions("2wiki", write(tmp_path / "b.json", [titles]), setting="open")
+    summary = evaluate(Reader(passages=[passage]), questions, tmp_path / "b")
+    assert set(summary["official"]) == {"em", "f1", "prec", "recall"}
+    assert summary["metrics"]["passage_recall@5"] == 1.0
+    assert "fact_f1" not in summary["metrics"]
+
+
+def musique_record(n: int, answerable: bool = True) -> dict[str, Any]:
+    return {
+        "id": f"2hop__{n}",
+        "question": f"Question {n}?",
+        "answer": "answer 1",
+        "answer_aliases": [],
+        "answerable": answerable,
+        "paragraphs": [
+            {"idx": 7 + i, "title": "Same", "paragraph_text": f"Text {i}.", "is_supporting": i in (0, 2)}
+            for i in range(4)
+        ],
+        "question_decomposition": [],
+    }
+
+
+def test_musique(tmp_path: Path) -> None:
+    questions = Questions("musique", write(tmp_path / "dev.json", [musique_record(n) for n in range(2)]))
+    summary = evaluate(Reader(broken="1"), questions, tmp_path / "run")
+    first, second = musique.read(tmp_path / "run" / "musique_predictions.jsonl")
+    assert first == musique.Prediction("2hop__0", "answer 1", [7, 8], True)
+    assert second == musique.Prediction("2hop__1", "", [], True)
+    # Of one question half right, of the other nothing.
+    assert summary["official"] == {"answer_f1": 0.5, "answer_em": 0.5, "support_f1": 0.25}
+    assert summary["metrics"]["evidence_f1"] == 0.25
+
+
+def test_musique_passages_from_elsewhere_have_numbers_that_no_paragraph_has(tmp_path: Path) -> None:
+    questions = Questions("musique", write(tmp_path / "dev.json", [musique_record(0)]), setting="open")
+    found = [Passage.of("Same", "Text 2."), Passage.of("Elsewhere", "Text 2.")]
+    summary = evaluate(Reader(passages=found), questions, tmp_path / "run")
+    (prediction,) = musique.read(tmp_path / "run" / "musique_predictions.jsonl")
+    assert prediction.predicted_support_idxs == [9, 11]
+    assert summary["official"]["support_f1"] == summary["metrics"]["evidence_f1"] == 0.5
+
+
+def test_half_of_a_musique_pair_has_no_official_number(tmp_path: Path) -> None:
+    records = [musique_record(0), musique_record(1, answerable=False)]
+    summary = evaluate(Reader(answer="unknown"), Questions("musique", write(tmp_path / "d.json", records)))
+    assert "every id must stand twice" in summary["official"]["none"]
+    assert summary["metrics"]["answer_em"] == 0.5  # "unknown" is right about the unanswerable one
+
+
+def test_multihop_rag(tmp_path: Path) -> None:
+    records = [
+        {
+            "query": "Which?",
+            "answer": "Yes",
+            "question_type": "comparison_query",
+            "evidence_list": [{"title": "News", "fact": "It rained  today."}, {"title": "More", "fact": "Not there."}],
+        },
+        {"query": "What?", "answer": "Insufficient information.", "question_type": "null_query", "evidence_list": []},
+    ]
+    passages = [Passage.of("Other", "Nothing."), Passage.of("News", "First. It rained today. Last.")]
+    questions = Questions("multihoprag", write(tmp_path / "dev.json", records), setting="open")
+    summary = evaluate(Reader(answer="unknown", passages=passages), questions, tmp_path / "run")
+    assert summary["official"]["Hits@4"] == 1.0
+    assert summary["official"]["MRR@10"] == 0.5
+    assert summary["official"]["answer_em"] == summary["metrics"]["answer_em"] == 0.5
+    assert summary["metrics"]["passage_recall@2"] == 0.5
+    answers = multihop_rag.read_answers(tmp_path / "run" / "multihoprag_answers.json")
+    assert [prediction.answer for prediction, _ in answers] == ["Insufficient information."] * 2
+    ((first, gold), _) = multihop_rag.read_retrieval(tmp_path / "run" / "multihoprag_retrieval.json")
+    assert first.retrieved == ["Other\nNothing.", "News\nFirst. It rained today. Last."]
+    assert gold.facts == ["It rained  today.", "Not there."]
+
+
+def test_single_hop_sets(tmp_path: Path) -> None:
+    nq = [{"question": "q?", "answer": ["answer 1", "x"]}, {"question": "r?", "answer": ["y"]}]
+    summary = evaluate(Reader(), Questions("nq", write(tmp_path / "nq.json", nq), setting="open"), tmp_path / "nq")
+    assert summary["official"]["accuracy"] == summary["metrics"]["answer_em"] == 0.5
+    assert [p.question for p in nq_open.read(tmp_path / "nq" / "nq_predictions.jsonl")] == ["q?", "r?"]
+
+    trivia = [{"id": "t", "question": "q?", "golden_answers": ["Answer 1"]}]
+    summary = evaluate(Reader(), Questions("triviaqa", write(tmp_path / "t.json", trivia)), tmp_path / "t")
+    assert summary["official"] == {"exact_match": 100.0, "f1": 100.0}
+    assert squad.read(tmp_path / "t" / "triviaqa_predictions.json") == [squad.Prediction("t", "answer 1")]
+
+    paragraph = {"context": "It names answer 1.", "qas": [{"id": "s", "question": "q?", "answers": [{"text": "no"}]}]}
+    articles = {"version": "1.1", "data": [{"title": "T", "paragraphs": [paragraph]}]}
+    summary = evaluate(Reader(), Questions("squad", write(tmp_path / "s.json", articles)), tmp_path / "s")
+    assert summary["official"]["exact_match"] == 0.0
+    assert summary["metrics"]["evidence_recall"] == 1.0
+
+
+def test_trec_files_give_the_rank_metrics_of_the_summary(tmp_path: Path) -> None:
+    records = [hotpotqa_record(n) for n in range(4)]
+    summary = evaluate(Reader(), Questions("hotpotqa", write(tmp_path / "dev.json", records)), tmp_path / "run")
+    measured = trec.measure(
+        trec.read_run(tmp_path / "run" / "run.trec"), trec.read_qrels(tmp_path / "run" / "qrels.trec")
+    )
+    ours = summary["metrics"]
+    assert measured == pytest.approx(
+        {
+            **{f"R@{k}": ours[f"passage_recall@{k}"] for k in (2, 5, 10, 20)},
+            "RR": ours["passage_mrr"],
+            "nDCG@10": ours["passage_ndcg@10"],
+        }
+    )
+
+
+def test_every_benchmark_can_be_submitted() -> None:
+    from polyhop.data.benchmarks import BENCHMARKS
+
+    assert SUBMISSIONS.keys() == BENCHMARKS.keys()
+
+
+def test_skipped_records_are_counted(tmp_path: Path) -> None:
+    lines = [json.dumps(hotpotqa_record(0)), "{broken", json.dumps({**hotpotqa_record(1), "answer": 3})]
+    path = tmp_path / "dev.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    questions = Questions("hotpotqa", str(path))
+    summary = evaluate(Reader(), questions, tmp_path / "run")
+    assert summary["counts"] == {"questions": 1, "answered": 1, "failed": 0, "skipped": 2}
+    assert [problem.where for problem in questions.problems] == ["dev.jsonl:2", "dev.jsonl:3"]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "name", "official"),
+    [
+        ("hotpotqa", "hotpotqa_dev_distractor.json.gz", ("em", "f1", "sp_f1", "joint_f1")),
+        ("2wiki", "2wiki_dev_with_context.json.gz", ("em", "f1", "sp_f1", None)),
+        ("musique", "musique_ans_dev.jsonl.gz", ("answer_em", None, None, None)),
+    ],
+)
+def test_real_questions(
+    dataset: str, name: str, official: tuple[str | None, ...], tmp_path: Path, shared_data: Path
+) -> None:
+    """Our shared definitions and the authors' own agree where they should."""
+    program = Prism()
+    assign_models(program, ["lexical"])
+    summary = evaluate(program, Questions(dataset, str(shared_data / name), limit=30, seed=1), tmp_path / "run")
+    assert summary["counts"] == {"questions": 30, "answered": 30, "failed": 0, "skipped": 0}
+    unit = 100 if dataset == "2wiki" else 1
+    for ours, theirs in zip(("answer_em", "answer_f1", "fact_f1", "joint_f1"), official, strict=True):
+        if theirs:
+            assert summary["official"][theirs] == pytest.approx(unit * summary["metrics"][ours], abs=unit * 6e-4)
+    assert all(line["gold"] for line in read_lines(tmp_path / "run"))

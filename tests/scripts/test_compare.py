@@ -1,0 +1,116 @@
+"""`polyhop compare`: real runs against each other, in the terminal and in files."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from polyhop.eval.comparison import compare_runs
+from polyhop.eval.folder import RunError, read_lines
+from polyhop.eval.run import evaluate
+from polyhop.scripts.main import app
+
+from ..eval.small import Fake, numbered
+
+
+def polyhop(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "200"})
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """naive and prism on the dev questions of the sample."""
+    folder = tmp_path_factory.mktemp("runs")
+    for program in ("naive", "prism"):
+        result = polyhop("evaluate", "--program", program, "--out", folder / program)
+        assert result.exit_code == 0, result.output
+    return folder / "naive", folder / "prism"
+
+
+def test_two_real_runs(runs: tuple[Path, Path]) -> None:
+    result = polyhop("compare", *runs)
+    assert result.exit_code == 0, result.output
+    assert "55 questions shared\n" in result.stdout
+    for text in ("naive", "prism", "difference (95%)", "answer EM", "fact F1 (sentences)", "ms a question"):
+        assert text in result.stdout
+    (row,) = re.findall(r"answer EM .*", result.stdout)
+    before, after = ([line["scores"]["answer_em"] for line in read_lines(run)] for run in runs)
+    wins, losses = (sum(a > b for a, b in zip(x, y, strict=True)) for x, y in ((after, before), (before, after)))
+    assert f"{100 * sum(before) / 55:.1f}" in row
+    assert f"{100 * sum(after) / 55:.1f}" in row
+    assert f"{wins} / {losses}" in row
+    assert wins > 3
+    assert f"prism: {wins} wrong before and right now" in result.stdout
+    assert f"... and {wins - 3} more: --flips" in result.stdout
+    everything = polyhop("compare", *runs, "--flips").stdout
+    assert everything.count("    gold ") == wins + losses
+
+
+def test_a_run_against_itself_differs_in_nothing(runs: tuple[Path, Path]) -> None:
+    result = compare_runs([runs[1], runs[1]])
+    for row in result.rows:
+        if row.versus:
+            assert list(row.versus.difference) == [0, 0, 0]
+            assert row.versus.p_bootstrap == row.versus.p_permutation == 1
+    assert result.flips == ()
+
+
+def test_files(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    table, tex = tmp_path / "t.csv", tmp_path / "t.tex"
+    result = polyhop("compare", *runs, "--metric", "fact_f1", "--metric", "lm_calls", "--csv", table, "--latex", tex)
+    assert result.exit_code == 0, result.output
+    rows = list(csv.DictReader(table.open()))
+    assert [(row["metric"], row["run"]) for row in rows] == [
+        ("fact_f1", "naive"),
+        ("fact_f1", "prism"),
+        ("lm_calls", "naive"),
+        ("lm_calls", "prism"),
+    ]
+    assert rows[0]["difference"] == ""
+    assert float(rows[1]["difference"]) == pytest.approx(float(rows[1]["mean"]) - float(rows[0]["mean"]))
+    assert float(rows[1]["low"]) <= float(rows[1]["difference"]) <= float(rows[1]["high"])
+    assert 0 < float(rows[1]["p_permutation"]) < 0.05
+    text = tex.read_text()
+    assert "\\begin{tabular}{lrr}" in text
+    assert re.search(r"fact\\_f1 & \d+\.\d & \d+\.\d\$\^\{\\dag\}\$ \\\\", text)
+    assert "lm\\_calls & 1.0 & " in text
+
+
+def test_only_shared_questions_count(tmp_path: Path) -> None:
+    evaluate(Fake(), numbered(6), tmp_path / "a")
+    evaluate(Fake({"question 0": lambda: "wrong"}), numbered(9)[:4], tmp_path / "b")
+    result = polyhop("compare", tmp_path / "a", tmp_path / "b")
+    assert "4 questions shared of 6 in a, 4 in b" in result.stdout
+    assert "b: 1 right before and wrong now" in result.stdout
+    compared = compare_runs([tmp_path / "a", tmp_path / "b"], ["answer_em"])
+    (first, second) = compared.rows
+    assert (first.mean, second.mean, second.questions) == (1.0, 0.75, 4)
+    assert second.versus is not None
+    assert (second.versus.wins, second.versus.ties, second.versus.losses) == (0, 3, 1)
+
+
+def test_an_unfinished_run_is_compared_as_far_as_it_is(tmp_path: Path) -> None:
+    for name in "ab":
+        evaluate(Fake(), numbered(4), tmp_path / name)
+    lines = (tmp_path / "b" / "predictions.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "b" / "predictions.jsonl").write_bytes(b"".join(lines[:2]) + lines[2][:9])
+    (tmp_path / "b" / "summary.json").unlink()
+    result = polyhop("compare", tmp_path / "a", tmp_path / "b")
+    assert result.exit_code == 0, result.output
+    assert "2 questions shared of 4 in a, 4 in b" in result.stdout
+    assert "b is not finished: 2 of 4" in result.stderr
+
+
+def test_what_cannot_be_compared(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    evaluate(Fake(), numbered(2), tmp_path / "own")
+    assert "different datasets" in polyhop("compare", runs[0], tmp_path / "own").stderr
+    polyhop("evaluate", "--split", "test", "--program", "naive", "--limit", "2", "--out", tmp_path / "test")
+    assert "share no question" in polyhop("compare", runs[0], tmp_path / "test").stderr
+    assert "two runs or more" in polyhop("compare", runs[0]).stderr
+    assert "is not the folder of a run" in polyhop("compare", runs[0], tmp_path).stderr
+    with pytest.raises(RunError, match=r"There is no metric 'f1'. Known are answer_em, "):
+        compare_runs(runs, ["f1"])
