@@ -10,7 +10,7 @@ from ..data.passages import Evidence, Passage
 from ..signatures.fields import NumberedPassage, NumberedPassages
 
 _LEADING_ID = re.compile(
-    r"[\[(\"'#\s]*(?:(?:id|passage|sentence)\s+)?(\d{1,6})(?:[s:./](\d{1,6}))?[\])\"':.]*(?=\s|$)", re.IGNORECASE
+    r"[\[(\"'#*`\s]*(?:(?:id|passage|sentence)\s+)?(\d{1,6})(?:[s:./](\d{1,6}))?[\])\"':.*`]*(?=\s|$)", re.IGNORECASE
 )
 
 
@@ -61,7 +61,9 @@ class Candidates:
             return None
         passage = self.passages[int(number) - 1]
         if not sentence:
-            return Evidence(passage)
+            # "2 John Farrow" is passage 2, "2 passages are relevant" is prose.
+            said = entry[match.end() :].strip()
+            return Evidence(passage) if not said or said.startswith(passage.title[:20] or "\n") else None
         if not 1 <= int(sentence) <= len(passage.sentences):
             return None
         return Evidence(passage, int(sentence) - 1)

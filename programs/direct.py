@@ -7,18 +7,20 @@ from collections.abc import Sequence
 import dspy
 
 from ..data.passages import Passage
+from ..data.pool import PassagePool
 from ..signatures import AnswerDirectly
 from .prediction import check_question, conclude
+from .program import Program
 from .trace import Trace
 
 
-class Direct(dspy.Module):
+class Direct(Program):
     """Answers from the model's own knowledge. 1 LM call, no search; evidence and ranking are empty."""
 
     def __init__(self) -> None:
         super().__init__()
         self.answerer = dspy.Predict(AnswerDirectly)
 
-    def forward(self, question: str, pool: Sequence[Passage] | None = None) -> dspy.Prediction:
+    def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
         """Answer a question; ``pool`` is accepted, as by every program, and not read."""
         return conclude(self.answerer(question=check_question(question)), Trace(), stop="no retrieval")

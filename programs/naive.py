@@ -7,14 +7,16 @@ from collections.abc import Sequence
 import dspy
 
 from ..data.passages import Evidence, Passage, Retriever
+from ..data.pool import PassagePool
 from ..signatures import AnswerFromPassages
 from .candidates import Candidates
 from .prediction import check_question, conclude
+from .program import Program
 from .search import Search
 from .trace import Trace
 
 
-class Naive(dspy.Module):
+class Naive(Program):
     """Naive RAG. 1 search, 1 LM call; the evidence is the top ``k`` passages, whole.
 
     Args:
@@ -27,7 +29,7 @@ class Naive(dspy.Module):
         self.search = Search(retriever, k)
         self.answerer = dspy.Predict(AnswerFromPassages)
 
-    def forward(self, question: str, pool: Sequence[Passage] | None = None) -> dspy.Prediction:
+    def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
         question, trace = check_question(question), Trace()
         hits = self.search(question, pool, trace)

@@ -32,7 +32,7 @@ def check_question(question: str) -> str:
     if not isinstance(question, str):
         raise QuestionError(f"a question is a string, got {type(question).__name__}")
     if not any(character.isalnum() for character in question):
-        raise QuestionError(f"the question {question!r} is empty: ask something")
+        raise QuestionError(f"the question {question!r} has no word in it: ask something")
     return clean(question).strip()
 
 

@@ -14,17 +14,19 @@ from collections.abc import Sequence
 import dspy
 
 from ..data.passages import Evidence, Fact, Passage, Retriever
+from ..data.pool import PassagePool
 from ..signatures import AddEvidence, AnalyzeQuestion, AnswerFromEvidence, SelectEvidence
 from . import tunables
 from .candidates import Candidates
 from .prediction import check_question, conclude
+from .program import Program
 from .search import Search
 from .trace import Added, Decomposed, Selected, Trace
 
 MOST_SUB_QUESTIONS = 10  # a longer list is a model that runs away
 
 
-class Prism(dspy.Module):
+class Prism(Program):
     """Decompose the question, then select and add evidence from one BM25 pool for up to N rounds, then answer.
 
     2 LM calls plus up to 2 a round, all sequential; 1 search. Evidence is addressed by sentence.
@@ -44,7 +46,7 @@ class Prism(dspy.Module):
         self.adder = dspy.Predict(AddEvidence)
         self.answerer = dspy.Predict(AnswerFromEvidence)
 
-    def forward(self, question: str, pool: Sequence[Passage] | None = None) -> dspy.Prediction:
+    def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
         question, trace = check_question(question), Trace()
         sub_questions = self._analyze(question, trace)

@@ -6,12 +6,11 @@ import copy
 from collections.abc import Sequence
 from typing import Any, Protocol, Self, runtime_checkable
 
-import dspy
-
 from ..data.errors import PolyhopError
 from ..data.passages import Hit, Passage, Retriever
 from ..data.pool import PassagePool
 from . import tunables
+from .program import Program
 from .trace import Searched, Trace
 
 
@@ -20,22 +19,23 @@ class _BM25(Protocol):
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> Self: ...
 
 
-class Search(dspy.Module):
+class Search(Program):
     """Searches the question's own pool if it has one, otherwise the retriever; records each search in the trace.
 
     Args:
         retriever: Any `Retriever`; may be None if every question brings its own pool. Not part of the saved state.
         k: How many passages one search returns.
 
-    ``k1`` and ``b`` are BM25's parameters; they apply to `BM25Index` and `PassagePool`, other retrievers ignore them.
+    ``k1`` and ``b`` are BM25's parameters, at first those of the retriever. They apply to `BM25Index` and
+    `PassagePool`; other retrievers ignore them.
     """
 
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__()
         self.retriever = retriever
         self.k = tunables.integer(k, 1, 200, log=True)
-        self.k1 = tunables.real(0.9, 0.1, 3.0)
-        self.b = tunables.real(0.4, 0.0, 1.0)
+        self.k1 = tunables.real(getattr(retriever, "k1", 0.9), 0.0, 3.0)
+        self.b = tunables.real(getattr(retriever, "b", 0.4), 0.0, 1.0)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Search:
         """Copies share the retriever: teleprompters copy programs, and an index is a resource, not state."""
@@ -45,8 +45,10 @@ class Search(dspy.Module):
         twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return twin
 
-    def forward(self, query: str, pool: Sequence[Passage] | None, trace: Trace, offset: int = 0) -> list[Hit]:
-        source: Retriever | None = PassagePool(pool) if pool is not None else self.retriever
+    def forward(
+        self, query: str, pool: Sequence[Passage] | PassagePool | None, trace: Trace, offset: int = 0
+    ) -> list[Hit]:
+        source: Retriever | None = _retriever_of(pool) if pool is not None else self.retriever
         if source is None:
             raise PolyhopError(
                 "nothing to search: build the program with a retriever, such as "
@@ -57,3 +59,15 @@ class Search(dspy.Module):
         hits = source.search(query, self.k.value, offset)
         trace.add(Searched(query, tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)))
         return hits
+
+
+def _retriever_of(pool: Sequence[Passage] | PassagePool) -> PassagePool:
+    if isinstance(pool, PassagePool):
+        return pool
+    for passage in pool:
+        if not isinstance(passage, Passage):
+            raise PolyhopError(
+                f"a pool is made of passages, got {type(passage).__name__}: "
+                "make them with polyhop.Passage.of(title, text) or Passage.from_record({...})"
+            )
+    return PassagePool(pool)

@@ -85,6 +85,11 @@ class Trace:
         return sum(step.lm_calls for step in self.steps)
 
     @property
+    def lm_calls_critical_path(self) -> int:
+        """Calls that had to wait for one another: all of them, as long as no program asks several agents at once."""
+        return self.lm_calls
+
+    @property
     def searches(self) -> int:
         return sum(isinstance(step, Searched) for step in self.steps)
 

@@ -48,10 +48,12 @@ Probability.__name__ = "float"
 
 _ITEM = re.compile(r"^\s*(?:[-*•]|(?P<number>\d{1,3})[.)])\s+(?=\S)")
 _NOTHING = re.compile(r"\W*(?:none|null|nothing|n/?a|empty)?\W*", re.IGNORECASE)
-_ID = r"[\[(\"'`]*\d+(?:[sS:./]\d+)?[\])\"'`]*"
+_ID = r"[\[(\"'`*]*\d+(?:[sS:./]\d+)?[\])\"'`*]*"
 _ID_LINE = re.compile(rf"{_ID}(?:(?:\s*[,;]\s*|\s+and\s+|\s+){_ID})*[\s.,;]*")
 _SPLIT_IDS = re.compile(r"[\s,;]+(?:and\s+)?")
-_STATED = re.compile(r"[^\w.-]*(?:(?:confidence|probability|about|around)[^\w.-]*)*(-?(?:\d+(?:[.,]\d+)?|\.\d+))")
+_STATED = re.compile(
+    r"[^\w.-]*(?:(?:confidence|probability|about|around)[^\w.-]*)*(-?(?:\d+(?:[.,]\d+)?|\.\d+)(?:e-?\d+)?)"
+)
 _WORDS = {"certain": 1.0, "very high": 0.95, "high": 0.85, "medium": 0.5, "moderate": 0.5, "low": 0.2, "very low": 0.05}
 
 
@@ -66,7 +68,13 @@ def read_ids(reply: Any) -> Any:
         return _ids_in(reply)
     if not isinstance(reply, list | tuple):
         reply = [] if reply is None else [reply]
-    return [str(item.get("id", item) if isinstance(item, dict) else item) for item in reply]
+    ids: list[str] = []
+    for item in reply:
+        if isinstance(item, dict):
+            item = item.get("id", item.get("sentence_id", item))
+        text = str(item).strip()
+        ids += _ids_in(text) if _ID_LINE.fullmatch(text) else [text]  # "1s1, 2s1" in one item is two
+    return ids
 
 
 def _ids_in(text: str) -> list[str]:
@@ -114,7 +122,7 @@ def _question_of(item: Any) -> str:
 
 
 def read_probability(reply: Any) -> Any:
-    """What an agent wrote for a probability, from 0 to 1; more than 1 is read as percent.
+    """What an agent wrote for a probability, from 0 to 1; 2 and more is read as percent.
 
     Raises:
         ValueError: it states no number, and is none of a few words ("high", "low", ...).
@@ -128,20 +136,18 @@ def read_probability(reply: Any) -> Any:
         if stated is None:
             raise ValueError(f"not a probability: {reply[:80]!r}")
         number = float(stated[1].replace(",", "."))
-        if re.match(r"\s*%", text[stated.end() :]):
-            number /= 100
-        elif out_of := re.match(r"\s*(?:/|out of)\s*(\d+)", text[stated.end() :]):
-            number /= max(float(out_of[1]), 1.0)
+        if out_of := re.match(r"\s*(?:%|(?:/|out of)\s*(\d+))", text[stated.end() :]):
+            return min(max(number / max(float(out_of[1] or 100), 1.0), 0.0), 1.0)
         reply = number
     if isinstance(reply, bool) or not isinstance(reply, int | float):
         raise ValueError(f"not a probability: {str(reply)[:80]!r}")
     if reply != reply:
         return 0.0
-    return min(max(reply / 100 if 1 < reply <= 100 else float(reply), 0.0), 1.0)
+    return min(max(reply / 100 if 2 <= reply <= 100 else float(reply), 0.0), 1.0)  # 1.2 is an overstated 1
 
 
 def _unwrap(reply: Any) -> Any:
-    """The list in ``{"keep": [...]}``: the field again inside the field."""
-    if isinstance(reply, dict) and len(reply) == 1 and isinstance(next(iter(reply.values())), list):
+    """What stands in ``{"keep": [...]}``: the field again inside the field."""
+    if isinstance(reply, dict) and len(reply) == 1 and isinstance(next(iter(reply.values())), list | str):
         return next(iter(reply.values()))
     return reply

@@ -119,3 +119,13 @@ def test_whatever_the_reply_every_entry_is_found_or_reported(reply: list[Any]) -
     again, repeated = CANDIDATES.resolve(CANDIDATES.ids(evidence))
     assert again == evidence
     assert repeated == ()
+
+
+def test_a_number_before_prose_is_no_passage() -> None:
+    candidates = Candidates([Passage.of("Rome", "A city."), Passage.of("Oslo", "Another.")])
+    kept, invalid = candidates.resolve(["2 passages are relevant", "[1] Rome", "**2s1**"])
+    assert [item.fact for item in kept] == [
+        (candidates.passages[0].id, None),
+        (candidates.passages[1].id, 0),
+    ]
+    assert invalid == ("2 passages are relevant",)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import dspy
 import pytest
 
@@ -49,3 +51,9 @@ def test_nothing_to_search() -> None:
     with playing(scripted()) as script, pytest.raises(PolyhopError, match="build the program with a retriever"):
         Naive()(question="Who?")
     assert script.requests == []
+
+
+def test_it_can_be_awaited() -> None:
+    with playing(scripted(answerer=answer("1903"))):
+        prediction = asyncio.run(Naive().acall(question="When?", pool=[Passage.of("T", "In 1903.")]))
+    assert prediction.answer == "1903"

@@ -117,3 +117,18 @@ def test_the_retriever_is_no_state(tmp_path: Path) -> None:
     other = Prism(PassagePool(PASSAGES))
     other.load(tmp_path / "x.json")
     assert isinstance(other.search.retriever, PassagePool)
+
+
+def test_the_settings_of_the_retriever_are_where_the_tunables_start() -> None:
+    program = Naive(PassagePool(PASSAGES, k1=2.5, b=1.0))
+    assert (program.search.k1.value, program.search.b.value) == (2.5, 1.0)
+
+
+def test_a_pool_may_be_a_pool() -> None:
+    assert Search()("hop", PassagePool(PASSAGES), Trace())[0].passage == Search()("hop", PASSAGES, Trace())[0].passage
+
+
+@pytest.mark.parametrize("pool", [["text"], [{"title": "T", "text": "t"}]])
+def test_a_pool_of_something_else_says_how_to_make_passages(pool: list[object]) -> None:
+    with pytest.raises(PolyhopError, match=r"Passage\.of"):
+        Search()("hop", pool, Trace())

@@ -286,3 +286,13 @@ def test_bootstrapped_demos_reach_every_agent_and_survive_a_saved_program(tmp_pa
         assert request.demos >= 2, request.agent
     demo = next(request for request in before if request.agent == "selector").messages[0][1]
     assert "\n1s1 Sentence " in demo  # passages as an agent reads them, not their JSON
+
+
+def test_a_tunable_is_not_replaced_by_a_number() -> None:
+    program = Prism()
+    with pytest.raises(TypeError, match=r"rounds\.value = 4"):
+        program.rounds = 4  # type: ignore[assignment]
+    with pytest.raises(TypeError, match=r"k\.value = 4"):
+        program.search.k = 4  # type: ignore[assignment]
+    program.rounds = integer(2, 1, 3)
+    assert program.rounds.value == 2

@@ -164,3 +164,21 @@ def test_in_prompts_they_are_the_plain_types(adapter: Any) -> None:
     system, user = (message["content"] for message in adapter.format(AnswerFromEvidence, [], {"question": "Q"}))
     assert "`confidence` (float)" in system
     assert "valid Python float" in user
+
+
+@pytest.mark.parametrize(
+    ("reply", "ids"),
+    [
+        (["1s1, 2s1"], ["1s1", "2s1"]),
+        ([{"sentence_id": "1s1"}], ["1s1"]),
+        ({"keep": "1s1"}, ["1s1"]),
+        (["1s1 since it names him"], ["1s1 since it names him"]),
+    ],
+)
+def test_ids_inside_the_items_of_a_list(reply: Any, ids: list[str]) -> None:
+    assert read_ids(reply) == ids
+
+
+@pytest.mark.parametrize(("reply", "value"), [("150%", 1.0), ("12/10", 1.0), (1.2, 1.0), ("1e-3", 0.001), (85, 0.85)])
+def test_probabilities_that_overstate(reply: Any, value: float) -> None:
+    assert read_probability(reply) == pytest.approx(value)
