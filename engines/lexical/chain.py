@@ -52,7 +52,7 @@ class Chain:
         for term in self.terms:
             frequency = sum(term in page.terms for page in self.pages)
             self.weight[term] = math.log(1 + (size - frequency + 0.5) / (frequency + 0.5)) if frequency else 0.0
-        self.total = sum(self.weight.values()) or 1.0
+        self.total = math.fsum(self.weight.values()) or 1.0
         self.shared = shared_names(self.pages)
         self.named = {page.number: self._named(page) for page in self.pages}
 
@@ -75,7 +75,8 @@ class Chain:
     def coverage(self, page: Page, chosen: Collection[Page]) -> float:
         """The share of the question's weight that this page explains and the chosen ones do not."""
         explained = frozenset().union(*(other.terms for other in chosen)) if chosen else frozenset()
-        return sum(self.weight[term] for term in (self.terms & page.terms) - explained) / self.total
+        # fsum: the order of a set differs from process to process, and a plain sum with it
+        return math.fsum(self.weight[term] for term in (self.terms & page.terms) - explained) / self.total
 
     def link(self, source: Page, target: Page) -> float:
         """How strongly ``source`` mentions ``target``, a page whose title the question does not contain."""
@@ -116,7 +117,9 @@ class Chain:
             others = [other for other in self.pages if other is not page and self.named[other.number] == 0]
             scored = []
             for position, line in enumerate(page.lines):
-                cover = sum(self.weight[term] for term in (self.terms & line.terms) - page.title_terms) / self.total
+                cover = (
+                    math.fsum(self.weight[term] for term in (self.terms & line.terms) - page.title_terms) / self.total
+                )
                 bridge = max(
                     (self.linking([line], other) * (1.0 if other.number in inside else 0.4) for other in others),
                     default=0.0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from ...data.text import fold
 
@@ -52,39 +53,44 @@ for _entry in _TABLE.replace("\n", " ").split(";"):
     for _name in (_country, *_others.split(",")):
         _COUNTRY[fold(_name.strip())] = _country
 _MENTION = re.compile(
-    r"(?<![\w-])(" + "|".join(re.escape(name) for name in sorted(_COUNTRY, key=len, reverse=True)) + r")(?![\w])"
+    r"(?<![\w-])(" + "|".join(re.escape(name) for name in sorted(_COUNTRY, key=len, reverse=True)) + r")(?![\w])",
+    re.IGNORECASE,
 )
 # A state of the United States, or a part of the United Kingdom, also says the country.
-_STATES = frozenset(
-    fold(state)
-    for state in (
-        "Alabama, Alaska, Arizona, Arkansas, California, Colorado, Connecticut, Delaware, Florida, Hawaii, "
-        "Idaho, Illinois, Indiana,  Iowa, Kansas, Kentucky, Louisiana, Maine, Maryland, Massachusetts, "
-        "Michigan, Minnesota, Mississippi, Missouri, Montana,  Nebraska, Nevada, New Hampshire, New Jersey, "
-        "New Mexico, New York, North Carolina, North Dakota, Ohio, Oklahoma, Oregon,  Pennsylvania, Rhode "
-        "Island, South Carolina, South Dakota, Tennessee, Texas, Utah, Vermont, Virginia, West Virginia, "
-        "Wisconsin, Wyoming"
-    ).split(", ")
-)
+_STATES = (
+    "Alabama, Alaska, Arizona, Arkansas, California, Colorado, Connecticut, Delaware, Florida, Hawaii, "
+    "Idaho, Illinois, Indiana, Iowa, Kansas, Kentucky, Louisiana, Maine, Maryland, Massachusetts, "
+    "Michigan, Minnesota, Mississippi, Missouri, Montana, Nebraska, Nevada, New Hampshire, New Jersey, "
+    "New Mexico, New York, North Carolina, North Dakota, Ohio, Oklahoma, Oregon, Pennsylvania, Rhode "
+    "Island, South Carolina, South Dakota, Tennessee, Texas, Utah, Vermont, Virginia, West Virginia, "
+    "Wisconsin, Wyoming"
+).split(", ")
 _STATE = re.compile(r"\b(" + "|".join(sorted(_STATES, key=len, reverse=True)) + r")\b")
 
 
+class Mention(NamedTuple):
+    """A country, the words by which a text names it, and where they start."""
+
+    country: str
+    written: str
+    start: int
+
+
 @lru_cache(maxsize=8192)
-def countries(text: str) -> tuple[tuple[str, str], ...]:
-    """The countries that a text names or implies, in order: (country, as written)."""
-    folded = fold(text)
-    same_length = len(folded) == len(text)
-    found = []
-    for match in _MENTION.finditer(folded):
-        written = text[match.start() : match.end()] if same_length else match[1]
-        if same_length and not written[:1].isupper():
-            continue  # "polish", "us"
-        if match[1] in ("us", "u.s") and written == "Us":
-            continue
-        found.append((match.start(), _COUNTRY[match[1]], written))
-    for match in _STATE.finditer(folded):
-        found.append((match.start(), "United States", text[match.start() : match.end()] if same_length else match[1]))
-    return tuple((country, written) for _, country, written in sorted(found))
+def countries(text: str) -> tuple[Mention, ...]:
+    """The countries that a text names or implies, in order."""
+    found = [
+        Mention(_COUNTRY[fold(match[1])], match[1], match.start())
+        for match in _MENTION.finditer(text)
+        if match[1][0].isupper() and match[1] != "Us"  # "to polish", "us"
+    ]
+    found += [Mention("United States", match[1], match.start()) for match in _STATE.finditer(text)]
+    return tuple(sorted(found, key=lambda mention: mention.start))
+
+
+def is_country(text: str) -> bool:
+    """Whether a text is the name of a country or an American state, rather than a name with one in it."""
+    return any(mention.written == text.removeprefix("The ") for mention in countries(text))
 
 
 def is_adjective(text: str) -> bool:

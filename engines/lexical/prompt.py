@@ -54,6 +54,8 @@ def read_prompt(system: str, messages: list[tuple[str, str]]) -> Prompt:
         for (role, _), given, (next_role, _), reply in zip(messages, fields, messages[1:], fields[1:], strict=False)
         if role == "user" and next_role == "assistant"
     )
+    if input_names and not fields[-1]:
+        raise ValueError("the lexical engine reads prompts of dspy.ChatAdapter and dspy.JSONAdapter only")
     return Prompt(fields[-1], output_names, demos, as_json)
 
 
@@ -93,7 +95,7 @@ def _fields(text: str, names: frozenset[str] | tuple[str, ...]) -> dict[str, str
     """The marked fields of a message; a marker with a name that was not declared is part of the text."""
     text = _CLOSING.sub("", text)
     marks = [mark for mark in _FIELD.finditer(text) if mark[1] in names]
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    ends = [mark.start() for mark in marks[1:]] + [len(text)] * bool(marks)
     return {mark[1]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
 
 
@@ -101,5 +103,7 @@ def _json_fields(text: str) -> dict[str, str]:
     try:
         values = json.loads(text)
     except ValueError:
+        return {}
+    if not isinstance(values, dict):
         return {}
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}

@@ -8,12 +8,12 @@ good if it is of the type, is none of the anchors, and stands close to the relat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ...data.text import bare_title, content_terms, fold, title_key
-from .gazetteer import countries, is_adjective
+from .gazetteer import countries, is_adjective, is_country
 from .question import DATE, NUMBER, PERSON, PLACE, YES_NO, answer_type, head_noun, mask
 from .reading import Line, Page, Span, dates, names, numbers, quoted
 from .relations import FAMILIES, relation_terms, word_terms
@@ -48,11 +48,28 @@ NONE = Answer("", 0.0)
 
 def resolve(sub_questions: Sequence[str], pages: Sequence[Page]) -> list[Answer]:
     """Answer the sub-questions one after the other, each with the answers of those it refers to."""
+    return [max(found, key=lambda answer: answer.score, default=NONE) for found in _resolved(sub_questions, pages)]
+
+
+def support(sub_questions: Sequence[str], pages: Sequence[Page]) -> dict[str, float]:
+    """How much each line is needed to answer the sub-questions: 1 for the best line of one, less for its rivals."""
+    needed: dict[str, float] = {}
+    for found in _resolved(sub_questions, pages):
+        top = max((answer.score for answer in found), default=0.0)
+        for answer in found:
+            if answer.line and top:
+                needed[answer.line.id] = max(needed.get(answer.line.id, 0.0), answer.score / top)
+    return needed
+
+
+def _resolved(sub_questions: Sequence[str], pages: Sequence[Page]) -> Iterator[list[Answer]]:
+    """The candidate answers of each sub-question in turn; none where one that it refers to has none."""
     answers: list[Answer] = []
     for text in sub_questions:
         question, anchors, broken = _bind(text, answers)
-        answers.append(NONE if broken else best_answer(question, anchors, pages, whole=len(sub_questions) == 1))
-    return answers
+        found = [] if broken else list(candidates(question, anchors, pages, whole=len(sub_questions) == 1))
+        answers.append(max(found, key=lambda answer: answer.score, default=NONE))
+        yield found
 
 
 def _bind(text: str, answers: Sequence[Answer]) -> tuple[str, tuple[str, ...], bool]:
@@ -66,31 +83,6 @@ def _bind(text: str, answers: Sequence[Answer]) -> tuple[str, tuple[str, ...], b
 
 def _anchors(text: str) -> tuple[str, ...]:
     return tuple(name.strip('"“” ') for name in mask(text).names)
-
-
-def support(sub_questions: Sequence[str], pages: Sequence[Page]) -> dict[str, float]:
-    """How much each line is needed to answer the sub-questions: 1 for the best line of one, less for its rivals."""
-    needed: dict[str, float] = {}
-    answers: list[Answer] = []
-    for text in sub_questions:
-        question, anchors, broken = _bind(text, answers)
-        whole = len(sub_questions) == 1
-        answers.append(NONE if broken else best_answer(question, anchors, pages, whole))
-        best: dict[str, float] = {}
-        if broken:
-            continue
-        for answer in candidates(question, anchors, pages, whole):
-            if answer.line:
-                best[answer.line.id] = max(best.get(answer.line.id, 0.0), answer.score)
-        top = max(best.values(), default=0.0)
-        for id, score in best.items():
-            needed[id] = max(needed.get(id, 0.0), score / top if top else 0.0)
-    return needed
-
-
-def best_answer(question: str, anchors: Sequence[str], pages: Sequence[Page], whole: bool = False) -> Answer:
-    """The best span for one sub-question whose references are filled in."""
-    return max(candidates(question, anchors, pages, whole), key=lambda answer: answer.score, default=NONE)
 
 
 def candidates(question: str, anchors: Sequence[str], pages: Sequence[Page], whole: bool = False) -> Iterator[Answer]:
@@ -112,11 +104,14 @@ def candidates(question: str, anchors: Sequence[str], pages: Sequence[Page], who
         return  # nobody here knows whom the question is about
     # What other pages say of an anchor counts for less where a page of its own can be read.
     aside = 0.6 if any(about >= 0.9 for about in subject.values()) else 0.9
+    further = _further(wanted, subject, pages) if whole else 0.0
+    choice = " or " in question  # then the answer is one that the question names
+    asked = frozenset[str]() if choice else frozenset(content_terms(question))
     for page in pages:
         about = subject[page.number]
         for position, line in enumerate(page.lines):
             mentioned = max((_mentions(line, key) for key in keys), default=0.0)
-            near = max(about, aside * mentioned, FURTHER if whole else 0.0)
+            near = max(about, aside * mentioned, further)
             if keys and not near:
                 continue
             shared = wanted & relation_terms(line.text)
@@ -125,8 +120,8 @@ def candidates(question: str, anchors: Sequence[str], pages: Sequence[Page], who
             if wanted and not shared and kind != DATE:
                 base -= MISSING if wanted & FAMILIES else UNRELATED
             for span, fit in spans(line, kind, head, question):
-                if _is_anchor(span.text, keys, anchor_terms):
-                    continue
+                if _is_anchor(span.text, keys, anchor_terms) or asked.issuperset(content_terms(span.text)):
+                    continue  # an answer says more than the question
                 yield Answer(span.text, base + fit + CLOSE * _closeness(line, span, shared), line, page)
             if about < 0.5 and mentioned and kind not in (DATE, NUMBER, YES_NO):
                 # The line tells about the anchor, so what is asked for may be the page's subject.
@@ -134,6 +129,13 @@ def candidates(question: str, anchors: Sequence[str], pages: Sequence[Page], who
                 fit = _title_fit(page, kind, head)
                 if fit >= 0.4 and not _is_anchor(name, keys, anchor_terms):
                     yield Answer(name, NEAR * aside * mentioned + RELATION * relation + fit, line, page)
+
+
+def _further(wanted: frozenset[str], subject: Mapping[str, float], pages: Sequence[Page]) -> float:
+    """Closeness of pages that the question's names do not reach: less, the more the names' own pages tell."""
+    own = (line for page in pages if subject[page.number] >= 0.9 for line in page.lines)
+    told = max((len(wanted & relation_terms(line.text)) / max(len(wanted), 1) for line in own), default=0.0)
+    return FURTHER * (1 - told) + 0.5 * told
 
 
 def _about(page: Page, key: str, whole: str) -> float:
@@ -216,7 +218,7 @@ def _dates(line: Line, question: str) -> Iterator[tuple[Span, float]]:
     born, died = re.search(r"\bborn\b|\bbirth", question), re.search(r"\bdie\b|\bdied\b|\bdeath\b", question)
     for date in found:
         before = line.text[max(0, date.start - 45) : date.start]
-        fit = 0.3 if in_life else 0.5
+        fit = 0.3 if date in in_life else 0.5
         if born:
             opens = in_life and date is in_life[0] and not re.search(r"\bdied\b|\bd\.", before)
             fit = 1.0 if opens or "born" in before else 0.2 if date in in_life else 0.5
@@ -250,10 +252,10 @@ def _numbers(line: Line, question: str) -> Iterator[tuple[Span, float]]:
 
 
 def _countries(line: Line) -> Iterator[tuple[Span, float]]:
-    for position, (_, written) in enumerate(countries(line.text)):
-        start = line.text.find(written)
-        stated = re.search(r"\b(?:in|of|from)\s+(?:the )?$", line.text[max(0, start - 10) : start]) is not None
-        yield Span(written, start, start + len(written)), 0.8 - 0.1 * position + 0.25 * stated
+    for position, mention in enumerate(countries(line.text)):
+        stated = re.search(r"\b(?:in|of|from)\s+(?:the )?$", line.text[max(0, mention.start - 10) : mention.start])
+        span = Span(mention.written, mention.start, mention.start + len(mention.written))
+        yield span, 0.8 - 0.1 * position + (0.25 if stated else 0.0)
 
 
 _NOT_PERSON = re.compile(
@@ -274,7 +276,7 @@ def _persons(line: Line, question: str) -> Iterator[tuple[Span, float]]:
         if is_adjective(name.text):
             continue
         words = name.text.split()
-        if _NOT_PERSON.search(name.text) or countries(name.text):
+        if _NOT_PERSON.search(name.text) or is_country(name.text):
             fit = 0.1
         elif 2 <= len(words) <= 5:
             fit = 0.8
@@ -294,7 +296,7 @@ def _places(line: Line, head: str) -> Iterator[tuple[Span, float]]:
     found = [name for name in names(line.text) if not is_adjective(name.text)]
     for i, name in enumerate(found):
         before = line.text[max(0, name.start - 12) : name.start].lower()
-        fit = 0.8 if re.search(r"\b(?:in|at|near|from|to|of)\s+(?:the )?$", before) else 0.2
+        fit = 0.8 if re.search(r"\b(?:in|at|near|from|to|of)\s+(?:the )?$", before) else 0.0
         if head and head in fold(name.text):
             fit += 0.3
         yield name, fit
@@ -341,6 +343,6 @@ def same(a: str, b: str, as_country: bool = False) -> bool:
     """Whether two answers name the same thing: one name within the other or, ``as_country``, the same country."""
     ca, cb = countries(a), countries(b)
     if as_country and ca and cb:
-        return bool({c for c, _ in ca} & {c for c, _ in cb})
+        return bool({mention.country for mention in ca} & {mention.country for mention in cb})
     ka, kb = title_key(a), title_key(b)
     return bool(ka and kb) and (ka == kb or _within(ka, kb) or _within(kb, ka))

@@ -1,4 +1,4 @@
-"""The Question Analyzer: decomposes by clause, or by analogy to the nearest exemplar."""
+"""The Question Analyzer: decomposes by clause."""
 
 from __future__ import annotations
 

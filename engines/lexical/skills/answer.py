@@ -39,7 +39,7 @@ def _conclude(
     """The answer to the question itself and its score."""
     weakest = min((a.score for a in answers), default=0.0)
     if answer_type(question) == YES_NO:
-        return _yes_or_no(question, sub_questions, answers, pages), weakest
+        return _yes_or_no(question, answers, pages)
     sides = _sides(question, sub_questions)
     if sides and len(answers) >= 2:
         chosen = _choose(question, answers[-2], answers[-1])
@@ -107,25 +107,33 @@ def _magnitude(text: str) -> tuple[float, ...] | None:
     return None
 
 
-def _yes_or_no(question: str, sub_questions: Sequence[str], answers: Sequence[Answer], pages: Sequence[Page]) -> str:
+def _yes_or_no(question: str, answers: Sequence[Answer], pages: Sequence[Page]) -> tuple[str, float]:
     lowered = question.lower()
-    if len(answers) >= 2 and re.search(r"\bsame\b|\bshare\b|\bin common\b|\bboth (?:located|from|in)\b", lowered):
-        left, right = answers[-2], answers[-1]
-        return (
-            "yes"
-            if left.text
-            and right.text
-            and same(left.text, right.text, as_country=bool(re.search(r"\bcountr|\bnation", lowered)))
-            else "no"
-        )
-    if len(answers) >= 2 and _COMPARATIVE.search(lowered):
-        first = _choose(question, answers[-2], answers[-1])
-        if first is not None:
-            return "yes" if first == 0 else "no"
-    # A claim holds if what it says beyond its subjects stands in the text about every subject.
+    if len(answers) >= 2:
+        left, right = answers[-2:]
+        score = min(left.score, right.score)
+        if re.search(r"\bsame\b|\bshare\b|\bin common\b|\bboth (?:located|from|in)\b", lowered):
+            if not (left.text and right.text):
+                return UNKNOWN, 0.0
+            as_country = bool(re.search(r"\bcountr|\bnation", lowered))
+            return "yes" if same(left.text, right.text, as_country) else "no", score
+        if _COMPARATIVE.search(lowered):
+            first = _choose(question, left, right)
+            return (UNKNOWN, 0.0) if first is None else ("yes" if first == 0 else "no", score)
+    held = _held(question, pages)
+    return "yes" if held > 0.5 else "no", SURE + abs(held - 0.5)
+
+
+def _held(question: str, pages: Sequence[Page]) -> float:
+    """The share of a claim that the text tells: of "both", the less told one; otherwise by one sentence."""
     key = f" {title_key(question)} "
     about = [page for page in pages if any(f" {name} " in key for name in page.names)] or list(pages)
-    subjects = frozenset().union(*(page.title_terms for page in about))
-    claim = frozenset(content_terms(question)) - subjects - {"both"}
-    held = [sum(term in page.terms for term in claim) / max(len(claim), 1) for page in about]
-    return "yes" if held and min(held) > 0.5 else "no"
+    asked = frozenset(content_terms(question)) - {"both"}
+    if re.search(r"\bboth\b", question, re.I):
+        claim = asked - frozenset().union(*(page.title_terms for page in about))
+        return min((_share(claim, page.terms) for page in about), default=0.0)
+    return max((_share(asked - page.title_terms, line.terms) for page in about for line in page.lines), default=0.0)
+
+
+def _share(claim: frozenset[str], terms: frozenset[str]) -> float:
+    return len(claim & terms) / max(len(claim), 1)
