@@ -109,11 +109,13 @@ def _sources(path: Path) -> list[_Source]:
         if not visible:
             raise CorpusError(f"The folder {path} has no .txt or .md file. Name other files one by one.")
         name = path.resolve().name
-        return [_Source(path / file, f"{name}/{file.as_posix()}", file.as_posix()) for file in visible]
+        # The folder's name is part of the id: many a folder has a README.md.
+        names = [f"{name}/{file.as_posix()}" for file in visible]
+        return [_Source(path / file, name, name) for file, name in zip(visible, names, strict=True)]
     if not path.exists():
         raise CorpusError(f"There is no file or folder {path}.")
     if path.suffix.lower() in TEXT_SUFFIXES:
-        return [_Source(path, path.name, path.name)]
+        return [_Source(path, str(path), path.name)]
     return [_Source(path, path.name, benchmark=_is_benchmark(path))]
 
 

@@ -294,4 +294,14 @@ def check_index(index: Path | str) -> IndexReport:
     ]
     if not clean and not problems:
         problems.append("Lucene's CheckIndex finds it damaged")
+    if clean and (found := _count(folder)) != manifest.passages:
+        problems.append(f"it has {found:,} passages, and its manifest says {manifest.passages:,}")
     return IndexReport(manifest, tuple(problems))
+
+
+def _count(folder: Path) -> int:
+    reader = call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(folder))
+    try:
+        return int(call(reader, "numDocs"))
+    finally:
+        call(reader, "close")

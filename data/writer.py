@@ -134,5 +134,6 @@ def english_analyzer() -> Any:
 
 def open_directory(folder: Path) -> Any:
     """A folder as Lucene sees it."""
-    path = call(autoclass("java.io.File")(str(folder)), "toPath")
+    # Absolute: Java resolves a relative path against the directory in which it was started.
+    path = call(autoclass("java.io.File")(str(folder.absolute())), "toPath")
     return call(autoclass("org.apache.lucene.store.FSDirectory"), "open", path)

@@ -21,8 +21,8 @@ def index(
         list[Path] | None,
         typer.Argument(
             metavar="CORPUS...",
-            help="JSON Lines (plain or gzip; each a 'title' and a 'text' or 'sentences'), text files (.txt, .md), or "
-            "folders of those.",
+            help="JSON Lines (plain or gzip; each a 'title' and a 'text' or 'sentences'), text files (.txt, .md), "
+            "folders of text files, or a benchmark's questions with their contexts.",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The folder of the index.")] = None,

@@ -300,3 +300,12 @@ def test_a_benchmark_corpus(shared_data: Path, tmp_path: Path) -> None:
     with BM25Index(tmp_path / "ix") as index:
         assert index.search("Teutberga queen of Lotharingia", 1)[0].passage.title == "Teutberga"
         assert [passage.title for passage in index.titled("teutberga")] == ["Teutberga"]
+
+
+def test_a_relative_path_is_found_after_a_change_of_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java knows only the directory in which it was started."""
+    autoclass("java.io.File")  # started by now, somewhere else
+    monkeypatch.chdir(tmp_path)
+    Path("corpus.jsonl").write_text(json.dumps({"title": "Rome", "text": "A city on the Tiber."}))
+    build_index([Path("corpus.jsonl")], Path("index"))
+    assert [hit.passage.title for hit in BM25Index("index").search("tiber", k=1)] == ["Rome"]

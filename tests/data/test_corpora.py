@@ -127,8 +127,8 @@ def test_folder_of_texts(tmp_path: Path) -> None:
     made(folder / "d.pdf", b"%PDF")
     passages, problems = read(folder)
     assert [(passage.id, passage.title, where) for passage, where in passages] == [
-        ("a/x.md", "The *Title*", "notes/a/x.md"),
-        ("b.txt", "b", "notes/b.txt"),
+        ("notes/a/x.md", "The *Title*", "notes/a/x.md"),
+        ("notes/b.txt", "b", "notes/b.txt"),
     ]
     assert passages[0][0].text.split() == ["Intro.", "Body."]
     assert [problem.where for problem in problems] == ["notes/a/bad.txt", "notes/a/binary.txt", "notes/empty.md"]

@@ -337,3 +337,20 @@ print(samples[len(samples) // 3], samples[-1])
     command = [sys.executable, "-c", code, str(write(large(20_000))), str(tmp_path / "ix")]
     early, late = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
     assert late < early + 60, (early, late, time.monotonic() - started)
+
+
+def test_a_manifest_that_contradicts_the_index_is_found(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text('{"title": "Rome", "text": "A city."}\n')
+    build_index([corpus], tmp_path / "index")
+    manifest = tmp_path / "index" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"passages": 1', '"passages": 99'))
+    assert check_index(tmp_path / "index").problems == ("it has 1 passages, and its manifest says 99",)
+
+
+def test_files_of_one_name_in_two_folders_are_two_passages(tmp_path: Path) -> None:
+    for folder, text in (("a", "Kestrels hover."), ("b", "Owls are silent.")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "README.md").write_text(text)
+    manifest = build_index([tmp_path / "a", tmp_path / "b"], tmp_path / "index")
+    assert (manifest.passages, manifest.duplicates) == (2, 0)

@@ -77,8 +77,8 @@ def test_broken_text_in_a_question_is_repaired() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([""], "the question '' is empty"),
-        (["?!"], "is empty: ask something"),
+        ([""], "the question '' has no word in it"),
+        (["?!"], "has no word in it: ask something"),
         ([QUESTION, "--program", "nope"], "no program 'nope'"),
         ([QUESTION, "--lm", "nope"], "no language model 'nope'"),
         ([QUESTION, "--lm", "judge=lexical"], "no role 'judge'"),

@@ -1,0 +1,30 @@
+"""The README's Python runs as it is written, from top to bottom, in one session."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyhop.data.index import build_index
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "ada.md").write_text("# Ada Berg\n\nAda Berg works for Kestrel.")
+    (notes / "kestrel.md").write_text("# Kestrel\n\nKestrel was founded by Otto Lind in 2004.")
+    build_index([notes], tmp_path / "indexes" / "mine")
+    session: dict[str, Any] = {}
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    assert len(blocks) >= 3
+    for block in blocks:
+        exec(block, session)
+    assert session["prediction"].answer == "Otto Lind"
+    assert session["own"].answer == "Zavrazhye"
+    assert session["again"].rounds.value == 2
