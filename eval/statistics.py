@@ -123,6 +123,21 @@ def percentiles(values: Sequence[float], ranks: Sequence[float] = (50, 95)) -> d
     return {rank: float(value) for rank, value in zip(ranks, found, strict=True)}
 
 
+def percentile_interval(values: Sequence[float], rank: float) -> tuple[float, float]:
+    """The 95% interval of a percentile, free of assumptions about the distribution: two of the values themselves.
+
+    How many values lie below a percentile is binomial, so the interval lies between the values at those counts.
+
+    Raises:
+        ValueError: there are no values.
+    """
+    ordered = np.sort(_array(values))
+    share, size = rank / 100, len(ordered)
+    spread = 1.96 * (size * share * (1 - share)) ** 0.5
+    low, high = int(np.floor(size * share - spread)), int(np.ceil(size * share + spread))
+    return float(ordered[max(low, 0)]), float(ordered[min(high, size - 1)])
+
+
 def _array(values: Sequence[float]) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if not array.size:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from . import trec
 from .folder import SCHEMA, SUMMARY, Line, RunFolder, write_json
 from .scoring import METRICS
-from .statistics import intervals, percentiles
+from .statistics import intervals, percentile_interval, percentiles
 from .submissions import Submission
 
 COSTS = ("lm_calls", "lm_calls_critical_path", "searches", "tokens_in", "tokens_out", "tokens", "cost_usd")
@@ -45,8 +45,8 @@ def summarize(lines: Iterable[Line], count: int, skipped: int) -> dict[str, Any]
     """The numbers of a run.
 
     ``metrics`` has the means over all questions that have such a value, a failure as 0, and ``intervals`` their 95%
-    bootstrap intervals; ``by_hops`` and ``by_kind`` have the same for parts of the questions. ``timing`` is apart,
-    because nothing in it is the same twice.
+    bootstrap intervals; ``by_hops`` and ``by_kind`` have the same for parts of the questions. Only ``timing``
+    and the metrics that begin with ``seconds`` differ when the same run is made again.
     """
     columns = {name: np.full(count, np.nan) for name in (*METRICS, *COSTS)}
     seconds, failed = np.zeros(count), np.zeros(count, dtype=bool)
@@ -64,7 +64,9 @@ def summarize(lines: Iterable[Line], count: int, skipped: int) -> dict[str, Any]
     columns = {name: column for name, column in columns.items() if not np.isnan(column).all()}
     total = _part(columns, failed, slice(None))
     total["counts"]["skipped"] = skipped
-    times = percentiles(seconds.tolist(), (50, 95))
+    for rank, value in percentiles(seconds.tolist(), (50, 95)).items():
+        total["metrics"][f"seconds_p{rank:.0f}"] = value
+        total["intervals"][f"seconds_p{rank:.0f}"] = list(percentile_interval(seconds.tolist(), rank))
     return {
         "schema": SCHEMA,
         **total,
@@ -77,8 +79,6 @@ def summarize(lines: Iterable[Line], count: int, skipped: int) -> dict[str, Any]
         "totals": {name: float(np.nansum(columns[name])) for name in COSTS if name in columns},
         "timing": {
             "seconds_mean": float(seconds.mean()),
-            "seconds_p50": times[50],
-            "seconds_p95": times[95],
             "seconds_total": float(seconds.sum()),
         },
     }

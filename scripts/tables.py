@@ -49,7 +49,7 @@ def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Tab
                 cells.append(f"{factor * low:.1f} to {factor * high:.1f}")
             table.add_row(heading, *cells)
     for percent in (50, 95):
-        times = [f"{1000 * summary['timing'][f'seconds_p{percent}']:.1f}" for summary in summaries.values()]
+        times = [f"{1000 * summary['metrics'][f'seconds_p{percent}']:.1f}" for summary in summaries.values()]
         table.add_row(f"ms a question, p{percent}", *times)
     table.add_row("failed questions", *(str(summary["counts"]["failed"]) for summary in summaries.values()))
     return table

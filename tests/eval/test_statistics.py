@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from polyhop.eval import statistics
-from polyhop.eval.statistics import compare, interval, intervals, percentiles, shared
+from polyhop.eval.statistics import compare, interval, intervals, percentile_interval, percentiles, shared
 
 NAN = math.nan
 stats = pytest.importorskip("scipy.stats")
@@ -125,3 +125,12 @@ def test_errors() -> None:
     with pytest.raises(ValueError, match="their numbers differ"):
         compare([1.0], [1.0, 2.0])
     assert intervals({}) == {}
+
+
+def test_percentile_interval_holds_the_percentile_and_narrows_with_the_number_of_values() -> None:
+    few, many = ([float(n) for n in range(size)] for size in (100, 10_000))
+    low, high = percentile_interval(few, 50)
+    assert (low, high) == (40.0, 60.0)  # 100 * 0.5 -+ 1.96 * sqrt(100 * 0.5 * 0.5) = 40.2 and 59.8
+    low, high = percentile_interval(many, 50)
+    assert (low, high) == (4902.0, 5098.0)  # 5000 -+ 98
+    assert percentile_interval([1.0], 95) == (1.0, 1.0)
