@@ -93,10 +93,6 @@ class Trace:
     def searches(self) -> int:
         return sum(isinstance(step, Searched) for step in self.steps)
 
-    @property
-    def stop_reason(self) -> str:
-        return next((step.reason for step in reversed(self.steps) if isinstance(step, Stopped)), "")
-
     def to_records(self) -> list[dict[str, Any]]:
         """The steps as JSON objects, each with its kind under ``step``."""
         return [{"step": type(step).__name__.lower(), **asdict(step)} for step in self.steps]

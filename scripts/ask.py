@@ -28,11 +28,10 @@ def ask(
     """
     from time import perf_counter
 
-    from ..data.text import clean
     from ..engines.models import model_errors
     from ..programs.prediction import check_question
 
-    question = clean(check_question(question))
+    question = check_question(question)
     run = build_program(program, open_retriever(index), lm or (), k)
     start = perf_counter()
     with model_errors():

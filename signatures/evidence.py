@@ -31,7 +31,8 @@ class SelectEvidence(dspy.Signature):
 class AddEvidence(dspy.Signature):
     """Find what the selected evidence still lacks: add the missing facts from the candidates.
 
-    Try to answer the sub-questions one after the other from the selected evidence alone; some of it may be irrelevant.
+    Try to answer the sub-questions one after the other from the selected evidence alone; some of it may be irrelevant,
+    and where a sub-question is garbled, the question decides.
     Where the chain breaks, because a sub-question has no answer yet, look through all candidates, also those that were
     not selected, for the sentence that answers it or that leads to its answer, and add it. Add complementary and
     bridging facts only: nothing that repeats the selected evidence, nothing off the chain, no near miss. If nothing is

@@ -148,10 +148,6 @@ class Page:
         """The keys under which other texts may mention this page's subject, the most specific first."""
         return title_names(self.title)
 
-    @cached_property
-    def key(self) -> str:
-        return "".join(line.key for line in self.lines)
-
 
 @lru_cache(maxsize=8192)
 def title_names(title: str) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ def test_one_call_no_search(adapter: dspy.Adapter) -> None:
     assert prediction.answer == "Marie Curie"
     assert prediction.confidence == 0.75
     assert prediction.evidence == prediction.ranking == ()
-    assert prediction.stop_reason == prediction.trace.stop_reason == "no retrieval"
+    assert prediction.stop_reason == prediction.trace.steps[-1].reason == "no retrieval"
     assert (prediction.trace.lm_calls, prediction.trace.searches) == (1, 0)
 
 

@@ -39,7 +39,7 @@ def test_every_program_returns_the_same_fields(kind: type[dspy.Module], adapter:
     assert all(isinstance(passage, Passage) for passage in prediction.ranking)
     assert prediction.confidence == pytest.approx(0.85)
     assert isinstance(prediction.trace, Trace)
-    assert prediction.trace.stop_reason == prediction.stop_reason != ""
+    assert prediction.trace.steps[-1].reason == prediction.stop_reason != ""
     assert prediction.trace.lm_calls == len(script.requests)
     records = json.loads(json.dumps(prediction.trace.to_records()))
     assert [record["step"] for record in records][-2:] == ["answered", "stopped"]

@@ -252,7 +252,7 @@ def test_nothing_found_means_nothing_to_select() -> None:
     assert script.order == ["analyzer", "answerer"]  # no call is paid to select from nothing
     assert script.asked("answerer")[0].inputs["evidence"] == "(none)"
     assert (prediction.answer, prediction.evidence, prediction.ranking) == ("unknown", (), ())
-    assert prediction.stop_reason == prediction.trace.stop_reason == "nothing found"
+    assert prediction.stop_reason == prediction.trace.steps[-1].reason == "nothing found"
     assert prediction.trace.searches == 1
 
 
