@@ -6,8 +6,8 @@ from .fields import NumberedPassages
 from .replies import Probability
 
 _ANSWER = (
-    'a name, date, number, short phrase, "yes" or "no", or of a choice the option as the question words it; no sentence '
-    'around it; "unknown" if it cannot be told'
+    'a name, date, number, short phrase, "yes" or "no", or of a choice the option as the question words it, '
+    'without a sentence around it; "unknown" if it cannot be told'
 )
 _CONFIDENCE = "probability between 0 and 1 that the answer is right; 0 if it is unknown"
 

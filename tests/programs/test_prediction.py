@@ -14,6 +14,7 @@ from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.data.pool import PassagePool
 from polyhop.programs import UNKNOWN, Direct, Naive, Prism, QuestionError, Trace
 from polyhop.programs.prediction import check_question, conclude
+from polyhop.programs.trace import Stopped
 
 from .scripted import answer, playing, scripted
 
@@ -39,7 +40,7 @@ def test_every_program_returns_the_same_fields(kind: type[dspy.Module], adapter:
     assert all(isinstance(passage, Passage) for passage in prediction.ranking)
     assert prediction.confidence == pytest.approx(0.85)
     assert isinstance(prediction.trace, Trace)
-    assert prediction.trace.steps[-1].reason == prediction.stop_reason != ""
+    assert prediction.trace.steps[-1] == Stopped(prediction.stop_reason) != Stopped("")
     assert prediction.trace.lm_calls == len(script.requests)
     records = json.loads(json.dumps(prediction.trace.to_records()))
     assert [record["step"] for record in records][-2:] == ["answered", "stopped"]
