@@ -49,7 +49,10 @@ class RunFolder:
     def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
         self.path = path
         self.questions: int = manifest["questions"]["count"]
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"{path} cannot be the folder of a run: {error.strerror}.") from error
         self._lock = FileLock(path / _LOCK)
         try:
             self._lock.acquire(timeout=0)

@@ -17,7 +17,7 @@ import dspy
 
 from ..engines.models import roles
 from ..programs.tunables import tunables
-from .folder import SCHEMA
+from .folder import SCHEMA, RunError
 from .questions import Questions
 
 if TYPE_CHECKING:
@@ -68,14 +68,32 @@ def describe(
 
 
 def _content(questions: Iterable[dspy.Example]) -> tuple[int, str]:
-    """The number of the questions, and the hash of what is asked, what is right and what comes with it."""
+    """The number of the questions, and the hash of what is asked, what is right and what comes with it.
+
+    Raises:
+        RunError: one of them is no example with a question and an answer, or has the id of another.
+    """
     count, digest = 0, blake2b(digest_size=16)
-    for count, example in enumerate(questions, 1):  # noqa: B007
+    seen: set[int] = set()  # hashes: a few bytes a question
+    for count, example in enumerate(questions, 1):
+        _check(example, count)
+        if example.get("id") is not None:
+            if hash(example.id) in seen:
+                raise RunError(f"Question {count} has the id of another: {example.id!r}.")
+            seen.add(hash(example.id))
         pool = [passage.id for passage in example.get("pool") or ()]
         right = [example.get("answers") or example.get("answer"), example.get("gold") or example.get("gold_facts")]
         content = [example.get("id"), example.question, right, pool]
         digest.update(json.dumps(content, default=asdict).encode() + b"\n")
     return count, digest.hexdigest()
+
+
+def _check(example: Any, number: int) -> None:
+    if not isinstance(example, dspy.Example) or not isinstance(example.get("question"), str):
+        raise RunError(f"Question {number} is no dspy.Example with a text in 'question': {str(example)[:80]!r}.")
+    answers = example.get("answers") or [example.get("answer")]
+    if isinstance(answers, str) or not all(isinstance(answer, str) for answer in answers):
+        raise RunError(f"Question {number} needs a text in 'answer', or several in 'answers': {str(example)[:80]!r}.")
 
 
 def _state_hash(program: dspy.Module) -> str:

@@ -49,6 +49,11 @@ class Questions:
         return None if self.source is None or self.source.startswith(PREFIX) else Path(self.source)
 
     @property
+    def have_contexts(self) -> bool:
+        """Whether they can be asked over passages of their own."""
+        return self.dataset != SAMPLE and find_benchmark(self.dataset).has_contexts
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What was asked for, for the manifest; a file by its name only."""
         source = self.file.name if self.file else self.source or (SAMPLE if self.dataset == SAMPLE else "hub")

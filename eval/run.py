@@ -11,7 +11,7 @@ the official scripts, and is counted beside them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from math import isfinite
@@ -106,6 +106,8 @@ def evaluate(
         KeyboardInterrupt: and any other `BaseException` of a program, such as a spent budget: at once. What is done is
             in the folder.
     """
+    if isinstance(questions, Iterator):
+        questions = list(questions)  # an iterator can be gone through only once
     if manifest is None:
         manifest = describe(program, questions, name=type(program).__name__.lower(), timeout=timeout)
     if not manifest["questions"]["count"]:

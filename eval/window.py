@@ -43,10 +43,12 @@ class Window(Generic[T]):
     """
 
     def __init__(self, threads: int, timeout: float | None = None) -> None:
+        if threads < 1:
+            raise ValueError(f"threads must be positive, got {threads}")
         self._threads = threads
         self._timeout = inf if timeout is None else timeout
         self._deadlines: dict[Task[T], float] = {}  # of the running tasks, in the order in which they were started
-        self._done: SimpleQueue[tuple[Task[T], T | BaseException]] = SimpleQueue()
+        self._done: SimpleQueue[tuple[Task[T], T | BaseException, float]] = SimpleQueue()
 
     @property
     def full(self) -> bool:
@@ -63,9 +65,10 @@ class Window(Generic[T]):
 
     def _run(self, task: Task[T]) -> None:
         try:
-            self._done.put((task, task.work()))
+            result: T | BaseException = task.work()
         except BaseException as error:  # noqa: BLE001  # it is raised in the thread that waits
-            self._done.put((task, error))
+            result = error
+        self._done.put((task, result, monotonic()))
 
     def next(self) -> T:
         """The result of the task that ends next, or runs out of time next.
@@ -77,13 +80,16 @@ class Window(Generic[T]):
             first = next(iter(self._deadlines))
             left = max(self._deadlines[first] - monotonic(), 0.0)
             try:
-                task, result = self._done.get(timeout=None if left == inf else left)
+                task, result, ended = self._done.get(timeout=None if left == inf else left)
             except Empty:
                 del self._deadlines[first]
                 first.give_up()
                 return first.timed_out()
-            if self._deadlines.pop(task, None) is None:
-                continue  # too late
+            deadline = self._deadlines.pop(task, None)
+            if deadline is None:
+                continue  # given up before
+            if ended > deadline:
+                return task.timed_out()
             if isinstance(result, BaseException):
                 raise result
             return result
@@ -94,7 +100,7 @@ class Window(Generic[T]):
         end = monotonic() + grace
         while self._deadlines:
             try:
-                task, result = self._done.get(timeout=max(end - monotonic(), 0.0))
+                task, result, _ = self._done.get(timeout=max(end - monotonic(), 0.0))
             except Empty:
                 break
             if self._deadlines.pop(task, None) is not None and not isinstance(result, BaseException):

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..data.errors import PolyhopError
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -49,10 +51,12 @@ def compare(
     console.print(f"{result.shared} questions shared" + ("" if sizes == {result.shared} else f" of {_sizes(result)}"))
     console.print(_table(result))
     _print_flips(console, result, everything=flips)
-    if csv is not None:
-        write_csv(csv, result)
-    if latex is not None:
-        write_latex(latex, result)
+    for path, write in ((csv, write_csv), (latex, write_latex)):
+        if path is not None:
+            try:
+                write(path, result)
+            except OSError as error:
+                raise PolyhopError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _sizes(result: Result) -> str:

@@ -162,7 +162,7 @@ class _Source:
         if self.retriever is None and self.questions.setting == "open" and hasattr(program, "search"):
             raise PolyhopError(
                 f"{name} has nothing to search: name an --index"
-                + (", or use --setting distractor." if self.questions.file else ".")
+                + (", or use --setting distractor." if self.questions.have_contexts else ".")
             )
 
 

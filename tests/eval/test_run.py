@@ -285,3 +285,37 @@ def test_failed_questions_can_be_asked_again(tmp_path: Path) -> None:
 def test_no_questions() -> None:
     with pytest.raises(RunError, match="no questions"):
         evaluate(Fake(), [])
+
+
+def test_a_generator_of_questions_is_gone_through_once_and_kept(tmp_path: Path) -> None:
+    summary = evaluate(Fake(), (example for example in examples("ab")), tmp_path / "run")
+    assert summary["counts"]["questions"] == 2
+    assert summary["metrics"]["answer_em"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("questions", "message"),
+    [
+        ([{"question": "x"}], "Question 1 is no dspy.Example"),
+        ([dspy.Example(question="x", answer=5)], "needs a text in 'answer'"),
+        ([dspy.Example(question="x")], "needs a text in 'answer'"),
+        ([dspy.Example(question="x", answer="y", id="a")] * 2, "Question 2 has the id of another: 'a'"),
+    ],
+)
+def test_questions_that_cannot_be_scored_are_refused_before_any_is_asked(
+    tmp_path: Path, questions: list[Any], message: str
+) -> None:
+    with pytest.raises(RunError, match=message):
+        evaluate(Fake(), questions, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_cannot_be_the_folder_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("")
+    with pytest.raises(RunError, match="cannot be the folder of a run"):
+        evaluate(Fake(), examples("a"), tmp_path / "run")
+
+
+def test_threads_are_at_least_one(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="threads must be positive"):
+        evaluate(Fake(), examples("a"), tmp_path / "run", threads=0)
