@@ -1,4 +1,4 @@
-"""The README's Python runs as it is written, from top to bottom, in one session."""
+"""The README's Python runs as it is written, from top to bottom."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
     (notes / "ada.md").write_text("# Ada Berg\n\nAda Berg works for Kestrel.")
     (notes / "kestrel.md").write_text("# Kestrel\n\nKestrel was founded by Otto Lind in 2004.")
     build_index([notes], tmp_path / "indexes" / "mine")
-    session: dict[str, Any] = {}
+    names: dict[str, Any] = {}
     blocks = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
     assert len(blocks) >= 3
     for block in blocks:
-        exec(block, session)
-    assert session["prediction"].answer == "Otto Lind"
-    assert session["own"].answer == "Zavrazhye"
-    assert session["again"].rounds.value == 2
+        exec(block, names)
+    assert names["prediction"].answer == "Otto Lind"
+    assert names["own"].answer == "Zavrazhye"
+    assert names["again"].rounds.value == 2
