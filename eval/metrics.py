@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from ..data.passages import Evidence, Fact, Passage
@@ -122,12 +122,3 @@ def sentences_of(evidence: Iterable[Evidence]) -> list[tuple[Passage, int]]:
         for sentence in sentences:
             found.setdefault(Fact(item.passage.id, sentence), (item.passage, sentence))
     return list(found.values())
-
-
-# --- rankings --------------------------------------------------------------------------------------------------------
-
-
-def recall_at(ranking: Sequence[Passage], gold: Collection[str], k: int) -> float:
-    """The share of the gold passages among the first ``k`` of the ranking; 0 where there is no gold."""
-    wanted = set(gold)
-    return len(wanted & {passage.id for passage in ranking[:k]}) / len(wanted) if wanted else 0.0

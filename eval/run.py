@@ -31,14 +31,10 @@ from .folder import Line, RunError, RunFolder, read_summary
 from .manifest import describe
 from .scoring import LookUp, Outcome, judge
 from .submissions import SUBMISSIONS, Submission
-from .summary import finish
+from .summary import files_of, finish
 from .window import Task, Window
 
 _GRACE = 1.0  # seconds in which questions may still end when a run is stopped
-
-CAUSES = ("exception", "reply", "model", "prediction", "timeout")
-"""Why a question fails: the program raised, the model's reply could not be parsed, the model could not be reached or
-refused, the program returned something that is no prediction, it took too long."""
 
 
 @dataclass
@@ -131,7 +127,7 @@ def evaluate(
                     on_progress(progress)
                     if max_failures is not None and progress.failed_now >= max_failures:
                         raise RunError(_too_many(progress))
-        elif folder.finished:
+        elif folder.finished and all((path / name).exists() for name in files_of(submission)):
             return read_summary(path)
         return finish(folder, manifest["questions"]["skipped"], questions, submission)
 
@@ -197,7 +193,7 @@ class _Asking:
     def _line(
         self, n: int, example: dspy.Example, outcome: Outcome | None, costs: Mapping[str, float], details: Line
     ) -> Line:
-        gold, scores = judge(example, outcome, self.look_up)
+        gold, scores, in_vain = judge(example, outcome, self.look_up)
         return {
             "n": n,
             "id": str(example.get("id") or n),
@@ -206,6 +202,7 @@ class _Asking:
             "kind": example.get("kind"),
             "gold_answers": gold.answers,
             "gold": gold.passages,
+            "gold_not_found": in_vain,
             "answer": outcome.answer if outcome else None,
             "evidence": [_evidence(item) for item in outcome.evidence] if outcome else [],
             "ranking": [passage.id for passage in outcome.ranking] if outcome else [],
@@ -257,6 +254,8 @@ def _counted(prediction: dspy.Prediction) -> dict[str, float]:
 
 
 def _described(error: Exception) -> dict[str, str]:
+    """Why a question failed: the model's "reply" could not be parsed, the "model" could not be reached or refused, what
+    came back is no "prediction", or the program raised an "exception". ("timeout" is the fifth cause.)"""
     cause = "exception"
     for kind, name in ((AdapterParseError, "reply"), (LMError, "model"), (_NoPrediction, "prediction")):
         if isinstance(error, kind):

@@ -82,8 +82,11 @@ def _three(unit: str, scores: metrics.Scores) -> dict[str, float]:
     return {f"{unit}_{name}": value for name, value in scores._asdict().items()}
 
 
-def judge(example: dspy.Example, outcome: Outcome | None, look_up: LookUp | None) -> tuple[Gold, dict[str, float]]:
-    """What is right about a question, and the scores of an outcome; of none (a failure) all are 0.
+def judge(
+    example: dspy.Example, outcome: Outcome | None, look_up: LookUp | None
+) -> tuple[Gold, dict[str, float], bool]:
+    """What is right about a question, the scores of an outcome (of none, a failure, all are 0), and whether a gold
+    passage was looked up in vain.
 
     Args:
         look_up: Where gold passages are looked up that the question does not bring along.
@@ -95,7 +98,8 @@ def judge(example: dspy.Example, outcome: Outcome | None, look_up: LookUp | None
     texts = {passage.id: passage.text for passage in known}
     gold_texts = [texts[id] for id in gold.passages] if all(id in texts for id in gold.passages) else None
     values = score(gold, outcome or Outcome(""), gold_texts)
-    return gold, values if outcome else dict.fromkeys(values, 0.0)
+    in_vain = gold_texts is None and look_up is not None
+    return gold, values if outcome else dict.fromkeys(values, 0.0), in_vain
 
 
 def _looked_up(example: dspy.Example, look_up: LookUp | None) -> list[Passage]:

@@ -31,6 +31,11 @@ _RESAMPLES = 2_000  # the ends of an interval are then good to about a twentieth
 Floats = npt.NDArray[np.float64]
 
 
+def files_of(submission: Submission | None) -> tuple[str, ...]:
+    """The files of a finished run that are made from its lines, beside the summary."""
+    return (RUN, QRELS, *(submission.files if submission else ()))
+
+
 def finish(folder: RunFolder, skipped: int, questions: Iterable[dspy.Example], submission: Submission | None) -> Line:
     """Write everything that is derived from the lines; the summary last, because it says that the run is finished."""
     trec.write_run(folder.path / RUN, ((line["id"], line["ranking"]) for line in folder.lines()), tag="polyhop")
@@ -50,6 +55,7 @@ def summarize(lines: Iterable[Line], count: int, skipped: int) -> dict[str, Any]
     """
     columns = {name: np.full(count, np.nan) for name in (*METRICS, *COSTS)}
     seconds, failed = np.zeros(count), np.zeros(count, dtype=bool)
+    not_found = 0
     hops, kinds, failures = [], [], Counter[tuple[str, str]]()
     for row, line in enumerate(lines):
         for name, value in (*line["scores"].items(), *line["costs"].items()):
@@ -59,11 +65,12 @@ def summarize(lines: Iterable[Line], count: int, skipped: int) -> dict[str, Any]
         if "error" in line:
             failed[row] = True
             failures[line["error"]["cause"], line["error"]["message"]] += 1
+        not_found += line["gold_not_found"]
         hops.append(_name(line["hops"]))
         kinds.append(_name(line["kind"]))
     columns = {name: column for name, column in columns.items() if not np.isnan(column).all()}
     total = _part(columns, failed, slice(None))
-    total["counts"]["skipped"] = skipped
+    total["counts"] |= {"skipped": skipped, "gold_not_found": not_found}
     for rank, value in percentiles(seconds.tolist(), (50, 95)).items():
         total["metrics"][f"seconds_p{rank:.0f}"] = value
         total["intervals"][f"seconds_p{rank:.0f}"] = list(percentile_interval(seconds.tolist(), rank))

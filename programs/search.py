@@ -45,9 +45,7 @@ class Search(Program):
         twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return twin
 
-    def forward(
-        self, query: str, pool: Sequence[Passage] | PassagePool | None, trace: Trace, offset: int = 0
-    ) -> list[Hit]:
+    def forward(self, query: str, pool: Sequence[Passage] | PassagePool | None, trace: Trace) -> list[Hit]:
         source: Retriever | None = _retriever_of(pool) if pool is not None else self.retriever
         if source is None:
             raise PolyhopError(
@@ -56,7 +54,7 @@ class Search(Program):
             )
         if isinstance(source, _BM25):
             source = source.with_bm25(self.k1.value, self.b.value)
-        hits = source.search(query, self.k.value, offset)
+        hits = source.search(query, self.k.value)
         trace.add(Searched(query, tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)))
         return hits
 

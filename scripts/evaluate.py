@@ -275,6 +275,10 @@ def _show_problems(summaries: dict[str, dict[str, Any]], questions: Questions) -
         warn(f"skipped {problem.where}: {problem.reason}")
     if questions.skipped > len(questions.problems):
         warn(f"... {questions.skipped:,} records were skipped in all")
+    counts = next(iter(summaries.values()))["counts"]
+    if counts["gold_not_found"]:
+        lost = f"{counts['gold_not_found']:,} of {counts['questions']:,} questions"
+        warn(f"{lost} have gold passages that are not in what is searched: is it the right index?")
     for name, summary in summaries.items():
         for cause in summary["failures"]:
             warn(f"{name}: {cause['count']} failed: {cause['message']}")

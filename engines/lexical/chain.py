@@ -11,9 +11,11 @@ import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from operator import itemgetter
 
 from ...data.text import content_terms, title_key
-from .reading import Line, Page
+from .prompt import Prompt
+from .reading import Line, Page, read_pages
 from .resolve import support
 
 # Tuned for evidence F1 on train questions of the sample, 2WikiMultihopQA, HotpotQA and MuSiQue (their own contexts).
@@ -31,6 +33,19 @@ SECOND_LINE = 0.92  # share of the best line's score that a further line of the 
 _REFERENCE = re.compile(r"#\d+")
 
 
+def read_chain(prompt: Prompt) -> tuple[Chain, list[Page]]:
+    """The chain that a prompt asks for, and the pages selected so far."""
+    question, candidates = prompt.inputs.get("question", ""), prompt.inputs.get("candidates", "")
+    chain = _chain(question, tuple(prompt.listed("sub_questions")), candidates)
+    selected = {entry.partition("s")[0] for entry in prompt.listed("selected")}
+    return chain, [page for page in chain.pages if page.number in selected]
+
+
+@lru_cache(maxsize=64)  # Selector and Adder ask for the same in every round
+def _chain(question: str, sub_questions: tuple[str, ...], candidates: str) -> Chain:
+    return Chain(question, sub_questions, read_pages(candidates))
+
+
 class Chain:
     """The question's side of the search for a chain, over the pages of one prompt.
 
@@ -40,9 +55,8 @@ class Chain:
         pages: All candidate pages.
     """
 
-    def __init__(self, question: str, sub_questions: Sequence[str], pages: Sequence[Page]) -> None:
-        self.pages = tuple(pages)
-        self.sub_questions = tuple(sub_questions)
+    def __init__(self, question: str, sub_questions: tuple[str, ...], pages: tuple[Page, ...]) -> None:
+        self.pages, self.sub_questions = pages, sub_questions
         self.hops = len(sub_questions)
         asked = [question, *(_REFERENCE.sub(" ", text) for text in sub_questions)]
         self.terms = frozenset(content_terms(" ".join(asked)))
@@ -78,11 +92,8 @@ class Chain:
         # fsum: the order of a set differs from process to process, and a plain sum with it
         return math.fsum(self.weight[term] for term in (self.terms & page.terms) - explained) / self.total
 
-    def link(self, source: Page, target: Page) -> float:
-        """How strongly ``source`` mentions ``target``, a page whose title the question does not contain."""
-        return self.linking(source.lines, target)
-
     def linking(self, lines: Iterable[Line], target: Page) -> float:
+        """How strongly some lines mention a page: by a rare name, and with words of the question beside it."""
         best = 0.0
         for key, certainty in zip(target.names, (1.0, 0.9, 0.6, 0.6), strict=False):
             if not is_name(key):
@@ -101,10 +112,23 @@ class Chain:
             named *= 0.3  # the span of the question is taken
         score = NAMED * named + COVERAGE * self.coverage(page, chosen)
         if links and chosen:
-            score += LINK * max(self.link(other, page) for other in chosen)
+            score += LINK * max(self.linking(other.lines, page) for other in chosen)
         return score
 
-    def needed(self, size: int) -> float:
+    def extend(self, chosen: Sequence[Page], follow: Collection[Page]) -> list[Page]:
+        """The pages to add to the chosen ones, greedily; links lead only to the pages to ``follow``."""
+        grown, added = list(chosen), list[Page]()
+        rest = [page for page in self.pages if page not in grown]
+        while rest:
+            gain, best = max(((self.gain(page, grown, page in follow), page) for page in rest), key=itemgetter(0))
+            if grown and gain < self._needed(len(grown)):
+                break
+            grown.append(best)
+            added.append(best)
+            rest.remove(best)
+        return added
+
+    def _needed(self, size: int) -> float:
         """The least gain of page number ``size + 1``."""
         return ENOUGH + LATER * max(0, size + 1 - max(self.hops, 2))
 

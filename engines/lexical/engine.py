@@ -20,8 +20,8 @@ class LexicalEngine:
         Raises:
             ValueError: the prompt is in no dialect that the engine reads, or asks for fields that no skill of it fills.
         """
-        system, messages = _text(request.system), [(m.role, _text(m.parts)) for m in request.messages]
-        prompt = read_prompt(system, messages)
+        system, messages = _text(request.system), [_text(message.parts) for message in request.messages]
+        prompt = read_prompt(system, messages[-1])
         values = skill_for(prompt)(prompt)
         missing = [name for name in prompt.outputs if name not in values and name != "reasoning"]
         if missing:
@@ -29,7 +29,7 @@ class LexicalEngine:
         reply = write_reply(
             {name: values.get(name, "Read from the prompt.") for name in prompt.outputs}, prompt.as_json
         )
-        given = len(system) + sum(len(text) for _, text in messages)
+        given = len(system) + sum(map(len, messages))
         return lm15.Response(
             id=blake2b(reply.encode("utf-8", "replace"), digest_size=8).hexdigest(),
             model=request.model,

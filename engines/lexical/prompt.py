@@ -14,19 +14,16 @@ _OUTPUT_LIST = re.compile(r"^Your output fields are:\n(.*?)^All interactions", r
 _INPUT_LIST = re.compile(r"^Your input fields are:\n(.*?)^Your output fields are:", re.MULTILINE | re.DOTALL)
 _LISTED = re.compile(r"^\d+\. `(\w+)` \(", re.MULTILINE)
 _JSON_REPLY = "Outputs will be a JSON object"
-# What the adapters put behind the last field: a closing sentence in the last message, a marker in the reply of a demo.
-_CLOSING = re.compile(
-    r"\n\nRespond with (?:the corresponding output fields|a JSON object)[^\n]*\Z|\n\[\[ ## completed ## \]\]\s*\Z"
-)
+# The adapters' closing sentence, which stands behind the last field.
+_CLOSING = re.compile(r"\n\nRespond with (?:the corresponding output fields|a JSON object)[^\n]*\Z")
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """What an agent is given: its inputs and demos as text, and the names of the fields that it must fill."""
+    """What an agent is given: its inputs as text, and the names of the fields that it must fill. Demos are not read."""
 
     inputs: Mapping[str, str]
     outputs: tuple[str, ...]
-    demos: tuple[tuple[Mapping[str, str], Mapping[str, str]], ...]
     as_json: bool
 
     def listed(self, name: str) -> list[str]:
@@ -34,29 +31,17 @@ class Prompt:
         return as_list(self.inputs.get(name, ""))
 
 
-def read_prompt(system: str, messages: list[tuple[str, str]]) -> Prompt:
-    """Parse a system prompt and the (role, text) messages after it.
+def read_prompt(system: str, task: str) -> Prompt:
+    """Parse a system prompt and the message with the task, the last one.
 
     Raises:
         ValueError: the prompt is not one of DSPy's ChatAdapter or JSONAdapter.
     """
     input_names, output_names, as_json = _declared(system)
-    if not output_names or not messages:
+    inputs = _fields(task, input_names)
+    if not output_names or (input_names and not inputs):
         raise ValueError("the lexical engine reads prompts of dspy.ChatAdapter and dspy.JSONAdapter only")
-    fields = [
-        _json_fields(text)
-        if role == "assistant" and as_json
-        else _fields(text, output_names if role == "assistant" else input_names)
-        for role, text in messages
-    ]
-    demos = tuple(
-        (given, reply)
-        for (role, _), given, (next_role, _), reply in zip(messages, fields, messages[1:], fields[1:], strict=False)
-        if role == "user" and next_role == "assistant"
-    )
-    if input_names and not fields[-1]:
-        raise ValueError("the lexical engine reads prompts of dspy.ChatAdapter and dspy.JSONAdapter only")
-    return Prompt(fields[-1], output_names, demos, as_json)
+    return Prompt(inputs, output_names, as_json)
 
 
 def write_reply(values: Mapping[str, Any], as_json: bool) -> str:
@@ -91,19 +76,9 @@ def _declared(system: str) -> tuple[frozenset[str], tuple[str, ...], bool]:
     )
 
 
-def _fields(text: str, names: frozenset[str] | tuple[str, ...]) -> dict[str, str]:
+def _fields(text: str, names: frozenset[str]) -> dict[str, str]:
     """The marked fields of a message; a marker with a name that was not declared is part of the text."""
     text = _CLOSING.sub("", text)
     marks = [mark for mark in _FIELD.finditer(text) if mark[1] in names]
     ends = [mark.start() for mark in marks[1:]] + [len(text)] * bool(marks)
     return {mark[1]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
-
-
-def _json_fields(text: str) -> dict[str, str]:
-    try:
-        values = json.loads(text)
-    except ValueError:
-        return {}
-    if not isinstance(values, dict):
-        return {}
-    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}

@@ -38,7 +38,7 @@ def test_quoted_facts_name_the_passages_that_they_stand_in() -> None:
 
 def test_an_unanswerable_question_is_answered_by_saying_so() -> None:
     for answer in ("unknown", "Insufficient information"):
-        _, scores = judge(example(answerable=False), Outcome(answer), None)
+        _, scores, _ = judge(example(answerable=False), Outcome(answer), None)
         assert scores["answer_em"] == 1.0
     assert judge(example(answerable=False), Outcome("France"), None)[1]["answer_em"] == 0.0
 

@@ -17,7 +17,6 @@ from polyhop.eval.metrics import (
     mentions,
     normalize_answer,
     passage_scores,
-    recall_at,
     scores,
     sentences_of,
 )
@@ -188,15 +187,3 @@ def test_gold_evidence_is_perfect(gold: set[Fact]) -> None:
 @given(items, items, facts)
 def test_more_evidence_never_lowers_recall(evidence: list[Evidence], more: list[Evidence], gold: set[Fact]) -> None:
     assert fact_scores(evidence + more, gold).recall >= fact_scores(evidence, gold).recall
-
-
-# --- rankings --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("k", "recall"), [(1, 0.0), (2, 0.5), (3, 1.0), (10, 1.0)])
-def test_recall_at(k: int, recall: float) -> None:
-    assert recall_at([A, B, C], ["b", "c"], k) == recall
-
-
-def test_recall_without_gold_is_zero() -> None:
-    assert recall_at([A], [], 5) == 0.0

@@ -46,7 +46,7 @@ def test_a_right_answer_scores(tmp_path: Path) -> None:
     assert metrics["searches"] == metrics["cost_usd"] == 0
     assert set(metrics) <= {*METRICS, *COSTS, "seconds_p50", "seconds_p95"}
     assert summary["intervals"].keys() == metrics.keys()
-    assert summary["counts"] == {"questions": 1, "answered": 1, "failed": 0, "skipped": 0}
+    assert summary["counts"] == {"questions": 1, "answered": 1, "failed": 0, "skipped": 0, "gold_not_found": 0}
     assert set(summary["timing"]) == {"seconds_mean", "seconds_total"}
     low, high = summary["intervals"]["seconds_p50"]
     assert 0 < low <= summary["metrics"]["seconds_p50"] <= high
@@ -204,7 +204,7 @@ def test_a_question_that_takes_too_long_fails_and_holds_nobody_up(tmp_path: Path
     lines = list(read_lines(tmp_path / "run"))
     assert [line["id"] for line in lines if "error" in line] == ["id-b"]
     assert lines[1]["error"] == {"cause": "timeout", "type": "Timeout", "message": "no answer after 0.3 s"}
-    assert summary["counts"] == {"questions": 4, "answered": 3, "failed": 1, "skipped": 0}
+    assert summary["counts"] == {"questions": 4, "answered": 3, "failed": 1, "skipped": 0, "gold_not_found": 0}
 
 
 def test_who_took_too_long_makes_no_more_calls(parrot: Callable[[str], Any]) -> None:

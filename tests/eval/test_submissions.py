@@ -207,7 +207,7 @@ def test_skipped_records_are_counted(tmp_path: Path) -> None:
     path.write_text("\n".join(lines), encoding="utf-8")
     questions = Questions("hotpotqa", str(path))
     summary = evaluate(Reader(), questions, tmp_path / "run")
-    assert summary["counts"] == {"questions": 1, "answered": 1, "failed": 0, "skipped": 2}
+    assert summary["counts"] == {"questions": 1, "answered": 1, "failed": 0, "skipped": 2, "gold_not_found": 0}
     assert [problem.where for problem in questions.problems] == ["dev.jsonl:2", "dev.jsonl:3"]
 
 
@@ -226,7 +226,7 @@ def test_real_questions(
     program = Prism()
     assign_models(program, ["lexical"])
     summary = evaluate(program, Questions(dataset, str(shared_data / name), limit=30, seed=1), tmp_path / "run")
-    assert summary["counts"] == {"questions": 30, "answered": 30, "failed": 0, "skipped": 0}
+    assert summary["counts"] == {"questions": 30, "answered": 30, "failed": 0, "skipped": 0, "gold_not_found": 0}
     unit = 100 if dataset == "2wiki" else 1
     for ours, theirs in zip(("answer_em", "answer_f1", "fact_f1", "joint_f1"), official, strict=True):
         if theirs:

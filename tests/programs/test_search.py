@@ -52,9 +52,9 @@ def test_k_k1_and_b_reach_the_retriever() -> None:
     retriever, trace = Recorder(), Trace()
     search = Search(retriever, k=7)
     search.k1.value, search.b.value = 1.7, 0.2
-    search("hop", None, trace, offset=14)
+    search("hop", None, trace)
     assert retriever.views == [(1.7, 0.2)]
-    assert retriever.searches == [("hop", 7, 14)]
+    assert retriever.searches == [("hop", 7, 0)]
     search.k.value = 3
     search("hop", None, trace)
     assert retriever.searches[1] == ("hop", 3, 0)
@@ -72,7 +72,7 @@ def test_k1_and_b_change_the_scores_of_an_own_pool() -> None:
 
 
 def test_any_retriever_will_do() -> None:
-    assert [hit.passage.id for hit in Search(Plain(), k=2)("hop", None, Trace(), offset=1)] == ["p2", "p3"]
+    assert [hit.passage.id for hit in Search(Plain(), k=2)("hop", None, Trace())] == ["p1", "p2"]
 
 
 def test_the_own_pool_goes_before_the_retriever() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from polyhop.data.index import build_index
 from polyhop.scripts.main import app
 
 
@@ -104,7 +105,7 @@ def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
         "qrels.trec",
     }
     summary = json.loads((out / "summary.json").read_text())
-    assert summary["counts"] == {"questions": 3, "answered": 3, "failed": 0, "skipped": 1}
+    assert summary["counts"] == {"questions": 3, "answered": 3, "failed": 0, "skipped": 1, "gold_not_found": 0}
     assert summary["metrics"]["evidence_recall"] == 1.0
     assert summary["official"]["sp_recall"] == 1.0
 
@@ -135,6 +136,26 @@ def test_no_key_and_no_endpoint_gets_into_a_run(tmp_path: Path, hotpotqa: Path) 
     assert b"openai/gpt-4o-mini" in written
     assert b'"temperature": 0.5' in written
     assert b"secret" not in written
+
+
+def test_an_index_without_the_gold_passages_is_noticed(tmp_path: Path, hotpotqa: Path) -> None:
+    corpus, index = tmp_path / "other.jsonl", tmp_path / "other"
+    corpus.write_text('{"title": "Oslo", "text": "A city on a fjord."}\n')
+    build_index([corpus], index)
+    result = evaluate("--dataset", "hotpotqa", "--questions", hotpotqa, "--index", index, "--program", "naive")
+    assert "3 of 3 questions have gold passages that are not in what is searched" in result.stderr
+
+
+def test_files_that_are_gone_are_made_again(tmp_path: Path, hotpotqa: Path) -> None:
+    out = tmp_path / "run"
+    arguments = ("--dataset", "hotpotqa", "--questions", hotpotqa, "--program", "naive", "--out", out)
+    evaluate(*arguments)
+    before = (out / "hotpotqa_predictions.json").read_bytes()
+    for name in ("hotpotqa_predictions.json", "run.trec"):
+        (out / name).unlink()
+    assert evaluate(*arguments).exit_code == 0
+    assert (out / "hotpotqa_predictions.json").read_bytes() == before
+    assert (out / "run.trec").exists()
 
 
 def test_an_index_is_searched_when_it_is_given(tmp_path: Path, hotpotqa: Path) -> None:

@@ -91,25 +91,38 @@ def _option(side: str, answers: Sequence[Answer]) -> str:
 
 def _choose(question: str, left: Answer, right: Answer) -> int | None:
     """0 or 1: which side wins the comparison; None if the answers cannot be compared."""
-    a, b = _magnitude(left.text), _magnitude(right.text)
-    if a is None or b is None or a == b:
+    (a_kind, a), (b_kind, b) = _magnitude(left.text), _magnitude(right.text)
+    if not a or not b or a_kind != b_kind or a == b:
         return None
     word = next(m[1].lower() for m in _COMPARATIVE.finditer(question))
     smaller = word in ("first", "earlier", "earliest", "older", "oldest", "before", "fewer", "shorter", "smaller")
-    if word in ("longer", "longest") and dates(left.text):
+    if word in ("longer", "longest") and a_kind == "date":
         smaller = True  # "the longer history"
     return int((a < b) != smaller)
 
 
-def _magnitude(text: str) -> tuple[float, ...] | None:
+_COUNTED = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_WORDS = {word: float(number) for number, word in enumerate(_COUNTED)} | {
+    "twenty": 20.0, "thirty": 30.0, "forty": 40.0, "fifty": 50.0,
+}  # fmt: skip
+_SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+_METRES = {"km": 1e3, "kilomet": 1e3, "mile": 1609.344, "metre": 1, "meter": 1, "m": 1, "feet": 0.3048, "ft": 0.3048}
+_UNIT = re.compile(r"\s*(km|kilomet|mile|metre|meter|feet|ft|m\b)")
+
+
+def _magnitude(text: str) -> tuple[str, tuple[float, ...]]:
+    """What a text measures ("date", "length", "number") and how much, lengths in metres; empty if nothing."""
     if found := dates(text):
-        return found[0].key
-    if figures := numbers(text):
-        digits = re.sub(r"[^\d.]", "", figures[0].text)
-        if digits.strip("."):
-            scale = 1e9 if "billion" in text else 1e6 if "million" in text else 1.0
-            return (float(digits.strip(".")) * scale,)
-    return None
+        return "date", found[0].key
+    for figure in numbers(text):
+        digits, scale, *_ = [*figure.text.lower().split(), ""]
+        plain = re.sub(r"[^\d.]", "", digits).strip(".")
+        value = float(plain) if plain else _WORDS.get(digits)
+        if value is not None:
+            value *= _SCALES.get(scale, 1.0)
+            unit = _UNIT.match(text.lower(), figure.end)
+            return ("length", (value * _METRES[unit[1]],)) if unit else ("number", (value,))
+    return "", ()
 
 
 def _yes_or_no(question: str, answers: Sequence[Answer], pages: Sequence[Page]) -> tuple[str, float]:

@@ -152,7 +152,7 @@ def test_skills_survive_nonsense_inputs() -> None:
     for outputs in (("keep",), ("add",), ("sub_questions",), ("answer", "confidence")):
         for text in ("", "[1] \n", "]]][[[", "[1] T\n1s1 \n", "no ids at all", "[1] A\n9s9 stray"):
             names = ("question", "sub_questions", "candidates", "selected", "evidence", "passages")
-            prompt = Prompt(dict.fromkeys(names, text), outputs, (), as_json=False)
+            prompt = Prompt(dict.fromkeys(names, text), outputs, as_json=False)
             assert set(skill_for(prompt)(prompt)) >= {outputs[0]}
 
 
@@ -180,3 +180,17 @@ def test_large_candidate_lists_are_worked_through() -> None:
     ]
     prediction = Prism(k=200)(question="On which river does Town 7 lie?", pool=pool)
     assert (prediction.answer, prediction.evidence[0].passage.title) == ("River 507", "Town 7")
+
+
+@pytest.mark.parametrize(
+    ("lines", "question", "answer"),
+    [
+        (("Mount A is 300 metres high.", "Mount B is 900 feet high."), "Which is higher, {} or {}?", "Mount A"),
+        (("Mount A is 2 km high.", "Mount B is 900 metres high."), "Which is higher, {} or {}?", "Mount A"),
+        (("Band A has three members.", "Band B has 5 members."), "Which has more members, {} or {}?", "Band B"),
+    ],
+)
+def test_comparisons_mind_units_and_numbers_in_words(lines: tuple[str, str], question: str, answer: str) -> None:
+    pool = [Passage.of(" ".join(line.split()[:2]), line) for line in lines]
+    asked = question.format(*(passage.title for passage in pool))
+    assert Prism()(question=asked, pool=pool).answer == answer
