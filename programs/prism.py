@@ -64,8 +64,8 @@ class Prism(Program):
 
             reply = self.adder(**task, selected=candidates.ids(kept))
             merged, invalid = candidates.resolve([*candidates.ids(kept), *reply.add])
-            added = [item for item in merged if item not in kept]
-            trace.add(Added(n, facts(added), invalid))
+            had = set(facts(kept))
+            trace.add(Added(n, tuple(fact for fact in facts(merged) if fact not in had), invalid))
 
             if set(facts(merged)) == set(facts(evidence)):
                 stop = "stable"
