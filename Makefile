@@ -9,8 +9,9 @@ INSTALLED := $(VENV)/installed
 # uv installs in seconds what takes pip minutes, but does not read pip's settings: hand on the index and the certificates.
 export UV_SYSTEM_CERTS ?= true
 PIP_INDEX = $${PIP_INDEX_URL:-$$($(BIN)/pip config get global.index-url 2>/dev/null)}
+UV_INSTALL = UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$(PIP_INDEX)}" $(BIN)/uv pip install --quiet --python $(BIN)/python
 
-.PHONY: help demo test lint format constraints clean
+.PHONY: help demo test lint format dense constraints clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -30,6 +31,11 @@ format: $(INSTALLED) ## bring the code into the shape that lint asks for
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+dense: $(INSTALLED) ## add what dense retrieval needs: sentence-transformers with PyTorch
+	@# UV_TORCH_BACKEND=cpu (or cu128, ...) chooses the build of PyTorch; one that is there already is kept.
+	@sed '/^torch /d; /^transformers /d' overrides.txt > $(VENV)/overrides.txt
+	@$(UV_INSTALL) --overrides $(VENV)/overrides.txt --constraint constraints.txt --editable '.[dev,dense]'
+
 constraints: $(INSTALLED) ## pin the newest versions that pyproject.toml allows; test them, then commit
 	$(BIN)/uv pip compile pyproject.toml --all-extras --overrides overrides.txt --python-version 3.11 \
 		--no-header --no-annotate --upgrade --output-file constraints.txt
@@ -45,8 +51,7 @@ $(INSTALLED): pyproject.toml constraints.txt overrides.txt
 	@echo "Installing into $(VENV) ..."
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
-	@UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$(PIP_INDEX)}" $(BIN)/uv pip install --quiet --python $(BIN)/python \
-		--overrides overrides.txt --constraint constraints.txt --editable '.[dev]'
+	@$(UV_INSTALL) --overrides overrides.txt --constraint constraints.txt --editable '.[dev]'
 	@# mypy finds packages by folder name: here the checkout is called polyhop.
 	@mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/polyhop
 	@touch $@

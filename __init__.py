@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .data.bm25 import BM25Index
+    from .data.chain import ChainRetriever, ChainWeights
+    from .data.dense import DenseIndex
     from .data.errors import PolyhopError
-    from .data.passages import Evidence, Fact, Hit, Passage, Retriever
+    from .data.fusion import FusedRetriever
+    from .data.passages import Evidence, Fact, Hit, Passage, Reason, Retriever
     from .data.pool import PassagePool
     from .data.sample import load_sample
     from .engines.models import language_model as lm
@@ -29,9 +32,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BM25Index",
+    "ChainRetriever",
+    "ChainWeights",
+    "DenseIndex",
     "Direct",
     "Evidence",
     "Fact",
+    "FusedRetriever",
     "Hit",
     "Naive",
     "Passage",
@@ -39,6 +46,7 @@ __all__ = [
     "PolyhopError",
     "Prism",
     "Questions",
+    "Reason",
     "Retriever",
     "Tunable",
     "__version__",
@@ -50,9 +58,13 @@ __all__ = [
 
 _HOME = {
     "BM25Index": "data.bm25",
+    "ChainRetriever": "data.chain",
+    "ChainWeights": "data.chain",
+    "DenseIndex": "data.dense",
     "Direct": "programs",
     "Evidence": "data.passages",
     "Fact": "data.passages",
+    "FusedRetriever": "data.fusion",
     "Hit": "data.passages",
     "Naive": "programs",
     "Passage": "data.passages",
@@ -60,6 +72,7 @@ _HOME = {
     "PolyhopError": "data.errors",
     "Prism": "programs",
     "Questions": "eval.questions",
+    "Reason": "data.passages",
     "Retriever": "data.passages",
     "Tunable": "programs",
     "evaluate": "eval.run",

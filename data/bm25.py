@@ -11,9 +11,7 @@ which Anserini rounds to four decimals and we do not. The index stays on disk an
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -26,8 +24,8 @@ import ujson
 from .errors import IndexFault
 from .jvm import attach, autoclass, call, java_exception, reason
 from .layout import BARE_TITLE, CONTENTS, ID, RAW, TITLE, Manifest, rebuild, title_terms
-from .passages import Hit, Passage
-from .text import clean
+from .passages import Hit, Passage, search_each
+from .text import clean, terms
 from .writer import english_analyzer, open_directory
 
 _opening = Lock()  # pyjnius meets classes for the first time here
@@ -69,7 +67,7 @@ class BM25Index:
 
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """`search` for each query, in parallel."""
-        return _in_parallel(lambda query: self.search(query, k), queries)
+        return search_each(self.search, queries, k)
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> BM25Index:
         """The same opened index under other parameters; this one keeps its own."""
@@ -111,6 +109,15 @@ class BM25Index:
         """
         field, key = (BARE_TITLE, title_terms(title)[1]) if bare else (TITLE, title_terms(title)[0])
         return self._lucene.look_up(self._lucene.keyword(field, key), limit) if key else []
+
+    def entitled(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
+        """The passages whose title, without its disambiguation, has one of these keys (see `title_key`), by their
+        score for a query, which may be 0. One look-up, whatever the number of keys."""
+        return self._lucene.entitled(self._searcher, keys, query, limit)
+
+    def frequency(self, word: str) -> int:
+        """The number of passages that have the word; all of them for a stop word."""
+        return min((self._lucene.frequency(term) for term in terms(clean(word))), default=len(self))
 
     @property
     def manifest(self) -> Manifest:
@@ -158,7 +165,7 @@ class RestrictedIndex:
         return self._index._lucene.search(self._index._searcher, query, k, offset, self._among)
 
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        return _in_parallel(lambda query: self.search(query, k), queries)
+        return search_each(self.search, queries, k)
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> RestrictedIndex:
         return RestrictedIndex(self._index.with_bm25(k1, b), self._among)
@@ -173,14 +180,6 @@ def _checked(k1: float, b: float) -> tuple[float, float]:
     if not 0 <= b <= 1:
         raise ValueError(f"b must be between 0 and 1, got {b}")
     return k1, b
-
-
-def _in_parallel(search: Any, queries: Sequence[str]) -> list[list[Hit]]:
-    # Threads of ours rather than Anserini's batch_search: as fast, and duplicate queries need no care.
-    if len(queries) < 2:
-        return [search(query) for query in queries]
-    with ThreadPoolExecutor(min(len(queries), os.cpu_count() or 1)) as pool:
-        return list(pool.map(search, queries))
 
 
 # --- Lucene ----------------------------------------------------------------------------------------------------------
@@ -212,6 +211,7 @@ class _Lucene:
         for returned in ("Query", "TopFieldDocs", "BooleanQuery"):
             autoclass(f"org.apache.lucene.search.{returned}")
         autoclass("org.apache.lucene.document.Document")
+        autoclass("org.apache.lucene.index.StoredFields")
         with self._faults():
             directory = open_directory(path / manifest.lucene_folder)
             self._reader = call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", directory)
@@ -219,6 +219,9 @@ class _Lucene:
         if found != manifest.passages:
             raise IndexFault(f"The index {path} has {found} of its {manifest.passages} passages. {rebuild(path)}")
         self._analyzer = english_analyzer()
+        custom = autoclass("org.apache.lucene.analysis.custom.CustomAnalyzer")
+        split = call(call(custom, "builder"), "withTokenizer", "simplePatternSplit", "pattern", "\n")
+        self._by_line = call(split, "build")
         self._bag_of_words = autoclass("io.anserini.search.query.BagOfWordsQueryGenerator")()
         self._scored_docs = autoclass("io.anserini.search.ScoredDocs")
         self._clause = autoclass("org.apache.lucene.search.BooleanClause$Occur")
@@ -256,12 +259,15 @@ class _Lucene:
                 call(both, "add", among, self._clause.FILTER)
                 parsed = call(both, "build")
             top = call(searcher, "search", parsed, min(offset + k, self.manifest.passages), self._by_score, True)
-            found = call(self._scored_docs, "fromTopDocs", top, searcher)
-            scores, documents = found.scores[offset:], found.lucene_documents[offset:]
-            return [
-                Hit(_passage(document), score, rank)
-                for rank, (score, document) in enumerate(zip(scores, documents, strict=True), offset + 1)
-            ]
+            return self._hits(top, searcher, offset)
+
+    def _hits(self, top: Any, searcher: Any, offset: int = 0) -> list[Hit]:
+        found = call(self._scored_docs, "fromTopDocs", top, searcher)
+        rows = zip(found.lucene_documents[offset:], found.scores[offset:], found.lucene_docids[offset:], strict=True)
+        return [
+            Hit(_passage(document), score, rank, document=number)
+            for rank, (document, score, number) in enumerate(rows, offset + 1)
+        ]
 
     def look_up(self, query: Any, limit: int) -> list[Passage]:
         """The passages that a query matches, by id."""
@@ -275,6 +281,34 @@ class _Lucene:
                 _passage(document)
                 for document in call(self._scored_docs, "fromTopDocs", top, searcher).lucene_documents
             ]
+
+    def entitled(self, searcher: Any, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
+        """The passages with one of these keys in the field `BARE_TITLE`, by the score of a query."""
+        lines = "\n".join(keys)
+        if not lines or limit < 1:
+            return []
+        attach()
+        with self._faults():
+            both = self._combined()
+            # All keys in one call into Java: a call for each would cost more than all the rest.
+            titled = call(self._bag_of_words, "buildQuery", BARE_TITLE, self._by_line, lines)
+            call(both, "add", titled, self._clause.FILTER)
+            asked = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, clean(query))
+            call(both, "add", asked, self._clause.SHOULD)
+            count = min(limit, self.manifest.passages)
+            return self._hits(call(searcher, "search", call(both, "build"), count, self._by_score, True), searcher)
+
+    def frequency(self, term: str) -> int:
+        attach()
+        with self._faults():
+            return int(call(self._reader, "docFreq", autoclass("org.apache.lucene.index.Term")(CONTENTS, term)))
+
+    def stored(self, documents: Iterable[int]) -> list[Passage]:
+        """The passages of Lucene's document numbers, in their order; ascending numbers are read fastest."""
+        attach()
+        with self._faults():
+            fields = call(self._reader, "storedFields")  # one for each call: it is not for several threads
+            return [_passage(call(fields, "document", int(document))) for document in documents]
 
     def among(self, ids: Iterable[str]) -> Any:
         """The query that matches the passages with these ids."""

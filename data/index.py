@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 from .corpora import Corpus, split_long
 from .errors import CorpusError, IndexFault, PolyhopError, Problem
 from .jvm import anserini_jar, attach, autoclass, call, java_exception, reason
-from .layout import LOCK, LUCENE, MANIFEST, PROBLEMS, Manifest, rebuild
+from .layout import LOCK, LUCENE, MANIFEST, PROBLEMS, VECTORS, Manifest, rebuild
 from .passages import Passage, content_id
 from .writer import LuceneWriter, open_directory
 
@@ -77,7 +77,7 @@ def build_index(
     corpus = Corpus([Path(path) for path in corpora], strict=strict, on_problem=problems.add)
     passages = duplicates = 0
     digest = blake2b(digest_size=16)
-    with _faults(out), _building(out) as folder:
+    with write_faults(out), _building(out) as folder:
         with closing(_SeenIds(out / f"{folder.name}.ids")) as seen, LuceneWriter(folder, threads) as writer:
             for passage, where in corpus:
                 digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
@@ -182,30 +182,44 @@ def _building(out: Path) -> Iterator[Path]:
     _refuse_foreign(out)
     created = [folder for folder in (out, *out.parents) if not folder.exists()]
     out.mkdir(parents=True, exist_ok=True)
+    folder = out / f"{LUCENE}{uuid4().hex[:12]}"
+    with locked(out):
+        try:
+            _clear(out, keep=_current(out))
+            folder.mkdir()
+            yield folder
+            _clear(out, keep=folder.name)
+        except BaseException:
+            _clear(out, keep=_current(out))
+            if created:
+                (out / LOCK).unlink(missing_ok=True)
+                for path in created:
+                    path.rmdir()
+            raise
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Be the only one who writes to an index.
+
+    Raises:
+        IndexFault: another process is writing to it, or this one may not.
+    """
     lock = FileLock(out / LOCK)
     try:
         lock.acquire(timeout=0)
     except Timeout:
         raise IndexFault(f"Another build is writing to {out}. Wait for it, or build into another folder.") from None
-    folder = out / f"{LUCENE}{uuid4().hex[:12]}"
+    except OSError as error:
+        raise IndexFault(f"The index {out} could not be written: {error}.") from error
     try:
-        _clear(out, keep=_current(out))
-        folder.mkdir()
-        yield folder
-        _clear(out, keep=folder.name)
-    except BaseException:
-        _clear(out, keep=_current(out))
-        if created:
-            (out / LOCK).unlink(missing_ok=True)
-            for path in created:
-                path.rmdir()
-        raise
+        yield
     finally:
         lock.release()
 
 
 @contextmanager
-def _faults(out: Path) -> Iterator[None]:
+def write_faults(out: Path) -> Iterator[None]:
     """Turn what disks and Lucene may raise into an error that names the index."""
     try:
         yield
@@ -225,7 +239,7 @@ def _refuse_foreign(out: Path) -> None:
         raise IndexFault(f"{out} is a file. Name a folder for the index.")
     names = [path.name for path in out.iterdir()]
     ours = (MANIFEST, PROBLEMS, LOCK)
-    foreign = sorted(name for name in names if not name.startswith((LUCENE, *ours)))
+    foreign = sorted(name for name in names if not name.startswith((LUCENE, *ours)) and not VECTORS.fullmatch(name))
     if not foreign and (MANIFEST not in names or any(name.startswith(LUCENE) for name in names)):
         return
     try:
@@ -243,7 +257,7 @@ def _current(out: Path) -> str | None:
 
 
 def _clear(out: Path, keep: str | None) -> None:
-    """Remove every Lucene folder but one, and what killed builds left."""
+    """Remove every Lucene folder but one, vectors of other passages than its own, and what killed builds left."""
     for path in out.glob(f"{LUCENE}*"):
         if path.name == keep:
             continue
@@ -251,6 +265,10 @@ def _clear(out: Path, keep: str | None) -> None:
             shutil.rmtree(path, ignore_errors=True)  # one that cannot go now (Windows, in use) goes with the next build
         else:
             path.unlink(missing_ok=True)
+    for path in list(out.iterdir()):
+        if (vectors := VECTORS.fullmatch(path.name)) and f"{LUCENE}{vectors['build']}" != keep:
+            with suppress(OSError):  # in use, on Windows: goes with the next build
+                path.unlink()
 
 
 # --- checking --------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
     DIR/manifest.json        what was indexed, how, and which of the folders below is the index
     DIR/problems.jsonl       the first records that were left out, with file, line and reason
     DIR/lucene-<build>/      a plain Lucene index with Anserini's fields, which Anserini and Pyserini open as well
+    DIR/vectors-<build>-<encoder>.f16, .json         dense vectors of its passages, if asked for (see `dense`)
 
 The manifest is the commit point: it is replaced in one step when a build is complete, so that a folder either has a
 whole index or none. What killed builds left behind is in folders that no manifest names.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ MANIFEST = "manifest.json"
 PROBLEMS = "problems.jsonl"
 LOCK = ".lock"
 LUCENE = "lucene-"
+VECTORS = re.compile(r"vectors-(?P<build>[0-9a-f]{12})-.+\.(f16|json|json\.part)")
 
 # Anserini's own fields: the id (stored, and as doc values to break ties), the analysed text, the stored record.
 ID, CONTENTS, RAW = "id", "contents", "raw"

@@ -7,10 +7,13 @@ title stay two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
+from itertools import repeat
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from .text import clean, split_sentences
@@ -102,12 +105,39 @@ def content_id(title: str, text: str) -> str:
 
 
 @dataclass(frozen=True)
+class Reason:
+    """Why a retriever that follows chains chose a passage.
+
+    Attributes:
+        via: "words" (it has words of the question), "named" (the question names it), "link" (an earlier passage
+            mentions it), "back" (it mentions an earlier passage), "shared" (both mention the name).
+        name: The name that was found, folded; empty for "words".
+        source: The id of the earlier passage; None for "words" and "named".
+        words: The question's words in the passage or, for a tie to an earlier one, in the sentence of the mention.
+    """
+
+    via: str
+    name: str
+    source: str | None
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Hit:
-    """A passage found by a retriever: its score (higher is better) and its 1-based rank in the whole result list."""
+    """A passage found by a retriever.
+
+    Attributes:
+        score: Higher is better.
+        rank: From 1, in the whole result list.
+        reason: Why it was chosen, from retrievers that can tell.
+        document: Lucene's number of the passage, from an index.
+    """
 
     passage: Passage
     score: float
     rank: int
+    reason: Reason | None = None
+    document: int | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -141,3 +171,11 @@ class Retriever(Protocol):
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """The top ``k`` hits of every query, in the order of the queries; runs in parallel where that pays."""
         ...
+
+
+def search_each(search: Callable[[str, int], list[Hit]], queries: Sequence[str], k: int) -> list[list[Hit]]:
+    """`Retriever.search_many` for a search that lets go of the interpreter's lock, as Lucene's does."""
+    if len(queries) < 2:
+        return [search(query, k) for query in queries]
+    with ThreadPoolExecutor(min(len(queries), os.cpu_count() or 1)) as pool:
+        return list(pool.map(search, queries, repeat(k)))

@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from .layout import title_terms
 from .passages import Hit, Passage
 from .text import clean, terms
 
@@ -56,6 +58,17 @@ class PassagePool:
 
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         return [self.search(query, k) for query in queries]
+
+    def entitled(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
+        """The passages whose title, without its disambiguation, has one of these keys (see `title_key`), by their
+        score for a query, which may be 0."""
+        wanted = frozenset(keys)
+        found = [hit for hit in self.search(query, len(self) or 1) if title_terms(hit.passage.title)[1] in wanted]
+        return [replace(hit, rank=rank) for rank, hit in enumerate(found[:limit], 1)]
+
+    def frequency(self, word: str) -> int:
+        """The number of passages that have the word; all of them for a stop word."""
+        return min((self._frequency[term] for term in terms(clean(word))), default=len(self))
 
     def _scores(self, query: Counter[str]) -> list[float]:
         size = len(self.passages)

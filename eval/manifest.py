@@ -56,6 +56,7 @@ def describe(
         "program": {
             "name": name,
             "class": type(program).__qualname__,  # not its module, which is another where a script is run or imported
+            "retriever": _retriever(program),
             "state_hash": _state_hash(program),
             "tunables": {name: tunable.value for name, tunable in tunables(program)},
             "lms": {role: _lm(predictors[0].lm) for role, predictors in roles(program).items()},
@@ -94,6 +95,15 @@ def _check(example: Any, number: int) -> None:
     answers = example.get("answers") or [example.get("answer")]
     if isinstance(answers, str) or not all(isinstance(answer, str) for answer in answers):
         raise RunError(f"Question {number} needs a text in 'answer', or several in 'answers': {str(example)[:80]!r}.")
+
+
+def _retriever(program: dspy.Module) -> str | None:
+    """What kind of retriever a program searches with, and the model of its vectors if it has any."""
+    retriever = getattr(getattr(program, "search", None), "retriever", None)
+    parts = [retriever, *getattr(retriever, "retrievers", ())]
+    kinds = "+".join(type(part).__name__ for part in parts if part is not None)
+    encoders = {part.encoder.name for part in (*parts, getattr(retriever, "vectors", None)) if hasattr(part, "encoder")}
+    return " ".join((kinds, *sorted(encoders))) or None
 
 
 def _state_hash(program: dspy.Module) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any, Protocol, Self, runtime_checkable
 
+from ..data.chain import ChainRetriever, ChainWeights
 from ..data.errors import PolyhopError
 from ..data.passages import Hit, Passage, Retriever
 from ..data.pool import PassagePool
@@ -23,11 +25,13 @@ class Search(Program):
     """Searches the question's own pool if it has one, otherwise the retriever; records each search in the trace.
 
     Args:
-        retriever: Any `Retriever`; may be None if every question brings its own pool. Not part of the saved state.
-        k: How many passages one search returns.
+        retriever: Any `Retriever`; may be None if every question brings its own pool. Not part of the saved state. A
+            `ChainRetriever` also follows the chain through a question's own pool.
+        k: How many passages one search returns; how many at most, if a `ChainRetriever` is adaptive.
 
-    ``k1`` and ``b`` are BM25's parameters, at first those of the retriever. They apply to `BM25Index` and
-    `PassagePool`; other retrievers ignore them.
+    ``k1`` and ``b`` are BM25's parameters, at first those of the retriever. They apply to `BM25Index`, `PassagePool`
+    and `ChainRetriever`; other retrievers ignore them. ``chain`` holds the weights of a `ChainRetriever` and whether it
+    is adaptive, by name; it is empty for other retrievers.
     """
 
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
@@ -36,6 +40,7 @@ class Search(Program):
         self.k = tunables.integer(k, 1, 200, log=True)
         self.k1 = tunables.real(getattr(retriever, "k1", 0.9), 0.0, 3.0)
         self.b = tunables.real(getattr(retriever, "b", 0.4), 0.0, 1.0)
+        self.chain = _chain_tunables(retriever) if isinstance(retriever, ChainRetriever) else {}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Search:
         """Copies share the retriever: teleprompters copy programs, and an index is a resource, not state."""
@@ -46,17 +51,36 @@ class Search(Program):
         return twin
 
     def forward(self, query: str, pool: Sequence[Passage] | PassagePool | None, trace: Trace) -> list[Hit]:
-        source: Retriever | None = _retriever_of(pool) if pool is not None else self.retriever
-        if source is None:
+        source = self._source(pool)
+        if isinstance(source, _BM25):
+            source = source.with_bm25(self.k1.value, self.b.value)
+        hits = source.search(query, self.k.value)
+        found = tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)
+        reasons = tuple(hit.reason for hit in hits if hit.reason)
+        trace.add(Searched(query, found, reasons))
+        return hits
+
+    def _source(self, pool: Sequence[Passage] | PassagePool | None) -> Retriever:
+        source: Retriever | None = self.retriever if pool is None else _retriever_of(pool)
+        if isinstance(self.retriever, ChainRetriever):
+            values = {name: tunable.value for name, tunable in self.chain.items()}
+            adaptive = bool(values.pop("adaptive"))
+            chain = self.retriever.with_weights(ChainWeights(**values), adaptive=adaptive)
+            source = chain if pool is None else chain.over(_retriever_of(pool))
+        if source is None or (isinstance(source, ChainRetriever) and source.source is None):
             raise PolyhopError(
                 "nothing to search: build the program with a retriever, such as "
                 "Prism(BM25Index('DIR')), or pass the question's own passages as pool=[...]"
             )
-        if isinstance(source, _BM25):
-            source = source.with_bm25(self.k1.value, self.b.value)
-        hits = source.search(query, self.k.value)
-        trace.add(Searched(query, tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)))
-        return hits
+        return source
+
+
+def _chain_tunables(retriever: ChainRetriever) -> dict[str, tunables.Tunable[Any]]:
+    weights = {
+        field.name: tunables.real(getattr(retriever.weights, field.name), field.metadata["low"], field.metadata["high"])
+        for field in fields(ChainWeights)
+    }
+    return {**weights, "adaptive": tunables.choice(retriever.adaptive, (False, True))}
 
 
 def _retriever_of(pool: Sequence[Passage] | PassagePool) -> PassagePool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
-from ..data.passages import Fact
+from ..data.passages import Fact, Reason
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,15 @@ class Decomposed:
 
 @dataclass(frozen=True)
 class Searched:
-    """A query and what it found, best first: (passage id, title, score)."""
+    """A query and what it found, best first: (passage id, title, score).
+
+    Attributes:
+        reasons: Why each passage was chosen, from a retriever that can tell; empty from others.
+    """
 
     query: str
     found: tuple[tuple[str, str, float], ...]
+    reasons: tuple[Reason, ...] = ()
     lm_calls: ClassVar[int] = 0
 
 

@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from .options import DepthOption, IndexOption, ModelsOption, build_program, open_retriever
+from .options import (
+    AdaptiveOption,
+    DepthOption,
+    IndexOption,
+    ModelsOption,
+    RetrieverOption,
+    build_program,
+    open_source,
+)
 
 
 def ask(
@@ -17,6 +25,8 @@ def ask(
     ] = "prism",
     lm: ModelsOption = None,
     k: DepthOption = None,
+    retriever: RetrieverOption = None,
+    adaptive: AdaptiveOption = False,
     trace: Annotated[
         bool, typer.Option("--trace", help="Show every step: what was asked, found, kept, added.")
     ] = False,
@@ -32,7 +42,7 @@ def ask(
     from ..programs.prediction import check_question
 
     question = check_question(question)
-    run = build_program(program, open_retriever(index), lm or (), k)
+    run = build_program(program, open_source(index), lm or (), k, retriever=retriever, adaptive=adaptive)
     start = perf_counter()
     with model_errors():
         prediction = run(question=question)

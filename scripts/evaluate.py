@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.errors import PolyhopError
-from .options import DepthOption, ModelsOption, build_program
+from .options import AdaptiveOption, DepthOption, ModelsOption, RetrieverOption, build_program, sample_pool
 
 if TYPE_CHECKING:
     import dspy
     from rich.console import Console
 
     from ..data.bm25 import BM25Index
-    from ..data.passages import Passage, Retriever
+    from ..data.passages import Passage
+    from ..data.pool import PassagePool
     from ..eval.questions import Questions
     from ..eval.run import Progress
 
@@ -64,6 +65,8 @@ def evaluate(
     ] = None,
     lm: ModelsOption = None,
     k: DepthOption = None,
+    retriever: RetrieverOption = None,
+    adaptive: AdaptiveOption = False,
     threads: Annotated[int, typer.Option(min=1, help="Questions asked at once; pays with remote models.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N questions.")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: ask N random questions instead.")] = None,
@@ -108,7 +111,10 @@ def evaluate(
         strict=strict,
     )
     source = _Source(asked, index)
-    programs = {name: build_program(name, source.retriever, lm or (), k) for name in names}
+    programs = {
+        name: build_program(name, source.searched, lm or (), k, retriever=retriever, adaptive=adaptive)
+        for name in names
+    }
     for name, built in programs.items():
         source.check(name, built)
 
@@ -139,19 +145,16 @@ class _Source:
     def __init__(self, questions: Questions, index: Path | None) -> None:
         self.questions = questions
         self.index: BM25Index | None = None
-        self.retriever: Retriever | None = None
+        self.searched: BM25Index | PassagePool | None = None
         self.look_up: Callable[[str], list[Passage]] | None = None
         self.path = index
         if index is not None:
             from ..data.bm25 import BM25Index
 
-            self.index = self.retriever = BM25Index(index)
+            self.index = self.searched = BM25Index(index)
             self.look_up = self.index.titled
         elif questions.dataset == "sample":
-            from ..data.pool import PassagePool
-            from ..data.sample import sample_passages
-
-            pool = self.retriever = PassagePool(sample_passages())
+            pool = self.searched = sample_pool()
             self.look_up = lambda title: [passage for passage in pool.passages if passage.title == title]
 
     def check(self, name: str, program: dspy.Module) -> None:
@@ -159,7 +162,7 @@ class _Source:
         Raises:
             PolyhopError: the program would have nothing to search.
         """
-        if self.retriever is None and self.questions.setting == "open" and hasattr(program, "search"):
+        if self.searched is None and self.questions.setting == "open" and hasattr(program, "search"):
             raise PolyhopError(
                 f"{name} has nothing to search: name an --index"
                 + (", or use --setting distractor." if self.questions.have_contexts else ".")

@@ -1,4 +1,4 @@
-"""`polyhop index`: make a BM25 index of a corpus, or check one."""
+"""`polyhop index`: make a BM25 index of a corpus, add vectors to it, or check one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from ..data.errors import PolyhopError
 
 if TYPE_CHECKING:
+    from ..data.dense import Encoder
     from ..data.errors import Problem
     from ..data.layout import Manifest
 
@@ -29,28 +30,39 @@ def index(
     max_words: Annotated[int | None, typer.Option(min=1, help="Split longer passages at sentence boundaries.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad or duplicate record.")] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads that write.  [default: as many as pay]")] = None,
+    dense: Annotated[
+        bool,
+        typer.Option("--dense", help="Add vectors for dense retrieval: to the new index, or to an existing one."),
+    ] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Read an existing index through and compare checksums.")
     ] = False,
 ) -> None:
-    """Make a BM25 index of a corpus, or --check one.
+    """Make a BM25 index of a corpus, add --dense vectors to one, or --check one.
 
     An index that is in DIR already is replaced when the new one is complete; until then, and if the build is stopped,
-    it stays as it is.
+    it stays as it is. Vectors that a stopped run has made are kept, and `polyhop index --dense DIR` goes on from there.
     """
     corpus = corpus or []
+    if check and dense:
+        raise typer.BadParameter("choose --check or --dense")
     if check:
-        _check(_checked_folder(corpus, out))
-        return
-    if not corpus or out is None:
+        _check(_existing(corpus, out, "--check"))
+    elif dense and not (corpus and out):
+        _embed(_existing(corpus, out, "--dense"))
+    elif not corpus or out is None:
         raise typer.BadParameter("name a corpus and a folder: polyhop index CORPUS... --out DIR")
-    _build(corpus, out, max_words, strict, threads)
+    else:
+        encoder = _encoder() if dense else None  # first of all: it may not be installed
+        _build(corpus, out, max_words, strict, threads)
+        if encoder:
+            _embed(out, encoder)
 
 
-def _checked_folder(corpus: list[Path], out: Path | None) -> Path:
+def _existing(corpus: list[Path], out: Path | None, option: str) -> Path:
     named = [*corpus, *([out] if out else [])]
     if len(named) != 1:
-        raise typer.BadParameter("name one index: polyhop index --check DIR")
+        raise typer.BadParameter(f"name one index: polyhop index {option} DIR")
     return named[0]
 
 
@@ -104,13 +116,73 @@ def _summarize(manifest: Manifest, out: Path, seconds: float, problems: list[Pro
         ("size", f"{size / 1e6:,.1f} MB"),
         ("time", f"{seconds:.1f} s ({manifest.passages / seconds:,.0f} passages/s)"),
     ]
-    for name, value in rows:
-        typer.echo(f"{name:<10}{value}")
+    _table(rows)
     left_out = manifest.malformed + manifest.duplicates
     for problem in problems:
         typer.secho(f"  {problem.where}: {problem.reason}", fg=typer.colors.YELLOW, err=True)
     if left_out > len(problems):
         typer.secho(f"  ... and {left_out - len(problems):,} more: {out / PROBLEMS}", fg=typer.colors.YELLOW, err=True)
+
+
+def _table(rows: list[tuple[str, str]]) -> None:
+    for name, value in rows:
+        typer.echo(f"{name:<10}{value}")
+
+
+def _encoder() -> Encoder:
+    from ..data.dense import MiniLM
+
+    return MiniLM()
+
+
+def _embed(folder: Path, encoder: Encoder | None = None) -> None:
+    from time import monotonic
+
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from ..data.dense import embed_index
+
+    console = Console(stderr=True)
+    started = monotonic()
+    before: list[int] = []  # passages that an earlier run embedded
+
+    def rate(done: int) -> str:
+        return f"{(done - before[0]) / max(monotonic() - started, 1e-9):,.0f} passages/s"
+
+    columns = (
+        TaskProgressColumn(),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[state]}"),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None, state="")
+
+        def show(done: int, rows: int) -> None:
+            nonlocal started
+            if not before:  # loading the model is over
+                before.append(done)
+                started = monotonic()
+            bar.update(task, completed=done, total=rows, state=f"{done:,} of {rows:,} passages, {rate(done)}")
+
+        vectors = embed_index(folder, encoder, on_progress=show)
+    made = vectors.rows - before[0]
+    rows = [
+        ("index", str(folder)),
+        ("vectors", f"{vectors.rows:,} of {vectors.dimension} dimensions, {vectors.size / 1e6:,.1f} MB"),
+        ("encoder", vectors.encoder),
+        ("time", f"{monotonic() - started:.1f} s ({rate(vectors.rows)})" if made else "they were there already"),
+    ]
+    _table(rows)
 
 
 def _check(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,18 @@ from ..data.errors import PolyhopError
 if TYPE_CHECKING:
     import dspy
 
+    from ..data.bm25 import BM25Index
     from ..data.passages import Retriever
+    from ..data.pool import PassagePool
+
+
+class RetrieverName(StrEnum):
+    chain = "chain"
+    bm25 = "bm25"
+    dense = "dense"
+    fused = "fused"
+    chain_dense = "chain-dense"
+
 
 IndexOption = Annotated[
     Path | None,
@@ -29,15 +41,35 @@ ModelsOption = Annotated[
         "program or for one ROLE of it. May be repeated.  [default: $POLYHOP_LM or lexical]",
     ),
 ]
+RetrieverOption = Annotated[
+    RetrieverName | None,
+    typer.Option(
+        "--retriever",
+        help="chain follows the chain of evidence, bm25 matches words; dense (vectors), fused (bm25 and dense by rank) "
+        "and chain-dense (vectors as one more sign) need an index made with 'polyhop index --dense'.  [default: chain; "
+        "for a saved program the one that it was saved with]",
+        show_default=False,
+    ),
+]
+AdaptiveOption = Annotated[
+    bool,
+    typer.Option(
+        "--adaptive", help="Let the chain decide how many passages it needs, up to -k; with --retriever chain."
+    ),
+]
 DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=200, help="Passages that one search returns.")]
 
 
-def open_retriever(index: Path | None) -> Retriever:
+def open_source(index: Path | None) -> BM25Index | PassagePool:
     """The index in a folder, or the sample corpus in memory (50 ms; an index of it would first start Java)."""
     if index is not None:
         from ..data.bm25 import BM25Index
 
         return BM25Index(index)
+    return sample_pool()
+
+
+def sample_pool() -> PassagePool:
     from ..data.pool import PassagePool
     from ..data.sample import sample_passages
 
@@ -45,24 +77,62 @@ def open_retriever(index: Path | None) -> Retriever:
 
 
 def build_program(
-    name: str, retriever: Retriever | None, models: Sequence[str] = (), k: int | None = None
+    name: str,
+    source: BM25Index | PassagePool | None,
+    models: Sequence[str] = (),
+    k: int | None = None,
+    *,
+    retriever: RetrieverName | None = None,
+    adaptive: bool = False,
 ) -> dspy.Module:
     """The program of a name, or of a saved state (a path ending in .json), with its models.
 
     Models never come from the file: a state says what to ask, the command line whom.
 
+    Args:
+        source: What is searched; None if every question brings its own passages.
+
     Raises:
-        PolyhopError: an unknown program or model, an unreadable state, or a ``k`` for a program without search.
+        PolyhopError: an unknown program or model, an unreadable state, ``k`` or ``adaptive`` for a program that has
+            no such thing, or a retriever that needs vectors where there are none.
     """
     from ..engines.models import assign_models
 
-    program = _load(Path(name), retriever) if name.endswith(".json") else _named(name, retriever)
+    state = _read(Path(name)) if name.endswith(".json") else None
+    if retriever is None:
+        retriever = RetrieverName.chain if state is None or _follows_chains(state) else RetrieverName.bm25
+    searched = _retriever(retriever, source)
+    program = _named(name, searched) if state is None else _restored(Path(name), state, searched)
     if k is not None:
         if not hasattr(program, "search"):
             raise PolyhopError(f"{name} does not search, so -k means nothing to it")
         program.search.k.value = k
+    if adaptive:
+        if not getattr(getattr(program, "search", None), "chain", None):
+            raise PolyhopError("--adaptive is for programs that search with --retriever chain")
+        program.search.chain["adaptive"].value = True
     assign_models(program, models)
     return program
+
+
+def _retriever(name: RetrieverName, source: BM25Index | PassagePool | None) -> Retriever | None:
+    from ..data.chain import ChainRetriever
+
+    if name is RetrieverName.chain:
+        return ChainRetriever(source)
+    if name is RetrieverName.bm25:
+        return source
+    from ..data.bm25 import BM25Index
+
+    if not isinstance(source, BM25Index):
+        raise PolyhopError(f"--retriever {name} needs an --index with vectors: polyhop index CORPUS --out DIR --dense")
+    from ..data.dense import DenseIndex
+    from ..data.fusion import FusedRetriever
+
+    vectors = DenseIndex(source.path)
+    if name is RetrieverName.dense:
+        return vectors
+    return FusedRetriever([source, vectors]) if name is RetrieverName.fused else ChainRetriever(source, vectors=vectors)
 
 
 def _programs(retriever: Retriever | None) -> dict[str, Callable[[], dspy.Module]]:
@@ -78,22 +148,31 @@ def _named(name: str, retriever: Retriever | None) -> dspy.Module:
     return programs[name]()
 
 
-def _load(path: Path, retriever: Retriever | None) -> dspy.Module:
-    """The program whose parameters the state names: exactly those, so that nothing is dropped or stays a default."""
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    """The parameters of a saved program by name."""
     import json
 
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
         parameters = {key: dict(value) for key, value in state.items() if key != "metadata"}
-        shape = _shape(parameters)
+        _shape(parameters)
     except OSError as error:
         raise PolyhopError(f"cannot read the program {path}: {error.strerror}") from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise PolyhopError(f"{path} is not a program saved by program.save('x.json')") from error
+    return parameters
+
+
+def _restored(path: Path, parameters: dict[str, dict[str, Any]], retriever: Retriever | None) -> dspy.Module:
+    """The program whose parameters a state names: exactly those, so that nothing is dropped or stays a default."""
     programs = {name: new() for name, new in _programs(retriever).items()}
-    fitting = {name: program for name, program in programs.items() if _shape(program.dump_state()) == shape}
+    fitting = {
+        name: program for name, program in programs.items() if _shape(program.dump_state()) == _shape(parameters)
+    }
     if len(fitting) != 1:
         found = f"fits {' and '.join(fitting)} alike" if fitting else "has the parameters of no program of this version"
+        if not fitting and _follows_chains(parameters) != hasattr(retriever, "weights"):
+            found = f"was saved with{'' if _follows_chains(parameters) else 'out'} a chain retriever, and not so now"
         raise PolyhopError(f"{path} {found}: it names {', '.join(parameters) or 'none'}")
     program = next(iter(fitting.values()))
     try:
@@ -101,6 +180,10 @@ def _load(path: Path, retriever: Retriever | None) -> dspy.Module:
     except (KeyError, TypeError, ValueError) as error:
         raise PolyhopError(f"{path} holds a value that its program refuses: {error}") from error
     return program
+
+
+def _follows_chains(parameters: dict[str, dict[str, Any]]) -> bool:
+    return any(name.startswith("search.chain[") for name in parameters)
 
 
 def _shape(state: dict[str, Any]) -> dict[str, int]:

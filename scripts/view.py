@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Collection, Iterable, Mapping
+from itertools import zip_longest
 from textwrap import shorten
 from typing import Any
 
@@ -15,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ..data.passages import Evidence, Fact, Passage
+from ..data.passages import Evidence, Fact, Passage, Reason
 from ..programs.trace import Added, Answered, Decomposed, Searched, Selected, Step, Stopped
 
 MOST_HITS = 10  # of a search, in the tree; the JSON has them all
@@ -114,10 +115,12 @@ def _add_step(tree: Tree, step: Step, passages: Mapping[str, Passage]) -> None:
             for number, text in enumerate(sub_questions, 1):
                 branch.add(Text(f"#{number} {plain(text)}"))
             _add_invalid(branch, invalid)
-        case Searched(query, found):
+        case Searched(query, found, reasons):
             branch = _branch(tree, "found", f"{_count(len(found), 'passage')} for “{plain(query)}”")
-            for _, title, score in found[:MOST_HITS]:
-                branch.add(Text(f"{score:6.2f}  {plain(title)}"))
+            titles = {id: title for id, title, _ in found}
+            for (_, title, score), reason in zip_longest(found[:MOST_HITS], reasons[:MOST_HITS]):
+                why = f"  {_why(reason, titles)}" if reason else ""
+                branch.add(Text.assemble(f"{score:6.2f}  {plain(title)}", (why, "dim")))
             if len(found) > MOST_HITS:
                 branch.add(Text(f"... and {len(found) - MOST_HITS} more", style="dim"))
         case Selected(number, facts, invalid) | Added(number, facts, invalid):
@@ -132,6 +135,23 @@ def _add_step(tree: Tree, step: Step, passages: Mapping[str, Passage]) -> None:
                 branch.add(Text(plain(line)))
         case Stopped(reason):
             _branch(tree, "stopped", reason)
+
+
+def _why(reason: Reason, titles: Mapping[str, str]) -> str:
+    """Why a passage belongs to the chain, in words."""
+    source = plain(titles.get(reason.source or "", ""))
+    words = f" ({plain(', '.join(reason.words))})" if reason.words else ""
+    match reason.via:
+        case "named":
+            return f"the question names it: {reason.name}{words}"
+        case "link":
+            return f"{source} mentions it: {reason.name}{words}"
+        case "back":
+            return f"mentions {source}{words}"
+        case "shared":
+            return f"mentions {reason.name}, as {source} does{words}"
+        case _:
+            return f"has words of the question{words}"
 
 
 def _branch(tree: Tree, verb: str, rest: str) -> Tree:

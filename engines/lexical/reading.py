@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from ...data.text import FUNCTION_WORDS, bare_title, content_terms, title_key
+from ...data.text import FUNCTION_WORDS, content_terms, title_key, title_names
 
 # --- spans -----------------------------------------------------------------------------------------------------------
 
@@ -147,18 +147,6 @@ class Page:
     def names(self) -> tuple[str, ...]:
         """The keys under which other texts may mention this page's subject, the most specific first."""
         return title_names(self.title)
-
-
-@lru_cache(maxsize=8192)
-def title_names(title: str) -> tuple[str, ...]:
-    """Keys of a title: in full, without parentheses, without what follows a comma ("Paris, Texas" -> "paris")."""
-    keys = [title_key(title), title_key(bare_title(title))]
-    if "," in title:
-        keys.append(title_key(bare_title(title).split(",")[0]))
-    for article in ("the ", "a ", "an "):
-        if keys[1].startswith(article) and len(keys[1]) > len(article) + 3:
-            keys.append(keys[1][len(article) :])
-    return tuple(dict.fromkeys(key for key in keys if key))
 
 
 _HEAD = re.compile(r"^\[(\d+)\] (.*)$")

@@ -26,6 +26,7 @@ from polyhop.data.text import (
     stem,
     terms,
     title_key,
+    title_names,
     words,
 )
 
@@ -378,3 +379,16 @@ def test_cleaned_text_is_utf8_without_nul(text: str) -> None:
 def test_clean_leaves_good_text_alone() -> None:
     assert clean("naïve 東京 😀\n") == "naïve 東京 😀\n"
     assert clean("a\ud800b\x00c") == "a\ufffdb c"
+
+
+@pytest.mark.parametrize(
+    ("title", "keys"),
+    [
+        ("Help! (film)", ("help film", "help")),
+        ("Paris, Texas", ("paris texas", "paris")),
+        ("The Beatles", ("the beatles", "beatles")),
+        ("Besançon", ("besancon",)),
+    ],
+)
+def test_a_title_is_known_by_several_names(title: str, keys: tuple[str, ...]) -> None:
+    assert title_names(title) == keys

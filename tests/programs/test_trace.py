@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from polyhop.data.passages import Fact
+from polyhop.data.passages import Fact, Reason
 from polyhop.programs import Trace
 from polyhop.programs.trace import Added, Answered, Decomposed, Searched, Selected, Stopped
 
@@ -12,7 +12,7 @@ from polyhop.programs.trace import Added, Answered, Decomposed, Searched, Select
 def full() -> Trace:
     trace = Trace()
     trace.add(Decomposed(("Who?",), ("?",)))
-    trace.add(Searched("Who?", (("p", "Title", 1.5),)))
+    trace.add(Searched("Who?", (("p", "Title", 1.5),), (Reason("named", "title", None, ("Who",)),)))
     trace.add(Searched("Where?", ()))
     trace.add(Selected(1, (Fact("p", 0), Fact("p"))))
     trace.add(Added(1, (), ("9s9",)))
@@ -33,7 +33,12 @@ def test_records_are_json_with_their_kind() -> None:
         "decomposed", "searched", "searched", "selected", "added", "answered", "stopped",
     ]  # fmt: skip
     assert records[0] == {"step": "decomposed", "sub_questions": ["Who?"], "invalid": ["?"]}
-    assert records[1] == {"step": "searched", "query": "Who?", "found": [["p", "Title", 1.5]]}
+    assert records[1] == {
+        "step": "searched",
+        "query": "Who?",
+        "found": [["p", "Title", 1.5]],
+        "reasons": [{"via": "named", "name": "title", "source": None, "words": ["Who"]}],
+    }
     assert records[3] == {"step": "selected", "round": 1, "kept": [["p", 0], ["p", None]], "invalid": []}
     assert records[4]["invalid"] == ["9s9"]
     assert records[5] == {"step": "answered", "answer": "Paris", "reasoning": "Because.", "confidence": 0.5}

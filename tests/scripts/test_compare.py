@@ -26,7 +26,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """naive and prism on the dev questions of the sample."""
     folder = tmp_path_factory.mktemp("runs")
     for program in ("naive", "prism"):
-        result = polyhop("evaluate", "--program", program, "--out", folder / program)
+        result = polyhop("evaluate", "--program", program, "--retriever", "bm25", "--out", folder / program)
         assert result.exit_code == 0, result.output
     return folder / "naive", folder / "prism"
 

@@ -92,7 +92,8 @@ def test_failures_are_shown_with_their_cause(parrot: Callable[[str], Any], monke
 
 def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
     out = tmp_path / "run"
-    result = evaluate("--dataset", "HotpotQA", "--questions", hotpotqa, "--program", "naive", "-k", "1", "--out", out)
+    asked = ("--dataset", "HotpotQA", "--questions", hotpotqa, "--program", "naive", "-k", "1", "--retriever", "bm25")
+    result = evaluate(*asked, "--out", out)
     assert result.exit_code == 0, result.output
     assert "hotpotqa, distractor: 3 questions" in result.stdout
     assert "skipped dev.json:record 4" in result.stderr

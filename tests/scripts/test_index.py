@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from polyhop.data.dense import DenseIndex
+from polyhop.data.errors import IndexFault
 from polyhop.scripts.main import app
 
 CORPUS = b"""{"id": "r", "title": "Rome", "text": "Rome is the capital of Italy."}
@@ -75,3 +78,60 @@ def test_many_problems_are_summarised(tmp_path: Path) -> None:
     assert built.stderr.count("not JSON") == 5
     assert "1,495 more" in built.stderr
     assert len((tmp_path / "ix" / "problems.jsonl").read_text().splitlines()) == 1000
+
+
+class Lengths:
+    """An encoder that needs nothing: how long a text is, and how many words it has."""
+
+    name = "tests/lengths"
+
+    def __call__(self, texts: Sequence[str], /) -> list[tuple[int, int]]:
+        return [(len(text), len(text.split())) for text in texts]
+
+
+@pytest.fixture
+def encoder(monkeypatch: pytest.MonkeyPatch) -> Lengths:
+    """In place of the default encoder, whose packages are an extra."""
+    monkeypatch.setattr("polyhop.data.dense.MiniLM", Lengths)
+    return Lengths()
+
+
+def test_dense_with_a_build(corpus: Path, tmp_path: Path, encoder: Lengths) -> None:
+    built = run(corpus, "--out", tmp_path / "ix", "--dense")
+    assert built.exit_code == 0, built.output
+    assert "passages  2\n" in built.stdout
+    assert "vectors   2 of 2 dimensions, 0.0 MB\n" in built.stdout
+    assert len(DenseIndex(tmp_path / "ix", encoder).search("Rome", 5)) == 2
+
+
+def test_dense_afterwards(corpus: Path, tmp_path: Path, encoder: Lengths) -> None:
+    run(corpus, "--out", tmp_path / "ix")
+    with pytest.raises(IndexFault, match="polyhop index --dense"):
+        DenseIndex(tmp_path / "ix", encoder)
+    made = run("--dense", tmp_path / "ix")
+    assert (made.exit_code, made.stderr) == (0, "")
+    assert "encoder   tests/lengths\n" in made.stdout
+    assert "passages/s)\n" in made.stdout
+    assert DenseIndex(tmp_path / "ix", encoder).search("Rome", 1)
+    again = run("--dense", "--out", tmp_path / "ix")
+    assert "they were there already" in again.stdout
+
+
+def test_dense_errors(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: None)
+    cases: list[tuple[list[str | Path], int, str]] = [
+        (["--dense"], 2, "--dense DIR"),
+        (["--dense", corpus, tmp_path / "ix"], 2, "--dense DIR"),
+        (["--dense", "--check", tmp_path / "ix"], 2, "--check or --dense"),
+        (["--dense", tmp_path / "ix"], 1, "pip install 'polyhop[dense]'"),
+        ([corpus, "--out", tmp_path / "ix", "--dense"], 1, "pip install 'polyhop[dense]'"),
+    ]
+    for arguments, status, message in cases:
+        result = run(*arguments)
+        assert result.exit_code == status, result.output
+        assert message in " ".join(result.stderr.split())
+        assert "Traceback" not in result.output
+    assert not (tmp_path / "ix").exists()  # told before anything was built
+    monkeypatch.setattr("polyhop.data.dense.MiniLM", Lengths)
+    missing = run("--dense", tmp_path / "ix")
+    assert (missing.exit_code, "There is no index at" in missing.stderr) == (1, True)

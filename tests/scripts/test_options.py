@@ -13,7 +13,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
 from polyhop.programs import Direct, Naive, Prism
-from polyhop.scripts.options import build_program, open_retriever
+from polyhop.scripts.options import build_program, open_source
 
 POOL = PassagePool([])
 
@@ -89,6 +89,6 @@ def test_a_missing_state_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_sample_is_searched_where_no_index_is_given() -> None:
-    retriever = open_retriever(None)
+    retriever = open_source(None)
     assert isinstance(retriever, PassagePool)
     assert len(retriever) == len(sample_passages())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from polyhop.data.passages import Evidence, Passage
 from polyhop.engines.lexical.gazetteer import countries, is_adjective
-from polyhop.engines.lexical.reading import dates, names, numbers, quoted, read_pages, title_names
+from polyhop.engines.lexical.reading import dates, names, numbers, quoted, read_pages
 from polyhop.programs.candidates import Candidates
 
 
@@ -63,19 +63,6 @@ def test_pages_are_read_back_as_the_agents_are_shown_them() -> None:
     assert [(page.number, page.title) for page in pages] == [("1", "Solaris"), ("2", "")]
     assert [line.id for page in pages for line in page.lines] == ["1s2", "2s1", "2s2"]
     assert pages[0].lines[0].text == "1s2 is a number, [3] a note."
-
-
-@pytest.mark.parametrize(
-    ("title", "keys"),
-    [
-        ("Help! (film)", ("help film", "help")),
-        ("Paris, Texas", ("paris texas", "paris")),
-        ("The Beatles", ("the beatles", "beatles")),
-        ("Besançon", ("besancon",)),
-    ],
-)
-def test_a_title_is_known_by_several_names(title: str, keys: tuple[str, ...]) -> None:
-    assert title_names(title) == keys
 
 
 def test_countries_are_found_under_their_adjectives() -> None:

@@ -1,0 +1,177 @@
+"""What a passage says, as far as a chain of evidence needs it: its names, its sentences, the names it mentions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from ..passages import Passage
+from ..text import (
+    FUNCTION_WORDS,
+    WORD,
+    bare_title,
+    join_initials,
+    key_word,
+    key_words,
+    stem,
+    title_key,
+    title_names,
+    words,
+)
+
+LONGEST = 20_000  # characters of a passage that are read: a passage is a page, not a book
+_LONGEST_NAME = 7  # words
+_JOINING = frozenset("of the and de la le du des del della di da von van der den for in".split())
+
+
+class Name(NamedTuple):
+    """A name to look for: its folded words with a space on either side, and the longest of them."""
+
+    key: str
+    probe: str
+
+    @classmethod
+    def of(cls, folded: str) -> Name:
+        return cls(f" {folded} ", max(folded.split(), key=len))
+
+
+class Reading:
+    """A passage, analysed. Everything in it depends on the passage alone, so that it can be kept between questions.
+
+    Attributes:
+        names: The forms under which other texts may mention the subject, with the certainty that they mean it.
+        subject: The stems of the title's words that carry a topic.
+        sentences: Each sentence as folded words with a space on either side, and the stems of its words.
+        title_key: The title in the same form.
+        text_key: The sentences in the same form; no name runs across two of them.
+    """
+
+    def __init__(self, passage: Passage) -> None:
+        self.passage = passage
+        self.names = _names(passage.title)
+        title = key_words(passage.title)
+        self.title_key = f" {' '.join(title)} "
+        self.subject = _stems(title)
+        sentences: list[tuple[str, frozenset[str]]] = []
+        forms = set(title)
+        for sentence in self._texts:
+            keys = key_words(sentence)
+            forms.update(keys)
+            sentences.append((f" {' '.join(keys)} ", _stems(keys)))
+        self.sentences = tuple(sentences)
+        self.text_key = "|".join([key for key, _ in sentences])
+        self._forms = frozenset(forms)
+
+    def mentions(self, name: Name) -> bool:
+        """Whether a name stands in the text."""
+        return name.probe in self._forms and name.key in self.text_key  # the first is much faster
+
+    def is_about(self, name: Name) -> bool:
+        """Whether a name stands in the title."""
+        return name.probe in self._forms and name.key in self.title_key
+
+    @property
+    def _texts(self) -> Iterator[str]:
+        left = LONGEST
+        for sentence in self.passage.sentences:
+            if left <= 0:
+                return
+            yield sentence[:left]
+            left -= len(sentence)
+
+    @cached_property
+    def mentioned(self) -> tuple[Name, ...]:
+        """The capitalised names in the text, each once; the title's own name comes first."""
+        own = title_key(bare_title(self.passage.title))
+        found = (name for sentence in self._texts for name in _capitalised(sentence))
+        return tuple(Name.of(name) for name in dict.fromkeys((own, *found)) if carries_topic(name))
+
+    @cached_property
+    def title_candidates(self) -> tuple[str, ...]:
+        """Every run of words in the text that may be the title of another passage."""
+        found: dict[str, None] = {}
+        for sentence in self._texts:
+            written = words(join_initials(sentence))
+            starts = [not word[0].islower() for word in written]
+            found.update(dict.fromkeys(runs([key_word(word) for word in written], starts)))
+        return tuple(found)
+
+
+def runs(keys: Sequence[str], starts: Iterable[bool] | None = None, longest: int = _LONGEST_NAME) -> Iterator[str]:
+    """The runs of words that a title may have: from one of ``starts``, if given, to a word that carries a topic."""
+    allowed = [True] * len(keys) if starts is None else list(starts)
+    for first, allow in enumerate(allowed):
+        if not allow:
+            continue
+        for last in range(first, min(first + longest, len(keys))):
+            if keys[last] not in FUNCTION_WORDS and (last > first or len(keys[first]) > 1):
+                yield " ".join(keys[first : last + 1])
+
+
+@lru_cache(maxsize=65536)
+def carries_topic(name: str) -> bool:
+    """Whether a name has a word that is not a function word."""
+    return any(word not in FUNCTION_WORDS for word in name.split())
+
+
+class _Topics(dict[str, str]):
+    """The stem of each folded word; empty for a function word. Three times as fast as an lru_cache."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= 200_000:
+            self.clear()
+        self[word] = found = "" if word in FUNCTION_WORDS else stem(word)
+        return found
+
+
+_topics = _Topics()
+
+
+def topic(word: str) -> str:
+    """The stem of a folded word; empty for a function word."""
+    return _topics[word]
+
+
+def _stems(keys: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(_topics.__getitem__, keys))
+
+
+@lru_cache(maxsize=8192)
+def _names(title: str) -> tuple[tuple[Name, float], ...]:
+    whole, bare = title_key(title), title_key(bare_title(title))
+    forms = {whole: 1.0, bare: 0.9} | dict.fromkeys(title_names(title), 0.6)
+    parts = bare.split()
+    if len(parts) > 2:
+        forms.setdefault(f"{parts[0]} {parts[-1]}", 0.6)  # a person's first and last name
+    forms |= {bare: 0.9, whole: 1.0}
+    return tuple((Name.of(form), sure) for form, sure in forms.items() if len(form) > 2 and carries_topic(form))
+
+
+def _capitalised(sentence: str) -> Iterator[str]:
+    """The capitalised names of a sentence: "University of Amsterdam" is one, "Moore, Smith" are two."""
+    name: list[str] = []
+    pending: list[str] = []  # joining words, which belong to the name if a capital follows
+    end = 0
+    for match in WORD.finditer(sentence := join_initials(sentence)):
+        word, joined = match.group(), not sentence[end : match.start()].strip(" \u00a0-–&")
+        end = match.end()
+        key = key_word(word)
+        if name and not joined:
+            yield _trimmed(name)
+            name, pending = [], []
+        if word[0].isupper():
+            name += [*pending, key]
+            pending = []
+        elif name and key in _JOINING:
+            pending.append(key)
+        elif name:
+            yield _trimmed(name)
+            name, pending = [], []
+    yield _trimmed(name)
+
+
+def _trimmed(name: list[str]) -> str:
+    """Without the function words that a sentence opens with: "In Paris" is Paris."""
+    start = next((at for at, key in enumerate(name) if key not in FUNCTION_WORDS), len(name))
+    return " ".join(name[start:])
