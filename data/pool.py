@@ -60,11 +60,12 @@ class PassagePool:
         return [self.search(query, k) for query in queries]
 
     def entitled(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
-        """The passages whose title, without its disambiguation, has one of these keys (see `title_key`), by their
-        score for a query, which may be 0."""
-        wanted = frozenset(keys)
-        found = [hit for hit in self.search(query, len(self) or 1) if title_terms(hit.passage.title)[1] in wanted]
-        return [replace(hit, rank=rank) for rank, hit in enumerate(found[:limit], 1)]
+        """The passages whose title, without its disambiguation, has one of these keys (see `title_key`): titles of
+        more words first, for they say more, and among those the passages that fit the query."""
+        wanted = frozenset(keys) - {""}  # what has no title has no key
+        titled = [(title_terms(hit.passage.title)[1], hit) for hit in self.search(query, len(self) or 1)]
+        found = sorted((pair for pair in titled if pair[0] in wanted), key=lambda pair: -pair[0].count(" "))
+        return [replace(hit, rank=rank) for rank, (_, hit) in enumerate(found[:limit], 1)]
 
     def frequency(self, word: str) -> int:
         """The number of passages that have the word; all of them for a stop word."""

@@ -31,7 +31,8 @@ FUNCTION_WORDS = LUCENE_STOP_WORDS | frozenset(
 
 # Letters that Unicode does not decompose into a base letter and a mark.
 _LETTERS = str.maketrans(
-    {"’": "'", "‘": "'", "Ø": "O", "ø": "o", "Ł": "L", "ł": "l", "Đ": "D", "đ": "d", "Ð": "D", "ð": "d", "ı": "i"}
+    {"’": "'", "‘": "'", "ʻ": "'", "ʼ": "'", "Ø": "O", "ø": "o", "Ł": "L", "ł": "l", "ı": "i"}
+    | {"Đ": "D", "đ": "d", "Ð": "D", "ð": "d"}
     | {"Æ": "Ae", "æ": "ae", "Œ": "Oe", "œ": "oe", "Þ": "Th", "þ": "th", "İ": "I", "Ħ": "H", "ħ": "h"}
 )
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
@@ -39,7 +40,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 # Marks that Python's \w leaves out although they belong to the letter before: accents, Hebrew and Arabic points, and
 # the vowel signs of the scripts of India.
 _MARKS = r"\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
-WORD = re.compile(rf"[\w{_MARKS}]+(?:['’.](?=\w)[\w{_MARKS}]+)*")
+WORD = re.compile(rf"[\w{_MARKS}]+(?:['’‘.](?=\w)[\w{_MARKS}]+)*")
 # Lucene's StandardTokenizer (Unicode text segmentation): "U.S", "O'Neill", "foo:bar" and "1,000.5" are one word each,
 # a Chinese character or a hiragana is a word of its own, superscripts and fractions are none.
 _ALONE = r"\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"

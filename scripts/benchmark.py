@@ -1,119 +1,161 @@
-"""`python -m polyhop.scripts.benchmark`: how index and search behave as a corpus grows.
+"""`polyhop benchmark`: how index and search behave as a corpus grows, beside other libraries for BM25.
 
-Generates passages whose words follow Zipf's law and whose titles are as ambiguous as an encyclopaedia's (shared titles,
-disambiguations, texts that mention other titles), indexes them in a process of its own, and searches them.
+For each number of passages a corpus is generated (`GeneratedCorpus`), with questions of two hops. Every index is built
+in a process of its own and searched in another, which has one processor; so memory is that of what is measured.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
-from itertools import accumulate
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
-_SYLLABLES = [
-    onset + vowel for onset in "b d f g k l m n p r s t v z br st tr".split() for vowel in "a e i o u".split()
-]
-_FUNCTION = "the of and in a to was is for as on with by he that at from his it an".split()
-_KINDS = "film album song novel band river village footballer politician company".split()
+from .systems import SYSTEMS, K, read_records
+
+_TOP = 5  # passages that count for recall
+_THREADS = 16
+
+T = TypeVar("T")
 
 
-def generate(count: int, seed: int = 0) -> Iterator[dict[str, Any]]:
-    """``count`` records of about 100 words. Four passages in ten share their title with another, one title in
-    eight has a disambiguation in parentheses, and every text mentions two titles, most of which are in the corpus."""
-    chance = random.Random(seed)
-    vocabulary = _vocabulary(50_000)
-    stream = _running_text(vocabulary, 1_000_000)
+@dataclass(frozen=True)
+class Build:
+    """An index was made: seconds of the clock and of processors, the peak of own memory in each tenth of the time (MB),
+    and the size on disk (MB)."""
 
-    def draw(size: int) -> int:
-        return int(chance.random() * size)
-
-    for number in range(count):
-        words: list[str] = []
-        for _ in range(15 + draw(37)):
-            start = draw(len(stream) - 3)
-            words += stream[start : start + 3]
-        for _ in range(2):
-            words.insert(draw(len(words)), _title(draw(count), vocabulary).partition(" (")[0])
-        lengths = range(0, len(words), 15)
-        text = " ".join(" ".join(words[start : start + 15]).capitalize() + "." for start in lengths)
-        name = number if chance.random() < 0.75 else draw(count)
-        yield {"id": f"p{number}", "title": _title(name, vocabulary), "text": text}
+    seconds: float
+    work: float
+    tenths: tuple[float, ...]
+    disk: float
 
 
-def _vocabulary(size: int) -> list[str]:
-    chance = random.Random(1)
-    words: dict[str, None] = {}
-    while len(words) < size:
-        words["".join(chance.choices(_SYLLABLES, k=chance.choice((1, 2, 2, 3, 3, 4))))] = None
-    return list(words)
+@dataclass(frozen=True)
+class Searches:
+    """An index was searched.
+
+    Attributes:
+        opened: Seconds to make it ready and answer a first question.
+        questions: How many questions were measured, after others to warm up.
+        p50: Milliseconds of the clock.
+        p95: The same.
+        work: Milliseconds of processor time of the median question: what else the machine does hardly changes it.
+        own: Memory of the process, MB.
+        mapped: Mapped files in memory, MB: the system takes them back when it needs the memory.
+        recall: The share of gold passages among the first five.
+        all_gold: The share of questions with all gold passages among the first five.
+        rate: Questions a second with 16 threads on all processors; None if it is not for threads.
+    """
+
+    opened: float
+    questions: int
+    p50: float
+    p95: float
+    work: float
+    own: float
+    mapped: float
+    recall: float
+    all_gold: float
+    rate: float | None
 
 
-def _running_text(vocabulary: list[str], length: int) -> list[str]:
-    """Words by Zipf's law, with a function word after two in five."""
-    chance = random.Random(2)
-    weights = list(accumulate(1 / rank for rank in range(2, len(vocabulary) + 2)))
-    words: list[str] = []
-    for word in chance.choices(vocabulary, cum_weights=weights, k=length):
-        words.append(word)
-        if chance.random() < 0.4:
-            words.append(chance.choice(_FUNCTION))
-    return words
-
-
-def _title(number: int, vocabulary: list[str]) -> str:
-    """The title of a number, without a table of them: its bits choose one to three words, and perhaps a kind."""
-    bits = number * 0x9E3779B97F4A7C15 % 2**64 ^ number * 0xC2B2AE3D27D4EB4F << 64
-    words = []
-    for _ in range((1, 2, 2, 2, 3, 3, 2, 2)[bits % 8]):
-        bits >>= 17
-        words.append(vocabulary[200 + bits % (len(vocabulary) - 200)].capitalize())
-    name = " ".join(words)
-    return f"{name} ({_KINDS[number % len(_KINDS)]})" if number % 8 == 0 else name
+class Row(NamedTuple):
+    passages: int
+    system: str
+    build: Build | None
+    searches: Searches
 
 
 def benchmark(
-    passages: Annotated[int, typer.Option(min=100, help="Passages to generate.")] = 100_000,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where corpus and index go; both stay.")] = Path(
+    passages: Annotated[
+        list[int] | None,
+        typer.Option(min=100, help="Passages to generate. Several sizes: give it again.  [default: 100000]"),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where corpora and indexes go; they stay.")] = Path(
         "runs/benchmark"
     ),
-    queries: Annotated[int, typer.Option(min=10, help="Searches per measurement.")] = 2000,
+    questions: Annotated[int, typer.Option(min=10, help="Questions per measurement, after as many to warm up.")] = 500,
+    systems: Annotated[str, typer.Option(help="What to measure.")] = "bm25,chain,bm25s,rank-bm25",
 ) -> None:
-    """Measure index time, size and memory, and search latency, on generated passages."""
+    """Measure index time, size, memory and search latency on generated passages, beside other libraries."""
+    chosen = [name for name in systems.split(",") if name]
+    if unknown := [name for name in chosen if name not in SYSTEMS]:
+        raise typer.BadParameter(f"no system {unknown[0]!r}: choose {', '.join(SYSTEMS)}", param_hint="--systems")
+    notes = []
+    for name in list(chosen):
+        if not find_spec(SYSTEMS[name].module):
+            chosen.remove(name)
+            notes.append(f"{name} is not installed, and was left out: pip install {name}")
+    rows = []
+    for size in sorted(set(passages or [100_000])):
+        corpus, asked = generated(out, size, questions)
+        typer.echo(f"{size:,} passages, {corpus.stat().st_size / 1e6:,.0f} MB of JSON")
+        builds: dict[str, Build] = {}
+        for name in chosen:
+            system = SYSTEMS[name]
+            if system.most and size > system.most[0]:
+                notes.append(f"{name} was left out at {size:,} passages: beyond {system.most[0]:,} it is not bearable")
+                continue
+            folder = out / f"{system.folder}-{size}"
+            if system.build and system.folder not in builds:
+                builds[system.folder] = built = _in_new_process(partial(_measure_build, system.build, corpus, folder))
+                typer.echo(f"  {system.folder}: {_told_build(size, built)}")
+            count = min(questions, system.most[1]) if system.most else questions
+            found = _in_new_process(partial(_measure_search, name, corpus, folder, asked, count))
+            typer.echo(f"  {name}: {_told_search(found)}")
+            rows.append(Row(size, name, builds.get(system.folder), found))
+    typer.echo("\n" + table(rows))
+    for note in (
+        *notes,
+        f"Search: the best {K} passages, one question after the other on one processor. Build: bm25 and chain share "
+        "an index, made by two threads; rank-bm25 has none, and is built anew whenever it is opened.",
+        f"Recall and all gold: the gold passages of generated questions among the first {_TOP}. They show that work "
+        "was done, not how good a system is.",
+    ):
+        typer.echo(note)
+
+
+def generated(out: Path, size: int, count: int) -> tuple[Path, Path]:
+    """The files of a corpus and of twice as many questions; what an earlier run has made is used again."""
     import ujson
 
+    from .generated import GeneratedCorpus
+
+    corpus = GeneratedCorpus(size)
+    contents: dict[Path, Iterable[dict[str, Any]]] = {
+        out / f"corpus-{size}.jsonl": corpus,
+        out / f"questions-{size}-{count}.jsonl": (question._asdict() for question in corpus.questions(2 * count)),
+    }
     out.mkdir(parents=True, exist_ok=True)
-    corpus, index = out / f"generated-{passages}.jsonl", out / f"index-{passages}"
-    if not corpus.exists():
-        part = corpus.with_suffix(".part")
-        with part.open("w", encoding="utf-8") as file:
-            file.writelines(ujson.dumps(record) + "\n" for record in generate(passages))
-        part.replace(corpus)
-    rows = {"passages": f"{passages:,}", "corpus": f"{corpus.stat().st_size / 1e6:,.0f} MB"}
-    rows |= _in_new_process(_measure_build, corpus, index)
-    rows |= _in_new_process(_measure_search, corpus, index, queries)
-    for name, value in rows.items():
-        typer.echo(f"{name:<28}{value}")
+    for file, records in contents.items():
+        if not file.exists():
+            part = file.with_suffix(".part")
+            with part.open("w", encoding="utf-8") as lines:
+                lines.writelines(ujson.dumps(record) + "\n" for record in records)
+            part.replace(file)
+    first, second = contents
+    return first, second
 
 
-def _in_new_process(measure: Any, *arguments: Any) -> dict[str, str]:
-    """A fresh process, so that its memory is that of what is measured."""
+# --- measuring -------------------------------------------------------------------------------------------------------
+
+
+def _in_new_process(measure: Callable[[], T]) -> T:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        rows: dict[str, str] = pool.submit(measure, *arguments).result()
-    return rows
+        return pool.submit(measure).result()
 
 
-def _measure_build(corpus: Path, index: Path) -> dict[str, str]:
+def _measure_build(build: Callable[[Path, Path], None], corpus: Path, folder: Path) -> Build:
     from threading import Event, Thread
     from time import perf_counter, process_time
-
-    from ..data.index import build_index
 
     samples: list[tuple[float, float]] = []  # seconds, MB
     done = Event()
@@ -125,79 +167,116 @@ def _measure_build(corpus: Path, index: Path) -> dict[str, str]:
     started, worked = perf_counter(), process_time()
     sampler = Thread(target=sample, daemon=True)
     sampler.start()
-    manifest = build_index([corpus], index)
+    build(corpus, folder)
     seconds, work = perf_counter() - started, process_time() - worked
     done.set()
     sampler.join()
-    size = sum(file.stat().st_size for file in (index / manifest.lucene_folder).iterdir())
-    tenths = [max(mb for at, mb in samples if at <= seconds * tenth / 10 + 0.2) for tenth in range(1, 11)]
-    return {
-        "index time": f"{seconds:.1f} s ({manifest.passages / seconds:,.0f}/s), {work:.1f} s of processor time",
-        "index size": f"{size / 1e6:,.0f} MB",
-        "peak memory of the build": f"{tenths[-1]:.0f} MB ({_memory('VmHWM'):.0f} MB with mapped files)",
-        "  until each tenth of it": " ".join(f"{mb:.0f}" for mb in tenths) + " MB",
-    }
+    samples.append((0.0, _memory("RssAnon")))  # a tiny build has no other
+    tenths = tuple(max(mb for at, mb in samples if at <= seconds * tenth / 10 + 0.2) for tenth in range(1, 11))
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    return Build(seconds, work, tenths, size / 1e6)
 
 
-def _measure_search(corpus: Path, index: Path, count: int) -> dict[str, str]:
+def _measure_search(name: str, corpus: Path, folder: Path, asked: Path, count: int) -> Searches:
     from concurrent.futures import ThreadPoolExecutor
-    from time import perf_counter
+    from time import perf_counter, process_time
 
-    from ..data.bm25 import BM25Index
+    everywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(everywhere)})  # before Java or a BLAS counts processors and starts threads
+    questions = list(read_records(asked))
+    middle = len(questions) // 2
+    warm_up = [question["text"] for question in questions[middle - count : middle]]
+    questions = questions[middle : middle + count]
+    system = SYSTEMS[name]
 
     started = perf_counter()
-    opened = BM25Index(index)
-    opened.search("a first query", 10)
-    first = perf_counter() - started
-    texts = list(_queries(corpus, 2 * count))
-    warm_up, texts = texts[:count], texts[count:]
+    search = system.open(corpus, folder)
+    search(warm_up[0])
+    opened = perf_counter() - started
     for text in warm_up:
-        opened.search(text, 10)
-
-    def timed(text: str) -> float:
-        begun = perf_counter()
-        opened.search(text, 10)
-        return perf_counter() - begun
-
-    rows = {"open and first search": f"{first:.2f} s"}
-    for threads in (1, 16):
+        search(text)
+    times: list[float] = []
+    found: list[list[str]] = []
+    works: list[float] = []
+    for question in questions:
+        begun, worked = perf_counter(), process_time()
+        found.append(search(question["text"]))
+        works.append(1000 * (process_time() - worked))
+        times.append(1000 * (perf_counter() - begun))
+    own, mapped = _memory("RssAnon"), _memory("RssFile")
+    shares = [
+        len({*question["gold"]} & {*ids[:_TOP]}) / len({*question["gold"]})
+        for question, ids in zip(questions, found, strict=True)
+    ]
+    rate = None
+    if system.threads:
+        os.sched_setaffinity(0, everywhere)
         started = perf_counter()
-        with ThreadPoolExecutor(threads) as pool:
-            times = sorted(pool.map(timed, texts))
-        rate = len(texts) / (perf_counter() - started)
-        p50, p95 = (1000 * times[int(share * len(times))] for share in (0.5, 0.95))
-        rows[f"search, {threads} thread{'s' * (threads > 1)}"] = f"p50 {p50:.2f} ms, p95 {p95:.2f} ms, {rate:,.0f}/s"
-    started = perf_counter()
-    opened.search_many(texts, 10)
-    rows["search_many"] = f"{len(texts) / (perf_counter() - started):,.0f}/s"
-    rows["memory while searching"] = f"{_memory('RssAnon'):.0f} MB, and {_memory('RssFile'):.0f} MB of mapped files"
-    return rows
-
-
-def _queries(corpus: Path, count: int) -> Iterator[str]:
-    """Ten words of a passage that stand together, of passages spread over the corpus: like a question about it."""
-    import ujson
-
-    chance = random.Random(3)
-    with corpus.open("rb") as file:
-        size = file.seek(0, 2)
-        for _ in range(count):
-            while True:
-                file.seek(chance.randrange(size))
-                file.readline()
-                if line := file.readline():
-                    break
-            words = ujson.loads(line)["text"].split()
-            start = chance.randrange(max(1, len(words) - 10))
-            yield " ".join(words[start : start + 10])
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(search, (question["text"] for question in questions)))
+        rate = count / (perf_counter() - started)
+    times.sort()
+    return Searches(
+        opened=opened,
+        questions=count,
+        p50=times[count // 2],
+        p95=times[int(0.95 * count)],
+        work=sorted(works)[count // 2],
+        own=own,
+        mapped=mapped,
+        recall=sum(shares) / count,
+        all_gold=sum(share == 1 for share in shares) / count,
+        rate=rate,
+    )
 
 
 def _memory(kind: str) -> float:
-    """MB of this process: resident (VmRSS), at most so far (VmHWM), its own (RssAnon), of mapped files (RssFile)."""
+    """MB of this process: its own (RssAnon), of mapped files (RssFile)."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(kind + ":"):
             return int(line.split()[1]) / 1024
     raise OSError(f"the kernel does not report {kind}")
+
+
+# --- telling ---------------------------------------------------------------------------------------------------------
+
+
+def _told_build(passages: int, build: Build) -> str:
+    tenths = " ".join(f"{mb:.0f}" for mb in build.tenths)
+    return (
+        f"built in {build.seconds:.1f} s ({passages / build.seconds:,.0f}/s), {build.work:.1f} s of processor time; "
+        f"own memory at most {build.tenths[-1]:.0f} MB, until each tenth {tenths}"
+    )
+
+
+def _told_search(found: Searches) -> str:
+    threads = f", {found.rate:,.0f}/s with {_THREADS} threads" if found.rate else ""
+    return (
+        f"open and first question {found.opened:.2f} s; {found.questions} questions, p50 {found.p50:.2f} ms, "
+        f"p95 {found.p95:.2f} ms{threads}"
+    )
+
+
+def table(rows: Sequence[Row]) -> str:
+    """One line for each system and size; a dash where a system has nothing on disk."""
+    lines = [list(_COLUMNS)]
+    for size, name, build, found in rows:
+        made = ("-",) * 4
+        if build:
+            made = (f"{build.seconds:.1f}", f"{build.work:.1f}", f"{build.tenths[-1]:,.0f}", f"{build.disk:,.0f}")
+        times = (f"{ms:.1f}" for ms in (found.p50, found.p95, found.work))
+        memory = (f"{mb:,.0f}" for mb in (found.own, found.mapped))
+        shares = (f"{share:.2f}" for share in (found.recall, found.all_gold))
+        opened = f"{found.opened:.1f}"
+        lines.append([f"{size:,}", name, *made, opened, *memory, *times, *shares, f"{found.questions}"])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.rjust, line, widths)) for line in lines)
+
+
+_COLUMNS = (
+    *("passages", "system", "build s", "CPU s", "peak MB", "disk MB", "open s", "own MB", "mapped MB"),
+    *("p50 ms", "p95 ms", "CPU ms", f"recall@{_TOP}", f"all gold@{_TOP}", "questions"),
+)
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ def _add_step(tree: Tree, step: Step, passages: Mapping[str, Passage]) -> None:
 
 def _why(reason: Reason, titles: Mapping[str, str]) -> str:
     """Why a passage belongs to the chain, in words."""
-    source = plain(titles.get(reason.source or "", ""))
+    source = plain(titles.get(reason.source or "") or reason.source or "")
     words = f" ({plain(', '.join(reason.words))})" if reason.words else ""
     match reason.via:
         case "named":

@@ -6,7 +6,7 @@ So a graph can be kept while weights are tuned, and what was searched once is no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import reduce
 from operator import or_
@@ -17,9 +17,10 @@ from .question import Question
 from .reading import Name, Reading
 
 _POOL = 50  # passages that the question itself finds
-_ENTITLED = 30  # passages found by title at a time
+_ENTITLED = 15  # passages found by title at a time
 _SHARING = 10  # passages found by the names that a passage mentions
 _NAMES = 8  # names of a passage that are searched for, the rarest
+_LOWER_CASE = 0.4  # certainty that a name without capitals is meant: "his father" is not the page "Father"
 _MOST_TITLES = 1000  # runs of words of one passage that are looked up
 
 
@@ -36,8 +37,8 @@ class Source(Protocol):
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]: ...
 
     def entitled(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
-        """The passages whose title, without its disambiguation, has one of these keys (see `title_key`), by their
-        score for a query, which may be 0."""
+        """The passages whose title, without its disambiguation, has one of these keys (see `title_key`): titles of
+        more words first, for they say more, and among those the passages that fit the query."""
         ...
 
     def frequency(self, word: str) -> int:
@@ -68,7 +69,7 @@ class Candidate:
     """A passage as the question sees it.
 
     Attributes:
-        bm25: Its score for the question as a share of the best passage's; 0 if that was not asked.
+        bm25: Its score as a share of the best passage's; 0 if the question did not find it.
         mask: The question's words in it.
         sentences: The same of each sentence, with the words of the title.
         named: Where the question names it, if it does.
@@ -131,11 +132,19 @@ class Graph:
         self._ties: dict[tuple[str, str], tuple[Tie, ...]] = {}
         self._mentioned: dict[str, tuple[Name, ...]] = {}
 
-    def start(self, depth: int = _POOL) -> list[Candidate]:
+    def start(self) -> list[Candidate]:
         """The passages that the question finds, and those that it names."""
-        hits = self._source.search(self.question.text, max(depth, _POOL))
+        hits = self._source.search(self.question.text, _POOL)
         self._best = hits[0].score if hits else 0.0
-        return self._seen(hits + self._entitled(self.question.title_candidates))
+        titled = self._entitled(self.question.title_candidates)
+        return self._seen(hits, self._best) + self._seen(titled)
+
+    def beyond(self, depth: int) -> list[Candidate]:
+        """The passages that the question finds further down, in their order: not candidates, or a ranking would depend
+        on how much of it is asked for."""
+        if depth <= _POOL:
+            return []
+        return self._seen(self._source.search(self.question.text, depth - _POOL, _POOL), self._best)
 
     def around(self, chosen: Candidate) -> list[Candidate]:
         """The passages that a passage leads to: whose titles it mentions, or that mention what it mentions and have
@@ -145,8 +154,7 @@ class Graph:
             names = sorted(self._unasked(chosen.reading), key=lambda name: -self.question.rarity(name))[:_NAMES]
             if names:
                 missing = self.question.words(self.question.everything & ~chosen.mask)
-                sharing = self._source.search(" ".join((*(name.key for name in names), *missing)), _SHARING)
-                hits += [replace(hit, score=0.0) for hit in sharing]  # a score for another query
+                hits += self._source.search(" ".join((*(name.key for name in names), *missing)), _SHARING)
             found = self._around[chosen.id] = self._seen(hits)
         return found
 
@@ -164,11 +172,13 @@ class Graph:
         if chosen.title_key != other.title_key or not other.names:
             for name, certainty in other.names:
                 if chosen.mentions(name):
-                    yield Tie(Via.link, name, certainty, self.question.has(name), self._cue(chosen, name), True)
+                    sure = certainty * (1.0 if chosen.capitalises(name) else _LOWER_CASE)
+                    yield Tie(Via.link, name, sure, self.question.has(name), self._cue(chosen, name), True)
                     break
             for name, certainty in chosen.names:
                 if other.mentions(name):
-                    yield Tie(Via.back, name, certainty, self.question.has(name), self._cue(other, name), False)
+                    sure = certainty * (1.0 if other.capitalises(name) else _LOWER_CASE)
+                    yield Tie(Via.back, name, sure, self.question.has(name), self._cue(other, name), False)
                     break
         for name in self._unasked(chosen):
             in_title = other.is_about(name)
@@ -188,14 +198,15 @@ class Graph:
         masks = [self.question.mask(stems) for key, stems in reading.sentences if name.key in key]
         return max(masks, key=self.question.worth, default=0)
 
-    def _seen(self, hits: Iterable[Hit]) -> list[Candidate]:
+    def _seen(self, hits: Iterable[Hit], best: float = 0.0) -> list[Candidate]:
+        """The candidates of some hits; their scores count if ``best``, the score of the best of all, is given."""
         unique: dict[str, Hit] = {}
         for hit in hits:
             unique.setdefault(hit.passage.id, hit)
         new = [hit for id, hit in unique.items() if id not in self._candidates]
         similarities = self._similarities(new) if self._similarities and new else [0.0] * len(new)
         for hit, similarity in zip(new, similarities, strict=True):
-            bm25 = hit.score / self._best if self._best else 0.0
+            bm25 = hit.score / best if best else 0.0
             self._candidates[hit.passage.id] = self._candidate(self._read(hit.passage), bm25, similarity)
         return [self._candidates[id] for id in unique]
 
@@ -206,6 +217,7 @@ class Graph:
         whole = reduce(or_, sentences, subject)
         for name, certainty in reading.names:
             if place := question.place(name):
-                named = Named(name, certainty, place)
+                sure = certainty * (1.0 if question.capitalised(place) else _LOWER_CASE)
+                named = Named(name, sure, place)
                 return Candidate(reading, bm25, whole, sentences or frozenset({subject}), named, similarity)
         return Candidate(reading, bm25, whole, sentences or frozenset({subject}), None, similarity)

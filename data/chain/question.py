@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import accumulate
 
 from ..text import clean, join_initials, key_word, words
 from .reading import Name, runs, topic
@@ -20,7 +21,7 @@ class Question:
 
     Args:
         text: The question.
-        idf: The weight of a word in the collection; 0 for a word that it does not have.
+        idf: The weight of a word in the collection: 1 where a single passage has it, 0 where none has.
 
     Attributes:
         key: The folded words with a space on either side.
@@ -33,6 +34,9 @@ class Question:
         self.text, self._idf = text, idf
         self._keys = [key_word(word) for word in written]
         self.key = f" {' '.join(self._keys)} "
+        starts = accumulate((len(key) + 1 for key in self._keys), initial=0)
+        capitals = [at for at, word in zip(starts, written, strict=False) if not word[0].islower()]
+        self._capitals = capitals if any(capitals) else range(len(self.key))  # any: the first word tells nothing
         self._written: dict[str, str] = {}  # of each stem
         for word, key in zip(written, self._keys, strict=True):
             if stem := topic(key):
@@ -66,10 +70,14 @@ class Question:
         at = self.key.find(name.key)
         return (at, at + len(name.key) - 1) if at >= 0 else None
 
+    def capitalised(self, place: tuple[int, int]) -> bool:
+        """Whether a word there begins with a capital or a digit; always, if the question has no capitals."""
+        return any(place[0] <= at < place[1] for at in self._capitals)
+
     def rarity(self, name: Name) -> float:
-        """How telling a name is: the IDF of its words together. Folded words stand for those with accents."""
+        """How telling a name is: the weights of its words together. Folded words stand for those with accents."""
         if (found := self._rarities.get(name)) is None:
-            found = math.fsum(self._idf(word) for word in set(name.key.split()) if topic(word))
+            found = math.fsum(self._idf(word) or 1.0 for word in set(name.key.split()) if topic(word))
             self._rarities[name] = found
         return found
 

@@ -22,6 +22,7 @@ from ..text import (
 
 LONGEST = 20_000  # characters of a passage that are read: a passage is a page, not a book
 _LONGEST_NAME = 7  # words
+_COPY = 0.7  # share of the shorter passage's different words that the longer one has too
 _JOINING = frozenset("of the and de la le du des del della di da von van der den for in".split())
 
 
@@ -67,9 +68,22 @@ class Reading:
         """Whether a name stands in the text."""
         return name.probe in self._forms and name.key in self.text_key  # the first is much faster
 
+    def capitalises(self, name: Name) -> bool:
+        """Whether the text writes the name's longest word with a capital, or it is of a script without them."""
+        return name.probe in self._capitals or not name.probe.islower()
+
     def is_about(self, name: Name) -> bool:
         """Whether a name stands in the title."""
         return name.probe in self._forms and name.key in self.title_key
+
+    def copies(self, other: Reading) -> bool:
+        """Whether both say much the same: another version of one page."""
+        shorter = min(len(self._forms), len(other._forms))
+        return self.title_key == other.title_key and len(self._forms & other._forms) >= _COPY * shorter
+
+    @cached_property
+    def _capitals(self) -> frozenset[str]:
+        return frozenset(word for name in self.mentioned for word in name.key.split())
 
     @property
     def _texts(self) -> Iterator[str]:
@@ -142,36 +156,40 @@ def _names(title: str) -> tuple[tuple[Name, float], ...]:
     whole, bare = title_key(title), title_key(bare_title(title))
     forms = {whole: 1.0, bare: 0.9} | dict.fromkeys(title_names(title), 0.6)
     parts = bare.split()
-    if len(parts) > 2:
+    if len(parts) > 2 and parts[0] not in FUNCTION_WORDS:
         forms.setdefault(f"{parts[0]} {parts[-1]}", 0.6)  # a person's first and last name
     forms |= {bare: 0.9, whole: 1.0}
-    return tuple((Name.of(form), sure) for form, sure in forms.items() if len(form) > 2 and carries_topic(form))
+    return tuple((Name.of(form), sure) for form, sure in forms.items() if len(form) > 1 and carries_topic(form))
 
 
 def _capitalised(sentence: str) -> Iterator[str]:
-    """The capitalised names of a sentence: "University of Amsterdam" is one, "Moore, Smith" are two."""
+    """The capitalised names of a sentence: "University of Amsterdam" is one, "Moore, Smith" are two.
+
+    A single word that opens the sentence is none: it may have its capital from there.
+    """
     name: list[str] = []
     pending: list[str] = []  # joining words, which belong to the name if a capital follows
-    end = 0
-    for match in WORD.finditer(sentence := join_initials(sentence)):
-        word, joined = match.group(), not sentence[end : match.start()].strip(" \u00a0-–&")
+    first = end = 0
+    initials = False
+    for number, match in enumerate(WORD.finditer(sentence := join_initials(sentence))):
+        word, gap = match.group(), sentence[end : match.start()].strip(" \u00a0-–&")
         end = match.end()
         key = key_word(word)
-        if name and not joined:
-            yield _trimmed(name)
+        joined = not gap or (gap == "." and initials)
+        initials = len(word) == 1 or "." in word
+        if not joined or not (word[0].isupper() or key in _JOINING):
+            yield _name(name, first)
             name, pending = [], []
         if word[0].isupper():
+            first = first if name else number
             name += [*pending, key]
             pending = []
-        elif name and key in _JOINING:
-            pending.append(key)
         elif name:
-            yield _trimmed(name)
-            name, pending = [], []
-    yield _trimmed(name)
+            pending.append(key)
+    yield _name(name, first)
 
 
-def _trimmed(name: list[str]) -> str:
-    """Without the function words that a sentence opens with: "In Paris" is Paris."""
-    start = next((at for at, key in enumerate(name) if key not in FUNCTION_WORDS), len(name))
-    return " ".join(name[start:])
+def _name(words: list[str], first: int) -> str:
+    """Without the function words that it opens with: "In Paris" is Paris."""
+    start = next((at for at, key in enumerate(words) if key not in FUNCTION_WORDS), len(words))
+    return "" if first + start == 0 and len(words) == 1 else " ".join(words[start:])

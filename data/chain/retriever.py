@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from operator import itemgetter
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..dense import DenseIndex
 
 _REACH = 3  # chosen passages that are searched for what they lead to
-_LONGEST_CHAIN = 10  # passages chosen one by one; those after them keep the order they have then
+_LONGEST_CHAIN = 6  # passages chosen one by one; those after them keep the order they have then
 _READINGS_KEPT = 2048  # about 10 kB each
 _WORDS_KEPT = 65_536
 _ASKED = 0.4  # weight of a tie by a name that the question has itself
@@ -49,7 +49,7 @@ class Choice(NamedTuple):
 def follow(graph: Graph, weights: ChainWeights, most: int, *, adaptive: bool = False) -> list[Choice]:
     """The best ``most`` passages of a graph, or with ``adaptive`` as many of them as the chain needs, best first."""
     chain = _Chain(graph, weights)
-    chain.add(graph.start(most))
+    chain.add(graph.start())
     choices: list[Choice] = []
     while chain.pool and len(choices) < min(most, _LONGEST_CHAIN):
         choice = chain.best()
@@ -59,7 +59,10 @@ def follow(graph: Graph, weights: ChainWeights, most: int, *, adaptive: bool = F
         chain.take(choice.candidate, is_last=len(choices) == most)
         if len(choices) <= min(_REACH, most - 1):
             chain.add(graph.around(choice.candidate))
-    return choices if adaptive else choices + chain.rest(most - len(choices))
+    if adaptive:
+        return choices
+    choices += chain.rest(most - len(choices))
+    return choices + chain.unseen(graph.beyond(most))[: most - len(choices)]
 
 
 class _Chain:
@@ -74,15 +77,16 @@ class _Chain:
         self._bearing: Counter[Name] = Counter()  # candidates by name
         self._ties: dict[str, tuple[float, Tie, Candidate]] = {}  # the strongest of each candidate, and to what
         self._seen: set[str] = set()
+        self._copies: set[str] = set()  # candidates that say what a chosen passage says
 
     def add(self, candidates: Iterable[Candidate]) -> None:
-        new = [candidate for candidate in candidates if candidate.id not in self._seen]
+        new = list({other.id: other for other in candidates if other.id not in self._seen}.values())
         for candidate in new:
             self._seen.add(candidate.id)
             self.pool[candidate.id] = candidate
             self._bearing.update(name for name, _ in candidate.reading.names)
         for chosen, before, after in self._chosen:
-            self._tie(chosen, before, after, new)
+            self._compare(chosen, before, after, new)
 
     def take(self, candidate: Candidate, is_last: bool) -> None:
         del self.pool[candidate.id]
@@ -93,7 +97,7 @@ class _Chain:
         before, after = self._worth, self._worth.after(candidate.mask, self._weights.explained)
         self._worth = after
         self._chosen.append((candidate, before, after))
-        self._tie(candidate, before, after, self.pool.values())
+        self._compare(candidate, before, after, self.pool.values())
 
     def best(self) -> Choice:
         """The passage that adds most; of equals, the one that was found first."""
@@ -105,7 +109,14 @@ class _Chain:
         judged = sorted(((self._gain(other), other) for other in self.pool.values()), key=lambda pair: -pair[0])
         return [Choice(other, gain, self._reason(other)) for gain, other in judged[:most]]
 
+    def unseen(self, candidates: Iterable[Candidate]) -> list[Choice]:
+        """What was no candidate, in its order."""
+        new = (other for other in candidates if other.id not in self._seen)
+        return [Choice(other, self._gain(other), self._reason(other)) for other in new]
+
     def _gain(self, candidate: Candidate) -> float:
+        if candidate.id in self._copies:
+            return 0.0
         weights, worth = self._weights, self._worth
         gain = weights.coverage * worth(candidate.mask) + weights.sentence * max(map(worth, candidate.sentences))
         gain += weights.bm25 * candidate.bm25 + weights.similarity * candidate.similarity
@@ -139,7 +150,8 @@ class _Chain:
         """What is left of a name's weight where several candidates bear it."""
         return float(max(self._bearing[name], 1) ** -self._weights.ambiguity)
 
-    def _tie(self, chosen: Candidate, before: Worth, after: Worth, candidates: Iterable[Candidate]) -> None:
+    def _compare(self, chosen: Candidate, before: Worth, after: Worth, candidates: Collection[Candidate]) -> None:
+        self._copies.update(other.id for other in candidates if chosen.reading.copies(other.reading))
         ties = [(other, self._graph.ties(chosen, other)) for other in candidates]
         sharing = Counter(tie.name for _, found in ties for tie in found if tie.via is Via.shared)
         for other, found in ties:
@@ -251,7 +263,7 @@ class ChainRetriever:
     def _inverse_frequency(self, word: str) -> float:
         source = cast(Source, self.source)
         found, size = source.frequency(word), len(source)
-        return math.log(1 + (size - found + 0.5) / (found + 0.5)) if found else 0.0
+        return _idf(found, size) / _idf(1, size) if found else 0.0
 
     def __copy__(self) -> ChainRetriever:
         return self
@@ -264,6 +276,10 @@ class ChainRetriever:
 
     def __repr__(self) -> str:
         return f"ChainRetriever({self.source!r})"
+
+
+def _idf(found: int, size: int) -> float:
+    return math.log(1 + (size - found + 0.5) / (found + 0.5))
 
 
 def _unpickled(

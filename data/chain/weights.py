@@ -27,7 +27,8 @@ class ChainWeights:
         in_title: Factor for a shared name that stands in the title.
         cue: How much more a tie counts, for each share of the question that stands in the sentence of the mention.
         fit: How much more a tie counts, for each share of the question that only this passage explains.
-        rarity: The weight, in IDF, at which a name counts half: "John" says less than "Zavrazhye".
+        rarity: How rare a name is that counts half, where 1 is a word that a single passage has: "John" says less than
+            "Zavrazhye".
         ambiguity: The power of the number of candidates that a name fits by which it loses weight.
         similarity: Of the cosine between question and passage, where the retriever has vectors.
         enough: The least gain at which the chain goes on, where its length is left to the retriever.
@@ -45,7 +46,7 @@ class ChainWeights:
     in_title: float = _weight(1.54, 1.0, 5.0)
     cue: float = _weight(1.98, 0.0, 5.0)
     fit: float = _weight(0.62, 0.0, 3.0)
-    rarity: float = _weight(5.3, 0.0, 20.0)
+    rarity: float = _weight(0.6, 0.0, 3.0)
     ambiguity: float = _weight(0.28, 0.0, 2.0)
     similarity: float = _weight(0.5, 0.0, 3.0)
     enough: float = _weight(0.6, 0.0, 3.0)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polyhop.data.bm25 import BM25Index
+from polyhop.data.index import build_index
 from polyhop.data.passages import Passage, Retriever
 from polyhop.data.pool import PassagePool
 
@@ -128,3 +132,74 @@ def test_a_very_long_query() -> None:
     pool = PassagePool([CATS, BIRD, LONG])
     query = " ".join(f"word{n}" for n in range(10_000)) + " bird"
     assert pool.search(query, 1)[0].passage is BIRD
+
+
+# --- what chains ask -------------------------------------------------------------------------------------------------
+
+TITLED = [
+    Passage.of("Help! (film)", "Help! is a film with the Beatles.", id="a"),
+    Passage.of("Help!", "Help is assistance; the Beatles' film.", id="b"),
+    Passage.of("Besançon", "A city on the Doubs.", id="c"),
+    Passage.of("", "A passage without a title, about cities and films.", id="d"),
+    Passage.of("help", "Films, films, films.", id="e"),
+    Passage.of("!!!", "A band from Sacramento.", id="f"),
+    Passage.of("Only a Title", "", id="g"),
+    Passage.of("東京", "東京は日本の首都です。", id="h"),
+]
+TEXT = st.lists(st.sampled_from("film Films beatles the of city Doubs help 東京 assistance band?".split()), max_size=6)
+KEYS = st.lists(st.sampled_from(["help", "help film", "besancon", "!!!", "only a title", "only", "東京", "x", ""]))
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BM25Index]:
+    folder = tmp_path_factory.mktemp("titled")
+    (folder / "c.jsonl").write_text("".join(json.dumps(passage.to_record()) + "\n" for passage in TITLED))
+    build_index([folder / "c.jsonl"], folder / "ix")
+    with BM25Index(folder / "ix") as opened:
+        yield opened
+
+
+def test_passages_by_the_keys_of_their_titles() -> None:
+    pool = PassagePool(TITLED)
+    hits = pool.entitled(["help", "nothing"], "the Beatles' film", 5)
+    assert [hit.passage.id for hit in hits] == ["a", "b", "e"]
+    assert [hit.rank for hit in hits] == [1, 2, 3]
+    assert pool.entitled(["help"], "the Beatles' film", 2) == hits[:2]
+    assert {hit.passage.id for hit in pool.entitled(["besancon", "help"], "", 9)} == {"a", "b", "c", "e"}
+    assert pool.entitled(["help", "only a title"], "film", 1)[0].passage.id == "g"  # more words say more
+    assert pool.entitled(["help film", "only"], "film", 9) == []
+    assert pool.entitled([], "film", 9) == PassagePool([]).entitled(["help"], "film", 9) == []
+
+
+@settings(deadline=None, max_examples=50)
+@given(keys=KEYS, query=TEXT.map(" ".join))
+def test_pool_and_index_know_the_same_titles(index: BM25Index, keys: list[str], query: str) -> None:
+    ours, theirs = PassagePool(TITLED).entitled(keys, query, 9), index.entitled(keys, query, 9)
+    assert {hit.passage for hit in ours} == {hit.passage for hit in theirs}
+    assert [hit.rank for hit in ours] == [hit.rank for hit in theirs] == list(range(1, len(ours) + 1))
+
+
+@pytest.mark.parametrize("query", ["the Beatles' film", "assistance", "films, and films"])
+def test_pool_and_index_rank_the_passages_of_a_title_alike(index: BM25Index, query: str) -> None:
+    ours, theirs = PassagePool(TITLED).entitled(["help"], query, 9), index.entitled(["help"], query, 9)
+    assert [hit.passage for hit in ours] == [hit.passage for hit in theirs]
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["film", "FILMS", "Beatles'", "the", "", "?!", "xyzzy", "Besançon", "besancon", "東京", "film-beatles", "\ud800"],
+)
+def test_pool_and_index_agree_how_many_passages_have_a_word(index: BM25Index, word: str) -> None:
+    assert PassagePool(TITLED).frequency(word) == index.frequency(word)
+
+
+def test_how_many_passages_have_a_word() -> None:
+    pool = PassagePool(TITLED)
+    assert (pool.frequency("film"), pool.frequency("beatles"), pool.frequency("xyzzy")) == (4, 2, 0)
+    assert pool.frequency("the") == pool.frequency("") == len(TITLED)
+    assert pool.frequency("film-beatles") == 2  # of several words, the rarest
+    assert PassagePool([]).frequency("film") == 0
+
+
+def test_hits_of_a_pool_have_no_number() -> None:
+    assert {hit.document for hit in PassagePool(TITLED).search("film", 9)} == {None}

@@ -22,6 +22,9 @@ from polyhop.data.text import (
     clean,
     content_terms,
     fold,
+    join_initials,
+    key_word,
+    key_words,
     split_sentences,
     stem,
     terms,
@@ -392,3 +395,71 @@ def test_clean_leaves_good_text_alone() -> None:
 )
 def test_a_title_is_known_by_several_names(title: str, keys: tuple[str, ...]) -> None:
     assert title_names(title) == keys
+
+
+# --- keys ------------------------------------------------------------------------------------------------------------
+
+
+@given(st.text(st.characters(codec=None, categories=None)))
+def test_the_words_of_a_key_are_the_key_of_the_text(text: str) -> None:
+    found = key_words(text)
+    assert all(found)
+    assert " ".join(found) == title_key(text) or not found
+    assert title_key(text) == " ".join(found) or title_key(text) == " ".join(fold(text).split())
+
+
+# Letters of all scripts with case, digits, and what stands between words in titles.
+WRITTEN = st.text(
+    st.one_of(
+        st.sampled_from(" .,!?'’()-–&/:\n\u0301\u0308"),
+        st.characters(categories=["Lu", "Ll", "Nd"], exclude_characters="Ŀŀ", max_codepoint=0x4FF),
+        st.sampled_from("東京القاهرةएक"),
+    )
+)
+
+
+@given(WRITTEN)
+def test_word_by_word_and_all_at_once_the_keys_are_the_same(text: str) -> None:
+    assert [key for word in words(join_initials(text)) if (key := key_word(word))] == key_words(text)
+
+
+@given(st.text(), st.text())
+def test_the_fold_of_a_concatenation_is_the_concatenation_of_the_folds(one: str, other: str) -> None:
+    assert fold(f"{one} {other}") == f"{fold(one)} {fold(other)}"
+
+
+@given(st.text(st.characters(codec="ascii")))
+def test_the_fold_of_ascii_is_lower_case(text: str) -> None:
+    assert fold(text) == text.lower()
+
+
+@given(st.text())
+def test_a_fold_is_folded(text: str) -> None:
+    assert fold(fold(text)) == fold(text)
+    assert fold(text.upper()).lower() == fold(text.upper())
+
+
+@given(st.text())
+def test_a_key_is_its_own_key(text: str) -> None:
+    assert title_key(title_key(text)) == title_key(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        ("J. R. R. Tolkien", "J.R.R. Tolkien"),
+        ("by I. V. Sasi and C.S. Lewis", "by I.V. Sasi and C.S. Lewis"),
+        ("John F. Kennedy", "John F. Kennedy"),
+        ("It is a. B follows.", "It is a. B follows."),
+        ("Plan A. B. and C. are plans", "Plan A.B. and C. are plans"),
+        ("nothing to join", "nothing to join"),
+    ],
+)
+def test_initials_are_joined(text: str, joined: str) -> None:
+    assert join_initials(text) == joined
+
+
+@pytest.mark.parametrize("one", ["Hawaiʻi", "Hawai‘i", "Hawai’i", "Hawai'i", "HAWAII"])
+def test_an_apostrophe_inside_a_name_is_one_however_it_is_written(one: str) -> None:
+    assert title_key(one) == "hawaii"
+    assert [key_word(word) for word in words(one)] == ["hawaii"]

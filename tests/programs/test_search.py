@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import copy
+import json
 import threading
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from polyhop.data.chain import ChainRetriever, ChainWeights
 from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Hit, Passage
 from polyhop.data.pool import PassagePool
 from polyhop.programs import Naive, Prism, Trace
 from polyhop.programs.search import Search
+from polyhop.programs.trace import Searched
+from polyhop.programs.tunables import tunables
 
 PASSAGES = [Passage.of(f"T{n}", "hop " * n + "word " * (9 - n), id=f"p{n}") for n in range(1, 6)]
 
@@ -132,3 +138,134 @@ def test_a_pool_may_be_a_pool() -> None:
 def test_a_pool_of_something_else_says_how_to_make_passages(pool: list[object]) -> None:
     with pytest.raises(PolyhopError, match=r"Passage\.of"):
         Search()("hop", pool, Trace())
+
+
+# --- chains ----------------------------------------------------------------------------------------------------------
+
+CHAIN = [
+    Passage.of("Solaris", "A film about an ocean. Its director was Andrei Tarkovsky.", id="film"),
+    Passage.of("Andrei Tarkovsky", "He came into the world at Zavrazhye.", id="director"),
+    *(
+        Passage.of(f"{town}", f"The director of a film was born in {town}.", id=town)
+        for town in "Ulm Bonn Kiel".split()
+    ),
+]
+QUESTION = "Where was the director of Solaris born?"
+NO_TIES = ChainWeights(link=0.0, back=0.0, shared=0.0)
+
+
+def set_weights(search: Search, weights: ChainWeights) -> None:
+    for name, value in asdict(weights).items():
+        search.chain[name].value = value
+
+
+@pytest.mark.parametrize("program", [Search, Naive, Prism])
+def test_every_weight_of_a_chain_is_tunable(program: type[Search | Naive | Prism]) -> None:
+    weights = ChainWeights(link=1.5, rarity=0.1)
+    module = program(ChainRetriever(PassagePool(CHAIN), weights, adaptive=True))
+    prefix = "" if program is Search else "search."
+    found = {name: tunable.value for name, tunable in tunables(module) if name.startswith(f"{prefix}chain[")}
+    expected = {**asdict(weights), "adaptive": True}
+    assert found == {f"{prefix}chain['{name}']": value for name, value in expected.items()}
+
+
+def test_the_range_of_a_weight_is_the_range_of_its_tunable() -> None:
+    search = Search(ChainRetriever(PassagePool(CHAIN)))
+    for name, value in asdict(ChainWeights()).items():
+        tunable: Any = search.chain[name]
+        for bound in (tunable.low, tunable.high):
+            assert getattr(replace(ChainWeights(), **{name: bound}), name) == bound
+        with pytest.raises(ValueError, match=name):
+            replace(ChainWeights(), **{name: tunable.high + 0.1})
+        assert tunable.value == value
+    with pytest.raises(ValueError, match="must be one of"):
+        search.chain["adaptive"].value = 1
+
+
+@pytest.mark.parametrize("retriever", [None, PassagePool(CHAIN), Plain()])
+def test_without_a_chain_there_are_no_weights(retriever: Any) -> None:
+    assert Search(retriever).chain == {}
+    assert [name for name, _ in tunables(Search(retriever))] == ["k", "k1", "b"]
+
+
+def test_the_values_reach_the_chain() -> None:
+    retriever = ChainRetriever(PassagePool(CHAIN))
+    search = Search(retriever, k=2)
+    assert [hit.passage.id for hit in search(QUESTION, None, Trace())] == ["film", "director"]
+    set_weights(search, NO_TIES)
+    search.k.value, search.k1.value, search.b.value = 4, 2.5, 0.9
+    found = search(QUESTION, None, Trace())
+    assert found == ChainRetriever(PassagePool(CHAIN, 2.5, 0.9), NO_TIES).search(QUESTION, 4)
+    assert found != ChainRetriever(PassagePool(CHAIN), NO_TIES).search(QUESTION, 4)
+    assert "director" not in [hit.passage.id for hit in found]
+    assert (retriever.weights, retriever.adaptive) == (ChainWeights(), False)
+
+
+def test_an_adaptive_chain_returns_what_it_needs() -> None:
+    search = Search(ChainRetriever(PassagePool(CHAIN)), k=5)
+    whole = search(QUESTION, None, Trace())
+    assert len(whole) == 5
+    search.chain["adaptive"].value = True
+    for enough, count in ((3.0, 1), (0.0, 5)):
+        search.chain["enough"].value = enough
+        assert search(QUESTION, None, Trace()) == whole[:count]
+
+
+@pytest.mark.parametrize("retriever", [ChainRetriever(), ChainRetriever(PassagePool(PASSAGES))])
+@pytest.mark.parametrize("pool", [CHAIN, PassagePool(CHAIN)])
+def test_the_own_pool_goes_through_the_chain(retriever: ChainRetriever, pool: Any) -> None:
+    search, trace = Search(retriever, k=2), Trace()
+    hits = search(QUESTION, pool, trace)
+    assert [hit.passage.id for hit in hits] == ["film", "director"]
+    assert "director" not in [hit.passage.id for hit in Search(k=2)(QUESTION, pool, trace)]
+    set_weights(search, NO_TIES)
+    assert "director" not in [hit.passage.id for hit in search(QUESTION, pool, trace)]
+
+
+def test_a_chain_over_nothing_needs_a_pool() -> None:
+    with pytest.raises(PolyhopError, match=r"pass the question's own passages as pool=\[\.\.\.\]"):
+        Search(ChainRetriever())(QUESTION, None, Trace())
+
+
+def test_the_trace_tells_why() -> None:
+    trace = Trace()
+    hits = Search(ChainRetriever(PassagePool(CHAIN)), k=2)(QUESTION, None, trace)
+    Search(PassagePool(CHAIN), k=2)(QUESTION, None, trace)
+    chained, plain = trace.steps
+    assert isinstance(chained, Searched)
+    assert isinstance(plain, Searched)
+    assert chained.reasons == tuple(hit.reason for hit in hits)
+    assert [reason.via for reason in chained.reasons] == ["named", "link"]
+    assert plain.reasons == ()
+    assert json.loads(json.dumps(trace.to_records()))[0]["reasons"][1] == {
+        "via": "link",
+        "name": "andrei tarkovsky",
+        "source": "film",
+        "words": ["director"],
+    }
+
+
+@pytest.mark.parametrize("program", [Naive, Prism])
+def test_weights_are_saved_and_loaded(program: type[Naive | Prism], tmp_path: Path) -> None:
+    saved = program(ChainRetriever(PassagePool(CHAIN)))
+    set_weights(saved.search, replace(NO_TIES, named=1.25))
+    saved.search.chain["adaptive"].value = True
+    saved.save(tmp_path / "x.json")
+    state = json.loads((tmp_path / "x.json").read_text())
+    assert state["search.chain['named']"]["value"] == 1.25
+    again = program(ChainRetriever())
+    again.load(tmp_path / "x.json")
+    assert {name: tunable.value for name, tunable in again.search.chain.items()} == {
+        **asdict(replace(NO_TIES, named=1.25)),
+        "adaptive": True,
+    }
+    assert again.search(QUESTION, CHAIN, Trace()) == saved.search(QUESTION, None, Trace())
+
+
+def test_copies_have_weights_of_their_own_and_share_the_chain() -> None:
+    program = Prism(ChainRetriever(PassagePool(CHAIN)))
+    for twin in (copy.deepcopy(program), program.deepcopy(), program.reset_copy()):
+        assert twin.search.retriever is program.search.retriever
+        before = program.search.chain["link"].value
+        twin.search.chain["link"].value = 0.0
+        assert program.search.chain["link"].value == before

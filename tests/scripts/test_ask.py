@@ -39,6 +39,25 @@ def test_the_trace_shows_every_step() -> None:
         assert word in result.stdout
 
 
+def test_the_trace_tells_why_each_passage_was_found() -> None:
+    text = " ".join(ask(QUESTION, "--trace").stdout.split())
+    assert "Stalker (1979 film) the question names it: stalker (" in text
+    assert "Andrei Tarkovsky Stalker (1979 film) mentions it: andrei tarkovsky" in text
+    assert "the question names it" not in ask(QUESTION, "--trace", "--retriever", "bm25").stdout
+
+
+def test_a_chain_may_take_fewer_passages() -> None:
+    records = [
+        json.loads(ask(QUESTION, "--program", "naive", "-k", "15", "--json", *more).stdout)
+        for more in ((), ("--adaptive",))
+    ]
+    whole, needed = (record["ranking"] for record in records)
+    assert len(whole) == 15
+    assert 0 < len(needed) < 15
+    assert needed == whole[: len(needed)]
+    assert records[1]["trace"][0]["reasons"][0]["via"] == "named"
+
+
 @pytest.mark.parametrize("program", ["prism", "naive", "direct"])
 def test_json_is_one_object_and_nothing_else(program: str) -> None:
     result = ask(QUESTION, "--program", program, "--json")
@@ -82,6 +101,9 @@ def test_broken_text_in_a_question_is_repaired() -> None:
         ([QUESTION, "--program", "nope"], "no program 'nope'"),
         ([QUESTION, "--lm", "nope"], "no language model 'nope'"),
         ([QUESTION, "--lm", "judge=lexical"], "no role 'judge'"),
+        ([QUESTION, "--adaptive", "--retriever", "bm25"], "--adaptive is for programs that search with"),
+        ([QUESTION, "--retriever", "dense"], "--retriever dense needs an --index with vectors"),
+        ([QUESTION, "--retriever", "chain-dense"], "--retriever chain-dense needs an --index with vectors"),
         ([QUESTION, "--lm", "openai/gpt-4o-mini"], "no API key found"),
     ],
 )
@@ -104,7 +126,7 @@ def test_what_is_no_index_is_an_error(folder: str, tmp_path: Path) -> None:
     assert str(tmp_path / folder) in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [[], [QUESTION, "-k", "0"], [QUESTION, "--nope"]])
+@pytest.mark.parametrize("arguments", [[], [QUESTION, "-k", "0"], [QUESTION, "--nope"], [QUESTION, "--retriever", "x"]])
 def test_wrong_usage_is_2(arguments: list[str]) -> None:
     assert ask(*arguments).exit_code == 2
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
 from polyhop.programs import Direct, Naive, Prism
-from polyhop.scripts.options import build_program, open_source
+from polyhop.scripts.options import RetrieverName, build_program, open_source
 
 POOL = PassagePool([])
 
@@ -92,3 +93,85 @@ def test_the_sample_is_searched_where_no_index_is_given() -> None:
     retriever = open_source(None)
     assert isinstance(retriever, PassagePool)
     assert len(retriever) == len(sample_passages())
+
+
+# --- retrievers ------------------------------------------------------------------------------------------------------
+
+
+def saved(program: Any, path: Path) -> str:
+    program.save(path / "x.json")
+    return str(path / "x.json")
+
+
+@pytest.mark.parametrize("name", ["prism", "naive"])
+def test_chains_are_followed_unless_told_otherwise(name: str) -> None:
+    chain = build_program(name, POOL).search.retriever
+    assert isinstance(chain, ChainRetriever)
+    assert chain.source is POOL
+    assert build_program(name, POOL, retriever=RetrieverName.bm25).search.retriever is POOL
+    assert build_program(name, None, retriever=RetrieverName.bm25).search.retriever is None
+    assert build_program(name, None).search.retriever.source is None
+
+
+@pytest.mark.parametrize("kind", [Prism, Naive])
+def test_a_saved_program_searches_as_it_did_when_it_was_saved(kind: Callable[..., Any], tmp_path: Path) -> None:
+    before = kind(POOL)
+    before.search.k.value = 7
+    program = build_program(saved(before, tmp_path), POOL)
+    assert type(program) is kind
+    assert (program.search.retriever, program.search.chain, program.search.k.value) == (POOL, {}, 7)
+
+    chained = kind(ChainRetriever())
+    chained.search.chain["link"].value = 1.25
+    program = build_program(saved(chained, tmp_path), POOL)
+    assert type(program) is kind
+    assert isinstance(program.search.retriever, ChainRetriever)
+    assert program.search.retriever.source is POOL
+    assert program.search.chain["link"].value == 1.25
+    assert program.search.chain["adaptive"].value is False
+
+
+@pytest.mark.parametrize(
+    ("retriever", "chosen", "message"),
+    [
+        (ChainRetriever(), RetrieverName.bm25, "was saved with a chain retriever, and not so now"),
+        (None, RetrieverName.chain, "was saved without a chain retriever, and not so now"),
+    ],
+)
+def test_a_saved_program_cannot_search_otherwise(
+    retriever: Any, chosen: RetrieverName, message: str, tmp_path: Path
+) -> None:
+    path = saved(Prism(retriever), tmp_path)
+    with pytest.raises(PolyhopError, match=message):
+        build_program(path, POOL, retriever=chosen)
+    same = RetrieverName.bm25 if chosen is RetrieverName.chain else RetrieverName.chain
+    assert type(build_program(path, POOL, retriever=same)) is Prism
+
+
+def test_the_chain_may_decide_how_many_passages_it_needs(tmp_path: Path) -> None:
+    assert build_program("naive", POOL).search.chain["adaptive"].value is False
+    assert build_program("naive", POOL, adaptive=True).search.chain["adaptive"].value is True
+    path = saved(Prism(ChainRetriever()), tmp_path)
+    assert build_program(path, POOL, adaptive=True).search.chain["adaptive"].value is True
+    adaptive = saved(Prism(ChainRetriever(adaptive=True)), tmp_path)
+    assert build_program(adaptive, POOL).search.chain["adaptive"].value is True
+
+
+@pytest.mark.parametrize("name", ["prism", "direct"])
+def test_only_a_chain_is_adaptive(name: str) -> None:
+    with pytest.raises(PolyhopError, match="--adaptive is for programs that search with --retriever chain"):
+        build_program(name, POOL, retriever=RetrieverName.bm25, adaptive=True)
+
+
+def test_a_program_saved_without_a_chain_is_not_adaptive(tmp_path: Path) -> None:
+    with pytest.raises(PolyhopError, match="--adaptive is for programs that search with --retriever chain"):
+        build_program(saved(Naive(), tmp_path), POOL, adaptive=True)
+
+
+@pytest.mark.parametrize("name", ["dense", "fused", "chain-dense"])
+@pytest.mark.parametrize("source", [POOL, None])
+def test_vectors_need_an_index(name: str, source: Any) -> None:
+    with pytest.raises(
+        PolyhopError, match=f"--retriever {name} needs an --index with vectors: polyhop index .* --dense"
+    ):
+        build_program("prism", source, retriever=RetrieverName(name))

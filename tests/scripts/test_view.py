@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 
 import dspy
+import pytest
 from rich.console import Console
 
-from polyhop.data.passages import Evidence, Fact, Hit, Passage
+from polyhop.data.passages import Evidence, Fact, Hit, Passage, Reason
 from polyhop.programs.prediction import conclude
 from polyhop.programs.trace import Added, Searched, Selected, Trace
 from polyhop.scripts.view import address, evidence_table, plain, to_record, trace_tree
@@ -72,3 +74,58 @@ def test_addresses() -> None:
 
 def test_plain_text_is_one_line() -> None:
     assert plain("a\x00b\r\n  c\u2028d") == "a b c d"
+
+
+FOUND = (("f", "Solaris", 2.0), ("d", "Andrei Tarkovsky", 1.0), ("t", "Zavr\x1b[31mazhye", 0.5))
+
+
+def tree(*reasons: Reason, found: tuple[tuple[str, str, float], ...] = FOUND) -> list[str]:
+    trace = Trace()
+    trace.add(Searched("q", found, reasons))
+    lines = render(trace_tree(conclude(REPLY, trace, evidence=[], seen=[], stop="stable"))).splitlines()
+    return [line for line in lines if any(f"{score:.2f}  " in line for _, _, score in found)]
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (Reason("words", "", None, ("ocean", "film")), "has words of the question (ocean, film)"),
+        (Reason("words", "", None, ()), "has words of the question"),
+        (Reason("named", "solaris", None, ("Solaris",)), "the question names it: solaris (Solaris)"),
+        (Reason("link", "zavrazhye", "d", ("born",)), "Andrei Tarkovsky mentions it: zavrazhye (born)"),
+        (Reason("back", "solaris", "f", ("ocean",)), "mentions Solaris (ocean)"),
+        (Reason("shared", "lena quist", "f", ()), "mentions lena quist, as Solaris does"),
+        (Reason("link", "x", "t", ("\x1b[31mred",)), "Zavr [31mazhye mentions it: x ([31mred)"),
+    ],
+)
+def test_why_a_passage_was_found_is_told(reason: Reason, told: str) -> None:
+    first, second, third = tree(Reason("named", "x", None, ()), reason, Reason("words", "", None, ()))
+    assert second.partition("Andrei Tarkovsky  ")[2] == told
+    assert first.endswith("Solaris  the question names it: x")
+    assert "\x1b" not in third
+
+
+def test_a_source_without_a_title_is_known_by_its_id() -> None:
+    found = (("p7", "", 2.0), ("d", "Andrei Tarkovsky", 1.0))
+    [_, line] = tree(Reason("words", "", None, ()), Reason("link", "tarkovsky", "p7", ()), found=found)
+    assert "p7 mentions it: tarkovsky" in line
+
+
+def test_without_reasons_the_tree_has_titles_only() -> None:
+    assert [line.split("  ")[-1] for line in tree()] == ["Solaris", "Andrei Tarkovsky", "Zavr [31mazhye"]
+
+
+def test_only_the_passages_that_are_shown_are_explained() -> None:
+    found = tuple((f"p{n}", f"Title {n}", 20.0 - n) for n in range(12))
+    reasons = [Reason("named", f"title {n}", None, ()) for n in range(12)]
+    lines = tree(*reasons, found=found)
+    assert len(lines) == 10
+    assert all(f"Title {n}  the question names it: title {n}" in line for n, line in enumerate(lines))
+
+
+def test_the_record_has_the_reasons() -> None:
+    trace = Trace()
+    trace.add(Searched("q", FOUND[:1], (Reason("named", "solaris", None, ("Solaris",)),)))
+    record = to_record("q?", conclude(REPLY, trace, evidence=[], seen=[], stop="stable"), 0.0)
+    [reason] = json.loads(json.dumps(record))["trace"][0]["reasons"]
+    assert reason == {"via": "named", "name": "solaris", "source": None, "words": ["Solaris"]}

@@ -1,0 +1,213 @@
+"""A corpus of any size to measure on: passages that refer to each other as an encyclopaedia's do, and questions of two
+hops whose gold passages are known.
+
+Passage ``n`` follows from the seed, the number of passages and ``n`` alone. So the corpus streams, nothing of it is
+held in memory, and a question about any passage is made without reading the others.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import accumulate
+from math import exp, log
+from typing import NamedTuple
+
+_SYLLABLES = [
+    onset + vowel for onset in "b d f g k l m n p r s t v z br st tr".split() for vowel in "a e i o u".split()
+]
+_FUNCTION = "the of and in a to was is for as on with by he that at from his it an".split()
+_KINDS = "film album song novel band river village footballer politician company".split()
+_BEFORE_NAME = "of in by with from for to and at near".split()
+_OPENERS = "He She It They The In After During At With".split()
+
+_WORDS = 50_000  # of running text; those from `_RARE` on, and as many more, are words of names too
+_RARE = 20_000
+_EVERYDAY = slice(20, 500)  # ranks of the words that questions ask with: "born", "university", not "the" or "thallium"
+_MIXED = 2**64 - 1
+
+
+class GeneratedQuestion(NamedTuple):
+    """A question of two hops: it names the passage ``gold[0]``, which mentions the title of ``gold[1]``, and has words
+    of one sentence of the latter. Another passage may fit it as well: it is for measuring time, not quality."""
+
+    text: str
+    gold: tuple[str, str]
+
+
+class GeneratedCorpus:
+    """Records ``{id, title, text}`` of some 100 words in 4 to 8 sentences.
+
+    Titles: two in five name a person, whose first and last name others have too; a quarter are one word, in part a
+    common one; the rest are works and institutions. One passage in eight has the title of another passage, which is
+    likelier an often mentioned one, and one in eight has such a title with a disambiguation in parentheses: a fifth or
+    more of all passages share their title, a third or more share it without the disambiguation (more by chance, the
+    larger the corpus).
+
+    Texts: words by Zipf's law. Each mentions 2 to 8 times a passage by its title, without the disambiguation. Passage
+    ``n`` is mentioned in proportion to 1 / (n + 5): in a million, the first by 1 text in 15, the median by 2 or 3.
+
+    Args:
+        size: The number of passages.
+        seed: Another seed, other passages; the words stay.
+    """
+
+    def __init__(self, size: int, seed: int = 0) -> None:
+        self.size, self._seed = size, seed
+        self._chance = random.Random()
+        vocabulary = _vocabulary(_WORDS + _RARE)
+        names = [word.capitalize() for word in vocabulary[_RARE:]]
+        self._everyday = frozenset(vocabulary[_EVERYDAY])
+        self._stream = _running_text(vocabulary[:_WORDS], 1_000_000)
+        chance = random.Random(3)
+        # A name stands in its table as often as it is used, so that the bits of a number are enough to choose one.
+        self._first = _by_popularity(chance, names[:2000], 20, 2**13)
+        self._last = _by_popularity(chance, names[2000:], 200, 2**16)
+        self._places = chance.sample(names, 2**15)
+        self._terms = [word.capitalize() for word in chance.sample(vocabulary[100:40_000], 2**15)]
+        self._topics = [word.capitalize() for word in _by_popularity(chance, vocabulary[50:10_000], 50, 2**16)]
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return map(self.passage, range(self.size))
+
+    def passage(self, number: int) -> dict[str, str]:
+        """The record of a number; its id is ``p<number>``."""
+        sentences, _ = self._written(number)
+        return {"id": f"p{number}", "title": self.title(number), "text": " ".join(sentences)}
+
+    def title(self, number: int) -> str:
+        """The title of a number: its own, another's, or another's with a disambiguation."""
+        bits = _mixed(number, self._seed)
+        choice = bits >> 61
+        if choice > 1:
+            return self._own_title(bits)
+        # Squared: the low numbers, which texts mention most, lend their title most often too.
+        other = _mixed(int(self.size * ((bits & 0xFFFFFFFF) / 2**32) ** 2), self._seed)
+        title = self._own_title(other)
+        return f"{title} ({_KINDS[bits % len(_KINDS)]})" if choice else title
+
+    def bare_title(self, number: int) -> str:
+        """The title without a disambiguation."""
+        return self.title(number).partition(" (")[0]
+
+    def questions(self, count: int, seed: int = 0) -> Iterator[GeneratedQuestion]:
+        """Questions about passages from all over the corpus."""
+        chance = random.Random(seed)
+        while count:
+            first = int(chance.random() * self.size)
+            sentences, mentioned = self._written(first)
+            second, at = mentioned[int(chance.random() * len(mentioned))]
+            relations = self._asked_with(sentences[at])
+            target, _ = self._written(second)
+            words = self._asked_with(target[int(chance.random() * len(target))])
+            if not relations or len(words) < 2:
+                continue
+            relation = relations[int(chance.random() * len(relations))]
+            asked, *others = chance.sample(words, min(len(words), 2 + (chance.random() < 0.5)))
+            named = self.bare_title(first)
+            yield GeneratedQuestion(
+                f"Which {asked} did the {relation} of {named} {' '.join(others)}?", (f"p{first}", f"p{second}")
+            )
+            count -= 1
+
+    def mentions(self, number: int) -> list[int]:
+        """The numbers of the passages that a passage mentions."""
+        return [other for other, _ in self._written(number)[1]]
+
+    def _asked_with(self, sentence: str) -> list[str]:
+        """The everyday words of a sentence, each once."""
+        return [word for word in dict.fromkeys(sentence[:-1].split()) if word in self._everyday]
+
+    def _own_title(self, bits: int) -> str:
+        kind, bits = bits % 20, bits >> 5
+        last = self._last[bits & 0xFFFF]
+        topic, other = self._topics[bits >> 16 & 0xFFFF], self._topics[bits >> 32 & 0xFFFF]
+        first = self._first[bits >> 16 & 0x1FFF]
+        if kind < 6:
+            return f"{first} {last}"
+        if kind < 8:
+            return f"{first} {self._first[bits >> 32 & 0x1FFF]} {last}"
+        if kind < 11:
+            return self._places[bits & 0x7FFF]
+        if kind < 13:
+            return self._terms[bits & 0x7FFF]
+        if kind < 15:
+            return f"{topic} {other}"
+        if kind < 17:
+            return f"The {topic} of {self._places[bits & 0x7FFF]}"
+        if kind < 18:
+            return f"{topic} of the {other}"
+        if kind < 19:
+            return f"University of {self._places[bits & 0x7FFF]}"
+        return f"{last} Company"
+
+    def _written(self, number: int) -> tuple[list[str], list[tuple[int, int]]]:
+        """The sentences of a passage, and whom it mentions: each a number, and the sentence of the mention."""
+        chance = self._chance
+        chance.seed(self._seed << 40 | number)
+        draw, stream, end = chance.random, self._stream, len(self._stream) - 12
+        title = self.bare_title(number)
+        count = 4 + int(draw() * 5)
+        spread = log((self.size + 5) / 5)
+        mentioned = []
+        for _ in range(2 + int(draw() * 7)):
+            other = int(5 * exp(draw() * spread)) - 5  # Zipf's law
+            mentioned.append(((other if other != number else other + 1) % self.size, int(draw() * count)))
+        sentences = []
+        for at in range(count):
+            if at == 0:
+                parts = [title, "was" if draw() < 0.7 else "is", "a"]
+            elif (turn := draw()) < 0.3:
+                parts = [title.rpartition(" ")[2]]  # "Tarkovsky was ..."
+            elif turn < 0.8:
+                parts = [_OPENERS[int(draw() * len(_OPENERS))]]
+            else:
+                parts = [stream[int(draw() * end)].capitalize()]
+            start = int(draw() * end)
+            parts += stream[start : start + 5 + int(draw() * 8)]
+            for other, where in mentioned:
+                if where == at:
+                    start = int(draw() * end)
+                    parts += (_BEFORE_NAME[start % len(_BEFORE_NAME)], self.bare_title(other))
+                    parts += stream[start : start + 2 + int(draw() * 4)]
+            if draw() < 0.3:
+                parts += ("in", str(1850 + int(draw() * 175)))
+            elif parts[-1] in _FUNCTION:
+                parts.pop()
+            sentences.append(" ".join(parts) + ".")
+        return sentences, mentioned
+
+
+def _mixed(number: int, seed: int) -> int:
+    """64 bits that look random (splitmix64): all that is decided about a title."""
+    bits = (number + 1 + seed * 0xD1342543DE82EF95) * 0x9E3779B97F4A7C15 & _MIXED
+    bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9 & _MIXED
+    bits = (bits ^ bits >> 27) * 0x94D049BB133111EB & _MIXED
+    return bits ^ bits >> 31
+
+
+def _vocabulary(size: int) -> list[str]:
+    chance = random.Random(1)
+    words: dict[str, None] = {}
+    while len(words) < size:
+        word = "".join(chance.choices(_SYLLABLES, k=chance.choice((1, 2, 2, 3, 3, 4))))
+        if word not in _FUNCTION and word != "ste":  # an abbreviation, after which no sentence ends
+            words[word] = None
+    return list(words)
+
+
+def _by_popularity(chance: random.Random, words: list[str], offset: int, size: int) -> list[str]:
+    """A table in which the word of rank r stands in proportion to 1 / (r + offset)."""
+    weights = list(accumulate(1 / (rank + offset) for rank in range(len(words))))
+    return chance.choices(words, cum_weights=weights, k=size)
+
+
+def _running_text(vocabulary: list[str], length: int) -> list[str]:
+    """Words by Zipf's law, with a function word after two in five."""
+    chance = random.Random(2)
+    words: list[str] = []
+    for word in _by_popularity(chance, vocabulary, 2, length):
+        words.append(word)
+        if chance.random() < 0.4:
+            words.append(chance.choice(_FUNCTION))
+    return words

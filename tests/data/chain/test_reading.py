@@ -1,0 +1,234 @@
+"""What a passage says: the forms of its title, the names that it mentions, and how much of it is read."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.data.chain.reading import LONGEST, Name, Reading, carries_topic, runs
+from polyhop.data.passages import Passage
+from polyhop.data.text import FUNCTION_WORDS, fold, title_key
+
+
+def titled(title: str, text: str = "") -> Reading:
+    return Reading(Passage.of(title, text))
+
+
+def says(*sentences: str) -> Reading:
+    return Reading(Passage.of("", sentences=sentences))
+
+
+def forms(title: str) -> list[str]:
+    """The forms of a title, the most certain first."""
+    return [name.key.strip() for name, _ in sorted(titled(title).names, key=lambda pair: -pair[1])]
+
+
+def mentioned(text: str) -> list[str]:
+    return [name.key.strip() for name in titled("", text).mentioned]
+
+
+# --- the forms of a title --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("Solaris", ["solaris"]),
+        ("Help! (film)", ["help film", "help"]),
+        ("Paris, Texas", ["paris texas", "paris"]),
+        ("Paris, Texas (film)", ["paris texas film", "paris texas", "paris"]),
+        ("The Beatles", ["the beatles", "beatles"]),
+        ("John Ronald Tolkien", ["john ronald tolkien", "john tolkien"]),
+        ("Andrei Tarkovsky", ["andrei tarkovsky"]),
+        ("J. R. R. Tolkien", ["jrr tolkien"]),
+        ("Besançon", ["besancon"]),
+        ("Valentine's Day", ["valentine day"]),
+        ("Dmitri (footballer, born 1978)", ["dmitri footballer born 1978", "dmitri"]),
+    ],
+)
+def test_a_title_has_several_forms(title: str, expected: list[str]) -> None:
+    assert forms(title) == expected
+
+
+@pytest.mark.parametrize("title", ["Solaris", "Help! (film)", "Paris, Texas (film)", "The Beatles", "Anna Maria Berg"])
+def test_only_the_whole_title_is_certain(title: str) -> None:
+    certainties = {name.key.strip(): certainty for name, certainty in titled(title).names}
+    assert certainties.pop(title_key(title)) == 1
+    assert all(0 < certainty < 1 for certainty in certainties.values())
+
+
+def test_what_follows_a_comma_is_less_certain_than_what_stands_in_parentheses() -> None:
+    certainties = {name.key.strip(): certainty for name, certainty in titled("Paris, Texas (film)").names}
+    assert 1 > certainties["paris texas"] > certainties["paris"]
+
+
+@pytest.mark.parametrize("title", ["", "The Who", "It", "The The", "!!!", "?", "  "])
+def test_a_title_without_a_telling_word_is_mentioned_nowhere(title: str) -> None:
+    text = says("It was the who, and the the: !!! and ? are it.")
+    assert not any(text.mentions(name) for name, _ in titled(title).names)
+
+
+def test_a_name_is_found_as_whole_words_only() -> None:
+    art = Name.of("art")
+    assert says("They made art.").mentions(art)
+    assert not says("The party was an artful start.").mentions(art)
+    assert titled("Modern Art").is_about(art)
+    assert not titled("Party").is_about(art)
+
+
+def test_no_name_runs_across_two_sentences() -> None:
+    name = Name.of("anna berg")
+    assert says("There Anna Berg lives.").mentions(name)
+    assert not says("There lives Anna", "Berg is a town.").mentions(name)
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("Besançon", "He lives in Besancon."),
+        ("Besancon", "He lives in Besançon."),
+        ("Besançon", "He lives in Besanc\u0327on."),
+        ("Help! (film)", "It was heard in Help!, a success."),
+        ("Paris, Texas", "It was shot in Paris, Texas, and elsewhere."),
+        ("Paris, Texas", "It was shot in Paris (Texas)."),
+        ("J. R. R. Tolkien", "It is a book of J.R.R. Tolkien's."),
+        ("J.R.R. Tolkien", "It is a book by J. R. R. Tolkien."),
+        ("John Ronald Tolkien", "It is a book by John Tolkien."),
+        ("The Beatles", "Their songs are the Beatles' own; a Beatles song."),
+        ("Spider-Man", "There is Spider Man."),
+        ("Zola", "It was Zola’s house."),
+        ("Москва", "Столица — город Москва."),
+        ("Αθήνα", "Πρωτεύουσα είναι η Αθηνα."),
+        ("القاهرة", "عاصمة مصر هي القاهرة."),
+        ("दिल्ली", "भारत की राजधानी दिल्ली है।"),
+        ("東京都", "首都 は 東京都 です。"),
+    ],
+)
+def test_a_title_is_recognised_as_texts_write_it(title: str, text: str) -> None:
+    reading = titled("", text)
+    assert any(reading.mentions(name) for name, _ in titled(title).names)
+    assert set(forms(title)) & set(reading.title_candidates)
+
+
+# --- names in a text -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("He studied at the University of Amsterdam.", ["university of amsterdam"]),
+        ("It was made by Moore, Smith.", ["moore", "smith"]),
+        ("It was made by Moore (Smith) and others.", ["moore", "smith"]),
+        ("In Paris he sang.", ["paris"]),
+        ("She sang. The Beatles listened.", ["beatles"]),
+        ("The Beatles' song is McCartney's.", ["beatles", "mccartney"]),
+        ("the house is Zola’s and stands in Médan", ["zola", "medan"]),
+        ("the house of Ludwig van Beethoven in Bonn", ["ludwig van beethoven in bonn"]),
+        ("he met Anna Berg and left", ["anna berg"]),
+        ("he met Anna, and Anna met him", ["anna"]),
+        ("it is the Rimsky-Korsakov conservatory", ["rimsky korsakov"]),
+        ("nothing is capital here", []),
+        ("When? Where? What!", []),
+        ("Films are made in Rome. Painters live in Paris.", ["rome", "paris"]),
+        ("Andrei Tarkovsky made films.", ["andrei tarkovsky"]),
+        ("где он жил: в городе Москва", ["москва"]),
+    ],
+)
+def test_capitalised_names(text: str, expected: list[str]) -> None:
+    assert mentioned(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("He was directed by I. V. Sasi in Kerala.", ["iv sasi in kerala"]),
+        ("a film by I. V. Sasi", ["iv sasi"]),
+        ("the works of J. R. R. Tolkien", ["jrr tolkien"]),
+        ("the works of J.R.R. Tolkien", ["jrr tolkien"]),
+        ("the bureau of J. Edgar Hoover", ["j edgar hoover"]),
+        ("he met John F. Kennedy there", ["john f kennedy"]),
+    ],
+)
+def test_initials_belong_to_the_name(text: str, expected: list[str]) -> None:
+    assert mentioned(text) == expected
+
+
+def test_the_own_name_comes_first_and_without_its_disambiguation() -> None:
+    reading = titled("Help! (film)", "Richard Lester made Help! in London.")
+    assert [name.key.strip() for name in reading.mentioned] == ["help", "richard lester", "london"]
+
+
+@pytest.mark.parametrize("text", ["القاهرة عاصمة مصر", "東京は日本の首都です。", "दिल्ली भारत की राजधानी है", "12 + 30"])
+def test_scripts_without_capitals_mention_no_names_but_have_words(text: str) -> None:
+    assert mentioned(text) == []
+    assert titled("", text).title_candidates
+    assert titled("", text).sentences[0][0].strip()
+
+
+# --- runs of words that may be titles --------------------------------------------------------------------------------
+
+
+def test_runs_begin_with_a_capital_or_a_digit_and_end_with_a_word_that_carries_a_topic() -> None:
+    found = titled("", "It is The Isle of Man in 1990.").title_candidates
+    assert {"the isle of man", "isle", "isle of man", "man", "1990"} <= set(found)
+    assert not {"is", "is the isle", "isle of", "the isle of", "in 1990", "the", "it"} & set(found)
+
+
+WORDS = st.text("abcdeé", min_size=2, max_size=6).filter(lambda word: fold(word) not in FUNCTION_WORDS)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=6), st.sampled_from(["", ",", "'s"]))
+def test_every_short_capitalised_title_is_a_candidate(title: list[str], after: str) -> None:
+    written = " ".join(word.capitalize() for word in title)
+    assert title_key(written) in titled("", f"xyz {written}{after} xyz.").title_candidates
+
+
+@given(st.lists(st.one_of(WORDS.map(fold), st.sampled_from(["the", "of", "x"])), max_size=12), st.integers(1, 8))
+def test_runs_are_short_and_in_order(keys: list[str], longest: int) -> None:
+    text = f" {' '.join(keys)} "
+    found = list(runs(keys, longest=longest))
+    assert all(f" {run} " in text and 1 <= len(run.split()) <= longest and carries_topic(run) for run in found)
+    assert {key for key in keys if carries_topic(key) and len(key) > 1} <= set(found)
+
+
+# --- how much is read ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("glue", [". ", ", "])  # many sentences, or one
+def test_of_a_very_long_passage_the_beginning_is_read(glue: str) -> None:
+    text = "He met Anna Berg" + glue + glue.join(f"Word{n} Here" for n in range(9000)) + glue + "He met Zeno Quist"
+    assert len(text) > 100_000
+    reading = titled("Page", text)
+    assert reading.mentions(Name.of("anna berg"))
+    assert not reading.mentions(Name.of("zeno quist"))
+    assert "anna berg" in reading.title_candidates
+    assert "zeno quist" not in reading.title_candidates
+    assert Name.of("zeno quist") not in reading.mentioned
+    again = titled("Page", text + text)
+    assert again.text_key == reading.text_key
+    assert again.title_candidates == reading.title_candidates
+    assert len(reading.text_key) <= LONGEST + 2 * len(reading.sentences)
+
+
+def test_given_sentences_are_kept() -> None:
+    keys = [key.strip() for key, _ in says("One. Two.", "Three").sentences]
+    assert keys == ["one two", "three"]
+
+
+def test_the_stems_of_a_sentence_and_of_the_title() -> None:
+    reading = Reading(Passage.of("The Flying Dutchman", "Émile was flying over the cities."))
+    [(_, stems)] = reading.sentences
+    assert {"emil", "fly", "citi"} <= stems
+    assert not {"the", "was", "over"} & stems
+    assert {"fly", "dutchman"} <= reading.subject
+
+
+@pytest.mark.parametrize("text", ["", " \n", "?!"])
+def test_a_passage_without_words_mentions_itself_only(text: str) -> None:
+    reading = titled("Anna Berg", text)
+    assert [name.key for name in reading.mentioned] == [" anna berg "]
+    assert reading.title_candidates == ()
+    assert not reading.mentions(Name.of("anna berg"))
+    assert titled("", text).mentioned == ()
+    assert titled("", text).names == ()
