@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .options import ModelsOption
 
-# Two bridges, a comparison, a yes/no question over three hops, and one whose chain is found but not read rightly: the
+# Two bridges, a comparison, a yes/no question over three hops, and one that is too long for it: the
 # lexical engine as it is. `polyhop evaluate` has all questions.
 QUESTIONS = ("science-006", "science-022", "arts-037", "science-050", "places-034")
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-K = 10
+K = 5
 """How many passages a search returns."""
 
 Search = Callable[[str], list[str]]

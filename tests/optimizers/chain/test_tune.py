@@ -18,21 +18,10 @@ from polyhop.data.chain import ChainWeights
 from polyhop.data.errors import PolyhopError
 from polyhop.data.index import build_index
 from polyhop.data.sample import CORPUS, load_sample, sample_passages
-from polyhop.optimizers.chain_weights import (
-    RESULT,
-    SETTINGS,
-    TRIALS,
-    Chain,
-    Journal,
-    QuestionSet,
-    Settings,
-    app,
-    outcomes,
-    penalty,
-    search,
-    sweep,
-    tune,
-)
+from polyhop.optimizers.chain.run import RESULT, SETTINGS, TRIALS, Journal, Settings, tune
+from polyhop.optimizers.chain.search import outcomes, penalty, search, sweep
+from polyhop.optimizers.chain.tune import app
+from polyhop.optimizers.chain.workers import Chain, QuestionSet
 
 SHIPPED = ChainWeights()
 
@@ -268,7 +257,7 @@ def test_a_start_holds_weights(content: str, index: Path, tmp_path: Path) -> Non
 
 
 def test_the_module_is_a_command(tmp_path: Path) -> None:
-    call = (sys.executable, "-m", "polyhop.optimizers.chain_weights")
+    call = (sys.executable, "-m", "polyhop.optimizers.chain.tune")
     run = subprocess.run(
         [*call, "--on", "sample::nowhere", "--out", str(tmp_path / "run")], capture_output=True, text=True
     )

@@ -1,22 +1,19 @@
 """What each sign of a chain is worth: `ChainRetriever` with one sign left out after the other.
 
-python -m polyhop.optimizers.chain_ablation --on 2wiki:2wiki_dev.json.gz:indexes/2wiki
+python -m polyhop.optimizers.chain.ablate --on 2wiki:2wiki_dev.json.gz:indexes/2wiki
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
 
-from ..data.chain.weights import ChainWeights
-from ..data.errors import PolyhopError
-from .chain_weights import QuestionSet, Scores, Workers
-
-RECALL, ALL_GOLD = "passage_recall@5", "all_gold@5"
+from ...data.chain.weights import ChainWeights
+from .command import new_app, run_command
+from .workers import ALL_GOLD, RECALL, QuestionSet, Scores, Workers
 
 SIGNS: dict[str, tuple[str, ...]] = {
     "the BM25 score": ("bm25",),
@@ -37,17 +34,19 @@ SIGNS: dict[str, tuple[str, ...]] = {
 
 
 def ablate(workers: Workers, weights: ChainWeights, names: list[str]) -> Iterator[tuple[str, Scores]]:
-    """Recall@5 and all-gold@5 with everything, and without each sign."""
+    """Recall@5 and all-gold@5 of BM25, with everything, and without each sign."""
+    nothing = dict.fromkeys((name for name in asdict(weights) if name != "in_title"), 0.0)
+    yield "BM25", workers.recalls(ChainWeights(**{**nothing, "bm25": 1.0}), {0}, names)
     yield "everything", workers.recalls(weights, {0}, names)
     for sign, off in SIGNS.items():
         yield f"without {sign}", workers.recalls(replace(weights, **dict.fromkeys(off, 0.0)), {0}, names)
 
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = new_app()
 
 
 @app.command()
-def chain_ablation(
+def ablate_signs(
     on: Annotated[
         list[str],
         typer.Option(
@@ -80,15 +79,5 @@ def _row(label: str, cells: list[str]) -> str:
     return f"| {' | '.join((label, *cells))} |"
 
 
-def main() -> None:
-    """``python -m polyhop.optimizers.chain_ablation``"""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # as the polyhop command: nothing from the network
-    try:
-        app(prog_name="python -m polyhop.optimizers.chain_ablation")
-    except PolyhopError as error:
-        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
-        raise SystemExit(1) from None
-
-
 if __name__ == "__main__":
-    main()
+    run_command(app, "chain.ablate")
