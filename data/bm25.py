@@ -51,7 +51,7 @@ class BM25Index:
     def __init__(self, path: Path | str, k1: float = 0.9, b: float = 0.4) -> None:
         self.path = Path(path)
         self.k1, self.b = _checked(k1, b)
-        self._lucene = _open(self.path)
+        self._lucene = open_lucene(self.path)
         self._searcher = self._lucene.searcher(k1, b)
 
     # -- searching
@@ -112,7 +112,7 @@ class BM25Index:
 
     def entitled(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
         """The passages whose title, without its disambiguation, has one of these keys (see `title_key`): titles of
-        more words first, for they say more, and among those the passages that fit the query. One look-up for all."""
+        more words and rarer ones before others, for they say more, and those that fit the query. One look-up."""
         return self._lucene.entitled(self._searcher, keys, query, limit)
 
     def frequency(self, word: str) -> int:
@@ -185,7 +185,7 @@ def _checked(k1: float, b: float) -> tuple[float, float]:
 # --- Lucene ----------------------------------------------------------------------------------------------------------
 
 
-def _open(path: Path) -> _Lucene:
+def open_lucene(path: Path) -> _Lucene:
     manifest = Manifest.read(path)
     while True:
         try:

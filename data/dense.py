@@ -26,7 +26,7 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from .bm25 import _open
+from .bm25 import open_lucene
 from .errors import IndexFault, PolyhopError
 from .index import locked, write_faults
 from .layout import LUCENE, Manifest
@@ -78,7 +78,7 @@ class DenseIndex:
 
         self.path = Path(path)
         self.encoder = encoder or MiniLM()
-        self._lucene = _open(self.path)
+        self._lucene = open_lucene(self.path)
         try:
             self.vectors = _finished(self.path, self._lucene.manifest, self.encoder.name)
             file = _file(self.path, self._lucene.manifest, self.encoder.name)
@@ -88,6 +88,11 @@ class DenseIndex:
             self._lucene.close()
             raise
         self._query = lru_cache(_QUERIES_KEPT)(lambda query: self._queries([query])[0])
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the index was made from, and how."""
+        return self._lucene.manifest
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         """The hits of rank ``offset + 1`` to ``offset + k``; a blank query has none.
@@ -248,7 +253,7 @@ def embed_index(
         raise ValueError(f"batch must be positive, got {batch}")
     path, encoder = Path(index_path), encoder or MiniLM()
     Manifest.read(path)  # is there an index at all? A lock would be written otherwise
-    with locked(path), closing(_open(path)) as lucene:
+    with locked(path), closing(open_lucene(path)) as lucene:
         rows, file = lucene.manifest.passages, _file(path, lucene.manifest, encoder.name)
         try:
             vectors = _finished(path, lucene.manifest, encoder.name)

@@ -241,8 +241,8 @@ def key_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def key_word(word: str) -> str:
-    """One of the `words` of a text as it stands in a `title_key`."""
-    return _key_word(fold(word))
+    """One of the `words` of a text as it stands in a `title_key`; a few, such as "8½", stand there as two."""
+    return " ".join(key_words(word))
 
 
 def _key_word(folded: str) -> str:

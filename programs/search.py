@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any, Protocol, Self, runtime_checkable
 
 from ..data.chain import ChainRetriever, ChainWeights
@@ -63,7 +63,8 @@ class Search(Program):
     def _source(self, pool: Sequence[Passage] | PassagePool | None) -> Retriever:
         source: Retriever | None = self.retriever if pool is None else _retriever_of(pool)
         if isinstance(self.retriever, ChainRetriever):
-            values = {name: tunable.value for name, tunable in self.chain.items()}
+            values = {**asdict(self.retriever.weights), "adaptive": self.retriever.adaptive}
+            values |= {name: tunable.value for name, tunable in self.chain.items()}
             adaptive = bool(values.pop("adaptive"))
             chain = self.retriever.with_weights(ChainWeights(**values), adaptive=adaptive)
             source = chain if pool is None else chain.over(_retriever_of(pool))

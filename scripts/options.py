@@ -47,15 +47,13 @@ RetrieverOption = Annotated[
         "--retriever",
         help="chain follows the chain of evidence, bm25 matches words; dense (vectors), fused (bm25 and dense by rank) "
         "and chain-dense (vectors as one more sign) need an index made with 'polyhop index --dense'.  [default: chain; "
-        "for a saved program the one that it was saved with]",
+        "for a saved program chain or bm25, as it was saved]",
         show_default=False,
     ),
 ]
 AdaptiveOption = Annotated[
     bool,
-    typer.Option(
-        "--adaptive", help="Let the chain decide how many passages it needs, up to -k; with --retriever chain."
-    ),
+    typer.Option("--adaptive", help="Let the chain decide how many passages it needs, up to 6 and up to -k."),
 ]
 DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=200, help="Passages that one search returns.")]
 
@@ -99,6 +97,8 @@ def build_program(
     from ..engines.models import assign_models
 
     state = _read(Path(name)) if name.endswith(".json") else None
+    if retriever is not None and name == "direct":
+        raise PolyhopError(f"{name} does not search, so --retriever means nothing to it")
     if retriever is None:
         retriever = RetrieverName.chain if state is None or _follows_chains(state) else RetrieverName.bm25
     searched = _retriever(retriever, source)
@@ -172,7 +172,8 @@ def _restored(path: Path, parameters: dict[str, dict[str, Any]], retriever: Retr
     if len(fitting) != 1:
         found = f"fits {' and '.join(fitting)} alike" if fitting else "has the parameters of no program of this version"
         if not fitting and _follows_chains(parameters) != hasattr(retriever, "weights"):
-            found = f"was saved with{'' if _follows_chains(parameters) else 'out'} a chain retriever, and not so now"
+            how = "chain" if _follows_chains(parameters) else "bm25"
+            raise PolyhopError(f"{path} was saved with --retriever {how}: leave --retriever out, or name that")
         raise PolyhopError(f"{path} {found}: it names {', '.join(parameters) or 'none'}")
     program = next(iter(fitting.values()))
     try:

@@ -38,7 +38,7 @@ class Source(Protocol):
 
     def entitled(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
         """The passages whose title, without its disambiguation, has one of these keys (see `title_key`): titles of
-        more words first, for they say more, and among those the passages that fit the query."""
+        more words and rarer ones before others, for they say more, and those that fit the query."""
         ...
 
     def frequency(self, word: str) -> int:
@@ -127,6 +127,7 @@ class Graph:
         self.question = question
         self._source, self._read, self._similarities = source, read, similarities
         self._best = 0.0  # BM25 score
+        self._start: list[Candidate] | None = None
         self._candidates: dict[str, Candidate] = {}
         self._around: dict[str, list[Candidate]] = {}
         self._ties: dict[tuple[str, str], tuple[Tie, ...]] = {}
@@ -134,10 +135,12 @@ class Graph:
 
     def start(self) -> list[Candidate]:
         """The passages that the question finds, and those that it names."""
-        hits = self._source.search(self.question.text, _POOL)
-        self._best = hits[0].score if hits else 0.0
-        titled = self._entitled(self.question.title_candidates)
-        return self._seen(hits, self._best) + self._seen(titled)
+        if self._start is None:
+            hits = self._source.search(self.question.text, _POOL)
+            self._best = hits[0].score if hits else 0.0
+            titled = self._entitled(self.question.title_candidates)
+            self._start = self._seen(hits, self._best) + self._seen(titled)
+        return self._start
 
     def beyond(self, depth: int) -> list[Candidate]:
         """The passages that the question finds further down, in their order: not candidates, or a ranking would depend

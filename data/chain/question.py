@@ -34,9 +34,11 @@ class Question:
         self.text, self._idf = text, idf
         self._keys = [key_word(word) for word in written]
         self.key = f" {' '.join(self._keys)} "
-        starts = accumulate((len(key) + 1 for key in self._keys), initial=0)
-        capitals = [at for at, word in zip(starts, written, strict=False) if not word[0].islower()]
-        self._capitals = capitals if any(capitals) else range(len(self.key))  # any: the first word tells nothing
+        starts = list(accumulate((len(key) + 1 for key in self._keys), initial=0))[:-1]
+        # The first word tells nothing.
+        written_so = any(at and word[0].isupper() for at, word in zip(starts, written, strict=True))
+        capitals = [at for at, word in zip(starts, written, strict=True) if not word[0].islower()]
+        self._capitals = capitals if written_so else range(len(self.key))
         self._written: dict[str, str] = {}  # of each stem
         for word, key in zip(written, self._keys, strict=True):
             if stem := topic(key):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..dense import DenseIndex
 
 _REACH = 3  # chosen passages that are searched for what they lead to
-_LONGEST_CHAIN = 6  # passages chosen one by one; those after them keep the order they have then
+LONGEST_CHAIN = 6  # passages chosen one by one; those after them keep the order they have then
 _READINGS_KEPT = 2048  # about 10 kB each
 _WORDS_KEPT = 65_536
 _ASKED = 0.4  # weight of a tie by a name that the question has itself
@@ -51,7 +51,7 @@ def follow(graph: Graph, weights: ChainWeights, most: int, *, adaptive: bool = F
     chain = _Chain(graph, weights)
     chain.add(graph.start())
     choices: list[Choice] = []
-    while chain.pool and len(choices) < min(most, _LONGEST_CHAIN):
+    while chain.pool and len(choices) < min(most, LONGEST_CHAIN):
         choice = chain.best()
         if adaptive and choices and choice.gain < weights.enough:
             return choices
@@ -59,7 +59,7 @@ def follow(graph: Graph, weights: ChainWeights, most: int, *, adaptive: bool = F
         chain.take(choice.candidate, is_last=len(choices) == most)
         if len(choices) <= min(_REACH, most - 1):
             chain.add(graph.around(choice.candidate))
-    if adaptive:
+    if adaptive or len(choices) == most:
         return choices
     choices += chain.rest(most - len(choices))
     return choices + chain.unseen(graph.beyond(most))[: most - len(choices)]
@@ -175,14 +175,17 @@ class _Chain:
 class ChainRetriever:
     """A `Retriever` that follows the chain of evidence through a BM25 index, or through a question's own pool.
 
-    A question costs at most four searches and four look-ups of titles; nothing of the corpus is held in memory. Any
-    thread may use it. Copies are the retriever itself, as with `BM25Index`.
+    A question costs at most four searches (five beyond 50 passages) and four look-ups of titles; nothing of the corpus
+    is held in memory. Any thread may use it. Copies are the retriever itself, as with `BM25Index`.
 
     Args:
         source: A `BM25Index` or a `PassagePool`; None if every question brings a pool of its own (see `over`).
         weights: What each sign is worth.
         vectors: Of the same index: then the similarity of question and passage is a sign too.
-        adaptive: Return as many passages as the chain needs (at most ``k``, at least one) instead of ``k``.
+        adaptive: Return as many passages as the chain needs (1 to 6, and at most ``k``) instead of ``k``.
+
+    Raises:
+        ValueError: the vectors are of another index.
     """
 
     def __init__(
@@ -193,6 +196,8 @@ class ChainRetriever:
         vectors: DenseIndex | None = None,
         adaptive: bool = False,
     ) -> None:
+        if vectors is not None and getattr(source, "manifest", None) != vectors.manifest:
+            raise ValueError("the vectors are of another index than the one that is searched")
         self.source, self.vectors, self.adaptive = source, vectors, adaptive
         self.weights = weights or ChainWeights()
         self._readings: dict[str, Reading] = {}

@@ -23,7 +23,7 @@ class ChainWeights:
         taken: What is left of that once a passage with an overlapping title was chosen.
         link: Of a chosen passage's mention of the title.
         back: Of a mention of a chosen passage's title.
-        shared: Of another name that both a chosen passage and this one mention.
+        shared: Of a name that both a chosen passage and this one mention; the chosen passage's own is one of them.
         in_title: Factor for a shared name that stands in the title.
         cue: How much more a tie counts, for each share of the question that stands in the sentence of the mention.
         fit: How much more a tie counts, for each share of the question that only this passage explains.
@@ -48,8 +48,8 @@ class ChainWeights:
     fit: float = _weight(0.62, 0.0, 3.0)
     rarity: float = _weight(0.6, 0.0, 3.0)
     ambiguity: float = _weight(0.28, 0.0, 2.0)
-    similarity: float = _weight(0.5, 0.0, 3.0)
-    enough: float = _weight(0.6, 0.0, 3.0)
+    similarity: float = _weight(0.35, 0.0, 3.0)
+    enough: float = _weight(0.96, 0.0, 3.0)
 
     def __post_init__(self) -> None:
         for weight in fields(self):

@@ -34,9 +34,9 @@ SIGNS: dict[str, tuple[str, ...]] = {
 
 
 def ablate(workers: Workers, weights: ChainWeights, names: list[str]) -> Iterator[tuple[str, Scores]]:
-    """Recall@5 and all-gold@5 of BM25, with everything, and without each sign."""
+    """Recall@5 and all-gold@5 of the BM25 score alone, with everything, and without each sign."""
     nothing = dict.fromkeys((name for name in asdict(weights) if name != "in_title"), 0.0)
-    yield "BM25", workers.recalls(ChainWeights(**{**nothing, "bm25": 1.0}), {0}, names)
+    yield "the BM25 score alone", workers.recalls(ChainWeights(**{**nothing, "bm25": 1.0}), {0}, names)
     yield "everything", workers.recalls(weights, {0}, names)
     for sign, off in SIGNS.items():
         yield f"without {sign}", workers.recalls(replace(weights, **dict.fromkeys(off, 0.0)), {0}, names)

@@ -6,7 +6,7 @@
 CMA-ES (Hansen, arXiv 1604.00772) moves all weights at once, by factors, from the shipped ones. What it maximises is
 Recall@5 + all-gold@5 / 2, less a little for every weight that leaves its place: the sets are small, and what is only
 luck shows on questions kept apart. So what is reported is cross-validated: every question is scored by weights that
-were tuned without it. The stop threshold follows, by a sweep over chains of up to 10 passages.
+were tuned without it. The stop threshold follows, by a sweep over chains of up to 6 passages.
 """
 
 from __future__ import annotations

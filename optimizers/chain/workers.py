@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...data.chain.graph import Graph
 
 _DEPTH = 5  # passages of a ranking
-_LONGEST = 10  # passages of a chain
+_LONGEST = 6  # passages of a chain; no adaptive one is longer
 RECALL, ALL_GOLD = f"passage_recall@{_DEPTH}", f"all_gold@{_DEPTH}"
 _T = TypeVar("_T")
 
@@ -103,6 +103,8 @@ class Workers:
     """
 
     def __init__(self, sets: Sequence[QuestionSet], jobs: int, folds: int, limit: int | None, seed: int) -> None:
+        if len({each.name for each in sets}) < len(sets):
+            raise PolyhopError("two of the sets have the same name: a set is called like its file")
         # Not forked: Java does not survive it. One process each: a question's graph stays where it was made.
         spawn = get_context("spawn")
         self._pools = [ProcessPoolExecutor(1, spawn) for _ in range(jobs)]
@@ -201,7 +203,8 @@ def _hold(sets: Sequence[QuestionSet], folds: int, limit: int | None, seed: int,
             missing += not gold <= {passage.id for passage in known}
             count += 1
             fold = _fold(example.official_id, folds, seed)
-            share.folds.add(fold)
+            if each.weight:
+                share.folds.add(fold)
             _held.append(_Held(each.name, fold, gold, retriever.graph(example.question)))
         share.questions[each.name], share.missing[each.name] = count, missing
     return share

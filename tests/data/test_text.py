@@ -463,3 +463,7 @@ def test_initials_are_joined(text: str, joined: str) -> None:
 def test_an_apostrophe_inside_a_name_is_one_however_it_is_written(one: str) -> None:
     assert title_key(one) == "hawaii"
     assert [key_word(word) for word in words(one)] == ["hawaii"]
+
+
+def test_a_word_that_folds_into_two_has_the_key_that_titles_have() -> None:
+    assert key_word("8½") == title_key("8½") == "81 2"

@@ -27,6 +27,7 @@ class Vectors:
     """A retriever with an encoder."""
 
     encoder = Model()
+    manifest = None
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         return []

@@ -134,8 +134,8 @@ def test_a_saved_program_searches_as_it_did_when_it_was_saved(kind: Callable[...
 @pytest.mark.parametrize(
     ("retriever", "chosen", "message"),
     [
-        (ChainRetriever(), RetrieverName.bm25, "was saved with a chain retriever, and not so now"),
-        (None, RetrieverName.chain, "was saved without a chain retriever, and not so now"),
+        (ChainRetriever(), RetrieverName.bm25, "was saved with --retriever chain: leave --retriever out, or name that"),
+        (None, RetrieverName.chain, "was saved with --retriever bm25: leave --retriever out, or name that"),
     ],
 )
 def test_a_saved_program_cannot_search_otherwise(
@@ -157,10 +157,16 @@ def test_the_chain_may_decide_how_many_passages_it_needs(tmp_path: Path) -> None
     assert build_program(adaptive, POOL).search.chain["adaptive"].value is True
 
 
-@pytest.mark.parametrize("name", ["prism", "direct"])
-def test_only_a_chain_is_adaptive(name: str) -> None:
+def test_only_a_chain_is_adaptive() -> None:
     with pytest.raises(PolyhopError, match="--adaptive is for programs that search with --retriever chain"):
-        build_program(name, POOL, retriever=RetrieverName.bm25, adaptive=True)
+        build_program("prism", POOL, retriever=RetrieverName.bm25, adaptive=True)
+    with pytest.raises(PolyhopError, match="--adaptive is for programs that search with --retriever chain"):
+        build_program("direct", POOL, adaptive=True)
+
+
+def test_what_does_not_search_has_no_retriever() -> None:
+    with pytest.raises(PolyhopError, match="direct does not search, so --retriever means nothing to it"):
+        build_program("direct", POOL, retriever=RetrieverName.dense)
 
 
 def test_a_program_saved_without_a_chain_is_not_adaptive(tmp_path: Path) -> None:

@@ -174,3 +174,15 @@ def test_a_name_is_as_rare_as_its_words_together() -> None:
     assert question.rarity(Name.of("john smith")) == 3.0
     assert question.rarity(Name.of("zavrazhye")) > question.rarity(Name.of("john smith"))
     assert question.rarity(Name.of("john john of smith")) == 3.0
+
+
+def test_a_number_is_no_capital() -> None:
+    for text in ("who directed the 1972 film solaris", "who directed the film solaris"):
+        asked = Question(text, lambda word: 1.0)
+        place = asked.place(Name.of("solaris"))
+        assert place is not None
+        assert asked.capitalised(place)
+    asked = Question("Who directed the film solaris by Soderbergh?", lambda word: 1.0)
+    place = asked.place(Name.of("solaris"))
+    assert place is not None
+    assert not asked.capitalised(place)

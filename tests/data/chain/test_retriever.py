@@ -329,7 +329,7 @@ def test_a_name_that_several_pages_bear_counts_less_and_one_that_a_single_page_b
 def test_another_collection_is_searched_with_the_same_settings(source: BM25Index | PassagePool) -> None:
     weights = ChainWeights(link=2.5)
     own = PassagePool([Passage.of("Moon", "The moon is old."), Passage.of("Sun", "The sun is older.")])
-    chain = ChainRetriever(source, weights, vectors=Fixed({}), adaptive=True)  # type: ignore[arg-type]
+    chain = ChainRetriever(source, weights, vectors=Fixed({}, source), adaptive=True)  # type: ignore[arg-type]
     other = chain.over(own)
     assert (other.source, other.weights, other.adaptive, other.vectors) == (own, weights, True, None)
     assert other.search("How old is the moon?", 1)[0].passage.title == "Moon"
@@ -390,10 +390,11 @@ def test_the_threshold_decides_how_far_the_chain_goes(retriever: ChainRetriever)
 
 
 class Fixed:
-    """Vectors whose cosine with any question is known by document."""
+    """Vectors of an index, whose cosine with any question is known by document."""
 
-    def __init__(self, cosines: dict[int, float]) -> None:
+    def __init__(self, cosines: dict[int, float], source: BM25Index | PassagePool) -> None:
         self.cosines = cosines
+        self.manifest = getattr(source, "manifest", None)
         self.asked: list[tuple[str, int]] = []
 
     def similarities(self, query: str, documents: Sequence[int]) -> Any:
@@ -405,7 +406,7 @@ def test_similar_vectors_count_as_much_as_their_weight(world: BM25Index) -> None
     question = CASES["shared name"].question
     document = next(hit.document for hit in world.search(question, 9) if hit.passage.id == "cresthaven")
     assert document is not None
-    vectors: Any = Fixed({document: 1.0})
+    vectors: Any = Fixed({document: 1.0}, world)
     for weight, changes in ((3.0, True), (0.0, False)):
         weights = ChainWeights(similarity=weight)
         found = ChainRetriever(world, weights, vectors=vectors).search(question, 9)
@@ -422,11 +423,17 @@ def test_passages_that_bm25_does_not_find_have_similarities_too(world: BM25Index
     question = CASES["link"].question
     [document] = [hit.document for hit in world.search("Zavrazhye", 1)]
     assert document is not None
-    vectors: Any = Fixed({document: 1.0})
+    vectors: Any = Fixed({document: 1.0}, world)
     weights = ChainWeights(similarity=3.0)
     with_, without = (ChainRetriever(world, weights, vectors=some).search(question, 2) for some in (vectors, None))
     assert ids(with_) == ids(without) == ["solaris", "tarkovsky"]
     assert with_[1].score > without[1].score
+
+
+def test_vectors_of_another_index_are_refused(world: BM25Index) -> None:
+    vectors: Any = Fixed({}, world)
+    with pytest.raises(ValueError, match="the vectors are of another index"):
+        ChainRetriever(PassagePool(WORLD), vectors=vectors)
 
 
 # --- messy corpora ---------------------------------------------------------------------------------------------------
