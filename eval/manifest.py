@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import dspy
 
+from ..data.chain import ChainRetriever
 from ..engines.models import roles
 from ..programs.tunables import tunables
 from .folder import SCHEMA, RunError
@@ -102,7 +103,8 @@ def _retriever(program: dspy.Module) -> str | None:
     retriever = getattr(getattr(program, "search", None), "retriever", None)
     parts = [retriever, *getattr(retriever, "retrievers", ())]
     kinds = "+".join(type(part).__name__ for part in parts if part is not None)
-    encoders = {part.encoder.name for part in (*parts, getattr(retriever, "vectors", None)) if hasattr(part, "encoder")}
+    searched = [*parts, retriever.vectors if isinstance(retriever, ChainRetriever) else None]
+    encoders = {part.encoder.name for part in searched if hasattr(part, "encoder")}
     return " ".join((kinds, *sorted(encoders))) or None
 
 

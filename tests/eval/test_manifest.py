@@ -28,6 +28,7 @@ class Vectors:
 
     encoder = Model()
     manifest = None
+    vectors = "not the vectors of a chain"
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         return []
