@@ -78,7 +78,7 @@ class RunFolder:
             write_json(self.path / MANIFEST, manifest)
         # Unbuffered: a line is handed to the system as it is written, and outlives this process.
         self._file = (self.path / PREDICTIONS).open("a+b", buffering=0)
-        _cut_half_line(self._file)
+        cut_half_line(self._file)
         self._offsets = np.full(self.questions, -1, dtype=np.int64)
         for offset, line in _lines(self.path / PREDICTIONS):
             self._offsets[line["n"]] = offset
@@ -241,7 +241,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Line]]:
         raise RunError(f"{path.parent} has no {PREDICTIONS}: it is not the folder of a run.") from None
 
 
-def _cut_half_line(file: Any) -> None:
+def cut_half_line(file: Any) -> None:
     """Leave only whole lines: what follows the last line break was never finished."""
     end = position = file.seek(0, os.SEEK_END)
     while position > 0:

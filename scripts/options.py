@@ -166,9 +166,8 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
 def _restored(path: Path, parameters: dict[str, dict[str, Any]], retriever: Retriever | None) -> dspy.Module:
     """The program whose parameters a state names: exactly those, so that nothing is dropped or stays a default."""
     programs = {name: new() for name, new in _programs(retriever).items()}
-    fitting = {
-        name: program for name, program in programs.items() if _shape(program.dump_state()) == _shape(parameters)
-    }
+    shape = _shape(parameters)
+    fitting = {name: program for name, program in programs.items() if _shape(program.dump_state()) == shape}
     if len(fitting) != 1:
         found = f"fits {' and '.join(fitting)} alike" if fitting else "has the parameters of no program of this version"
         if not fitting and _follows_chains(parameters) != hasattr(retriever, "weights"):

@@ -100,7 +100,7 @@ class Journal:
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         from filelock import FileLock, Timeout
 
-        from ...eval.folder import differences, write_json
+        from ...eval.folder import cut_half_line, differences, write_json
 
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -124,11 +124,10 @@ class Journal:
         except BaseException:
             self._lock.release()
             raise
+        cut_half_line(self._file)
         self._file.seek(0)
-        *lines, half = self._file.read().split(b"\n")
-        self._file.truncate(self._file.tell() - len(half))  # what a kill left of a line
         self._known: dict[str, Scores] = {}
-        for line in map(json.loads, lines):
+        for line in map(json.loads, self._file):
             self._known[_key(line["weights"], line["folds"])] = line["scores"]
 
     def __enter__(self) -> Journal:

@@ -25,7 +25,12 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_sign_is_left_out_once(index: Path) -> None:
     with Workers([QuestionSet("sample", None, index)], jobs=1, folds=1, limit=None, seed=0) as workers:
         rows = {label: scores["sample"] for label, scores in ablate(workers, ChainWeights(), ["sample"])}
-    assert list(rows) == ["the BM25 score alone", "everything", *(f"without {sign}" for sign in SIGNS)]
+    assert list(rows) == [
+        "the BM25 score alone",
+        "everything",
+        "everything, with round weights",
+        *(f"without {sign}" for sign in SIGNS),
+    ]
     everything = rows["everything"]
     assert everything[RECALL] > rows["the BM25 score alone"][RECALL] + 0.15
     assert everything[RECALL] > rows["without links, shared names, back-links"][RECALL] + 0.1
@@ -51,7 +56,7 @@ def test_the_command_prints_a_markdown_table(index: Path) -> None:
     head, rule, *rows = result.stdout.splitlines()
     assert head == "| Recall@5 (all gold@5) | sample |"
     assert rule == "| --- | ---: |"
-    assert len(rows) == 2 + len(SIGNS)
+    assert len(rows) == 3 + len(SIGNS)
     assert rows[0].startswith("| the BM25 score alone | ")
 
 
