@@ -14,6 +14,7 @@ from ..text import (
     join_initials,
     key_word,
     key_words,
+    split_sentences,
     stem,
     title_key,
     title_names,
@@ -87,8 +88,10 @@ class Reading:
 
     @property
     def _texts(self) -> Iterator[str]:
-        left = LONGEST
-        for sentence in self.passage.sentences:
+        left, passage = LONGEST, self.passage
+        # Not `passage.sentences` for a book without any: that would split all of it.
+        whole = passage.given_sentences is not None or len(passage.text) <= LONGEST
+        for sentence in passage.sentences if whole else split_sentences(passage.text[:LONGEST]):
             if left <= 0:
                 return
             yield sentence[:left]

@@ -77,7 +77,7 @@ class _Chain:
         self._bearing: Counter[Name] = Counter()  # candidates by name
         self._ties: dict[str, tuple[float, Tie, Candidate]] = {}  # the strongest of each candidate, and to what
         self._seen: set[str] = set()
-        self._copies: set[str] = set()  # candidates that say what a chosen passage says
+        self._copies: set[str] = set()  # candidates that say what a chosen passage says, and no more of the question
 
     def add(self, candidates: Iterable[Candidate]) -> None:
         new = list({other.id: other for other in candidates if other.id not in self._seen}.values())
@@ -151,7 +151,9 @@ class _Chain:
         return float(max(self._bearing[name], 1) ** -self._weights.ambiguity)
 
     def _compare(self, chosen: Candidate, before: Worth, after: Worth, candidates: Collection[Candidate]) -> None:
-        self._copies.update(other.id for other in candidates if chosen.reading.copies(other.reading))
+        self._copies.update(
+            other.id for other in candidates if not other.mask & ~chosen.mask and chosen.reading.copies(other.reading)
+        )
         ties = [(other, self._graph.ties(chosen, other)) for other in candidates]
         sharing = Counter(tie.name for _, found in ties for tie in found if tie.via is Via.shared)
         for other, found in ties:

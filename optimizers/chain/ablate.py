@@ -41,7 +41,8 @@ ROUND = dict.fromkeys(("coverage", "sentence", "named", "link", "cue", "fit"), 1
 
 
 def ablate(workers: Workers, weights: ChainWeights, names: list[str]) -> Iterator[tuple[str, Scores]]:
-    """Recall@5 and all-gold@5 of the BM25 score alone, of everything as tuned and with round weights, and without each sign."""
+    """Recall@5 and all-gold@5 of the BM25 score alone, of everything as tuned and with round weights, and without each
+    sign."""
     nothing = dict.fromkeys((name for name in asdict(weights) if name != "in_title"), 0.0)
     yield "the BM25 score alone", workers.recalls(ChainWeights(**{**nothing, "bm25": 1.0}), {0}, names)
     yield "everything", workers.recalls(weights, {0}, names)
