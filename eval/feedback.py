@@ -163,7 +163,7 @@ class _Review:
 
     def _steps(self, kind: type[Any]) -> list[Any]:
         trace = self.prediction.get("trace")
-        return [step for step in trace.steps if isinstance(step, kind)] if trace is not None else []
+        return [step for step in trace.flat() if isinstance(step, kind)] if trace is not None else []
 
     def _missing(self, facts: Collection[Fact]) -> list[Fact]:
         """The gold facts that are not among some facts; a whole passage has all of its sentences."""

@@ -46,8 +46,8 @@ class Nothing(dspy.Module):
     def forward(self, question: str, pool: Sequence[Passage]) -> dspy.Prediction:
         hits = [Hit(passage, 1.0, rank) for rank, passage in enumerate(pool[:5], 1)]
         trace = Trace([Searched(question, tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits))])
-        reply = dspy.Prediction(answer=" ".join(pool[0].sentences[1].split()[:3]), reasoning="", confidence=0.5)
-        return conclude(reply, trace, evidence=[Evidence(hit.passage) for hit in hits[:2]], seen=hits, stop="done")
+        answer, evidence = " ".join(pool[0].sentences[1].split()[:3]), [Evidence(hit.passage) for hit in hits[:2]]
+        return conclude(answer, 0.5, trace, evidence=evidence, seen=hits, stop="done")
 
 
 def measure(count: int) -> str:

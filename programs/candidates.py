@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from ..data.passages import Evidence, Passage
@@ -17,9 +17,20 @@ _LEADING_ID = re.compile(
 class Candidates:
     """Passages numbered from 1 for one question. Numbers stay the same in every round and for every agent."""
 
-    def __init__(self, passages: Sequence[Passage]) -> None:
-        self.passages = tuple({passage.id: passage for passage in passages}.values())
-        self._number = {passage.id: number for number, passage in enumerate(self.passages, 1)}
+    def __init__(self, passages: Iterable[Passage] = ()) -> None:
+        self.passages: list[Passage] = []
+        self._number: dict[str, int] = {}
+        self.extend(passages)
+
+    def extend(self, passages: Iterable[Passage]) -> list[Passage]:
+        """Number what a later search found; returns the passages that are new."""
+        fresh = []
+        for passage in passages:
+            if passage.id not in self._number:
+                self.passages.append(passage)
+                self._number[passage.id] = len(self.passages)
+                fresh.append(passage)
+        return fresh
 
     def show(self, evidence: Iterable[Evidence] | None = None) -> NumberedPassages:
         """All passages, or only what ``evidence`` names: passages in order of first mention, sentences in order."""

@@ -9,7 +9,7 @@ import dspy
 from ..data.passages import Passage
 from ..data.pool import PassagePool
 from ..signatures import AnswerDirectly
-from .prediction import check_question, conclude
+from .prediction import check_question, conclude, read_answer
 from .program import Program
 from .trace import Trace
 
@@ -23,4 +23,6 @@ class Direct(Program):
 
     def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
         """Answer a question; ``pool`` is accepted, as by every program, and not read."""
-        return conclude(self.answerer(question=check_question(question)), Trace(), stop="no retrieval")
+        trace = Trace()
+        answer, confidence = read_answer(self.answerer(question=check_question(question)), trace)
+        return conclude(answer, confidence, trace, stop="no retrieval")

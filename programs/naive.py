@@ -10,7 +10,7 @@ from ..data.passages import Evidence, Passage, Retriever
 from ..data.pool import PassagePool
 from ..signatures import AnswerFromPassages
 from .candidates import Candidates
-from .prediction import check_question, conclude
+from .prediction import check_question, conclude, read_answer
 from .program import Program
 from .search import Search
 from .trace import Trace
@@ -36,4 +36,5 @@ class Naive(Program):
         passages = Candidates([hit.passage for hit in hits])
         reply = self.answerer(question=question, passages=passages.show())
         evidence = [Evidence(hit.passage) for hit in hits]
-        return conclude(reply, trace, evidence=evidence, seen=hits, stop="single pass")
+        answer, confidence = read_answer(reply, trace)
+        return conclude(answer, confidence, trace, evidence=evidence, seen=hits, stop="single pass")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import dspy
@@ -15,8 +16,13 @@ from .trace import Answered, Stopped, Trace
 UNKNOWN = "unknown"
 """The answer that says that there is none."""
 
+LONGEST_ANSWER = 400
+"""Characters; a longer one is a model that runs away."""
 
-_NO_ANSWER = ("", "None", "null")  # how a JSON null arrives
+_NO_ANSWER = re.compile(
+    r"None|null|"  # how a JSON null arrives
+    r"(?i:[\"']?(?:unknown|(?:I|we) (?:don['’]t|do not) know|not enough information|cannot be determined)[\"'.]*)"
+)
 
 
 class QuestionError(PolyhopError, ValueError):
@@ -36,10 +42,38 @@ def check_question(question: str) -> str:
     return clean(question).strip()
 
 
+def read_answer(reply: dspy.Prediction, trace: Trace) -> tuple[str, float]:
+    """The answer and the confidence in an answering agent's reply (answer, reasoning, confidence); recorded.
+
+    An answer is one line of at most `LONGEST_ANSWER` characters; what says that there is none is ``"unknown"``, with
+    confidence 0.
+    """
+    answer, invalid = tidy(reply.answer)
+    confidence = 0.0 if answer == UNKNOWN else read_probability(reply.confidence)
+    trace.add(Answered(answer, str(reply.get("reasoning") or "").strip(), confidence, invalid))
+    return answer, confidence
+
+
+def tidy(answer: object) -> tuple[str, tuple[str, ...]]:
+    """An answer on one line, and what had to be cut off it. Whatever says that there is none becomes ``"unknown"``."""
+    text = " ".join(str(answer).split())
+    if not text or _NO_ANSWER.fullmatch(text):
+        return UNKNOWN, ()
+    if len(text) <= LONGEST_ANSWER:
+        return text, ()
+    return text[:LONGEST_ANSWER].rsplit(" ", 1)[0], (f"an answer of {len(text):,} characters, cut",)
+
+
 def conclude(
-    reply: dspy.Prediction, trace: Trace, *, evidence: Sequence[Evidence] = (), seen: Iterable[Hit] = (), stop: str
+    answer: str,
+    confidence: float,
+    trace: Trace,
+    *,
+    evidence: Sequence[Evidence] = (),
+    seen: Iterable[Hit] = (),
+    stop: str,
 ) -> dspy.Prediction:
-    """Close a run: turn the answering agent's reply into the prediction that every program returns.
+    """Close a run: the prediction that every program returns.
 
     Returns a prediction with
         answer: a short string, ``"unknown"`` if there is none;
@@ -49,11 +83,6 @@ def conclude(
         trace: the `Trace` of typed steps;
         stop_reason: why the program stopped, one or two words.
     """
-    answer = " ".join(str(reply.answer).split())
-    if answer in _NO_ANSWER:
-        answer = UNKNOWN
-    confidence = read_probability(reply.confidence)
-    trace.add(Answered(answer, str(reply.reasoning).strip(), confidence))
     trace.add(Stopped(stop))
     ranked: dict[str, Passage] = {item.passage.id: item.passage for item in evidence}
     for hit in seen:

@@ -16,12 +16,12 @@ import dspy
 from ..data.passages import Evidence, Fact, Passage, Retriever
 from ..data.pool import PassagePool
 from ..signatures import AddEvidence, AnalyzeQuestion, AnswerFromEvidence, SelectEvidence
-from . import tunables
 from .candidates import Candidates
-from .prediction import check_question, conclude
+from .prediction import check_question, conclude, read_answer
 from .program import Program
 from .search import Search
 from .trace import Added, Decomposed, Selected, Trace
+from .tunables import integer
 
 MOST_SUB_QUESTIONS = 10  # a longer list is a model that runs away
 
@@ -40,7 +40,7 @@ class Prism(Program):
     def __init__(self, retriever: Retriever | None = None, k: int = 20, rounds: int = 3) -> None:
         super().__init__()
         self.search = Search(retriever, k)
-        self.rounds = tunables.integer(rounds, 1, 6)
+        self.rounds = integer(rounds, 1, 6)
         self.analyzer = dspy.Predict(AnalyzeQuestion)
         self.selector = dspy.Predict(SelectEvidence)
         self.adder = dspy.Predict(AddEvidence)
@@ -73,7 +73,8 @@ class Prism(Program):
             evidence = merged
 
         reply = self.answerer(question=question, sub_questions=sub_questions, evidence=candidates.show(evidence))
-        return conclude(reply, trace, evidence=evidence, seen=hits, stop=stop)
+        answer, confidence = read_answer(reply, trace)
+        return conclude(answer, confidence, trace, evidence=evidence, seen=hits, stop=stop)
 
     def _analyze(self, question: str, trace: Trace) -> list[str]:
         """The ordered sub-questions; the question itself where the analyzer finds none."""

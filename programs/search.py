@@ -11,9 +11,9 @@ from ..data.chain import ChainRetriever, ChainWeights
 from ..data.errors import PolyhopError
 from ..data.passages import Hit, Passage, Retriever
 from ..data.pool import PassagePool
-from . import tunables
 from .program import Program
 from .trace import Searched, Trace
+from .tunables import Tunable, choice, integer, real
 
 
 @runtime_checkable
@@ -37,9 +37,9 @@ class Search(Program):
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__()
         self.retriever = retriever
-        self.k = tunables.integer(k, 1, 200, log=True)
-        self.k1 = tunables.real(getattr(retriever, "k1", 0.9), 0.0, 3.0)
-        self.b = tunables.real(getattr(retriever, "b", 0.4), 0.0, 1.0)
+        self.k = integer(k, 1, 200, log=True)
+        self.k1 = real(getattr(retriever, "k1", 0.9), 0.0, 3.0)
+        self.b = real(getattr(retriever, "b", 0.4), 0.0, 1.0)
         self.chain = _chain_tunables(retriever) if isinstance(retriever, ChainRetriever) else {}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Search:
@@ -50,14 +50,28 @@ class Search(Program):
         twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return twin
 
-    def forward(self, query: str, pool: Sequence[Passage] | PassagePool | None, trace: Trace) -> list[Hit]:
-        source = self._source(pool)
-        if isinstance(source, _BM25):
-            source = source.with_bm25(self.k1.value, self.b.value)
-        hits = source.search(query, self.k.value)
+    def forward(
+        self,
+        query: str,
+        pool: Sequence[Passage] | PassagePool | None,
+        trace: Trace,
+        *,
+        k: int | None = None,
+        offset: int = 0,
+    ) -> list[Hit]:
+        """The hits of rank ``offset + 1`` to ``offset + k``, best first; ``k`` is the part's own if it is not given.
+
+        A query without a word in it finds nothing.
+        """
+        hits = []
+        if any(character.isalnum() for character in query):
+            source = self._source(pool)
+            if isinstance(source, _BM25):
+                source = source.with_bm25(self.k1.value, self.b.value)
+            hits = source.search(query, k or self.k.value, offset)
         found = tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)
         reasons = tuple(hit.reason for hit in hits if hit.reason)
-        trace.add(Searched(query, found, reasons))
+        trace.add(Searched(query, found, reasons, offset))
         return hits
 
     def _source(self, pool: Sequence[Passage] | PassagePool | None) -> Retriever:
@@ -76,12 +90,12 @@ class Search(Program):
         return source
 
 
-def _chain_tunables(retriever: ChainRetriever) -> dict[str, tunables.Tunable[Any]]:
+def _chain_tunables(retriever: ChainRetriever) -> dict[str, Tunable[Any]]:
     weights = {
-        field.name: tunables.real(getattr(retriever.weights, field.name), field.metadata["low"], field.metadata["high"])
+        field.name: real(getattr(retriever.weights, field.name), field.metadata["low"], field.metadata["high"])
         for field in fields(ChainWeights)
     }
-    return {**weights, "adaptive": tunables.choice(retriever.adaptive, (False, True))}
+    return {**weights, "adaptive": choice(retriever.adaptive, (False, True))}
 
 
 def _retriever_of(pool: Sequence[Passage] | PassagePool) -> PassagePool:

@@ -11,7 +11,7 @@ from typing import Any
 import dspy
 
 from polyhop.data.passages import Evidence, Fact, Hit, Passage
-from polyhop.programs.prediction import conclude
+from polyhop.programs.prediction import conclude, read_answer
 from polyhop.programs.trace import Trace
 
 PASSAGE = Passage.of("Paris", sentences=["Paris is a city.", "It is in France."], id="paris")
@@ -36,9 +36,11 @@ class Fake(dspy.Module):
             if instead is not None and not isinstance(instead, str):
                 return instead
             answer = instead or answer
-        reply = dspy.Prediction(answer=answer, reasoning="", confidence=1.0)
         hits = [Hit(PASSAGE, 2.0, 1), Hit(OTHER, 1.0, 2)]
-        return conclude(reply, Trace(), evidence=[Evidence(PASSAGE, 1)], seen=hits, stop="fake")
+        reply = dspy.Prediction(answer=answer, reasoning="", confidence=1.0)
+        return conclude(
+            *read_answer(reply, trace := Trace()), trace, evidence=[Evidence(PASSAGE, 1)], seen=hits, stop="fake"
+        )
 
 
 def examples(questions: list[str] | str) -> list[dspy.Example]:

@@ -36,10 +36,9 @@ class Reader(dspy.Module):
         if self.broken in question:
             raise ValueError("broken")
         found = list(pool or self.passages)
-        reply = dspy.Prediction(answer=self.answer, reasoning="", confidence=1.0)
         hits = [Hit(passage, 1.0, rank) for rank, passage in enumerate(found, 1)]
         evidence = [Evidence(passage, len(passage.sentences) - 1) for passage in found[:2]]
-        return conclude(reply, Trace(), evidence=evidence, seen=hits, stop="done")
+        return conclude(self.answer, 1.0, Trace(), evidence=evidence, seen=hits, stop="done")
 
 
 def write(path: Path, records: Any) -> str:

@@ -7,13 +7,19 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import dspy
 from dspy import lm15
 
-AGENTS = {"sub_questions": "analyzer", "keep": "selector", "add": "adder", "answer": "answerer"}
-"""Every agent is known by the output field that it alone has."""
+AGENTS = {
+    "sub_questions": "analyzer",
+    "keep": "selector",
+    "add": "adder",
+    "answer": "answerer",
+}
+"""Every agent is known by an output field; of several that fit the first counts."""
 
 _OUTPUTS = re.compile(r"Your output fields are:\n(.*?)\nAll interactions", re.DOTALL)
 _LISTED = re.compile(r"^\d+\. `(\w+)` \(", re.MULTILINE)
@@ -57,11 +63,13 @@ class Script:
 
     replies: dict[str, list[Reply]]
     requests: list[Request] = field(default_factory=list)
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         seen = self._read(request)
-        turn = sum(other.agent == seen.agent for other in self.requests)
-        self.requests.append(seen)
+        with self._lock:
+            turn = sum(other.agent == seen.agent for other in self.requests)
+            self.requests.append(seen)
         script = self.replies[seen.agent]
         reply = script[min(turn, len(script) - 1)]
         if callable(reply) and not isinstance(reply, BaseException):
@@ -94,7 +102,7 @@ class Script:
         system = _text(request.system)
         listed = _OUTPUTS.search(system)
         outputs = _LISTED.findall(listed[1]) if listed else []
-        agent = next((AGENTS[name] for name in outputs if name in AGENTS), "other")
+        agent = next((agent for name, agent in AGENTS.items() if name in outputs), "other")
         messages = tuple((str(message.role), _text(message.parts)) for message in request.messages)
         return Request(agent, system, messages, "Outputs will be a JSON object" in system)
 

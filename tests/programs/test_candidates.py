@@ -129,3 +129,10 @@ def test_a_number_before_prose_is_no_passage() -> None:
         (candidates.passages[1].id, 0),
     ]
     assert invalid == ("2 passages are relevant",)
+
+
+def test_what_a_later_search_finds_is_numbered_on() -> None:
+    first, second = Passage.of("A", "One.", id="a"), Passage.of("B", "Two.", id="b")
+    candidates = Candidates([first])
+    assert candidates.extend([first, second, second]) == [second]
+    assert candidates.ids([Evidence(first), Evidence(second, 0)]) == ["1", "2s1"]

@@ -13,7 +13,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.data.pool import PassagePool
 from polyhop.programs import UNKNOWN, Direct, Naive, Prism, QuestionError, Trace
-from polyhop.programs.prediction import check_question, conclude
+from polyhop.programs.prediction import LONGEST_ANSWER, check_question, conclude, read_answer
 from polyhop.programs.trace import Stopped
 
 from .scripted import answer, playing, scripted
@@ -88,10 +88,12 @@ def test_a_failing_model_is_an_error_never_an_answer(kind: type[dspy.Module]) ->
 
 def closed(**reply: Any) -> dspy.Prediction:
     reply = {"answer": "Paris", "reasoning": " why ", "confidence": 0.5} | reply
-    return conclude(dspy.Prediction(**reply), Trace(), stop="test")
+    return conclude(*read_answer(dspy.Prediction(**reply), trace := Trace()), trace, stop="test")
 
 
-@pytest.mark.parametrize("text", ["", "  \n ", "None", "null"])
+@pytest.mark.parametrize(
+    "text", ["", "  \n ", "None", "null", "Unknown.", "I don't know", "I do not know.", '"unknown"']
+)
 def test_no_answer_is_unknown(text: str) -> None:
     assert closed(answer=text).answer == UNKNOWN
 
@@ -116,8 +118,12 @@ def test_confidence_is_a_probability(stated: float, confidence: float) -> None:
 def test_ranking_is_evidence_first_then_as_found() -> None:
     hits = [Hit(passage, 1.0, rank) for rank, passage in enumerate([*PASSAGES, PASSAGES[0]], 1)]
     evidence = [Evidence(PASSAGES[2], 1), Evidence(PASSAGES[0]), Evidence(PASSAGES[2], 0)]
-    prediction = conclude(
-        dspy.Prediction(answer="x", reasoning="", confidence=1), Trace(), evidence=evidence, seen=hits, stop="x"
-    )
+    prediction = conclude("x", 1.0, Trace(), evidence=evidence, seen=hits, stop="x")
     assert [passage.id for passage in prediction.ranking] == ["p2", "p0", "p1", "p3"]
     assert prediction.evidence == tuple(evidence)
+
+
+def test_an_answer_longer_than_a_page_is_cut_and_counted() -> None:
+    prediction = closed(answer="word " * 2_000)
+    assert len(prediction.answer) <= LONGEST_ANSWER
+    assert prediction.trace.dropped == 1

@@ -6,7 +6,7 @@ import json
 
 from polyhop.data.passages import Fact, Reason
 from polyhop.programs import Trace
-from polyhop.programs.trace import Added, Answered, Decomposed, Searched, Selected, Stopped
+from polyhop.programs.trace import Added, Answered, Decomposed, Parallel, Searched, Selected, Stopped
 
 
 def full() -> Trace:
@@ -32,19 +32,37 @@ def test_records_are_json_with_their_kind() -> None:
     assert [record["step"] for record in records] == [
         "decomposed", "searched", "searched", "selected", "added", "answered", "stopped",
     ]  # fmt: skip
-    assert records[0] == {"step": "decomposed", "sub_questions": ["Who?"], "invalid": ["?"]}
+    assert records[0] == {"step": "decomposed", "sub_questions": ["Who?"], "invalid": ["?"], "thoughts": []}
     assert records[1] == {
         "step": "searched",
         "query": "Who?",
         "found": [["p", "Title", 1.5]],
         "reasons": [{"via": "named", "name": "title", "source": None, "words": ["Who"]}],
+        "offset": 0,
     }
     assert records[3] == {"step": "selected", "round": 1, "kept": [["p", 0], ["p", None]], "invalid": []}
     assert records[4]["invalid"] == ["9s9"]
-    assert records[5] == {"step": "answered", "answer": "Paris", "reasoning": "Because.", "confidence": 0.5}
+    assert records[5] == {
+        "step": "answered",
+        "answer": "Paris",
+        "reasoning": "Because.",
+        "confidence": 0.5,
+        "invalid": [],
+    }
 
 
 def test_traces_do_not_share_steps() -> None:
     one, other = Trace(), Trace()
     one.add(Stopped("x"))
     assert other.steps == []
+
+
+def test_of_branches_side_by_side_all_cost_and_the_longest_waits() -> None:
+    trace = Trace([Decomposed(("Who?",)), Parallel((full(), Trace([Answered("x", "", 1.0)]))), Stopped("x")])
+    assert (trace.lm_calls, trace.lm_calls_critical_path) == (1 + 4 + 1, 1 + 4)
+    assert trace.searches == 2
+    assert trace.dropped == 2
+    assert [type(step).__name__ for step in trace.flat()][1:3] == ["Decomposed", "Searched"]
+    record = json.loads(json.dumps(trace.to_records()))[1]
+    assert record["step"] == "parallel"
+    assert record["branches"][1] == [Trace([Answered("x", "", 1.0)]).to_records()[0] | {"invalid": []}]

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import io
 import json
+from typing import Any
 
 import dspy
 import pytest
 from rich.console import Console
 
 from polyhop.data.passages import Evidence, Fact, Hit, Passage, Reason
-from polyhop.programs.prediction import conclude
+from polyhop.programs.prediction import conclude, read_answer
 from polyhop.programs.trace import Added, Searched, Selected, Trace
 from polyhop.scripts.view import address, evidence_table, plain, to_record, trace_tree
 
 HOSTILE = Passage.of("[bold]Title[/bold]", sentences=["Fine.", "\x1b[31mred\x07 [link=x]y[/link]\nnext"], id="h")
-REPLY = dspy.Prediction(answer="42", reasoning="First.\nSecond.", confidence=0.5)
+
+
+def close(trace: Trace, **rest: Any) -> dspy.Prediction:
+    reply = dspy.Prediction(answer="42", reasoning="First.\nSecond.", confidence=0.5)
+    return conclude(*read_answer(reply, trace), trace, stop="stable", **rest)
 
 
 def prediction() -> dspy.Prediction:
@@ -23,7 +28,7 @@ def prediction() -> dspy.Prediction:
     trace.add(Searched("a [b] query", tuple((f"p{n}", f"Title {n}", 20.0 - n) for n in range(12))))
     trace.add(Selected(1, (Fact("h", 1),), ("9:9",)))
     trace.add(Added(1, ()))
-    return conclude(REPLY, trace, evidence=[Evidence(HOSTILE, 1)], seen=[Hit(HOSTILE, 1.0, 1)], stop="stable")
+    return close(trace, evidence=[Evidence(HOSTILE, 1)], seen=[Hit(HOSTILE, 1.0, 1)])
 
 
 def render(what: object) -> str:
@@ -82,7 +87,7 @@ FOUND = (("f", "Solaris", 2.0), ("d", "Andrei Tarkovsky", 1.0), ("t", "Zavr\x1b[
 def tree(*reasons: Reason, found: tuple[tuple[str, str, float], ...] = FOUND) -> list[str]:
     trace = Trace()
     trace.add(Searched("q", found, reasons))
-    lines = render(trace_tree(conclude(REPLY, trace, evidence=[], seen=[], stop="stable"))).splitlines()
+    lines = render(trace_tree(close(trace))).splitlines()
     return [line for line in lines if any(f"{score:.2f}  " in line for _, _, score in found)]
 
 
@@ -126,6 +131,6 @@ def test_only_the_passages_that_are_shown_are_explained() -> None:
 def test_the_record_has_the_reasons() -> None:
     trace = Trace()
     trace.add(Searched("q", FOUND[:1], (Reason("named", "solaris", None, ("Solaris",)),)))
-    record = to_record("q?", conclude(REPLY, trace, evidence=[], seen=[], stop="stable"), 0.0)
+    record = to_record("q?", close(trace), 0.0)
     [reason] = json.loads(json.dumps(record))["trace"][0]["reasons"]
     assert reason == {"via": "named", "name": "solaris", "source": None, "words": ["Solaris"]}

@@ -1,7 +1,8 @@
 """One skill an agent. A skill turns a `Prompt` into the values of the agent's output fields.
 
 An agent is recognised by the field that only it fills, never by its instruction: optimizers rewrite instructions. To
-teach the engine a new agent, write a function in a file of its own and enter it under that field.
+teach the engine a new agent, write a function in a file of its own and enter it under that field; what tells more comes
+first, "answer" last.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ def skill_for(prompt: Prompt) -> Skill:
     Raises:
         ValueError: none fits.
     """
-    for name in prompt.outputs:
-        if name in SKILLS:
-            return SKILLS[name]
+    for name, skill in SKILLS.items():
+        if name in prompt.outputs:
+            return skill
     raise ValueError(
         f"the lexical engine plays no agent with the output fields {', '.join(prompt.outputs)}; "
         f"it knows those that fill one of {', '.join(SKILLS)}"
