@@ -214,13 +214,13 @@ FIELDS: dict[str, Callable[[Scene], Any]] = {
 """How the fields of replies are filled, by name."""
 
 
-def certainty(right: bool, noise: float) -> float:
-    """A judge's number: in [0.8, 1) for yes and in [0, 0.2) for no."""
+def certainty(right: Any, noise: Any) -> Any:
+    """A judge's number, or many: in [0.8, 1) for yes and in [0, 0.2) for no, by noise in [0, 1)."""
     return 0.8 * right + 0.2 * noise
 
 
 def _certainty(scene: Scene, right: bool, what: str) -> float:
-    return round(certainty(right != scene.errs("wrong_verdict", what), scene.draw("noise", what)), 3)
+    return round(float(certainty(right != scene.errs("wrong_verdict", what), scene.draw("noise", what))), 3)
 
 
 def _is_right(scene: Scene, answer: str) -> bool:
