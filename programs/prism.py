@@ -131,11 +131,12 @@ class Prism(Program):
         return list(dict.fromkeys(Evidence(item.passage) for item in evidence))
 
 
-def decomposed(replied: Sequence[str], trace: Trace) -> list[str]:
+def decomposed(replied: Sequence[str], trace: Trace, route: str = "") -> list[str]:
     """The sub-questions of an analyzer's reply, recorded; too many of them are cut off."""
-    sub_questions = [" ".join(text.split()) for text in replied if text.strip()]
-    trace.add(Decomposed(tuple(sub_questions[:MOST_SUB_QUESTIONS]), tuple(sub_questions[MOST_SUB_QUESTIONS:])))
-    return sub_questions[:MOST_SUB_QUESTIONS]
+    asked = [" ".join(text.split()) for text in replied if text.strip()]
+    asked, surplus = asked[:MOST_SUB_QUESTIONS], asked[MOST_SUB_QUESTIONS:]
+    trace.add(Decomposed(tuple(asked), tuple(surplus), route=route))
+    return asked
 
 
 def facts(evidence: Sequence[Evidence]) -> tuple[Fact, ...]:

@@ -1,8 +1,8 @@
 """What each agent is asked: one signature class an agent, and the field types that they share. No logic."""
 
-from .analysis import AnalyzeQuestion
-from .answers import AnswerDirectly, AnswerFromEvidence, AnswerFromPassages
-from .evidence import AddEvidence, SelectEvidence
+from .analysis import AnalyzeQuestion, PlanResearch
+from .answers import AnswerDirectly, AnswerFromEvidence, AnswerFromPassages, AnswerWithCitations, VerifyAnswer
+from .evidence import AddEvidence, CompleteEvidence, SelectEvidence
 from .fields import NumberedPassage, NumberedPassages
 
 __all__ = [
@@ -11,7 +11,11 @@ __all__ = [
     "AnswerDirectly",
     "AnswerFromEvidence",
     "AnswerFromPassages",
+    "AnswerWithCitations",
+    "CompleteEvidence",
     "NumberedPassage",
     "NumberedPassages",
+    "PlanResearch",
     "SelectEvidence",
+    "VerifyAnswer",
 ]
