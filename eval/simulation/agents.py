@@ -120,6 +120,18 @@ class Scene:
     def selected(self) -> frozenset[str]:
         return frozenset(self.prompt.listed("selected"))
 
+    @property
+    def judged(self) -> str:
+        """The answer that a judge is asked about.
+
+        Raises:
+            ValueError: there is none.
+        """
+        for name in ("proposed_answer", "answer"):
+            if name in self.prompt.inputs:
+                return self.prompt.inputs[name]
+        raise ValueError("a judge needs the field proposed_answer or answer")
+
 
 def has(ids: frozenset[str], id: str) -> bool:
     """Whether some evidence covers a gold sentence or passage."""
@@ -178,12 +190,12 @@ def citations(scene: Scene) -> list[str]:
 
 def accuracy(scene: Scene) -> float:
     """Near 1 for a right answer, near 0 for a wrong one."""
-    return _certainty(scene, _is_right(scene, scene.prompt.inputs["answer"]), "accuracy")
+    return _certainty(scene, _is_right(scene, scene.judged), "accuracy")
 
 
 def attribution(scene: Scene) -> str:
     """Attributable if all gold evidence is shown and says the answer; contradictory if it says another one."""
-    right = _is_right(scene, scene.prompt.inputs["answer"])
+    right = _is_right(scene, scene.judged)
     carried = scene.complete and right
     if scene.errs("wrong_verdict", "attribution"):
         carried = not carried
@@ -193,8 +205,8 @@ def attribution(scene: Scene) -> str:
 
 
 def correction(scene: Scene) -> str:
-    """Another answer where this one is judged to be wrong, else none."""
-    return answer(scene) if accuracy(scene) < 0.5 else ""
+    """The judged answer where the verdict is that it is right, else what an answerer would say."""
+    return scene.judged if accuracy(scene) >= 0.5 else answer(scene)
 
 
 FIELDS: dict[str, Callable[[Scene], Any]] = {

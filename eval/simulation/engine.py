@@ -37,6 +37,8 @@ class SimulatedEngine:
     ``selected`` differs in one id makes new ones. And errors nest: what goes wrong in a prompt at a rate of 5% goes
     wrong in the same prompt at 10%.
 
+    DSPy refuses to save a program with this model, for the gold evidence would have to go along.
+
     Args:
         examples: Questions with their gold evidence and pools, as the loaders give them.
 
@@ -82,10 +84,6 @@ class SimulatedEngine:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SimulatedEngine:
         return self  # immutable, and teleprompters copy language models
-
-    def dump_state(self) -> dict[str, Any]:
-        """The settings alone: a saved program names the simulation, and cannot bring it along."""
-        return self.simulation
 
 
 def _text(content: Any) -> str:

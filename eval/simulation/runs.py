@@ -106,7 +106,6 @@ def play_all(conditions: Sequence[Condition], out: Path, jobs: int) -> Generator
             for done in as_completed(playing):
                 yield playing[done], done.result()
         except BaseException as error:
-            pool.shutdown(wait=False, cancel_futures=True)
             for worker in set(active_children()) - before:
                 worker.terminate()  # what it has done is in its run's folder
             if isinstance(error, BrokenProcessPool):

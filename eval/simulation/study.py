@@ -4,7 +4,8 @@
 
 Programs answer the questions over the questions' own contexts (distractor), with all agents at the same error rate of
 0, 5, 10 and 20% (`Rates`). A line says what each found (evidence recall, precision, F1 over passages) and what it cost;
-beside it, judges alone are studied (`review`). Everything is a simulation and shows nothing about a real model.
+beside it, judges alone are studied (`review`). Everything is a simulation and shows nothing about a real model. Above
+all, rounds only repair errors here: a later hop is as easy to see before the earlier one is found as after it.
 
     OUT/DATASET-DESIGN-rate-R-seed-S/   one run each; the same command goes on where it was stopped
     OUT/study.json                      all numbers
@@ -80,7 +81,11 @@ def _play(sets: Sequence[Any], out: Path, seeds: int, jobs: int) -> dict[Any, An
         raise PolyhopError("two sets are of the same dataset: name each dataset once")
     for each in sets:
         each.read()  # what is wrong with a file is said at once
-    conditions = [Condition(*each) for each in product(sets, RATES, DESIGNS, range(seeds))]
+    conditions = [
+        Condition(questions, rate, design, seed)
+        for questions, rate, design in product(sets, RATES, DESIGNS)
+        for seed in range(seeds if rate else 1)  # without errors nothing is drawn
+    ]
     console, played = Console(stderr=True), {}
     columns = (
         TextColumn("runs"),
