@@ -147,7 +147,7 @@ _PLAIN = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"'})
 _CAPITAL = r"(?:(?<!\w)[^\W\d_a-zß-öø-ÿ][\w'’.&+-]*)"
 _NAMED = re.compile(
     r'["“][^"”“]{2,80}["”]'
-    rf"|{_CAPITAL}(?:\s+(?:(?:of|the|de|da|di|du|del|la|le|von|van|der|and)\s+){{0,2}}(?:{_CAPITAL}|\d+\b))*"
+    rf"|{_CAPITAL}(?:\s+(?:(?:of|the|de|da|di|du|del|la|le|von|van|der)\s+){{0,2}}(?:{_CAPITAL}|\d+\b))*"
     r"|\b\d[\w,.]*"
 )
 
