@@ -4,6 +4,7 @@ from .complexity import Complexity, ComplexityEstimator, estimate_complexity
 from .direct import Direct
 from .exemplars import Exemplar, ExemplarMemory, Exemplars, as_demos
 from .naive import Naive
+from .polyhop import PolyHop
 from .prediction import UNKNOWN, QuestionError
 from .prism import Prism
 from .trace import Trace
@@ -18,6 +19,7 @@ __all__ = [
     "ExemplarMemory",
     "Exemplars",
     "Naive",
+    "PolyHop",
     "Prism",
     "QuestionError",
     "Trace",
