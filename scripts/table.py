@@ -53,9 +53,7 @@ class Setting:
 
 
 def table(
-    on: Annotated[
-        list[str], typer.Option(metavar="DATASET:FILE[:INDEX]", help="A benchmark, for each one column group; repeat.")
-    ],
+    on: Annotated[list[str], typer.Option(metavar="DATASET:FILE[:INDEX]", help="A benchmark; may be repeated.")],
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the runs are kept; a table that was stopped goes on.")
     ],
@@ -80,7 +78,7 @@ def table(
     options += ["--seed", str(seed)] if seed is not None else []
     console = Console(stderr=True)
     with ThreadPoolExecutor(jobs) as pool:
-        runs = pool.map(lambda cell: _run(*cell, out, options), cells)
+        runs = pool.map(lambda cell: _run(cell[0], cell[1], out, options), cells)
         found = list(track(runs, "programs", len(cells), console=console, disable=not console.is_terminal))
     summaries = dict(zip(cells, found, strict=True))
     for setting in settings:
