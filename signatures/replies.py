@@ -174,6 +174,8 @@ def read_word(reply: Any, words: tuple[str, ...]) -> Any:
         ValueError: it begins with none of them.
     """
     reply = _unwrap(reply)
+    if isinstance(reply, list) and len(reply) == 1:  # "[Plan]" looks like a list to a parser
+        reply = reply[0]
     first = re.match(r"[\W_]*([a-z]+)", reply, re.IGNORECASE) if isinstance(reply, str) else None
     if first is None or first[1].lower() not in words:
         raise ValueError(f"not one of {', '.join(words)}: {str(reply)[:80]!r}")

@@ -14,6 +14,8 @@ import dspy
 from dspy import lm15
 
 AGENTS = {
+    "route": "planner",
+    "correction": "verifier",
     "sub_questions": "analyzer",
     "keep": "selector",
     "add": "adder",
@@ -116,15 +118,17 @@ def write(values: dict[str, Any], as_json: bool) -> str:
 
 
 def answer(text: str, confidence: Any = 0.9) -> dict[str, Any]:
-    return {"reasoning": f"Because of {text}.", "answer": text, "confidence": confidence}
+    return {"reasoning": f"Because of {text}.", "answer": text, "citations": [], "confidence": confidence}
 
 
 def scripted(**replies: Reply | list[Reply]) -> Script:
     """A script with one reply, or a list of replies, for each agent; an agent without any answers a default."""
     script: dict[str, list[Reply]] = {
         "analyzer": [{"sub_questions": ["Who is asked about?"]}],
+        "planner": [{"route": "plan", "sub_questions": ["Who is asked about?"]}],
+        "verifier": [{"attribution": "attributable", "accuracy": 1.0, "correction": "unknown"}],
         "selector": [{"keep": []}],
-        "adder": [{"add": []}],
+        "adder": [{"add": [], "required": []}],
         "answerer": [answer("unknown", 0.1)],
     }
     script |= {agent: reply if isinstance(reply, list) else [reply] for agent, reply in replies.items()}

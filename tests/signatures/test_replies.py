@@ -207,6 +207,7 @@ def test_probabilities_that_overstate(reply: Any, value: float) -> None:
 def test_words_that_are_read(reply: str, route: str) -> None:
     assert TypeAdapter(Route).validate_python(reply) == route
     assert TypeAdapter(Route).validate_python({"route": reply}) == route
+    assert TypeAdapter(Route).validate_python([reply]) == route
 
 
 @pytest.mark.parametrize("reply", ["", "planning", "I would search", None, 3, ["plan", "search"], "no idea"])

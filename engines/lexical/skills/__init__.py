@@ -14,11 +14,15 @@ from ..prompt import Prompt
 from .add import add_evidence
 from .analyze import analyze_question
 from .answer import answer_question
+from .plan import plan_research
 from .select import select_evidence
+from .verify import verify_answer
 
 Skill = Callable[[Prompt], dict[str, Any]]
 
 SKILLS: dict[str, Skill] = {
+    "route": plan_research,
+    "correction": verify_answer,
     "sub_questions": analyze_question,
     "keep": select_evidence,
     "add": add_evidence,

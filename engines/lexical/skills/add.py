@@ -12,4 +12,4 @@ def add_evidence(prompt: Prompt) -> dict[str, Any]:
     """Add the pages that the selected ones lead to, as long as each brings something the chain lacks."""
     chain, selected = read_chain(prompt)
     added = chain.extend(selected, follow=chain.pages)
-    return {"add": [line.id for line in chain.lines(added, selected + added)]}
+    return {"add": [line.id for line in chain.lines(added, selected + added)], "required": []}
