@@ -8,7 +8,7 @@ from functools import partial
 
 import dspy
 
-from ...programs import Prism
+from ...programs import PolyHop, Prism
 
 _DEPTH = 20  # candidates: every context of a question in the distractor setting
 
@@ -34,6 +34,7 @@ DESIGNS: dict[str, Design] = {
     **{f"prism-{n}": Design(f"PRISM, N = {n}", _prism(n, "never"), n) for n in (1, 2, 3)},
     "prism-stable": Design("PRISM, N <= 3, until a round changes nothing", _prism(3, "stable")),
     "prism-complete": Design("PRISM, N <= 3, until nothing is added", _prism(3, "complete")),
+    "polyhop": Design("polyhop, N <= 3, until nothing is required", partial(PolyHop, None, k=_DEPTH, rounds=3)),
 }
 """By the names that they have in folders."""
 

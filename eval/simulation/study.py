@@ -96,10 +96,15 @@ def _play(sets: Sequence[Any], out: Path, seeds: int, jobs: int) -> dict[Any, An
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=len(conditions))
-        with closing(play_all(conditions, out, jobs)) as playing:
-            for condition, values in playing:
-                played[condition] = values
-                bar.update(task, advance=1, description=condition.name)
+        try:
+            with closing(play_all(conditions, out, jobs)) as playing:
+                for condition, values in playing:
+                    played[condition] = values
+                    bar.update(task, advance=1, description=condition.name)
+        except KeyboardInterrupt:
+            told = f"{out}: {len(played)} of {len(conditions)} runs are done; the same command goes on from there."
+            typer.echo(told, err=True)
+            raise
     return {condition: played[condition] for condition in conditions}
 
 
