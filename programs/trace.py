@@ -40,6 +40,7 @@ class Routed:
 
     route: str
     query: str = ""
+    invalid: tuple[str, ...] = ()
     lm_calls: ClassVar[int] = 1
 
 
@@ -138,6 +139,7 @@ class Decided:
     action: str
     query: str = ""
     thought: str = ""
+    invalid: tuple[str, ...] = ()
     lm_calls: ClassVar[int] = 1
 
 

@@ -1,8 +1,8 @@
 """Field types of outputs: how an agent's reply is read.
 
-`Ids`, `Questions` and `Probability` show in a prompt as the plain types that they are (list[str], float), and also take
-what models commonly write instead of JSON: ids as numbers, lists as lines, "85%". What cannot be read stays an error
-(dspy's AdapterParseError); nothing is guessed.
+`Ids`, `Questions`, `Probability`, `Route` and `Action` show in a prompt as the plain types that they are (list[str],
+float, a choice of words), and also take what models commonly write instead of JSON: ids as numbers, lists as lines,
+"85%", "[No Retrieval]". What cannot be read stays an error (dspy's AdapterParseError); nothing is guessed.
 """
 
 from __future__ import annotations
@@ -43,8 +43,26 @@ class Probability(float):
         return _reads(read_probability, core_schema.float_schema())
 
 
+class Route(str):
+    """"direct", "single" or "plan", also given as C-3PO writes them: "[Retrieval] population of Paris" is "single"."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        return _reads(read_route, core_schema.literal_schema(["direct", "single", "plan"]))
+
+
+class Action(str):
+    """"retrieve" or "answer", also given as C-3PO writes them: "[LLM]" is "answer"."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        return _reads(read_action, core_schema.literal_schema(["retrieve", "answer"]))
+
+
 Ids.__name__ = Questions.__name__ = "list[str]"  # what an adapter writes into the prompt
 Probability.__name__ = "float"
+Route.__name__ = "Literal['direct', 'single', 'plan']"
+Action.__name__ = "Literal['retrieve', 'answer']"
 
 _ITEM = re.compile(r"^\s*(?:[-*•]|(?P<number>\d{1,3})[.)])\s+(?=\S)")
 _NOTHING = re.compile(r"\W*(?:none|null|nothing|n/?a|empty)?\W*", re.IGNORECASE)
@@ -55,6 +73,16 @@ _STATED = re.compile(
     r"[^\w.-]*(?:(?:confidence|probability|about|around)[^\w.-]*)*(-?(?:\d+(?:[.,]\d+)?|\.\d+)(?:e-?\d+)?)"
 )
 _WORDS = {"certain": 1.0, "very high": 0.95, "high": 0.85, "medium": 0.5, "moderate": 0.5, "low": 0.2, "very low": 0.05}
+
+_ROUTES = {
+    "direct": r"direct(?:ly|[ _-]answer\w*)?|no[ _-]?retriev(?:al|e)|no[ _-]?search|none",
+    "single": r"single(?:[ _-]\w+)?|retriev(?:al|e)|search",
+    "plan": r"plan(?:ning)?|multi[ _-]?\w+",
+}
+_ACTIONS = {
+    "retrieve": r"retriev(?:al|e)|search",
+    "answer": r"(?:final[ _-]?)?answer(?:[ _-]now)?|llm|generate|stop|finish(?:ed)?|done",
+}
 
 
 def read_ids(reply: Any) -> Any:
@@ -144,6 +172,37 @@ def read_probability(reply: Any) -> Any:
     if reply != reply:
         return 0.0
     return min(max(reply / 100 if 2 <= reply <= 100 else float(reply), 0.0), 1.0)  # 1.2 is an overstated 1
+
+
+def read_route(reply: Any) -> Any:
+    """What an agent wrote for a route: the word that the reply opens with, whatever follows it.
+
+    Raises:
+        ValueError: it opens with none.
+    """
+    return _word(reply, _ROUTES, "route")
+
+
+def read_action(reply: Any) -> Any:
+    """What an agent wrote for an action: the word that the reply opens with, whatever follows it.
+
+    Raises:
+        ValueError: it opens with none.
+    """
+    return _word(reply, _ACTIONS, "action")
+
+
+def _word(reply: Any, words: dict[str, str], field: str) -> str:
+    reply = _unwrap(reply)
+    if isinstance(reply, list | tuple) and len(reply) == 1:
+        reply = reply[0]  # "[Retrieval] population of Paris", as dspy reads it
+    if isinstance(reply, str):
+        text = re.sub(rf"^\W*(?:{field}\W+)?", "", reply.strip().lower())
+        # A word in the middle of prose ("search engines are ...") is none: a bracket, a mark or a line's end follows it.
+        for word, written in words.items():
+            if re.match(rf"(?:{written})(?:\s*[\W_]*$|\s*[^\w\s]|\s*\n)", text):
+                return word
+    raise ValueError(f"not one of {', '.join(words)}: {str(reply)[:80]!r}")
 
 
 def _unwrap(reply: Any) -> Any:
