@@ -1,13 +1,15 @@
 """C-3PO (arXiv 2502.06205): Reasoning Router, Information Filter and Decision Maker between a retriever and a model.
 
 The router looks at the question once: it is answered without a search, after one search, or along a roadmap. There the
-decision maker, who sees roadmap, collected passages and earlier queries, searches for one sub-goal after the other; what
-a search finds goes through the filter, which then also sees the current objective: the decision maker's thought.
+decision maker, who sees roadmap, collected passages and earlier queries, searches for one sub-goal after the other, and
+the filter, which chooses what to keep of the passages found, also sees the objective: the decision maker's thought. A
+query asked again (but for case, accents and punctuation) brings the next page of its results; one that brought nothing
+useful is shown as such.
 
-What the paper leaves open is decided here. A query asked again (but for case, accents and punctuation) brings the next
-page of its results. Passages that are in the collection are not filtered again, and where a search finds nothing new the
-filter is not asked. A query that the decision maker forgot is its thought. As in the paper's article, the router can
-also judge each sub-goal (``route_steps``); what is then answered without a search reaches the answer as a note.
+What the sources leave open is decided here. Passages that are in the collection are not filtered again, and where a
+search finds nothing new the filter is not asked. Where the decision maker gives no query, its thought is the query. The
+router can judge each sub-goal too (``route_steps``): what is then answered without a search reaches the answerer as a
+note, and what turns out to be unknown is searched for.
 """
 
 from __future__ import annotations
@@ -202,7 +204,7 @@ class _Task:
         return [item for item in found if item not in self.kept]
 
     def keep(self, ids: Sequence[str], new: Sequence[Evidence], most: int) -> tuple[list[Evidence], tuple[str, ...]]:
-        """Collect what a filter's reply names of what it was shown; returns that, and what of the reply is of no use."""
+        """Collect what a filter's reply names of what it was shown; returns that, and what of the reply is no use."""
         named, invalid = self.candidates.resolve(ids)
         whole = list(dict.fromkeys(Evidence(item.passage) for item in named))
         kept = [item for item in whole if item in new][: most - len(self.kept)]

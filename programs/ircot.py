@@ -4,8 +4,8 @@ The question is searched for first, then each new sentence of the chain of thoug
 next sentence is written from the collection. Only the first new sentence of a reply counts. The chain ends at "answer
 is:" or after ten sentences; it is thrown away then, and a reader answers from the collection alone.
 
-Decided here: since the chain only serves the collection, it also ends when the collection is full, when a sentence comes
-again, which would search for the same again, and when the reply is empty.
+Decided here: since the chain only serves the collection, it also ends when the collection is full, and when the reply
+says nothing new, for the same sentence would search for the same again.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Probability(float):
 
 
 class Route(str):
-    """"direct", "single" or "plan", also given as C-3PO writes them: "[Retrieval] population of Paris" is "single"."""
+    """ "direct", "single" or "plan", also given as C-3PO writes them: "[Retrieval] population of Paris" is "single"."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
@@ -52,7 +52,7 @@ class Route(str):
 
 
 class Action(str):
-    """"retrieve" or "answer", also given as C-3PO writes them: "[LLM]" is "answer"."""
+    """ "retrieve" or "answer", also given as C-3PO writes them: "[LLM]" is "answer"."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
@@ -198,7 +198,7 @@ def _word(reply: Any, words: dict[str, str], field: str) -> str:
         reply = reply[0]  # "[Retrieval] population of Paris", as dspy reads it
     if isinstance(reply, str):
         text = re.sub(rf"^\W*(?:{field}\W+)?", "", reply.strip().lower())
-        # A word in the middle of prose ("search engines are ...") is none: a bracket, a mark or a line's end follows it.
+        # A mark or the end follows the word; prose that opens with it ("Search engines are ...") is no choice.
         for word, written in words.items():
             if re.match(rf"(?:{written})(?:\s*[\W_]*$|\s*[^\w\s]|\s*\n)", text):
                 return word

@@ -24,11 +24,13 @@ def answer_directly(prompt: Prompt) -> dict[str, Any]:
 
 _MUCH = r"(?: (?:so|very) much| a lot| again| everyone| all| there| for (?:your|the|all) \w+| for everything)*"
 _SMALL_TALK = (
-    (rf"(?:many )?thanks?(?: you)?{_MUCH}|(?:ok(?:ay)? )?thank you{_MUCH}|i appreciate (?:it|that|your help)", "You are welcome."),
+    (rf"(?:ok(?:ay)? |many )?thanks?(?: you)?{_MUCH}", "You are welcome."),
+    (r"i appreciate (?:it|that|your help)", "You are welcome."),
     (rf"(?:hi|hello|hey|greetings|good (?:morning|afternoon|evening|day)){_MUCH}", "Hello!"),
-    (r"(?:good ?bye|bye|bye bye|see you(?: later| soon)?|good night|farewell|have a (?:nice|good|great) \w+)", "Goodbye!"),
+    (r"(?:good ?bye|bye|bye bye|see you(?: later| soon)?|good night|farewell)", "Goodbye!"),
+    (r"have a (?:nice|good|great) \w+", "Goodbye!"),
     (r"how are you(?: doing| today)*|how do you do", "I am well, thank you."),
-)  # fmt: skip
+)
 
 
 def small_talk(text: str) -> str | None:
@@ -38,13 +40,20 @@ def small_talk(text: str) -> str | None:
 
 
 _OPENING = re.compile(
-    r"^(?:(?:please |can you |could you )*(?:what(?:'s| is| are)|how much (?:is|are)|calculate|compute|work out|solve) )?"
+    r"^(?:(?:please |can you |could you )*"
+    r"(?:what(?:'s| is| are)|how much (?:is|are)|calculate|compute|work out|solve) )?"
     r"(?:the (?:sum|result|value) of )?"
 )
 _OPERATORS = (
-    (r"\bplus\b", "+"), (r"\bminus\b", "-"), (r"\b(?:times|multiplied by)\b|×", "*"), (r"\b(?:divided by|over)\b|÷", "/"),
-    (r"\b(?:to the power of|raised to)\b|\^", "**"), (r"\bsquared\b", "**2"), (r"\bcubed\b", "**3"), (r"−", "-"),
-)  # fmt: skip
+    (r"\bplus\b", "+"),
+    (r"\bminus\b|−", "-"),
+    (r"\b(?:times|multiplied by)\b|×", "*"),
+    (r"\b(?:divided by|over)\b|÷", "/"),
+    (r"\b(?:to the power of|raised to)\b|\^", "**"),
+    (r"\bsquared\b", "**2"),
+    (r"\bcubed\b", "**3"),
+    (r"(?<![\d.])0+(?=\d)", ""),  # "007"
+)
 _SUM = re.compile(r"[\d.+\-*/() ]+")
 
 
@@ -62,19 +71,19 @@ def arithmetic(text: str) -> str | None:
     if re.fullmatch(r"\d+[-/]\d+(?:[-/]\d+)*", written):
         return None  # "9/11", "1914-1918": dates and spans of years are written so
     try:
-        return _written(_value(ast.parse(re.sub(r"(?<![\d.])0+(?=\d)", "", written), mode="eval").body))
+        return _written(_value(ast.parse(written.strip(), mode="eval").body, written.strip()))
     except (SyntaxError, ValueError, ZeroDivisionError, RecursionError):
         return None
 
 
-def _value(node: ast.expr) -> Fraction:
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return _checked(Fraction(str(node.value)))
+def _value(node: ast.expr, source: str) -> Fraction:
+    if isinstance(node, ast.Constant):
+        return _checked(Fraction(ast.get_source_segment(source, node) or ""))  # as written: a float would round
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        value = _value(node.operand)
+        value = _value(node.operand, source)
         return -value if isinstance(node.op, ast.USub) else value
     if isinstance(node, ast.BinOp):
-        left, right = _value(node.left), _value(node.right)
+        left, right = _value(node.left, source), _value(node.right, source)
         if isinstance(node.op, ast.Add):
             return _checked(left + right)
         if isinstance(node.op, ast.Sub):
