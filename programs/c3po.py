@@ -91,7 +91,8 @@ class C3PO(Program):
         reply = self.answerer(question=task.question, passages=task.show(), notes=task.notes)
         answer, confidence = read_answer(reply, task.trace)
         evidence = list(dict.fromkeys([*task.cited(str(reply.get("reasoning"))), *task.kept]))
-        stop = stop if task.seen or task.notes else "nothing found"
+        if task.trace.searches and not task.seen:
+            stop = "nothing found"
         return conclude(answer, confidence, task.trace, evidence=evidence, seen=task.seen, stop=stop)
 
     def _follow_roadmap(self, task: _Task) -> str:

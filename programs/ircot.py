@@ -49,7 +49,7 @@ class IRCoT(Program):
         self.most = integer(most, 1, 50)
         self.sentences = integer(sentences, 1, 20)
         self.reasoner = dspy.Predict(ReasonOn)
-        self.reader = dspy.Predict(AnswerFromPassages)
+        self.answerer = dspy.Predict(AnswerFromPassages)
 
     def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
@@ -66,14 +66,14 @@ class IRCoT(Program):
             if ANSWERED.search(thought):
                 stop = "answered"
                 break
-            if title_key(thought) in map(title_key, ["", *thoughts]):
-                stop = "repetition"
+            if not thought:
+                stop = "nothing new"
                 break
             thoughts.append(thought)
             seen = [*seen, *self.search(thought, pool, trace)]
             passages = self._collect(seen)
 
-        reply = self.reader(question=question, passages=passages.show())
+        reply = self.answerer(question=question, passages=passages.show())
         answer, confidence = read_answer(reply, trace)
         evidence = [Evidence(passage) for passage in passages.passages]
         return conclude(answer, confidence, trace, evidence=evidence, seen=seen, stop=stop)
@@ -84,14 +84,12 @@ class IRCoT(Program):
         return Candidates(list(unique.values())[: self.most.value])
 
     def _reason(self, question: str, passages: Candidates, thoughts: list[str], trace: Trace) -> str:
-        """The first new sentence of the reasoner's reply; the rest is dropped, and so is what repeats the chain."""
+        """The first new sentence of the reasoner's reply, empty if there is none; the rest of the reply is dropped."""
         reply = self.reasoner(question=question, passages=passages.show(), thoughts=thoughts)
         text, cut = one_line(reply.next_thought)
+        old = {"", *map(title_key, thoughts)}
         said = split_sentences(text)
-        old = {title_key(thought) for thought in thoughts}
-        new = next((sentence for sentence in said if title_key(sentence) not in old), said[0] if said else "")
-        dropped = list(said)
-        if new:
-            dropped.remove(new)
-        trace.add(Thought(new, (*(sentence[:80] for sentence in dropped), *cut)))
-        return new
+        new = next((n for n, sentence in enumerate(said) if title_key(sentence) not in old), len(said))
+        thought = "".join(said[new : new + 1])
+        trace.add(Thought(thought, (*(sentence[:80] for sentence in said[:new] + said[new + 1 :]), *cut)))
+        return thought

@@ -21,7 +21,7 @@ class SubGoal:
 
 
 def sub_goals(sub_questions: Sequence[str], pages: Sequence[Page], least: float) -> Iterator[SubGoal]:
-    """The sub-goals in order, without those that build on one that is not reached: by an answer of the ``least`` score."""
+    """The sub-goals in order, without those that build on one that is not reached: no answer scores ``least``."""
     answers = resolve(sub_questions, pages) if pages else []
     reached: dict[int, str] = {}
     for n, text in enumerate(sub_questions, 1):

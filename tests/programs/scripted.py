@@ -17,6 +17,11 @@ AGENTS = {
     "sub_questions": "analyzer",
     "keep": "selector",
     "add": "adder",
+    "route": "router",
+    "roadmap": "roadmap",
+    "useful": "filter",
+    "action": "decider",
+    "next_thought": "reasoner",
     "answer": "answerer",
 }
 """Every agent is known by an output field; of several that fit the first counts."""
@@ -125,6 +130,11 @@ def scripted(**replies: Reply | list[Reply]) -> Script:
         "analyzer": [{"sub_questions": ["Who is asked about?"]}],
         "selector": [{"keep": []}],
         "adder": [{"add": []}],
+        "router": [{"route": "plan", "query": ""}],
+        "roadmap": [{"roadmap": ["Who is asked about?"]}],
+        "filter": [{"thoughts": "1: about something else.", "useful": []}],
+        "decider": [{"thought": "That is enough.", "action": "answer", "query": ""}],
+        "reasoner": [{"next_thought": "So the answer is: unknown."}],
         "answerer": [answer("unknown", 0.1)],
     }
     script |= {agent: reply if isinstance(reply, list) else [reply] for agent, reply in replies.items()}
