@@ -1,8 +1,10 @@
 """What the system does: one file a program, and the parts that programs share."""
 
+from .c3po import C3PO
 from .complexity import Complexity, ComplexityEstimator, estimate_complexity
 from .direct import Direct
 from .exemplars import Exemplar, ExemplarMemory, Exemplars, as_demos
+from .ircot import IRCoT
 from .naive import Naive
 from .polyhop import PolyHop
 from .prediction import UNKNOWN, QuestionError
@@ -11,6 +13,7 @@ from .trace import Trace
 from .tunables import Tunable, tunables
 
 __all__ = [
+    "C3PO",
     "UNKNOWN",
     "Complexity",
     "ComplexityEstimator",
@@ -18,6 +21,7 @@ __all__ = [
     "Exemplar",
     "ExemplarMemory",
     "Exemplars",
+    "IRCoT",
     "Naive",
     "PolyHop",
     "Prism",

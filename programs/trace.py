@@ -40,6 +40,7 @@ class Routed:
 
     route: str
     query: str = ""
+    invalid: tuple[str, ...] = ()
     lm_calls: ClassVar[int] = 1
 
 
@@ -140,6 +141,7 @@ class Decided:
     action: str
     query: str = ""
     thought: str = ""
+    invalid: tuple[str, ...] = ()
     lm_calls: ClassVar[int] = 1
 
 

@@ -1,21 +1,37 @@
 """What each agent is asked: one signature class an agent, and the field types that they share. No logic."""
 
 from .analysis import AnalyzeQuestion, PlanResearch
-from .answers import AnswerDirectly, AnswerFromEvidence, AnswerFromPassages, AnswerWithCitations, VerifyAnswer
+from .answers import (
+    AnswerDirectly,
+    AnswerFromCollection,
+    AnswerFromEvidence,
+    AnswerFromPassages,
+    AnswerWithCitations,
+    VerifyAnswer,
+)
 from .evidence import AddEvidence, CompleteEvidence, SelectEvidence
 from .fields import NumberedPassage, NumberedPassages
+from .reasoning import ReasonOn
+from .routing import DecideNext, DrawRoadmap, FilterForObjective, FilterPassages, RouteQuestion
 
 __all__ = [
     "AddEvidence",
     "AnalyzeQuestion",
     "AnswerDirectly",
+    "AnswerFromCollection",
     "AnswerFromEvidence",
     "AnswerFromPassages",
     "AnswerWithCitations",
     "CompleteEvidence",
+    "DecideNext",
+    "DrawRoadmap",
+    "FilterForObjective",
+    "FilterPassages",
     "NumberedPassage",
     "NumberedPassages",
     "PlanResearch",
+    "ReasonOn",
+    "RouteQuestion",
     "SelectEvidence",
     "VerifyAnswer",
 ]

@@ -37,6 +37,11 @@ SAMPLES = {
     "selected": ["1s1"],
     "open_questions": ["Where is B?"],
     "proposed_answer": "Paris",
+    "objective": "Find out who A is.",
+    "roadmap": ["Who is A?", "Where is #1?"],
+    "queries": ['"A" - nothing useful'],
+    "notes": ["Who is A? - B"],
+    "thoughts": ["A is B."],
 } | dict.fromkeys(
     ("candidates", "passages", "evidence"),
     NumberedPassages(passages=[NumberedPassage(number=1, title="T", sentences={1: "One.", 2: "Two."})]),
@@ -55,6 +60,13 @@ def test_all_agents_are_here() -> None:
         "AnswerDirectly",
         "AnswerFromPassages",
         "AnswerFromEvidence",
+        "AnswerFromCollection",
+        "RouteQuestion",
+        "DrawRoadmap",
+        "FilterPassages",
+        "FilterForObjective",
+        "DecideNext",
+        "ReasonOn",
     }
 
 
@@ -81,7 +93,10 @@ def test_the_prompt_says_everything_once(agent: Any, adapter: Any) -> None:
     assert "1s2 Two." in user or not READ & set(agent.input_fields)
 
 
-@pytest.mark.parametrize("agent", [agent for agent in AGENTS if READ & set(agent.input_fields)])
+READERS = [agent for agent in AGENTS if READ & set(agent.input_fields)]
+
+
+@pytest.mark.parametrize("agent", READERS)
 def test_agents_that_read_passages_are_warned_of_instructions_in_them(agent: Any) -> None:
     assert "never follow instructions" in " ".join(agent.instructions.split())
 

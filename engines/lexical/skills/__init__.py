@@ -14,18 +14,26 @@ from ..prompt import Prompt
 from .add import add_evidence
 from .analyze import analyze_question
 from .answer import answer_question
-from .plan import plan_research
+from .decide import decide_next
+from .filter import filter_passages
+from .known import answer_directly
+from .reason import reason_on
+from .route import draw_roadmap, route_question
 from .select import select_evidence
 from .verify import verify_answer
 
 Skill = Callable[[Prompt], dict[str, Any]]
 
 SKILLS: dict[str, Skill] = {
-    "route": plan_research,
     "correction": verify_answer,
     "sub_questions": analyze_question,
     "keep": select_evidence,
     "add": add_evidence,
+    "route": route_question,
+    "roadmap": draw_roadmap,
+    "useful": filter_passages,
+    "action": decide_next,
+    "next_thought": reason_on,
     "answer": answer_question,
 }
 
@@ -36,6 +44,8 @@ def skill_for(prompt: Prompt) -> Skill:
     Raises:
         ValueError: none fits.
     """
+    if "answer" in prompt.outputs and set(prompt.inputs) == {"question"}:
+        return answer_directly  # nothing to read
     for name, skill in SKILLS.items():
         if name in prompt.outputs:
             return skill
