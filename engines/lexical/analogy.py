@@ -24,7 +24,10 @@ _SLOT = re.compile(r"[@#]\d+")
 _ARTICLE = re.compile(r"\b(?:the|an?)\s+(?=[@#]\d)", re.IGNORECASE)  # a name has one or has none
 _WORD = r"[a-zà-ÿ][a-zà-ÿ-]*"
 _LONGEST = 40  # tokens of a question that is learned from
-_ALIKE = 0.45  # least similarity at which a stretch is taken for what a step asks
+_ALIKE = 0.45  # least likeness at which a stretch is taken for what a step asks
+_REPEATED = 0.7  # least likeness of the last step to the question around the stretch: it repeats it
+# A stretch that a reference can replace begins as a noun phrase does, not as a clause or a preposition.
+_DETERMINERS = frozenset("the a an all both that these this those what where which who whom whose".split())
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def learn(question: str, plan: tuple[str, ...]) -> Lesson:
     steps = [_tokens(_masked_step(step, masked.names)) for step in plan]
     if not text or len(text) > _LONGEST or any(mask(" ".join(step)).names for step in steps):
         return Lesson(None, ())  # too long, or a step names what the question does not
-    return Lesson(_pattern(text, steps, whole=True), tuple(reversed(list(_parts(text, steps)))))
+    return Lesson(_pattern(text, steps, whole=True), tuple(_parts(text, steps)))
 
 
 def _tokens(text: str) -> list[str]:
@@ -87,36 +90,25 @@ def _masked_step(step: str, names: Sequence[str]) -> str:
 # --- stretches -------------------------------------------------------------------------------------------------------
 
 
-def _parts(text: list[str], steps: list[list[str]]) -> Iterator[Pattern]:
-    """From outside to inside: the last step is the text with a reference in place of a stretch, which the steps before
-    it ask for."""
-    fidelity = 2.0  # the last step repeats the question; the others put a stretch of it as a question
-    while len(steps) > 1:
-        found = _stretch(text, steps, fidelity)
-        fidelity = 1.0
-        if found is None:
-            return
-        text = text[slice(*found)]
-        steps = steps[:-1]
-        inner = _inner(text, steps)
-        if inner is not None and (pattern := _pattern(inner, steps[-1:], whole=False)):
-            yield pattern
+def _parts(text: list[str], steps: list[list[str]], outermost: bool = True) -> list[Pattern]:
+    """The last step is the text with a reference in place of a stretch, which the steps before it ask for."""
+    found = _stretch(text, steps, outermost) if len(steps) > 1 else None
+    inner = _parts(text[slice(*found)], steps[:-1], outermost=False) if found else []
+    if found:
+        text = [*text[: found[0]], f"#{len(steps) - 1}", *text[found[1] :]]
+    elif len(steps) > 1:
+        return inner
+    pattern = None if outermost else _pattern(text, steps[-1:], whole=False)
+    return [*inner, pattern] if pattern else inner
 
 
-def _inner(text: list[str], steps: list[list[str]]) -> list[str] | None:
-    """The stretch that the last of the steps asks for, with a reference in place of what those before it ask for."""
-    if len(steps) == 1:
-        return text
-    found = _stretch(text, steps, 1.0)
-    return None if found is None else [*text[: found[0]], f"#{len(steps) - 1}", *text[found[1] :]]
-
-
-def _stretch(text: list[str], steps: list[list[str]], fidelity: float) -> tuple[int, int] | None:
+def _stretch(text: list[str], steps: list[list[str]], outermost: bool) -> tuple[int, int] | None:
     """Where the text has what the last step calls by a reference: what is left is most like that step, and the stretch
     most like the steps before it. All names of those stand in it, and none of the last step's.
 
     Args:
-        fidelity: What the likeness of what is left counts, against 1 for that of the stretch.
+        outermost: The text is the question, which the last step repeats; else it is a stretch of it, which the last
+            step puts as a question.
     """
     last, before = steps[-1], [token for step in steps[:-1] for token in step]
     if [token for token in last if token.startswith("#")] != [f"#{len(steps) - 1}"]:
@@ -125,17 +117,27 @@ def _stretch(text: list[str], steps: list[list[str]], fidelity: float) -> tuple[
     places = [at for at, token in enumerate(text) if token in inside]
     if not places or not inside <= set(text):
         return None
-    best, where = _ALIKE * (1 + fidelity), None
-    said = set(map(_stem, before))
+    # "the country in which [the birthplace of X] lies": what the steps do not say belongs to the whole.
+    said = set(map(_stem, before)) - {"is", "are", "was", "were"}
+    best, where = (3 if outermost else 2) * _ALIKE, None
     for start, end, stretch, left in _likeness(text, before, last):
-        fits = start <= places[0] and end > places[-1] and outside.isdisjoint(text[start:end])
-        # "the country in which [the birthplace of X] lies": what no step says belongs to the whole.
-        fits = fits and (fidelity > 1 or _stem(text[end - 1]) in said)
-        if fits and stretch + fidelity * left > best:
-            best, where = stretch + fidelity * left, (start, end)
+        if start > places[0] or end <= places[-1] or not outside.isdisjoint(text[start:end]):
+            continue
+        if not _is_phrase(text, start) or (left < _REPEATED if outermost else _stem(text[end - 1]) not in said):
+            continue
+        likeness = stretch + left * (2 if outermost else 1)
+        if likeness > best:
+            best, where = likeness, (start, end)
     if where and where[0] and text[where[0] - 1] in ("the", "a", "an"):
         return where[0] - 1, where[1]
     return where
+
+
+def _is_phrase(text: list[str], start: int) -> bool:
+    first = text[start]
+    if _SLOT.fullmatch(first):
+        return text[start + 1 : start + 2] in (["'s"], ["’s"], ["'"], ["’"])
+    return first in _DETERMINERS or first not in FUNCTION_WORDS
 
 
 def _likeness(text: list[str], inner: list[str], outer: list[str]) -> Iterator[tuple[int, int, float, float]]:
@@ -157,7 +159,7 @@ def _likeness(text: list[str], inner: list[str], outer: list[str]) -> Iterator[t
 
 @lru_cache(maxsize=8192)
 def _stem(token: str) -> str:
-    return next(iter(relation_terms(token)), token.lower())
+    return min(relation_terms(token), default=token.lower())
 
 
 # --- patterns --------------------------------------------------------------------------------------------------------
@@ -171,11 +173,13 @@ def _pattern(text: list[str], steps: list[list[str]], *, whole: bool) -> Pattern
     if not names or not {name for name in names if name[0] == "@" or not whole} <= said:
         return None
     known = frozenset().union(*(relation_terms(token) for token in text if token not in names))
+    # Whether one asks who or what it is depends on the noun.
+    persons = {token for step in steps if step[:2] == ["who", "is"] for token in step[2:4]}
     groups: dict[str, str] = {}
     for token in dict.fromkeys(text):
         if token in names:
             groups[token] = f"n{len(groups)}"
-        elif token in said and re.fullmatch(_WORD, token) and token not in FUNCTION_WORDS:
+        elif token in said - persons and re.fullmatch(_WORD, token) and token not in FUNCTION_WORDS:
             groups[token] = f"w{len(groups)}"
     for token in said - groups.keys():
         if not token.startswith("#") and not relation_terms(token) <= known:
