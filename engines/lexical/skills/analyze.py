@@ -1,4 +1,4 @@
-"""The Question Analyzer: decomposes by clause, and by what the demos in the prompt teach."""
+"""The Question Analyzer, and the planner, which routes too: by clause, and by what the demos in the prompt teach."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from typing import Any
 
 from ..decompose import Solved, decompose
 from ..prompt import Prompt, as_list
+from .route import route_question
 
 
 def analyze_question(prompt: Prompt) -> dict[str, Any]:
-    """The ordered sub-questions of the question."""
-    return {"sub_questions": decompose(prompt.inputs.get("question", ""), solved_questions(prompt))}
+    """The ordered sub-questions of the question, and the route of who is asked for one."""
+    asked = {"sub_questions": decompose(prompt.inputs.get("question", ""), solved_questions(prompt))}
+    return {**asked, "route": route_question(prompt)["route"]} if "route" in prompt.outputs else asked
 
 
 def solved_questions(prompt: Prompt) -> list[Solved]:
