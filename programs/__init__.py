@@ -1,10 +1,11 @@
 """What the system does: one file a program, and the parts that programs share."""
 
 from .direct import Direct
+from .kair import Kair
 from .naive import Naive
 from .prediction import UNKNOWN, QuestionError
 from .prism import Prism
 from .trace import Trace
 from .tunables import Tunable, tunables
 
-__all__ = ["UNKNOWN", "Direct", "Naive", "Prism", "QuestionError", "Trace", "Tunable", "tunables"]
+__all__ = ["UNKNOWN", "Direct", "Kair", "Naive", "Prism", "QuestionError", "Trace", "Tunable", "tunables"]

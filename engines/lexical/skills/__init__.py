@@ -14,6 +14,7 @@ from ..prompt import Prompt
 from .add import add_evidence
 from .analyze import analyze_question
 from .answer import answer_question
+from .knowledge import assess_evidence, check_facts, filter_spans, propose_queries, update_knowledge
 from .select import select_evidence
 
 Skill = Callable[[Prompt], dict[str, Any]]
@@ -22,6 +23,11 @@ SKILLS: dict[str, Skill] = {
     "sub_questions": analyze_question,
     "keep": select_evidence,
     "add": add_evidence,
+    "queries": propose_queries,
+    "new_facts": update_knowledge,
+    "supported": check_facts,
+    "spans": filter_spans,
+    "sufficiency": assess_evidence,
     "answer": answer_question,
 }
 
