@@ -1,13 +1,14 @@
 """KAIR's state and its rules (arXiv 2503.13275): what is known, required, asked and kept, and how it is compared.
 
-The paper leaves its similarities open. Here all of them are one number, the cosine of the topic words of two texts:
-cheap, deterministic, and the same for queries, facts and sentences.
+The paper leaves its similarities open. Here they compare sets of topic words, cheaply and deterministically. Queries
+and gaps are of a size and compare by the cosine. A fact is much shorter than a sentence that states it, and their
+cosine is low however well they agree; these compare by the share of the shorter one's words that the other has.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,7 +55,7 @@ class Knowledge:
 
     def worth(self, query: str, alpha: float) -> float:
         """Rule (2): alpha * Div(q' | Q) + (1 - alpha) * Rel(q' | R)."""
-        return alpha * (1 - relevance(query, self.queries)) + (1 - alpha) * relevance(query, self.required)
+        return alpha * (1 - nearest(query, self.queries)) + (1 - alpha) * nearest(query, self.required)
 
     def supports(self, item: Evidence, threshold: float) -> bool:
         """Rule (4): whether a known fact supports a sentence: it cites it, or is close to it."""
@@ -68,17 +69,22 @@ class Knowledge:
         return relevance(_read(item), self.required) > threshold
 
 
-def similarity(one: str, other: str) -> float:
-    """The cosine of two texts as sets of topic words, from 0 to 1."""
+def nearest(query: str, others: Iterable[str]) -> float:
+    """The cosine with the most similar of some texts, from 0 (also if there are none) to 1."""
+    return max((_agreement(query, other, lambda m, n: math.sqrt(m * n)) for other in others), default=0.0)
+
+
+def relevance(segment: str, others: Iterable[str]) -> float:
+    """Rel(d', k): the overlap with the most similar of some facts or gaps, from 0 (also if there are none) to 1."""
+    return max((_agreement(segment, other, min) for other in others), default=0.0)
+
+
+def _agreement(one: str, other: str, size: Callable[[int, int], float]) -> float:
+    """The topic words that two texts share, relative to a common size; texts without any are alike or not."""
     left, right = frozenset(content_terms(one)), frozenset(content_terms(other))
     if not left or not right:
         return float(title_key(one) == title_key(other))
-    return len(left & right) / math.sqrt(len(left) * len(right))
-
-
-def relevance(text: str, others: Iterable[str]) -> float:
-    """Rel: the similarity to the nearest of some texts; 0 if there are none."""
-    return max((similarity(text, other) for other in others), default=0.0)
+    return len(left & right) / size(len(left), len(right))
 
 
 def _read(item: Evidence) -> str:

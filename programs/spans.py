@@ -12,29 +12,32 @@ from ..data.passages import Evidence, Fact, Passage
 from .candidates import Candidates
 from .knowledge import Known
 
-_CITED = re.compile(r"(?:[\[(](?:\d+(?:s\d+)?(?:\s*[,;]\s*|\s+and\s+|\s+(?=\d)|(?=[\])])))+[\])][\s.]*)+\Z")
+_SENTENCE = r"\d{1,6}s\d{1,6}"
+_MORE = r"(?:(?:\s*[,;]\s*|\s+and\s+|\s+)\d{1,6}(?:s\d{1,6})?)*"
+# "(2s1)", "[2s1, 3s2]", "[2]", "2s1" at the end; "(1941)" and "(2)" belong to the fact.
+_CITED = re.compile(rf"(?:\s*(?:\[\d{{1,6}}(?:s\d{{1,6}})?{_MORE}\]|\({_SENTENCE}{_MORE}\)|\b{_SENTENCE}\b)[.,;]*)+\Z")
 _NUMBER = re.compile(r"[\[(](\d{1,6})(?:s\d{1,6})?[\])]:?\s*|(\d{1,6})s\d{1,6}[:.]?\s+")
 _COUNT = re.compile(r"\W*(\d{1,4})(?!\w)")
-_ID = re.compile(r"[\[(]?\d{1,6}s\d{1,6}[\])]?")
+_ID = re.compile(rf"[\[(]?{_SENTENCE}[\])]?")
 _QUOTES = str.maketrans("’‘‛“”„‟«»", '\'\'\'""""""')
 
 
 def read_facts(texts: Iterable[str], documents: Candidates) -> tuple[list[Known], tuple[str, ...]]:
-    """Facts with the sentences that they cite ("... [2s1]"), and the citations that address nothing."""
+    """Facts with the sentences that they cite ("... (2s1)"), and the citations that address nothing."""
     facts, invalid = [], list[str]()
-    for text in texts:
+    for text in (" ".join(text.split()) for text in texts):
         mark = _CITED.search(text)
         ids = re.findall(r"\d+(?:s\d+)?", mark.group()) if mark else []
         support, wrong = documents.resolve(dict.fromkeys(ids))
         invalid += wrong
-        facts.append(Known(" ".join(text[: mark.start() if mark else None].split()), tuple(support)))
+        facts.append(Known(text[: mark.start()] if mark else text, tuple(support)))
     return [fact for fact in facts if fact.text], tuple(invalid)
 
 
 def read_spans(spans: Iterable[str], documents: Candidates) -> tuple[list[Evidence], tuple[str, ...]]:
     """The sentences in which verbatim spans lie, in the order of the spans, and the spans that stand in no document.
 
-    A span with the number of a passage before it ("[2] He was ...") has to stand in that passage; the id of a sentence
+    A span with an id before it ("2s1 He was ...", "[2] He was ...") has to stand in that passage; the id of a sentence
     alone stands for the whole of it.
     """
     found: dict[Fact, Evidence] = {}

@@ -49,7 +49,7 @@ class UpdateKnowledge(dspy.Signature):
     required: list[str] = dspy.InputField(desc=_REQUIRED)
     passages: NumberedPassages = dspy.InputField()
     new_facts: Texts = dspy.OutputField(
-        desc='each with the ids of the sentences that state it behind it, such as "Ann Lee wrote Dust. [2s1]"; '
+        desc='each with the ids of the sentences that state it behind it, such as "Ann Lee wrote Dust. (2s1)"; '
         "empty if the passages tell nothing new"
     )
     gaps: Texts = dspy.OutputField(desc="what remains to be found out, in the order it can be; empty if nothing")
@@ -86,7 +86,7 @@ class FilterSpans(dspy.Signature):
     required: list[str] = dspy.InputField(desc=_REQUIRED)
     passages: NumberedPassages = dspy.InputField()
     spans: Texts = dspy.OutputField(
-        desc='most useful first, each behind the number of its passage, such as "[2] Dust is a novel by Ann Lee."; '
+        desc='most useful first, each behind the id of its sentence, such as "2s1 Dust is a novel by Ann Lee."; '
         "empty if nothing helps"
     )
 

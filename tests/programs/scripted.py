@@ -17,6 +17,11 @@ AGENTS = {
     "sub_questions": "analyzer",
     "keep": "selector",
     "add": "adder",
+    "queries": "querier",
+    "new_facts": "updater",
+    "supported": "checker",
+    "spans": "filterer",
+    "sufficiency": "moderator",
     "answer": "answerer",
 }
 """Every agent is known by an output field; of several that fit the first counts."""
@@ -125,6 +130,11 @@ def scripted(**replies: Reply | list[Reply]) -> Script:
         "analyzer": [{"sub_questions": ["Who is asked about?"]}],
         "selector": [{"keep": []}],
         "adder": [{"add": []}],
+        "querier": [{"queries": []}],
+        "updater": [{"new_facts": [], "gaps": []}],
+        "checker": [{"supported": ["1", "2", "3"], "relevant": ["1", "2", "3"]}],
+        "filterer": [{"spans": []}],
+        "moderator": [{"sufficiency": 0}],
         "answerer": [answer("unknown", 0.1)],
     }
     script |= {agent: reply if isinstance(reply, list) else [reply] for agent, reply in replies.items()}

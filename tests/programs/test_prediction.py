@@ -12,14 +12,14 @@ from dspy.utils.exceptions import AdapterParseError
 from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.data.pool import PassagePool
-from polyhop.programs import UNKNOWN, Direct, Naive, Prism, QuestionError, Trace
+from polyhop.programs import UNKNOWN, Direct, Kair, Naive, Prism, QuestionError, Trace
 from polyhop.programs.prediction import LONGEST_ANSWER, check_question, conclude, read_answer
 from polyhop.programs.trace import Stopped
 
 from .scripted import answer, playing, scripted
 
 PASSAGES = [Passage.of(f"Title {n}", f"Sentence one of {n}. And two.", id=f"p{n}") for n in range(4)]
-PROGRAMS = [Direct, Naive, Prism]
+PROGRAMS = [Direct, Kair, Naive, Prism]
 FIELDS = {"answer", "evidence", "ranking", "confidence", "trace", "stop_reason"}
 
 

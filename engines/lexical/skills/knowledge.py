@@ -57,7 +57,7 @@ def update_knowledge(prompt: Prompt) -> dict[str, Any]:
     for n, found in zip(where, answers, strict=True):
         if found.text and found.line and found.score >= SURE:
             known[n] = found.text
-            facts.append(f"{_bound(sub_questions[n - 1], known)} {found.text}. [{found.line.id}]")
+            facts.append(f"{_bound(sub_questions[n - 1], known)} {found.text}. ({found.line.id})")
     for n, text in enumerate(sub_questions, 1):
         if n not in known:
             gaps.append(_bound(text, known))
@@ -115,8 +115,7 @@ def filter_spans(prompt: Prompt) -> dict[str, Any]:
     chain = Chain(question, tuple(decompose(question)), pages)
     direct = chain.extend([], follow=())
     chosen = direct + chain.extend(direct, follow=pages)
-    number = {line.id: page.number for page in pages for line in page.lines}
-    return {"spans": [f"[{number[line.id]}] {line.text}" for line in chain.lines(chosen, chosen)]}
+    return {"spans": [f"{line.id} {line.text}" for line in chain.lines(chosen, chosen)]}
 
 
 def assess_evidence(prompt: Prompt) -> dict[str, Any]:
