@@ -131,10 +131,10 @@ class Kair(Program):
                 for after, before in zip(learned, agents, strict=True)
             )
             if self.mode.value == "competition":
-                best = min(range(len(learned)), key=lambda n: len(learned[n].required))
-                lead, found = learned[best], asked[best][1]
+                proposals = [(agent, hits) for agent, (_, hits) in zip(learned, asked, strict=True) if hits]
+                lead, found = min(proposals, key=lambda proposal: len(proposal[0].required))
             else:
-                lead = joined(team[0], learned)
+                lead = joined(team[0], agents, learned)
             lead = replace(lead, context=self._filter(step, lead, documents, found, trace))
             team = [replace(agent, context=lead.context) for agent in learned] if len(team) > 1 else [lead]
 
@@ -207,19 +207,19 @@ class Kair(Program):
         stated, invalid = read_facts(reply.new_facts, documents)
         facts = distinct(stated, agent.known)[:MOST]
         gaps = tuple(dict.fromkeys(" ".join(gap.split()) for gap in reply.gaps))
-        unused = (*invalid, *(fact.text for fact in stated if fact not in facts), *gaps[MOST:])
+        unused = (*invalid, *_texts([fact for fact in stated if fact not in facts]), *gaps[MOST:])
         gaps = gaps[:MOST]
-        trace.add(Learned(tuple(fact.text for fact in facts), gaps, unused))
+        trace.add(Learned(_texts(facts), gaps, unused))
 
-        accepted = self._check(agent, facts, documents, hits, trace) if facts else []
-        if not gaps and len(accepted) < len(facts):
+        accepted, unsupported = self._check(agent, facts, documents, hits, trace) if facts else ([], [])
+        if unsupported and not gaps:
             gaps = agent.required
         return replace(agent, known=(*agent.known, *accepted), required=gaps)
 
     def _check(
         self, agent: Knowledge, facts: list[Known], documents: Candidates, hits: list[Hit], trace: Trace
-    ) -> list[Known]:
-        """The facts that are both supported by a document and relevant to a gap."""
+    ) -> tuple[list[Known], list[Known]]:
+        """The facts that are both supported by a document and relevant to a gap; and those that are not supported."""
         cited = [Evidence(item.passage) for fact in facts for item in fact.support]
         reply = self.checker(
             required=list(agent.required),
@@ -228,16 +228,11 @@ class Kair(Program):
         )
         supported, wrong = read_numbers(reply.supported, len(facts))
         relevant, strange = read_numbers(reply.relevant, len(facts))
-        accepted = [fact for n, fact in enumerate(facts, 1) if n in supported & relevant]
-        trace.add(
-            Checked(
-                tuple(fact.text for fact in accepted),
-                tuple(fact.text for n, fact in enumerate(facts, 1) if n not in supported),
-                (*wrong, *strange),
-                tuple(fact.text for n, fact in enumerate(facts, 1) if n in supported - relevant),
-            )
-        )
-        return accepted
+        accepted, unsupported, irrelevant = list[Known](), list[Known](), list[Known]()
+        for n, fact in enumerate(facts, 1):
+            (unsupported if n not in supported else accepted if n in relevant else irrelevant).append(fact)
+        trace.add(Checked(_texts(accepted), _texts(unsupported), (*wrong, *strange), _texts(irrelevant)))
+        return accepted, unsupported
 
     def _filter(
         self, step: int, lead: Knowledge, documents: Candidates, hits: list[Hit], trace: Trace
@@ -261,6 +256,10 @@ class Kair(Program):
         score = float(read_probability(reply.sufficiency))
         trace.add(Judged("sufficiency", score))
         return score
+
+
+def _texts(facts: list[Known]) -> tuple[str, ...]:
+    return tuple(fact.text for fact in facts)
 
 
 def _shown(agent: Knowledge, documents: Candidates, hits: list[Hit]) -> NumberedPassages:

@@ -103,11 +103,16 @@ def distinct(facts: Iterable[Known], had: Iterable[Known] = ()) -> list[Known]:
     return found
 
 
-def joined(board: Knowledge, agents: Sequence[Knowledge]) -> Knowledge:
-    """The blackboard after all agents wrote on it: every fact, every gap that is left, every query."""
+def joined(board: Knowledge, dealt: Sequence[Knowledge], agents: Sequence[Knowledge]) -> Knowledge:
+    """The blackboard after all agents wrote on it: every fact, every gap that is left, every query.
+
+    A gap that was dealt to another agent is that agent's to close, whatever this one says of it.
+    """
+    others = [frozenset(board.required) - frozenset(share.required) for share in dealt]
+    gaps = (gap for agent, not_its in zip(agents, others, strict=True) for gap in agent.required if gap not in not_its)
     return replace(
         board,
         known=tuple(distinct(fact for agent in agents for fact in agent.known)),
-        required=tuple(dict.fromkeys(gap for agent in agents for gap in agent.required)),
+        required=tuple(dict.fromkeys(gaps)),
         queries=tuple(dict.fromkeys(query for agent in agents for query in agent.queries)),
     )

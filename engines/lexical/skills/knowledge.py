@@ -28,7 +28,9 @@ def propose_queries(prompt: Prompt) -> dict[str, Any]:
     forms = [_as_it_is, _names, _in_context]
     focus = prompt.inputs.get("focus", "")
     turn = 1 if "entit" in focus else 2 if "constraint" in focus else 0
-    gaps = [gap for gap in prompt.listed("required") if not _REFERENCE.search(gap)] or prompt.listed("required")
+    known = _known(decompose(question), prompt.listed("known"))
+    required = [_bound(gap, known) for gap in prompt.listed("required")]
+    gaps = [gap for gap in required if not _REFERENCE.search(gap)] or required
     found = [form(gap, question) for form in (*forms[turn:], *forms[:turn]) for gap in gaps]
     earlier = {frozenset(content_terms(query)) for query in prompt.listed("earlier")}
     fresh = [query for query in dict.fromkeys(found) if query and frozenset(content_terms(query)) not in earlier]
@@ -48,20 +50,32 @@ def _in_context(gap: str, question: str) -> str:
 
 
 def update_knowledge(prompt: Prompt) -> dict[str, Any]:
-    """Answer the sub-questions that have no answer yet from the passages."""
+    """Answer the sub-questions that have no answer yet, and state the lines of the chain as they stand."""
     sub_questions = decompose(prompt.inputs.get("question", ""))
     known = _known(sub_questions, prompt.listed("known"))
     open_, where = _open(sub_questions, known)
     answers = resolve(open_, read_pages(prompt.inputs.get("passages", "")))
-    facts, gaps = [], []
+    facts = []
     for n, found in zip(where, answers, strict=True):
         if found.text and found.line and found.score >= SURE:
             known[n] = found.text
             facts.append(f"{_bound(sub_questions[n - 1], known)} {found.text}. ({found.line.id})")
-    for n, text in enumerate(sub_questions, 1):
-        if n not in known:
-            gaps.append(_bound(text, known))
+    facts += [f"{line.text} ({line.id})" for line in _chain_lines(prompt)]
+    gaps = [_bound(text, known) for n, text in enumerate(sub_questions, 1) if n not in known]
     return {"new_facts": facts, "gaps": gaps}
+
+
+def filter_spans(prompt: Prompt) -> dict[str, Any]:
+    """The lines that carry the chain through the passages."""
+    return {"spans": [f"{line.id} {line.text}" for line in _chain_lines(prompt)]}
+
+
+def _chain_lines(prompt: Prompt) -> list[Line]:
+    question, pages = prompt.inputs.get("question", ""), read_pages(prompt.inputs.get("passages", ""))
+    chain = Chain(question, tuple(decompose(question)), pages)
+    direct = chain.extend([], follow=())
+    chosen = direct + chain.extend(direct, follow=pages)
+    return chain.lines(chosen, chosen)
 
 
 def _known(sub_questions: Sequence[str], facts: Sequence[str]) -> dict[int, str]:
@@ -107,15 +121,6 @@ def check_facts(prompt: Prompt) -> dict[str, Any]:
 
 def _stated(terms: frozenset[str], line: Line, page: Page) -> float:
     return len(terms & (line.terms | page.title_terms)) / len(terms)
-
-
-def filter_spans(prompt: Prompt) -> dict[str, Any]:
-    """The lines that carry the chain through the passages."""
-    question, pages = prompt.inputs.get("question", ""), read_pages(prompt.inputs.get("passages", ""))
-    chain = Chain(question, tuple(decompose(question)), pages)
-    direct = chain.extend([], follow=())
-    chosen = direct + chain.extend(direct, follow=pages)
-    return {"spans": [f"{line.id} {line.text}" for line in chain.lines(chosen, chosen)]}
 
 
 def assess_evidence(prompt: Prompt) -> dict[str, Any]:
