@@ -5,6 +5,7 @@ from .complexity import Complexity, ComplexityEstimator, estimate_complexity
 from .direct import Direct
 from .exemplars import Exemplar, ExemplarMemory, Exemplars, as_demos
 from .ircot import IRCoT
+from .kair import Kair
 from .naive import Naive
 from .polyhop import PolyHop
 from .prediction import UNKNOWN, QuestionError
@@ -22,6 +23,7 @@ __all__ = [
     "ExemplarMemory",
     "Exemplars",
     "IRCoT",
+    "Kair",
     "Naive",
     "PolyHop",
     "Prism",

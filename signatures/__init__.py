@@ -11,6 +11,7 @@ from .answers import (
 )
 from .evidence import AddEvidence, CompleteEvidence, SelectEvidence
 from .fields import NumberedPassage, NumberedPassages
+from .knowledge import AnswerFromKnowledge, AssessEvidence, CheckFacts, FilterSpans, ProposeQueries, UpdateKnowledge
 from .reasoning import ReasonOn
 from .routing import DecideNext, DrawRoadmap, FilterForObjective, FilterPassages, RouteQuestion
 
@@ -20,18 +21,24 @@ __all__ = [
     "AnswerDirectly",
     "AnswerFromCollection",
     "AnswerFromEvidence",
+    "AnswerFromKnowledge",
     "AnswerFromPassages",
     "AnswerWithCitations",
+    "AssessEvidence",
+    "CheckFacts",
     "CompleteEvidence",
     "DecideNext",
     "DrawRoadmap",
     "FilterForObjective",
     "FilterPassages",
+    "FilterSpans",
     "NumberedPassage",
     "NumberedPassages",
     "PlanResearch",
+    "ProposeQueries",
     "ReasonOn",
     "RouteQuestion",
     "SelectEvidence",
+    "UpdateKnowledge",
     "VerifyAnswer",
 ]

@@ -1,8 +1,8 @@
 """Field types of outputs: how an agent's reply is read.
 
-`Ids`, `Questions` and `Probability` show in a prompt as the plain types that they are (list[str], float), and also take
-what models commonly write instead of JSON: ids as numbers, lists as lines, "85%". What cannot be read stays an error
-(dspy's AdapterParseError); nothing is guessed.
+`Ids`, `Questions`, `Texts` and `Probability` show in a prompt as the plain types that they are (list[str], float), and
+also take what models commonly write instead of JSON: ids as numbers, lists as lines, "85%". What cannot be read stays
+an error (dspy's AdapterParseError); nothing is guessed.
 """
 
 from __future__ import annotations
@@ -35,6 +35,14 @@ class Questions(list[str]):
         return _reads(read_questions, core_schema.list_schema(core_schema.str_schema()))
 
 
+class Texts(list[str]):
+    """A list of statements, queries or quotations, written like `Questions`; "none" is an empty list."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        return _reads(read_texts, core_schema.list_schema(core_schema.str_schema()))
+
+
 class Probability(float):
     """A number from 0 to 1, also given in percent (85, "85%"), with a remark ("0.9 (high)") or as a word ("high")."""
 
@@ -43,7 +51,7 @@ class Probability(float):
         return _reads(read_probability, core_schema.float_schema())
 
 
-Ids.__name__ = Questions.__name__ = "list[str]"  # what an adapter writes into the prompt
+Ids.__name__ = Questions.__name__ = Texts.__name__ = "list[str]"  # what an adapter writes into the prompt
 Probability.__name__ = "float"
 
 _ITEM = re.compile(r"^\s*(?:[-*•]|(?P<number>\d{1,3})[.)])\s+(?=\S)")
@@ -112,6 +120,22 @@ def read_questions(reply: Any) -> Any:
     if all(mark and mark["number"] in (None, str(n)) for n, mark in enumerate(marks, 1)) and len(marks) > 1:
         return [_ITEM.sub("", question) for question in questions]
     return questions
+
+
+def read_texts(reply: Any) -> Any:
+    """What an agent wrote for a list of texts, as strings without their numbers, blank ones left out.
+
+    Raises:
+        ValueError: it is neither a list nor a text that is one item or a list of them.
+    """
+    reply = unwrap(reply)
+    if isinstance(reply, str):
+        lines = [line.strip() for line in reply.splitlines() if line.strip()]
+        items = [line for line in lines if _ITEM.match(line)]
+        if not items and len(lines) > 1:
+            raise ValueError(f"not a list: {lines[0][:80]!r}")
+        reply = items or lines
+    return [text for text in read_questions(reply) if not _NOTHING.fullmatch(text)]
 
 
 def _question_of(item: Any) -> str:

@@ -24,6 +24,11 @@ AGENTS = {
     "useful": "filter",
     "action": "decider",
     "next_thought": "reasoner",
+    "queries": "querier",
+    "new_facts": "updater",
+    "supported": "checker",
+    "spans": "filterer",
+    "sufficiency": "moderator",
     "answer": "answerer",
 }
 """Every agent is known by one output field, or two; of several that fit the first counts."""
@@ -139,6 +144,11 @@ def scripted(**replies: Reply | list[Reply]) -> Script:
         "filter": [{"thoughts": "1: about something else.", "useful": []}],
         "decider": [{"thought": "That is enough.", "action": "answer", "query": ""}],
         "reasoner": [{"next_thought": "So the answer is: unknown."}],
+        "querier": [{"queries": []}],
+        "updater": [{"new_facts": [], "gaps": []}],
+        "checker": [{"supported": ["1", "2", "3"], "relevant": ["1", "2", "3"]}],
+        "filterer": [{"spans": []}],
+        "moderator": [{"sufficiency": 0}],
         "answerer": [answer("unknown", 0.1)],
     }
     script |= {agent: reply if isinstance(reply, list) else [reply] for agent, reply in replies.items()}

@@ -13,7 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.signatures import AnswerFromEvidence, NumberedPassage, SelectEvidence
-from polyhop.signatures.replies import Ids, Probability, Questions, read_ids, read_probability, read_questions
+from polyhop.signatures.replies import (
+    Ids,
+    Probability,
+    Questions,
+    Texts,
+    read_ids,
+    read_probability,
+    read_questions,
+    read_texts,
+)
 
 ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
 FARROW = NumberedPassage(
@@ -144,6 +153,8 @@ def test_a_text_is_read_as_a_probability_or_refused(text: str) -> None:
         (Ids, "[2s1, 5s3]", ["2s1", "5s3"]),
         (Ids, "null", []),
         (Questions, "1. Who?\n2. Where?", ["Who?", "Where?"]),
+        (Texts, "- A is B.\n- C.", ["A is B.", "C."]),
+        (Texts, "none", []),
         (Probability, "85%", 0.85),
         (Probability, "high", 0.85),
     ],
@@ -182,3 +193,29 @@ def test_ids_inside_the_items_of_a_list(reply: Any, ids: list[str]) -> None:
 @pytest.mark.parametrize(("reply", "value"), [("150%", 1.0), ("12/10", 1.0), (1.2, 1.0), ("1e-3", 0.001), (85, 0.85)])
 def test_probabilities_that_overstate(reply: Any, value: float) -> None:
     assert read_probability(reply) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("reply", "texts"),
+    [
+        (["A is B. [1s2]", "C"], ["A is B. [1s2]", "C"]),
+        (["A is B.", "", " ", "None"], ["A is B."]),
+        (["1. A is B.", "2. C."], ["A is B.", "C."]),
+        ("1. A is B.\n2. C.", ["A is B.", "C."]),
+        ("Here they are:\n- A is B.\n- C.", ["A is B.", "C."]),
+        ("A is B.", ["A is B."]),
+        ([{"fact": "A is B.", "source": "1s2"}], ["A is B."]),
+        ({"spans": ["A is B."]}, ["A is B."]),
+        ("Nothing.", []),
+        ("", []),
+        ([], []),
+        (None, []),
+    ],
+)
+def test_read_texts(reply: Any, texts: list[str]) -> None:
+    assert read_texts(reply) == texts
+
+
+def test_prose_is_no_list_of_texts() -> None:
+    with pytest.raises(ValueError, match="not a list"):
+        read_texts("I cannot do this.\nSorry about that.")

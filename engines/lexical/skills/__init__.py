@@ -16,6 +16,7 @@ from .analyze import analyze_question
 from .answer import answer_question
 from .decide import decide_next
 from .filter import filter_passages
+from .knowledge import assess_evidence, check_facts, filter_spans, propose_queries, update_knowledge
 from .known import answer_directly
 from .reason import reason_on
 from .route import draw_roadmap, route_question
@@ -34,6 +35,11 @@ SKILLS: dict[str, Skill] = {
     "useful": filter_passages,
     "action": decide_next,
     "next_thought": reason_on,
+    "queries": propose_queries,
+    "new_facts": update_knowledge,
+    "supported": check_facts,
+    "spans": filter_spans,
+    "sufficiency": assess_evidence,
     "answer": answer_question,
 }
 
