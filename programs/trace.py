@@ -195,6 +195,8 @@ class Revised:
     answer: str
     reason: str
     accepted: bool
+    cited: tuple[Fact, ...] = ()
+    invalid: tuple[str, ...] = ()
     lm_calls: ClassVar[int] = 1
 
 

@@ -136,9 +136,14 @@ def _retriever(name: RetrieverName, source: BM25Index | PassagePool | None) -> R
 
 
 def _programs(retriever: Retriever | None) -> dict[str, Callable[[], dspy.Module]]:
-    from ..programs import Direct, Naive, Prism
+    from ..programs import Direct, Naive, ParRag, Prism
 
-    return {"prism": partial(Prism, retriever), "naive": partial(Naive, retriever), "direct": Direct}
+    return {
+        "prism": partial(Prism, retriever),
+        "par_rag": partial(ParRag, retriever),
+        "naive": partial(Naive, retriever),
+        "direct": Direct,
+    }
 
 
 def _named(name: str, retriever: Retriever | None) -> dspy.Module:

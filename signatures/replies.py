@@ -1,15 +1,17 @@
 """Field types of outputs: how an agent's reply is read.
 
-`Ids`, `Questions` and `Probability` show in a prompt as the plain types that they are (list[str], float), and also take
-what models commonly write instead of JSON: ids as numbers, lists as lines, "85%". What cannot be read stays an error
-(dspy's AdapterParseError); nothing is guessed.
+`Ids`, `Questions`, `Steps`, `Probability` and the choices (`Attribution`, `Revision`) show in a prompt as the plain
+types that they are (list[str], float, Literal), and also take what models commonly write instead of JSON: ids as
+numbers, lists as lines, "85%", "**Attributable**". What cannot be read stays an error (dspy's AdapterParseError);
+nothing is guessed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar
 
 from pydantic_core import CoreSchema, core_schema
 
@@ -43,7 +45,44 @@ class Probability(float):
         return _reads(read_probability, core_schema.float_schema())
 
 
+class Steps(list[dict[str, str]]):
+    """The steps of a plan, {"thought", "question"} each, also given as bare questions or as lines."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        text = core_schema.typed_dict_field(core_schema.str_schema())
+        step = core_schema.typed_dict_schema({"thought": text, "question": text}, extra_behavior="forbid")
+        return _reads(read_steps, core_schema.list_schema(step))
+
+
+class _Choice(str):
+    """One of a few words, also given with other capitals, in quotes or with a remark."""
+
+    choices: ClassVar[tuple[str, ...]]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.__name__ = f"Literal[{', '.join(map(repr, cls.choices))}]"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        return _reads(partial(read_choice, cls.choices), core_schema.literal_schema(list(cls.choices)))
+
+
+class Attribution(_Choice):
+    """What cited evidence says to an answer: AttrScore's classes."""
+
+    choices = ("attributable", "extrapolatory", "contradictory")
+
+
+class Revision(_Choice):
+    """Whether a second look gives a new answer."""
+
+    choices = ("revised", "unconfident")
+
+
 Ids.__name__ = Questions.__name__ = "list[str]"  # what an adapter writes into the prompt
+Steps.__name__ = "list[dict[str, str]]"
 Probability.__name__ = "float"
 
 _ITEM = re.compile(r"^\s*(?:[-*•]|(?P<number>\d{1,3})[.)])\s+(?=\S)")
@@ -54,6 +93,7 @@ _SPLIT_IDS = re.compile(r"[\s,;]+(?:and\s+)?")
 _STATED = re.compile(
     r"[^\w.-]*(?:(?:confidence|probability|about|around)[^\w.-]*)*(-?(?:\d+(?:[.,]\d+)?|\.\d+)(?:e-?\d+)?)"
 )
+_DENIAL = re.compile(r"\b(?:not?|never|neither|cannot|\w+n['’]t)\b")
 _WORDS = {"certain": 1.0, "very high": 0.95, "high": 0.85, "medium": 0.5, "moderate": 0.5, "low": 0.2, "very low": 0.05}
 
 
@@ -119,6 +159,36 @@ def _question_of(item: Any) -> str:
         named = [item[key] for key in ("question", "sub_question", "text") if key in item]
         return str((named or [value for value in item.values() if isinstance(value, str)] or [""])[0])
     return str(item)
+
+
+def read_steps(reply: Any) -> Any:
+    """What an agent wrote for the steps of a plan; a step without a thought has an empty one.
+
+    Raises:
+        ValueError: it is neither a list nor a text that is one question or a list of them.
+    """
+    reply = _unwrap(reply)
+    if isinstance(reply, dict):
+        reply = [reply] if "question" in reply else list(reply.values())  # {"1": {"thought": ..., "question": ...}}
+    if not isinstance(reply, list | tuple):
+        return [{"thought": "", "question": question} for question in read_questions(reply)]
+    thoughts = [str(item.get("thought") or "") if isinstance(item, dict) else "" for item in reply]
+    questions = read_questions([{**item, "thought": None} if isinstance(item, dict) else item for item in reply])
+    return [{"thought": thought, "question": text} for thought, text in zip(thoughts, questions, strict=True)]
+
+
+def read_choice(choices: Sequence[str], reply: Any) -> Any:
+    """Which of a few words an agent wrote.
+
+    Raises:
+        ValueError: it names none of them, several, or says "not" before it.
+    """
+    reply = _unwrap(reply)
+    words = re.findall(r"\w+(?:['’]t)?", reply.lower()) if isinstance(reply, str) else []
+    named = [word for word in words if word in choices]
+    if len(set(named)) != 1 or _DENIAL.search(" ".join(words[: words.index(named[0])])):
+        raise ValueError(f"none of {', '.join(choices)}: {str(reply)[:80]!r}")
+    return named[0]
 
 
 def read_probability(reply: Any) -> Any:

@@ -13,8 +13,10 @@ from typing import Any
 from ..prompt import Prompt
 from .add import add_evidence
 from .analyze import analyze_question
-from .answer import answer_question
+from .plan import plan_steps, refine_question
+from .review import judge_accuracy, judge_attribution, revise_answer
 from .select import select_evidence
+from .trajectory import answer_finally, answer_step
 
 Skill = Callable[[Prompt], dict[str, Any]]
 
@@ -22,7 +24,13 @@ SKILLS: dict[str, Skill] = {
     "sub_questions": analyze_question,
     "keep": select_evidence,
     "add": add_evidence,
-    "answer": answer_question,
+    "steps": plan_steps,
+    "refined_question": refine_question,
+    "accuracy": judge_accuracy,
+    "attribution": judge_attribution,
+    "decision": revise_answer,
+    "citations": answer_step,
+    "answer": answer_finally,
 }
 
 
