@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..chain import Chain
+from ..decompose import decompose
 from ..prompt import Prompt
+from ..reading import read_pages
 from .answer import UNKNOWN, answer_question
 
 _STEP = re.compile(r"#(\d+) (.*) -> (.*)", re.DOTALL)
@@ -30,19 +34,38 @@ def read_trajectory(prompt: Prompt) -> list[Taken]:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a question's answer is according to some passages."""
+    """What a question's answer is according to some passages, and the lines that say so."""
 
     answer: str
     confidence: float
-    cited: tuple[str, ...]
+    cited: tuple[str, ...] = ()
 
 
-def read(question: str, passages: str, sub_questions: list[str] | None = None) -> Reading:
-    """Read the answer to a question from rendered passages, and cite the lines that it came from."""
-    inputs = {"question": question, "passages": passages, "sub_questions": json.dumps(sub_questions or [])}
+def read(question: str, passages: str) -> Reading:
+    """Read the answer to a question from rendered passages.
+
+    A question without parts is first taken for what a step should be, a question about the names in it. If nothing is
+    found so, it may be one that could not be taken apart: then the chain that leads to the answer is cited, too.
+    """
+    parts = decompose(question)
+    if len(parts) == 1:
+        near = _read(question, passages, parts * 2)  # a single sub-question would be followed beyond its names
+        if near.answer != UNKNOWN:
+            return near
+    reading = _read(question, passages, parts)
+    if reading.answer == UNKNOWN or len(parts) > 1:
+        return reading
+    pages = read_pages(passages)
+    chain = Chain(question, tuple(parts), pages)
+    chosen = chain.extend([], follow=pages)
+    lines = (line.id for line in chain.lines(chosen, chosen))
+    return Reading(reading.answer, reading.confidence, tuple(dict.fromkeys([*reading.cited, *lines])))
+
+
+def _read(question: str, passages: str, sub_questions: Sequence[str]) -> Reading:
+    inputs = {"question": question, "passages": passages, "sub_questions": json.dumps(list(sub_questions))}
     reply = answer_question(Prompt(inputs, ("reasoning", "answer", "confidence"), as_json=True))
-    known = reply["answer"] != UNKNOWN
-    cited = dict.fromkeys(_CITED.findall(reply["reasoning"])) if known else {}
+    cited = dict.fromkeys(_CITED.findall(reply["reasoning"])) if reply["answer"] != UNKNOWN else {}
     return Reading(reply["answer"], reply["confidence"], tuple(cited))
 
 
@@ -58,6 +81,6 @@ def answer_finally(prompt: Prompt) -> dict[str, Any]:
     if not steps:
         return answer_question(prompt)
     question, evidence = prompt.inputs.get("question", ""), prompt.inputs.get("evidence", "")
-    reading = read(question, evidence, [step.question for step in steps])
+    reading = _read(question, evidence, [step.question for step in steps])
     reasoning = " ".join(f"{step.question} {step.answer}." for step in steps)
     return {"reasoning": reasoning, "answer": reading.answer, "confidence": reading.confidence}
