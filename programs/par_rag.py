@@ -147,7 +147,7 @@ class ParRag(Program):
         claim = Claim(asked, UNKNOWN)
         if hits:
             reply = self.step_answerer(question=asked, sources=sources.show())
-            answer, cited, invalid = read_cited(reply.answer, reply.citations, sources)
+            answer, cited, invalid = read_cited(reply.answer, reply.cited, sources)
             claim = Claim(asked, answer, cited)
             trace.add(StepAnswered(step.number, asked, answer, tuple(item.fact for item in cited), invalid))
         if not self.reviewed.value:

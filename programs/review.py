@@ -121,7 +121,7 @@ class Review(Program):
     def _revise(self, claim: Claim, sources: Candidates, trace: Trace) -> Claim | None:
         """The new claim, with the old citations where it gives none of its own; None if the old one stays."""
         reply = self.reviser(question=claim.question, sources=sources.show(), draft=claim.answer)
-        answer, cited, invalid = read_cited(reply.answer, reply.citations, sources)
+        answer, cited, invalid = read_cited(reply.answer, reply.cited, sources)
         accepted = reply.decision == "revised" and answer != UNKNOWN
         facts = tuple(item.fact for item in cited)
         trace.add(Revised(answer, str(reply.reason or "").strip(), accepted, facts, invalid))

@@ -49,11 +49,13 @@ class Decomposed:
 
     Attributes:
         thoughts: The reason for each sub-question, from planners that give one.
+        route: How to go on, from planners that choose it.
     """
 
     sub_questions: tuple[str, ...]
     invalid: tuple[str, ...] = ()
     thoughts: tuple[str, ...] = ()
+    route: str = ""
     lm_calls: ClassVar[int] = 1
 
 
@@ -201,6 +203,15 @@ class Revised:
 
 
 @dataclass(frozen=True)
+class Replaced:
+    """Another answer, known already, took the place of the one before."""
+
+    answer: str
+    reason: str
+    lm_calls: ClassVar[int] = 0
+
+
+@dataclass(frozen=True)
 class Refined:
     """The next question in other words, after an earlier answer changed."""
 
@@ -245,7 +256,7 @@ class Parallel:
 
 Step = (
     Estimated | Recalled | Routed | Decomposed | Searched | Selected | Added | Proposed | Learned | Required | Checked
-    | Decided | Thought | StepAnswered | Judged | Weighed | Revised | Refined | Answered | Stopped | Parallel
+    | Decided | Thought | StepAnswered | Judged | Weighed | Revised | Replaced | Refined | Answered | Stopped | Parallel
 )  # fmt: skip
 
 

@@ -1,17 +1,15 @@
 """Field types of outputs: how an agent's reply is read.
 
-`Ids`, `Questions`, `Steps`, `Probability` and the choices (`Attribution`, `Revision`) show in a prompt as the plain
-types that they are (list[str], float, Literal), and also take what models commonly write instead of JSON: ids as
-numbers, lists as lines, "85%", "**Attributable**". What cannot be read stays an error (dspy's AdapterParseError);
-nothing is guessed.
+`Ids`, `Questions`, `Steps`, `Probability`, `Route`, `Attribution` and `Revision` show in a prompt as the plain types
+that they are (list[str], float, str), and also take what models commonly write instead of JSON: ids as numbers, lists
+as lines, "85%", "[Plan]". What cannot be read stays an error (dspy's AdapterParseError); nothing is guessed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 from pydantic_core import CoreSchema, core_schema
 
@@ -55,35 +53,38 @@ class Steps(list[dict[str, str]]):
         return _reads(read_steps, core_schema.list_schema(step))
 
 
-class _Choice(str):
-    """One of a few words, also given with other capitals, in quotes or with a remark."""
-
-    choices: ClassVar[tuple[str, ...]]
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls.__name__ = f"Literal[{', '.join(map(repr, cls.choices))}]"
+class Route(str):
+    """One of a router's routes ("answer", "search", "plan"), also with marks or a remark around it ("[Plan]: ...")."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
-        return _reads(partial(read_choice, cls.choices), core_schema.literal_schema(list(cls.choices)))
+        return _one_of(("answer", "search", "plan"))
 
 
-class Attribution(_Choice):
-    """What cited evidence says to an answer: AttrScore's classes."""
+class Attribution(str):
+    """One of AttrScore's classes, also with marks or a remark around it ("**Attributable.** The evidence ...")."""
 
-    choices = ("attributable", "extrapolatory", "contradictory")
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        return _one_of(("attributable", "extrapolatory", "contradictory"))
 
 
-class Revision(_Choice):
-    """Whether a second look gives a new answer."""
+class Revision(str):
+    """What a reviser came to: "revised" or "unconfident", also with marks or a remark around it ("REVISED: ...")."""
 
-    choices = ("revised", "unconfident")
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        return _one_of(("revised", "unconfident"))
+
+
+def _one_of(words: tuple[str, ...]) -> CoreSchema:
+    return _reads(lambda reply: read_word(reply, words), core_schema.literal_schema(list(words)))
 
 
 Ids.__name__ = Questions.__name__ = "list[str]"  # what an adapter writes into the prompt
 Steps.__name__ = "list[dict[str, str]]"
 Probability.__name__ = "float"
+Route.__name__ = Attribution.__name__ = Revision.__name__ = "str"
 
 _ITEM = re.compile(r"^\s*(?:[-*•]|(?P<number>\d{1,3})[.)])\s+(?=\S)")
 _NOTHING = re.compile(r"\W*(?:none|null|nothing|n/?a|empty)?\W*", re.IGNORECASE)
@@ -93,7 +94,6 @@ _SPLIT_IDS = re.compile(r"[\s,;]+(?:and\s+)?")
 _STATED = re.compile(
     r"[^\w.-]*(?:(?:confidence|probability|about|around)[^\w.-]*)*(-?(?:\d+(?:[.,]\d+)?|\.\d+)(?:e-?\d+)?)"
 )
-_DENIAL = re.compile(r"\b(?:not?|never|neither|cannot|\w+n['’]t)\b")
 _WORDS = {"certain": 1.0, "very high": 0.95, "high": 0.85, "medium": 0.5, "moderate": 0.5, "low": 0.2, "very low": 0.05}
 
 
@@ -177,20 +177,6 @@ def read_steps(reply: Any) -> Any:
     return [{"thought": thought, "question": text} for thought, text in zip(thoughts, questions, strict=True)]
 
 
-def read_choice(choices: Sequence[str], reply: Any) -> Any:
-    """Which of a few words an agent wrote.
-
-    Raises:
-        ValueError: it names none of them, several, or says "not" before it.
-    """
-    reply = _unwrap(reply)
-    words = re.findall(r"\w+(?:['’]t)?", reply.lower()) if isinstance(reply, str) else []
-    named = [word for word in words if word in choices]
-    if len(set(named)) != 1 or _DENIAL.search(" ".join(words[: words.index(named[0])])):
-        raise ValueError(f"none of {', '.join(choices)}: {str(reply)[:80]!r}")
-    return named[0]
-
-
 def read_probability(reply: Any) -> Any:
     """What an agent wrote for a probability, from 0 to 1; 2 and more is read as percent.
 
@@ -214,6 +200,19 @@ def read_probability(reply: Any) -> Any:
     if reply != reply:
         return 0.0
     return min(max(reply / 100 if 2 <= reply <= 100 else float(reply), 0.0), 1.0)  # 1.2 is an overstated 1
+
+
+def read_word(reply: Any, words: tuple[str, ...]) -> Any:
+    """The one of a few words that a reply begins with, whatever its case and marks.
+
+    Raises:
+        ValueError: it begins with none of them.
+    """
+    reply = _unwrap(reply)
+    first = re.match(r"[\W_]*([a-z]+)", reply, re.IGNORECASE) if isinstance(reply, str) else None
+    if first is None or first[1].lower() not in words:
+        raise ValueError(f"not one of {', '.join(words)}: {str(reply)[:80]!r}")
+    return first[1].lower()
 
 
 def _unwrap(reply: Any) -> Any:

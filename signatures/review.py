@@ -55,6 +55,6 @@ class ReviseAnswer(dspy.Signature):
     reason: str = dspy.OutputField(desc="one short sentence on what the sources say, citing sentence ids like [2s1]")
     decision: Revision = dspy.OutputField(desc="revised or unconfident")
     answer: str = dspy.OutputField(desc='a name, date, number, short phrase, "yes" or "no"; or the draft')
-    citations: Ids = dspy.OutputField(
+    cited: Ids = dspy.OutputField(
         desc='ids of all sentences that the answer rests on, such as ["2s1", "6s2"]; empty if unconfident'
     )

@@ -32,7 +32,13 @@ def test_records_are_json_with_their_kind() -> None:
     assert [record["step"] for record in records] == [
         "decomposed", "searched", "searched", "selected", "added", "answered", "stopped",
     ]  # fmt: skip
-    assert records[0] == {"step": "decomposed", "sub_questions": ["Who?"], "invalid": ["?"], "thoughts": []}
+    assert records[0] == {
+        "step": "decomposed",
+        "sub_questions": ["Who?"],
+        "invalid": ["?"],
+        "thoughts": [],
+        "route": "",
+    }
     assert records[1] == {
         "step": "searched",
         "query": "Who?",

@@ -71,7 +71,9 @@ def test_json_is_one_object_and_nothing_else(program: str) -> None:
         "trace",
         "stop_reason",
         "lm_calls",
+        "lm_calls_critical_path",
         "searches",
+        "dropped",
         "seconds",
     ]
     assert record["question"] == QUESTION

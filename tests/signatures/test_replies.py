@@ -11,9 +11,19 @@ import pytest
 from dspy.adapters.utils import parse_value
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 from polyhop.signatures import AnswerFromEvidence, NumberedPassage, SelectEvidence
-from polyhop.signatures.replies import Ids, Probability, Questions, read_ids, read_probability, read_questions
+from polyhop.signatures.replies import (
+    Attribution,
+    Ids,
+    Probability,
+    Questions,
+    Route,
+    read_ids,
+    read_probability,
+    read_questions,
+)
 
 ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
 FARROW = NumberedPassage(
@@ -182,3 +192,30 @@ def test_ids_inside_the_items_of_a_list(reply: Any, ids: list[str]) -> None:
 @pytest.mark.parametrize(("reply", "value"), [("150%", 1.0), ("12/10", 1.0), (1.2, 1.0), ("1e-3", 0.001), (85, 0.85)])
 def test_probabilities_that_overstate(reply: Any, value: float) -> None:
     assert read_probability(reply) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("reply", "route"),
+    [
+        ("plan", "plan"),
+        ("[Plan]", "plan"),
+        ('"search".', "search"),
+        ("**Answer**: easy", "answer"),
+        ("SEARCH it", "search"),
+    ],
+)
+def test_words_that_are_read(reply: str, route: str) -> None:
+    assert TypeAdapter(Route).validate_python(reply) == route
+    assert TypeAdapter(Route).validate_python({"route": reply}) == route
+
+
+@pytest.mark.parametrize("reply", ["", "planning", "I would search", None, 3, ["plan", "search"], "no idea"])
+def test_words_that_are_refused(reply: Any) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(Route).validate_python(reply)
+
+
+def test_classes_of_attribution() -> None:
+    assert TypeAdapter(Attribution).validate_python("Attributable. It is stated in 1s2.") == "attributable"
+    with pytest.raises(ValidationError):
+        TypeAdapter(Attribution).validate_python("not attributable")

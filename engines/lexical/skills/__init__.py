@@ -29,7 +29,7 @@ SKILLS: dict[str, Skill] = {
     "accuracy": judge_accuracy,
     "attribution": judge_attribution,
     "decision": revise_answer,
-    "citations": answer_step,
+    "cited": answer_step,
     "answer": answer_finally,
 }
 

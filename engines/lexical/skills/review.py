@@ -43,8 +43,8 @@ def revise_answer(prompt: Prompt) -> dict[str, Any]:
     known = reading.answer != UNKNOWN and not same(reading.answer, draft)
     if known and reading.confidence >= _reading_of(draft, question, sources).confidence + CLEARLY:
         reason = f"{' '.join(f'[{id}]' for id in reading.cited)} tells {reading.answer}."
-        return {"decision": "revised", "answer": reading.answer, "citations": list(reading.cited), "reason": reason}
-    return {"decision": "unconfident", "answer": draft, "citations": [], "reason": "No source tells it better."}
+        return {"decision": "revised", "answer": reading.answer, "cited": list(reading.cited), "reason": reason}
+    return {"decision": "unconfident", "answer": draft, "cited": [], "reason": "No source tells it better."}
 
 
 def _says(answer: str, question: str, pages: Iterable[Page]) -> bool:

@@ -72,7 +72,7 @@ def _read(question: str, passages: str, sub_questions: Sequence[str]) -> Reading
 def answer_step(prompt: Prompt) -> dict[str, Any]:
     """The answer to one step, with the lines that it came from."""
     reading = read(prompt.inputs.get("question", ""), prompt.inputs.get("sources", ""))
-    return {"citations": list(reading.cited), "answer": reading.answer if reading.cited else "I don't know"}
+    return {"cited": list(reading.cited), "answer": reading.answer if reading.cited else "I don't know"}
 
 
 def answer_finally(prompt: Prompt) -> dict[str, Any]:
