@@ -22,7 +22,7 @@ from typing import cast
 import dspy
 
 from ..data.chain import ChainRetriever
-from ..data.passages import Hit, Passage, Retriever
+from ..data.passages import Evidence, Hit, Passage, Retriever
 from ..data.pool import PassagePool
 from ..signatures import AnswerFromTrajectory, AnswerStep, PlanSteps, RefineQuestion
 from .candidates import Candidates
@@ -102,22 +102,19 @@ class ParRag(Program):
 
         cited = [item for step in plan.steps for item in acts[step.number].claim.cited]
         sources = Candidates(item.passage for item in cited)
-        evidence, _ = sources.resolve(dict.fromkeys(sources.ids(cited)))
+        evidence = _merged(cited, sources)
         steps = trajectory({number: act.claim for number, act in acts.items()})
         reply = self.answerer(question=question, trajectory=steps, evidence=sources.show(evidence))
         answer, confidence = read_answer(reply, trace)
+
         stop = "plan done"
         if self.reviewed.value:
-            claim, hops = Claim(question, answer, tuple(evidence)), complexity.expected
+            claim, hops = Claim(question, answer, evidence), complexity.expected
             review = self.review(claim, sources, hops, pool, trace, shown=self.shown.value)
-            answer, confidence, stop = (
-                review.claim.answer,
-                review.confidence,
-                "confident" if review.passed else "unconfident",
-            )
+            stop, confidence = "confident" if review.passed else "unconfident", review.confidence
             if review.revised:
                 stop, confidence = "revised", self.review.judge(review.claim, sources, hops, trace).confidence
-            evidence, _ = sources.resolve(dict.fromkeys(sources.ids([*evidence, *review.claim.cited])))
+            answer, evidence = review.claim.answer, _merged([*evidence, *review.claim.cited], sources)
             seen += review.found
         return conclude(answer, confidence, trace, evidence=evidence, seen=seen, stop=stop if seen else "nothing found")
 
@@ -165,6 +162,12 @@ class ParRag(Program):
             asked = " ".join(str(reply.refined_question or "").split()) or asked
             trace.add(Refined(step.number, asked))
         return bind(asked, claims)
+
+
+def _merged(cited: Sequence[Evidence], sources: Candidates) -> tuple[Evidence, ...]:
+    """Each citation once, in its order; a passage that is cited whole stands for its sentences."""
+    evidence, _ = sources.resolve(dict.fromkeys(sources.ids(cited)))
+    return tuple(evidence)
 
 
 def _sparse(retriever: Retriever | None) -> Retriever | None:

@@ -17,6 +17,12 @@ AGENTS = {
     "sub_questions": "analyzer",
     "keep": "selector",
     "add": "adder",
+    "steps": "planner",
+    "refined_question": "refiner",
+    "accuracy": "accuracy_judge",
+    "attribution": "attribution_judge",
+    "decision": "reviser",
+    "cited": "step_answerer",
     "answer": "answerer",
 }
 """Every agent is known by an output field; of several that fit the first counts."""
@@ -125,6 +131,12 @@ def scripted(**replies: Reply | list[Reply]) -> Script:
         "analyzer": [{"sub_questions": ["Who is asked about?"]}],
         "selector": [{"keep": []}],
         "adder": [{"add": []}],
+        "planner": [{"steps": []}],
+        "refiner": [{"refined_question": ""}],
+        "accuracy_judge": [{"accuracy": 0.9}],
+        "attribution_judge": [{"attribution": "attributable"}],
+        "reviser": [{"reason": "", "decision": "unconfident", "answer": "", "cited": []}],
+        "step_answerer": [{"cited": [], "answer": "I don't know"}],
         "answerer": [answer("unknown", 0.1)],
     }
     script |= {agent: reply if isinstance(reply, list) else [reply] for agent, reply in replies.items()}

@@ -27,7 +27,9 @@ from polyhop.signatures import (
 READ = {"candidates", "passages", "evidence", "sources"}
 """The fields that hold passages."""
 
-AGENTS: list[Any] = [value for value in vars(signatures).values() if inspect.isclass(value) and issubclass(value, dspy.Signature)]
+AGENTS: list[Any] = [
+    value for value in vars(signatures).values() if inspect.isclass(value) and issubclass(value, dspy.Signature)
+]
 CHAT, JSON = dspy.ChatAdapter(), dspy.JSONAdapter()
 SAMPLES = {
     "question": "Who was it?",

@@ -7,7 +7,6 @@ from typing import Any
 
 from ....data.text import title_key
 from ..prompt import Prompt
-from ..question import mask
 from ..reading import Page, read_pages
 from ..relations import relation_terms
 from ..resolve import same
@@ -15,6 +14,7 @@ from .answer import UNKNOWN
 from .trajectory import Reading, read
 
 CLEARLY = 0.1  # how much surer another answer must be
+PLAINLY = 0.4  # confidence of a reading that cited evidence plainly leads to
 
 
 def judge_accuracy(prompt: Prompt) -> dict[str, Any]:
@@ -30,9 +30,10 @@ def judge_attribution(prompt: Prompt) -> dict[str, Any]:
     """Whether a cited line has the answer and what was asked, or another answer fits clearly better."""
     question, evidence, answer = (prompt.inputs.get(name, "") for name in ("question", "evidence", "answer"))
     reading = read(question, evidence)
-    if same(reading.answer, answer) or _says(answer, question, read_pages(evidence)):
+    agrees = same(reading.answer, answer)
+    if (agrees and reading.confidence >= PLAINLY) or _says(answer, question, read_pages(evidence)):
         return {"attribution": "attributable"}
-    better = reading.confidence >= _reading_of(answer, question, evidence).confidence + CLEARLY
+    better = not agrees and reading.confidence >= _reading_of(answer, question, evidence).confidence + CLEARLY
     return {"attribution": "contradictory" if better else "extrapolatory"}
 
 
@@ -48,10 +49,11 @@ def revise_answer(prompt: Prompt) -> dict[str, Any]:
 
 
 def _says(answer: str, question: str, pages: Iterable[Page]) -> bool:
-    """Whether a line has both the answer and a word of what is asked; the title counts as part of the line."""
-    key, asked = f" {title_key(answer)} ", relation_terms(mask(question).text)
+    """Whether a line has the answer and most of what is asked; the title counts as part of the line."""
+    key, asked = f" {title_key(answer)} ", relation_terms(question)
     return any(
-        key in f"{line.key} {title_key(page.title)} " and bool(asked & relation_terms(line.text))
+        key in f"{line.key} {title_key(page.title)} "
+        and 2 * len(asked & relation_terms(f"{page.title} {line.text}")) > len(asked)
         for page in pages
         for line in page.lines
     )

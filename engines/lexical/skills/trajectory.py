@@ -14,6 +14,8 @@ from ..prompt import Prompt
 from ..reading import read_pages
 from .answer import UNKNOWN, answer_question
 
+TOLD = 0.8  # share of the question that one page explains, so that no chain has to be followed
+
 _STEP = re.compile(r"#(\d+) (.*) -> (.*)", re.DOTALL)
 _CITED = re.compile(r"\[(\d+s\d+)\]")
 
@@ -50,13 +52,16 @@ def read(question: str, passages: str) -> Reading:
     parts = decompose(question)
     if len(parts) == 1:
         near = _read(question, passages, parts * 2)  # a single sub-question would be followed beyond its names
-        if near.answer != UNKNOWN:
-            return near
-    reading = _read(question, passages, parts)
+        reading = near if near.answer != UNKNOWN else _read(question, passages, parts)
+    else:
+        reading = _read(question, passages, parts)
     if reading.answer == UNKNOWN or len(parts) > 1:
         return reading
     pages = read_pages(passages)
     chain = Chain(question, tuple(parts), pages)
+    numbers = {id.partition("s")[0] for id in reading.cited}
+    if any(chain.coverage(page, []) >= TOLD for page in pages if page.number in numbers):
+        return reading
     chosen = chain.extend([], follow=pages)
     lines = (line.id for line in chain.lines(chosen, chosen))
     return Reading(reading.answer, reading.confidence, tuple(dict.fromkeys([*reading.cited, *lines])))
