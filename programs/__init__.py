@@ -7,6 +7,7 @@ from .exemplars import Exemplar, ExemplarMemory, Exemplars, as_demos
 from .ircot import IRCoT
 from .kair import Kair
 from .naive import Naive
+from .par_rag import ParRag
 from .polyhop import PolyHop
 from .prediction import UNKNOWN, QuestionError
 from .prism import Prism
@@ -25,6 +26,7 @@ __all__ = [
     "IRCoT",
     "Kair",
     "Naive",
+    "ParRag",
     "PolyHop",
     "Prism",
     "QuestionError",

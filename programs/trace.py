@@ -209,6 +209,8 @@ class Revised:
     answer: str
     reason: str
     accepted: bool
+    cited: tuple[Fact, ...] = ()
+    invalid: tuple[str, ...] = ()
     lm_calls: ClassVar[int] = 1
 
 

@@ -164,12 +164,13 @@ def _retriever(name: RetrieverName, source: BM25Index | PassagePool | None) -> R
 
 
 def _programs(retriever: Retriever | None) -> dict[str, Callable[[], dspy.Module]]:
-    from ..programs import C3PO, Direct, IRCoT, Kair, Naive, PolyHop, Prism
+    from ..programs import C3PO, Direct, IRCoT, Kair, Naive, ParRag, PolyHop, Prism
 
     return {
         "polyhop": partial(PolyHop, retriever),
         "prism": partial(Prism, retriever),
         "kair": partial(Kair, retriever),
+        "par_rag": partial(ParRag, retriever),
         "c3po": partial(C3PO, retriever),
         "ircot": partial(IRCoT, retriever),
         "naive": partial(Naive, retriever),

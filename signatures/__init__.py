@@ -6,13 +6,17 @@ from .answers import (
     AnswerFromCollection,
     AnswerFromEvidence,
     AnswerFromPassages,
+    AnswerFromTrajectory,
+    AnswerStep,
     AnswerWithCitations,
     VerifyAnswer,
 )
 from .evidence import AddEvidence, CompleteEvidence, SelectEvidence
 from .fields import NumberedPassage, NumberedPassages
 from .knowledge import AnswerFromKnowledge, AssessEvidence, CheckFacts, FilterSpans, ProposeQueries, UpdateKnowledge
+from .planning import PlanSteps, RefineQuestion
 from .reasoning import ReasonOn
+from .review import JudgeAccuracy, JudgeAttribution, ReviseAnswer
 from .routing import DecideNext, DrawRoadmap, FilterForObjective, FilterPassages, RouteQuestion
 
 __all__ = [
@@ -23,6 +27,8 @@ __all__ = [
     "AnswerFromEvidence",
     "AnswerFromKnowledge",
     "AnswerFromPassages",
+    "AnswerFromTrajectory",
+    "AnswerStep",
     "AnswerWithCitations",
     "AssessEvidence",
     "CheckFacts",
@@ -32,11 +38,16 @@ __all__ = [
     "FilterForObjective",
     "FilterPassages",
     "FilterSpans",
+    "JudgeAccuracy",
+    "JudgeAttribution",
     "NumberedPassage",
     "NumberedPassages",
     "PlanResearch",
+    "PlanSteps",
     "ProposeQueries",
     "ReasonOn",
+    "RefineQuestion",
+    "ReviseAnswer",
     "RouteQuestion",
     "SelectEvidence",
     "UpdateKnowledge",

@@ -1,8 +1,8 @@
 """Field types of outputs: how an agent's reply is read.
 
-`Ids`, `Questions`, `Texts` and `Probability` show in a prompt as the plain types that they are (list[str], float), and
-also take what models commonly write instead of JSON: ids as numbers, lists as lines, "85%". What cannot be read stays
-an error (dspy's AdapterParseError); nothing is guessed.
+`Ids`, `Questions`, `Texts`, `Steps` and `Probability` show in a prompt as the plain types that they are (list[str],
+float), and also take what models commonly write instead of JSON: ids as numbers, lists as lines, "85%". What cannot be
+read stays an error (dspy's AdapterParseError); nothing is guessed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,18 @@ class Probability(float):
         return _reads(read_probability, core_schema.float_schema())
 
 
+class Steps(list[dict[str, str]]):
+    """The steps of a plan, {"thought", "question"} each, also given as bare questions or as lines."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        text = core_schema.typed_dict_field(core_schema.str_schema())
+        step = core_schema.typed_dict_schema({"thought": text, "question": text}, extra_behavior="forbid")
+        return _reads(read_steps, core_schema.list_schema(step))
+
+
 Ids.__name__ = Questions.__name__ = Texts.__name__ = "list[str]"  # what an adapter writes into the prompt
+Steps.__name__ = "list[dict[str, str]]"
 Probability.__name__ = "float"
 
 _ITEM = re.compile(r"^\s*(?:[-*•]|(?P<number>\d{1,3})[.)])\s+(?=\S)")
@@ -143,6 +154,22 @@ def _question_of(item: Any) -> str:
         named = [item[key] for key in ("question", "sub_question", "text") if key in item]
         return str((named or [value for value in item.values() if isinstance(value, str)] or [""])[0])
     return str(item)
+
+
+def read_steps(reply: Any) -> Any:
+    """What an agent wrote for the steps of a plan; a step without a thought has an empty one.
+
+    Raises:
+        ValueError: it is neither a list nor a text that is one question or a list of them.
+    """
+    reply = unwrap(reply)
+    if isinstance(reply, dict):
+        reply = [reply] if "question" in reply else list(reply.values())  # {"1": {"thought": ..., "question": ...}}
+    if not isinstance(reply, list | tuple):
+        return [{"thought": "", "question": question} for question in read_questions(reply)]
+    thoughts = [str(item.get("thought") or "") if isinstance(item, dict) else "" for item in reply]
+    questions = read_questions([{**item, "thought": None} if isinstance(item, dict) else item for item in reply])
+    return [{"thought": thought, "question": text} for thought, text in zip(thoughts, questions, strict=True)]
 
 
 def read_probability(reply: Any) -> Any:

@@ -29,6 +29,12 @@ AGENTS = {
     "supported": "checker",
     "spans": "filterer",
     "sufficiency": "moderator",
+    "steps": "planner",
+    "refined_question": "refiner",
+    "accuracy": "accuracy_judge",
+    "attribution": "attribution_judge",
+    "decision": "reviser",
+    "cited": "step_answerer",
     "answer": "answerer",
 }
 """Every agent is known by one output field, or two; of several that fit the first counts."""
@@ -135,7 +141,7 @@ def scripted(**replies: Reply | list[Reply]) -> Script:
     """A script with one reply, or a list of replies, for each agent; an agent without any answers a default."""
     script: dict[str, list[Reply]] = {
         "analyzer": [{"sub_questions": ["Who is asked about?"]}],
-        "planner": [{"route": "plan", "sub_questions": ["Who is asked about?"]}],
+        "planner": [{"route": "plan", "sub_questions": ["Who is asked about?"], "steps": []}],
         "verifier": [{"attribution": "attributable", "accuracy": 1.0, "correction": "unknown"}],
         "selector": [{"keep": []}],
         "adder": [{"add": [], "required": []}],
@@ -149,6 +155,11 @@ def scripted(**replies: Reply | list[Reply]) -> Script:
         "checker": [{"supported": ["1", "2", "3"], "relevant": ["1", "2", "3"]}],
         "filterer": [{"spans": []}],
         "moderator": [{"sufficiency": 0}],
+        "refiner": [{"refined_question": ""}],
+        "accuracy_judge": [{"accuracy": 0.9}],
+        "attribution_judge": [{"attribution": "attributable"}],
+        "reviser": [{"reason": "", "decision": "unconfident", "answer": "", "cited": []}],
+        "step_answerer": [{"cited": [], "answer": "I don't know"}],
         "answerer": [answer("unknown", 0.1)],
     }
     script |= {agent: reply if isinstance(reply, list) else [reply] for agent, reply in replies.items()}

@@ -30,7 +30,7 @@ from polyhop.signatures import (
     UpdateKnowledge,
 )
 
-READ = {"candidates", "passages", "evidence"}
+READ = {"candidates", "passages", "evidence", "sources"}
 """The fields that hold passages."""
 
 AGENTS: list[Any] = [
@@ -54,8 +54,12 @@ SAMPLES = {
     "required": ["Who is A?"],
     "earlier": ["A"],
     "statements": ["1. A is a town."],
+    "answer": "Paris",
+    "draft": "Paris",
+    "trajectory": ["#1 Who is A? -> B"],
+    "next_question": "Where is #1?",
 } | dict.fromkeys(
-    ("candidates", "passages", "evidence"),
+    ("candidates", "passages", "evidence", "sources"),
     NumberedPassages(passages=[NumberedPassage(number=1, title="T", sentences={1: "One.", 2: "Two."})]),
 )
 
