@@ -3,7 +3,7 @@
     estimate the complexity, and search                                   no LM call
     looks easy?  answer from the first passages, with citations           C-3PO's single pass; sure of it: done
     plan: a route and sub-questions, shown plans of like complexity       C-3PO's router and PAR-RAG's planner in one
-        "answer": answer from knowledge;  "search": single pass
+        "direct": answer from knowledge;  "single": single pass
     in rounds: select from what is new, complete, search for what is      PRISM's Selector and Adder, KAIR's required
         still required; until nothing is, nothing changes, or too little
         can be expected
@@ -116,9 +116,9 @@ class PolyHop(Program):
         if easy and (answer := self._single_pass(case)):
             return self._conclude(answer, case, "single pass")
         route = self._plan(case)
-        if route == "answer":
+        if route == "direct":
             return self._conclude(self._from_knowledge(case), case, "no retrieval")
-        if route == "search" and not easy and (answer := self._single_pass(case)):
+        if route == "single" and not easy and (answer := self._single_pass(case)):
             return self._conclude(answer, case, "single pass")
         if not case.seen:
             return self._conclude(_Answer(UNKNOWN, 0.0), case, "nothing found")
@@ -138,7 +138,7 @@ class PolyHop(Program):
         shown = [
             dspy.Example(
                 question=exemplar.question,
-                route="search" if exemplar.hops == 1 else "plan",
+                route="single" if exemplar.hops == 1 else "plan",
                 sub_questions=list(exemplar.sub_questions),
             )
             for exemplar in exemplars

@@ -112,7 +112,10 @@ def build_program(
     if k is not None:
         if not hasattr(program, "search"):
             raise PolyhopError(f"{name} does not search, so -k means nothing to it")
-        program.search.k.value = k
+        try:
+            program.search.k.value = k
+        except ValueError as error:
+            raise PolyhopError(f"{name} and -k: {error}") from error
     if adaptive:
         if not getattr(getattr(program, "search", None), "chain", None):
             raise PolyhopError("--adaptive is for programs that search with --retriever chain")
@@ -161,11 +164,15 @@ def _retriever(name: RetrieverName, source: BM25Index | PassagePool | None) -> R
 
 
 def _programs(retriever: Retriever | None) -> dict[str, Callable[[], dspy.Module]]:
-    from ..programs import Direct, Naive, PolyHop, Prism
+    from ..programs import C3PO, Direct, IRCoT, Kair, Naive, ParRag, PolyHop, Prism
 
     return {
         "polyhop": partial(PolyHop, retriever),
         "prism": partial(Prism, retriever),
+        "kair": partial(Kair, retriever),
+        "par_rag": partial(ParRag, retriever),
+        "c3po": partial(C3PO, retriever),
+        "ircot": partial(IRCoT, retriever),
         "naive": partial(Naive, retriever),
         "direct": Direct,
     }

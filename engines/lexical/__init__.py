@@ -9,6 +9,7 @@ get and writes the reply that the adapter asks for.
     reading.py    what a text says: names, dates, numbers, terms
     question.py   what a question asks for: its names and the type of its answer
     decompose.py  the sub-questions that a question is made of
+    analogy.py    what a solved question in the prompt teaches about others
     chain.py      which passages form a chain of evidence
     resolve.py    which span answers a sub-question
 """

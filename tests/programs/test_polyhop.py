@@ -134,14 +134,14 @@ def test_the_first_passages_are_what_a_single_pass_reads() -> None:
 
 
 def test_the_router_may_ask_for_a_single_pass() -> None:
-    script, prediction = play(planner={"route": "search", "sub_questions": [QUESTION]})
+    script, prediction = play(planner={"route": "single", "sub_questions": [QUESTION]})
     assert script.order == ["planner", "answerer"]
     assert prediction.stop_reason == "single pass"
 
 
 def test_a_single_pass_is_not_made_twice() -> None:
     script, _ = play(
-        settings={"easy": 0.0}, planner={"route": "search", "sub_questions": [QUESTION]},
+        settings={"easy": 0.0}, planner={"route": "single", "sub_questions": [QUESTION]},
         answerer=[cited("Leytonstone", 0.1), cited("Leytonstone")], selector={"keep": ["3"]},
     )  # fmt: skip
     assert script.order == ["answerer", "planner", "selector", "adder", "answerer"]
@@ -149,7 +149,7 @@ def test_a_single_pass_is_not_made_twice() -> None:
 
 def test_what_needs_no_evidence_gets_none() -> None:
     script, prediction = play(
-        question="Thank you!", planner={"route": "answer", "sub_questions": []}, answerer=answer("You are welcome.")
+        question="Thank you!", planner={"route": "direct", "sub_questions": []}, answerer=answer("You are welcome.")
     )
     assert script.order == ["planner", "answerer"]
     assert "evidence" not in script.asked("answerer")[0].inputs

@@ -13,13 +13,15 @@ from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
-from polyhop.programs import Direct, Naive, Prism, tunables
+from polyhop.programs import C3PO, Direct, IRCoT, Naive, Prism, tunables
 from polyhop.scripts.options import RetrieverName, build_program, open_source
 
 POOL = PassagePool([])
 
 
-@pytest.mark.parametrize(("name", "kind"), [("prism", Prism), ("naive", Naive), ("direct", Direct)])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("prism", Prism), ("c3po", C3PO), ("ircot", IRCoT), ("naive", Naive), ("direct", Direct)]
+)
 def test_programs_have_names(name: str, kind: type) -> None:
     assert type(build_program(name, POOL)) is kind
 
@@ -33,9 +35,12 @@ def test_depth_is_set() -> None:
     assert build_program("naive", POOL, k=3).search.k.value == 3
     with pytest.raises(PolyhopError, match="direct does not search"):
         build_program("direct", POOL, k=3)
+    assert build_program("ircot", POOL, k=6).search.k.value == 6
+    with pytest.raises(PolyhopError, match=r"ircot and -k: must be one of \[2, 4, 6, 8\], got 5"):
+        build_program("ircot", POOL, k=5)
 
 
-@pytest.mark.parametrize("kind", [Prism, Naive, Direct])
+@pytest.mark.parametrize("kind", [Prism, C3PO, IRCoT, Naive, Direct])
 def test_a_saved_state_finds_its_program(kind: Callable[[], Any], tmp_path: Path) -> None:
     saved = kind()
     saved.answerer.signature = saved.answerer.signature.with_instructions("Answer in rhyme.")
@@ -103,7 +108,7 @@ def saved(program: Any, path: Path) -> str:
     return str(path / "x.json")
 
 
-@pytest.mark.parametrize("name", ["prism", "naive"])
+@pytest.mark.parametrize("name", ["prism", "c3po", "ircot", "naive"])
 def test_chains_are_followed_unless_told_otherwise(name: str) -> None:
     chain = build_program(name, POOL).search.retriever
     assert isinstance(chain, ChainRetriever)
@@ -113,7 +118,7 @@ def test_chains_are_followed_unless_told_otherwise(name: str) -> None:
     assert build_program(name, None).search.retriever.source is None
 
 
-@pytest.mark.parametrize("kind", [Prism, Naive])
+@pytest.mark.parametrize("kind", [Prism, C3PO, Naive])
 def test_a_saved_program_searches_as_it_did_when_it_was_saved(kind: Callable[..., Any], tmp_path: Path) -> None:
     before = kind(POOL)
     before.search.k.value = 7

@@ -11,18 +11,17 @@ import pytest
 from dspy.adapters.utils import parse_value
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
 
 from polyhop.signatures import AnswerFromEvidence, NumberedPassage, SelectEvidence
 from polyhop.signatures.replies import (
-    Attribution,
     Ids,
     Probability,
     Questions,
-    Route,
+    Texts,
     read_ids,
     read_probability,
     read_questions,
+    read_texts,
 )
 
 ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
@@ -154,6 +153,8 @@ def test_a_text_is_read_as_a_probability_or_refused(text: str) -> None:
         (Ids, "[2s1, 5s3]", ["2s1", "5s3"]),
         (Ids, "null", []),
         (Questions, "1. Who?\n2. Where?", ["Who?", "Where?"]),
+        (Texts, "- A is B.\n- C.", ["A is B.", "C."]),
+        (Texts, "none", []),
         (Probability, "85%", 0.85),
         (Probability, "high", 0.85),
     ],
@@ -195,28 +196,26 @@ def test_probabilities_that_overstate(reply: Any, value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "route"),
+    ("reply", "texts"),
     [
-        ("plan", "plan"),
-        ("[Plan]", "plan"),
-        ('"search".', "search"),
-        ("**Answer**: easy", "answer"),
-        ("SEARCH it", "search"),
+        (["A is B. [1s2]", "C"], ["A is B. [1s2]", "C"]),
+        (["A is B.", "", " ", "None"], ["A is B."]),
+        (["1. A is B.", "2. C."], ["A is B.", "C."]),
+        ("1. A is B.\n2. C.", ["A is B.", "C."]),
+        ("Here they are:\n- A is B.\n- C.", ["A is B.", "C."]),
+        ("A is B.", ["A is B."]),
+        ([{"fact": "A is B.", "source": "1s2"}], ["A is B."]),
+        ({"spans": ["A is B."]}, ["A is B."]),
+        ("Nothing.", []),
+        ("", []),
+        ([], []),
+        (None, []),
     ],
 )
-def test_words_that_are_read(reply: str, route: str) -> None:
-    assert TypeAdapter(Route).validate_python(reply) == route
-    assert TypeAdapter(Route).validate_python({"route": reply}) == route
-    assert TypeAdapter(Route).validate_python([reply]) == route
+def test_read_texts(reply: Any, texts: list[str]) -> None:
+    assert read_texts(reply) == texts
 
 
-@pytest.mark.parametrize("reply", ["", "planning", "I would search", None, 3, ["plan", "search"], "no idea"])
-def test_words_that_are_refused(reply: Any) -> None:
-    with pytest.raises(ValidationError):
-        TypeAdapter(Route).validate_python(reply)
-
-
-def test_classes_of_attribution() -> None:
-    assert TypeAdapter(Attribution).validate_python("Attributable. It is stated in 1s2.") == "attributable"
-    with pytest.raises(ValidationError):
-        TypeAdapter(Attribution).validate_python("not attributable")
+def test_prose_is_no_list_of_texts() -> None:
+    with pytest.raises(ValueError, match="not a list"):
+        read_texts("I cannot do this.\nSorry about that.")
