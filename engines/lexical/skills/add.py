@@ -1,4 +1,4 @@
-"""The Adder: follows the links of the selected evidence one hop further."""
+"""The Adder: goes on with the chain of the selected evidence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..prompt import Prompt
 
 
 def add_evidence(prompt: Prompt) -> dict[str, Any]:
-    """Add the pages that the selected ones lead to, as long as each brings something the chain lacks."""
+    """Add the pages that the chain needs beside the selected ones, as long as going on is likelier than not."""
     chain, selected = read_chain(prompt)
-    added = chain.extend(selected, follow=chain.pages)
+    added = chain.extend(selected)
     return {"add": [line.id for line in chain.lines(added, selected + added)]}
