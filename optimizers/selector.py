@@ -11,20 +11,32 @@ question is judged by weights that were fitted without it. Needs scipy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from ..data.errors import PolyhopError
+from ..data.benchmarks.registry import SAMPLE
+from ..data.bm25 import BM25Index
+from ..data.chain import ChainRetriever
+from ..data.pool import PassagePool
+from ..data.sample import sample_passages
 from ..engines.lexical.chain import GOES_ON, LONGEST
+from ..engines.lexical.decompose import decompose
+from ..engines.lexical.judge import Judge
 from ..engines.lexical.reading import Page, read_pages
-from ..engines.lexical.signs import End, Judge, Signs
+from ..engines.lexical.signs import End, Signs
+from ..eval.gold import gold_of
 from ..eval.metrics import Scores, scores
+from ..eval.questions import Questions
+from ..programs.candidates import Candidates
+from .chain.command import new_app, run_command
 
 Array = NDArray[np.float64]
 
@@ -85,7 +97,7 @@ class Case:
             right = np.append(right, float(not right.any()))
         return Step(pages, signs, right)
 
-    def chain(self, weights: Array, goes_on: float) -> list[Page]:
+    def chain(self, weights: Array, goes_on: float = GOES_ON) -> list[Page]:
         """The chain that some weights lead to."""
         chosen: list[Page] = []
         while len(chosen) < min(LONGEST, len(self.judge.pages)):
@@ -98,8 +110,8 @@ class Case:
             chosen.append(step.pages[best])
         return chosen
 
-    def score(self, weights: Array, goes_on: float) -> Scores:
-        found = {page.number for page in self.chain(weights, goes_on)}
+    def score(self, weights: Array) -> Scores:
+        found = {page.number for page in self.chain(weights)}
         return scores(len(found & self.gold), len(found), len(self.gold))
 
 
@@ -112,7 +124,7 @@ def fit(cases: Sequence[Case]) -> Array:
     weights = _fit_steps(cases)
     for _ in range(_ROUNDS):
         for case in cases:
-            case.step(case.chain(weights, GOES_ON))  # also where it ends
+            case.step(case.chain(weights))  # also where it ends
         weights = _fit_steps(cases, weights)
     return weights
 
@@ -121,7 +133,9 @@ def _fit_steps(cases: Sequence[Case], start: Array | None = None) -> Array:
     """The weights under which the right choices at all steps of the cases are likeliest."""
     from scipy.optimize import minimize  # type: ignore[import-untyped]
 
-    steps = [(step, case.weight / len(case.steps)) for case in cases for step in case.steps.values() if step.right.any()]
+    steps = [
+        (step, case.weight / len(case.steps)) for case in cases for step in case.steps.values() if step.right.any()
+    ]
     signs = np.concatenate([step.signs for step, _ in steps])
     right = np.concatenate([step.right for step, _ in steps])
     weight = np.array([weight for _, weight in steps])
@@ -135,10 +149,129 @@ def _fit_steps(cases: Sequence[Case], start: Array | None = None) -> Array:
     def loss(weights: Array) -> tuple[float, Array]:
         values = signs @ weights
         odds = np.exp(values - np.maximum.reduceat(values, starts)[step_of])
-        every, good = np.add.reduceat(odds, starts), np.add.reduceat(odds * right, starts) + 1e-12
-        likelihood = weight @ np.log(good / every)
-        gradient = signs.T @ ((odds / every[step_of] - odds * right / good[step_of]) * weight[step_of])
-        return _SMALL * float(weights @ weights) / 2 - likelihood, gradient + _SMALL * weights
+        total, good = np.add.reduceat(odds, starts), np.add.reduceat(odds * right, starts) + 1e-12
+        likelihood = weight @ np.log(good / total)
+        gradient = signs.T @ ((odds / total[step_of] - odds * right / good[step_of]) * weight[step_of])
+        return float(_SMALL * (weights @ weights) / 2 - likelihood), gradient + _SMALL * weights
 
     at = np.zeros(_SIZE) if start is None else start * scale
     return np.asarray(minimize(loss, at, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x / scale)
+
+
+# --- questions -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class QuestionSet:
+    """Questions, and the index that they are asked over; over their own contexts if there is none.
+
+    Attributes:
+        weight: How much the set counts.
+    """
+
+    dataset: str
+    questions: Path | None
+    index: Path | None
+    weight: float
+
+    @classmethod
+    def parse(cls, text: str) -> QuestionSet:
+        """
+        Raises:
+            ValueError: it is not DATASET:QUESTIONS[:INDEX[:WEIGHT]].
+        """
+        dataset, questions, index, weight, *more = *text.split(":"), *[""] * (3 - text.count(":"))
+        if more or not dataset or bool(questions) == (dataset == SAMPLE):
+            raise ValueError(f"{text!r} is not DATASET:QUESTIONS[:INDEX[:WEIGHT]] (sample::[:WEIGHT] for the sample)")
+        value = float(weight or 1)
+        if not 0 < value < math.inf:
+            raise ValueError(f"a weight must be positive, got {weight} in {text!r}")
+        return cls(dataset, Path(questions) if questions else None, Path(index) if index else None, value)
+
+    @property
+    def name(self) -> str:
+        """The file's name without its endings, and where it is asked."""
+        file = self.questions.name.partition(".")[0] if self.questions else self.dataset
+        return f"{file}, {'open' if self.index or not self.questions else 'own contexts'}"
+
+    def cases(self, limit: int | None, seed: int) -> list[Case]:
+        """Its questions with the pages that the chain retriever finds; of the sample, the train questions."""
+        sample = () if self.questions else sample_passages()
+        index = BM25Index(self.index) if self.index else None
+        source = index or (PassagePool(sample) if sample else None)
+        examples = list(
+            Questions(
+                self.dataset,
+                str(self.questions) if self.questions else None,
+                split=None if self.questions else "train",
+                setting="open" if source else "distractor",
+                limit=limit,
+                seed=seed if limit else None,
+            )
+        )
+        found: list[Case] = []
+        for example in examples:
+            hits = ChainRetriever(source or PassagePool(example.pool)).search(example.question, _CANDIDATES)
+            candidates = Candidates([hit.passage for hit in hits])
+            titles = dict.fromkeys(fact.title for fact in example.get("gold") or ())
+            known = [passage for title in titles for passage in index.titled(title)] if index else sample
+            gold = gold_of(example, [*known, *candidates.passages]).passages
+            numbers = {passage.id: str(number) for number, passage in enumerate(candidates.passages, 1)}
+            judge = Judge(example.question, decompose(example.question), read_pages(candidates.show().format()))
+            evidence = frozenset(numbers.get(id, id) for id in gold)
+            found.append(Case(self.name, example.question, judge, evidence, self.weight / len(examples)))
+        return found
+
+
+# --- the command -----------------------------------------------------------------------------------------------------
+
+app = new_app()
+
+
+@app.command()
+def fit_selector(
+    on: Annotated[
+        list[str],
+        typer.Option(
+            metavar="DATASET:QUESTIONS[:INDEX[:WEIGHT]]",
+            help="Fit on these questions over this index, or over their own contexts; sample: for the train questions "
+            "of the sample. WEIGHT says how much the set counts (1). May be repeated.",
+        ),
+    ],
+    folds: Annotated[int, typer.Option(min=2, help="Parts of the cross-validation.")] = 5,
+    limit: Annotated[int | None, typer.Option(min=1, help="Take N random questions of each set.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the sample of questions.")] = 0,
+) -> None:
+    """Fit the weights of the lexical Selector and Adder, and print them as they stand in weights.py."""
+    try:
+        sets = [QuestionSet.parse(text) for text in on]
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--on") from error
+    cases = [case for each in sets for case in each.cases(limit, seed)]
+    kept_apart = [fit([case for case in cases if case.fold(folds) != fold]) for fold in range(folds)]
+    weights = fit(cases)
+    typer.echo("| precision / recall / F1 of pages | questions | cross-validated | in sample |\n|---|---:|---:|---:|")
+    for name in dict.fromkeys(case.name for case in cases):
+        mine = [case for case in cases if case.name == name]
+        apart = _mean([case.score(kept_apart[case.fold(folds)]) for case in mine])
+        typer.echo(f"| {name} | {len(mine)} | {apart} | {_mean([case.score(weights) for case in mine])} |")
+    typer.echo(f"\n{as_code(weights)}")
+
+
+def _mean(values: Sequence[Scores]) -> str:
+    return " / ".join(f"{100 * mean:.1f}" for mean in np.mean(values, axis=0))
+
+
+def as_code(weights: Array) -> str:
+    """The weights as Python."""
+    first, after, end = np.split(weights, (_SIGNS, 2 * _SIGNS))
+    return "\n".join((_code("FIRST", Signs, first), _code("NEXT", Signs, after), _code("END", End, end)))
+
+
+def _code(name: str, kind: type[Signs | End], values: Array) -> str:
+    rows = "".join(f"    {label}={float(f'{value:.3g}')},\n" for label, value in zip(kind._fields, values, strict=True))
+    return f"{name} = {kind.__name__}(\n{rows})\n"
+
+
+if __name__ == "__main__":
+    run_command(app, "selector")

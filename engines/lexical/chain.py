@@ -1,9 +1,10 @@
 """Which passages form a chain of evidence: what the Selector and the Adder of the lexical engine share.
 
 A chain is grown page by page. At every step the next page competes with the others and with the end of the chain, each
-by the signs that speak for it (`signs.py`), weighed by what `polyhop.optimizers.selector` has fitted (`weights.py`).
-The Selector grows a chain anew; the Adder goes on from the selected pages. What is chosen next depends on which pages
-are chosen, not on who chose them: the Adder finds nothing to add to a chain that the Selector finished.
+by the signs that speak for it (`signs.py`), read from the pages (`judge.py`) and weighed by what
+`polyhop.optimizers.selector` has fitted (`weights.py`). The Selector grows a chain anew; the Adder goes on from the
+selected pages. What is chosen next depends on which pages are chosen, not on who chose them: the Adder finds nothing to
+add to a chain that the Selector finished.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
+from .judge import Judge
 from .lines import Lines
 from .prompt import Prompt
 from .reading import Line, Page, read_pages
-from .signs import End, Judge, Signs, value
+from .signs import End, Signs, value
 from .weights import END, FIRST, NEXT
 
-GOES_ON = 0.3  # least probability of the best page with which a chain goes on
+GOES_ON = 0.28  # least probability of the best page with which a chain goes on
 LONGEST = 6  # pages
 
 
@@ -48,6 +50,9 @@ class Chain:
         self.pages = tuple({page.number: page for page in pages}.values())
         self._judge = Judge(question, sub_questions, self.pages)
         self._lines = Lines(question, sub_questions, self.pages)
+        # Every round asks for the same again.
+        self._found: dict[frozenset[str], Page | None] = {}
+        self._carrying: dict[tuple[tuple[str, ...], frozenset[str]], list[Line]] = {}
 
     def extend(self, chosen: Sequence[Page]) -> list[Page]:
         """The pages that the chain needs beside the chosen ones, in the order of the choice."""
@@ -59,16 +64,23 @@ class Chain:
 
     def lines(self, pages: Sequence[Page], chosen: Sequence[Page]) -> list[Line]:
         """The lines of some of the chosen pages that carry the chain."""
-        return self._lines.carrying(pages, chosen)
+        key = tuple(page.number for page in pages), _numbers(chosen)
+        if key not in self._carrying:
+            self._carrying[key] = self._lines.carrying(pages, chosen)
+        return self._carrying[key]
 
     def _next(self, chosen: Sequence[Page]) -> Page | None:
         """The next page of the chain; None at its end."""
-        if len(chosen) >= LONGEST or len(chosen) == len(self.pages):
+        if len(chosen) >= min(LONGEST, len(self.pages)):
             return None
-        signs = self._judge.signs(chosen)
-        found = likeliest(signs, self._judge.end(chosen) if chosen else None)
-        page, probability = found
-        return page if probability >= GOES_ON else None
+        if (key := _numbers(chosen)) not in self._found:
+            page, probability = likeliest(self._judge.signs(chosen), self._judge.end(chosen) if chosen else None)
+            self._found[key] = page if probability >= GOES_ON else None
+        return self._found[key]
+
+
+def _numbers(pages: Sequence[Page]) -> frozenset[str]:
+    return frozenset(page.number for page in pages)
 
 
 def likeliest(signs: Sequence[tuple[Page, Signs]], end: End | None) -> tuple[Page, float]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .reading import Page
 from .resolve import Answer, resolve
 
-ANSWERED = 1.3  # least score of an answer that closes a sub-question
+ANSWERED = 1.5  # least score of an answer that closes a sub-question: tells best whether its page is there
 
 _REFERENCE = re.compile(r"#(\d+)")
 

@@ -50,12 +50,13 @@ class Lines:
         """The lines of some of the chosen pages, page by page, best first; at least one of each page that has any."""
         needed = support(self._sub_questions, chosen)
         inside = {page.number for page in chosen}
-        unnamed = [(other, 1.0 if other.number in inside else OUTSIDE) for other in self._pages if not self._asks(other)]
+        unnamed = [other for other in self._pages if not self._asks(other)]
+        leading = [(other, 1.0 if other.number in inside else OUTSIDE) for other in unnamed]
         found: list[Line] = []
         for page in pages:
             scored = []
             for position, line in enumerate(page.lines):
-                leads = (share * self._mention(line, other) for other, share in unnamed if other is not page)
+                leads = (share * self._mention(line, other) for other, share in leading if other is not page)
                 score = self._cover(line, page) + LEADS * max(leads, default=0.0)
                 score += OPENS * (position == 0) + ANSWERS * needed.get(line.id, 0.0)
                 scored.append((score, -position, line))

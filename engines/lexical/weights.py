@@ -2,6 +2,60 @@
 
 from .signs import End, Signs
 
-FIRST = Signs(*[0.0] * 21)
-NEXT = Signs(*[0.0] * 21)
-END = End(*[0.0] * 10)
+FIRST = Signs(
+    rank=-0.357,
+    ahead=-0.357,
+    bm25=0.595,
+    cover=-4.03,
+    sentence=9.13,
+    opening=2.48,
+    words=0.752,
+    named=3.63,
+    whole=1.12,
+    taken=0.0,
+    link=0.0,
+    back=0.0,
+    shared=0.0,
+    both=0.0,
+    tied=0.0,
+    part=0.0,
+    answer=0.0,
+    step=1.15,
+    step_share=1.15,
+    copy=0.0,
+)
+NEXT = Signs(
+    rank=0.457,
+    ahead=-0.972,
+    bm25=-0.247,
+    cover=-5.63,
+    sentence=3.81,
+    opening=1.87,
+    words=4.4,
+    named=2.44,
+    whole=1.79,
+    taken=1.93,
+    link=1.84,
+    back=0.659,
+    shared=1.67,
+    both=-3.03,
+    tied=-0.328,
+    part=0.0,
+    answer=1.27,
+    step=2.33,
+    step_share=1.09,
+    copy=-5.32,
+)
+END = End(
+    always=7.23,
+    alone=-2.08,
+    single=-0.841,
+    pairs=0.0,
+    short=-0.831,
+    beyond=0.22,
+    left=-1.69,
+    length=-1.05,
+    names=0.397,
+    closed=-0.208,
+    joint=0.726,
+)

@@ -9,9 +9,6 @@ from ..decompose import decompose
 from ..prompt import Prompt
 from ..reading import read_pages
 
-# Tuned for evidence F1 on train questions of 2WikiMultihopQA, HotpotQA and MuSiQue, with BM25.
-REACHED = 1.15  # least gain of a passage that is kept for a sub-goal
-
 
 def filter_passages(prompt: Prompt) -> dict[str, Any]:
     """The passages to keep, the most useful first, with a word on each."""
@@ -21,9 +18,9 @@ def filter_passages(prompt: Prompt) -> dict[str, Any]:
     steps = decompose(asked)
     chain = Chain(asked, tuple(steps), pages)
     if asked != question and len(steps) == 1:
-        kept = [page for page in chain.extend([], follow=())[:1] if chain.gain(page, [], links=False) >= REACHED]
+        kept = chain.extend([])[:1]
     else:
-        kept = chain.extend([], follow=pages)
+        kept = chain.extend([])
     numbers = [page.number for page in kept]
     thoughts = [f"{page.number}: {'is needed' if page.number in numbers else 'adds nothing'}." for page in pages]
     return {"thoughts": "\n".join(thoughts), "useful": numbers}

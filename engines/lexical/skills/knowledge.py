@@ -73,8 +73,7 @@ def filter_spans(prompt: Prompt) -> dict[str, Any]:
 def _chain_lines(prompt: Prompt) -> list[Line]:
     question, pages = prompt.inputs.get("question", ""), read_pages(prompt.inputs.get("passages", ""))
     chain = Chain(question, tuple(decompose(question)), pages)
-    direct = chain.extend([], follow=())
-    chosen = direct + chain.extend(direct, follow=pages)
+    chosen = chain.extend([])
     return chain.lines(chosen, chosen)
 
 
