@@ -16,8 +16,8 @@ over questions of MuSiQue, SQuAD, Natural Questions, HotpotQA, 2WikiMultihopQA a
     3                   0     9    42    13     65.6
     4                   0     7    15   199     90.0
 
-So 12.7% of 2 hops are taken for 1 (18.7% in the paper, on other data). Of HotpotQA's questions 20.8% have P(1 hop) above
-0.5, and 2.9% above 0.9; where training never saw HotpotQA, 37.6% and 10.6%. An estimator may also be trained on
+So 12.7% of 2 hops are taken for 1 (18.7% in the paper, on other data). Of HotpotQA's questions 20.8% have P(1 hop)
+above 0.5, and 2.9% above 0.9; where training never saw HotpotQA, 37.6% and 10.6%. An estimator may also be trained on
 MiniLM's vectors of the question; then it needs the extra ``dense``.
 """
 
