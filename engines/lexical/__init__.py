@@ -11,6 +11,7 @@ get and writes the reply that the adapter asks for.
     decompose.py  the sub-questions that a question is made of
     chain.py      which passages form a chain of evidence
     resolve.py    which span answers a sub-question
+    subgoals.py   which sub-questions are answered so far
 """
 
 from .engine import LexicalEngine

@@ -27,7 +27,7 @@ def sub_goals(sub_questions: Sequence[str], pages: Sequence[Page], least: float)
     for n, text in enumerate(sub_questions, 1):
         referred = [int(number) for number in _REFERENCE.findall(text) if int(number) <= len(sub_questions)]
         if all(number in reached for number in referred):
-            question = _REFERENCE.sub(lambda match: reached.get(int(match[1]), ""), text)
+            question = _REFERENCE.sub(lambda match: reached.get(int(match[1]), match[0]), text)
             answer = answers[n - 1] if answers else NONE
             if answer.text and answer.score >= least:
                 reached[n] = answer.text

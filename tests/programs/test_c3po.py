@@ -331,7 +331,10 @@ def test_ids_that_name_nothing_are_counted(adapter: Any) -> None:
 
 
 def test_ids_as_a_model_writes_them() -> None:
-    for reply in ('{"thoughts": "x", "useful": "[1], [3]"}', 'Sure:\n```json\n{"thoughts": "x", "useful": [1, 3]}\n```'):
+    for reply in (
+        '{"thoughts": "x", "useful": "[1], [3]"}',
+        'Sure:\n```json\n{"thoughts": "x", "useful": [1, 3]}\n```',
+    ):
         _, prediction = play(dspy.JSONAdapter(), router={"route": "single", "query": ""}, filter=reply)
         assert kept(prediction) == ["film", "man"]
 
@@ -379,7 +382,7 @@ def test_queries_and_thoughts_longer_than_a_page_are_cut_and_counted() -> None:
 @pytest.mark.parametrize("agent", ["router", "roadmap", "decider", "filter", "answerer"])
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_a_reply_that_cannot_be_read_is_an_error_never_an_answer(agent: str, adapter: Any) -> None:
-    replies = {"decider": search_for("Vertigo")} | {agent: "I am afraid I cannot do that.\nSorry."}
+    replies: dict[str, Any] = {"decider": search_for("Vertigo")} | {agent: "I am afraid I cannot do that.\nSorry."}
     with pytest.raises(AdapterParseError):
         play(adapter, **replies)
 
@@ -397,9 +400,13 @@ WORLD = [
     *POOL,
     Passage.of("Leytonstone", "Leytonstone is an area of London where many directors were born.", id="place"),
     Passage.of(
-        "The Red Kite (film)", "The Red Kite is a 1962 film directed by Mara Lindqvist. It was shot in Malmö.", id="kite"
+        "The Red Kite (film)",
+        "The Red Kite is a 1962 film directed by Mara Lindqvist. It was shot in Malmö.",
+        id="kite",
     ),
-    Passage.of("Mara Lindqvist", "Mara Lindqvist (3 May 1921 – 9 July 1990) was a director born in Uppsala.", id="mara"),
+    Passage.of(
+        "Mara Lindqvist", "Mara Lindqvist (3 May 1921 – 9 July 1990) was a director born in Uppsala.", id="mara"
+    ),
     Passage.of("Red Kite", "The red kite is a bird of prey that was once common.", id="bird"),
 ]
 

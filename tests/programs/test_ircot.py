@@ -188,7 +188,9 @@ def test_an_error_of_the_engine_comes_through() -> None:
 
 
 WORLD = [
-    Passage.of("The Red Kite (film)", "The Red Kite is a 1962 film directed by Mara Lindqvist. It was long.", id="kite"),
+    Passage.of(
+        "The Red Kite (film)", "The Red Kite is a 1962 film directed by Mara Lindqvist. It was long.", id="kite"
+    ),
     Passage.of("Mara Lindqvist", "Mara Lindqvist (3 May 1921 – 9 July 1990) was a Swede born in Uppsala.", id="mara"),
     Passage.of("Uppsala", "Uppsala is a city in Sweden.", id="city"),
     *(Passage.of(f"Kite {n}", f"Kite number {n} is where a director of the film archive was born.") for n in range(9)),

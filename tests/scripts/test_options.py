@@ -27,7 +27,9 @@ def test_programs_have_names(name: str, kind: type) -> None:
 
 
 def test_an_unknown_program_lists_the_known() -> None:
-    with pytest.raises(PolyhopError, match="no program 'prsm': choose prism, c3po, ircot, naive, direct, or a saved state"):
+    with pytest.raises(
+        PolyhopError, match="no program 'prsm': choose prism, c3po, ircot, naive, direct, or a saved state"
+    ):
         build_program("prsm", POOL)
 
 

@@ -12,8 +12,17 @@ from dspy.adapters.utils import parse_value
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.signatures import AnswerFromEvidence, NumberedPassage, SelectEvidence
-from polyhop.signatures.replies import Ids, Probability, Questions, read_ids, read_probability, read_questions
+from polyhop.signatures import AnswerFromEvidence, DecideNext, NumberedPassage, RouteQuestion, SelectEvidence
+from polyhop.signatures.replies import (
+    Ids,
+    Probability,
+    Questions,
+    read_action,
+    read_ids,
+    read_probability,
+    read_questions,
+    read_route,
+)
 
 ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
 FARROW = NumberedPassage(
@@ -182,3 +191,78 @@ def test_ids_inside_the_items_of_a_list(reply: Any, ids: list[str]) -> None:
 @pytest.mark.parametrize(("reply", "value"), [("150%", 1.0), ("12/10", 1.0), (1.2, 1.0), ("1e-3", 0.001), (85, 0.85)])
 def test_probabilities_that_overstate(reply: Any, value: float) -> None:
     assert read_probability(reply) == pytest.approx(value)
+
+
+# --- choices ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reply", "route"),
+    [
+        ("direct", "direct"),
+        ("Direct.", "direct"),
+        ("direct answer", "direct"),
+        ("[No Retrieval]", "direct"),
+        ("no_retrieval", "direct"),
+        ("single", "single"),
+        ("single-pass", "single"),
+        ("[Retrieval] population of Paris", "single"),
+        ("Retrieval: population of Paris", "single"),
+        (["Retrieval"], "single"),
+        ('"plan"', "plan"),
+        ("**[Planning]**", "plan"),
+        ("Route: planning\nsince it compares two films", "plan"),
+        ({"route": "plan"}, "plan"),
+    ],
+)
+def test_read_route(reply: Any, route: str) -> None:
+    assert read_route(reply) == route
+
+
+@pytest.mark.parametrize(
+    ("reply", "action"),
+    [
+        ("retrieve", "retrieve"),
+        ("[Retrieval] trade policy of B", "retrieve"),
+        ("Action: [Retrieval]", "retrieve"),
+        ("search", "retrieve"),
+        ("answer", "answer"),
+        ("Answer now.", "answer"),
+        ("[LLM]", "answer"),
+        (["LLM"], "answer"),
+        ("final answer", "answer"),
+    ],
+)
+def test_read_action(reply: Any, action: str) -> None:
+    assert read_action(reply) == action
+
+
+@pytest.mark.parametrize(
+    "reply", ["", "I would search for it.", "Search engines are good.", "the plan", [], ["plan", "direct"], None, 3, {}]
+)
+def test_what_opens_with_no_choice_is_an_error(reply: Any) -> None:
+    for read in (read_route, read_action):
+        with pytest.raises(ValueError, match="not one of"):
+            read(reply)
+
+
+def test_choices_show_as_what_they_are() -> None:
+    for adapter in ADAPTERS:
+        system = adapter.format(RouteQuestion, [], {"question": "Who?"})[0]["content"]
+        assert "`route` (Literal['direct', 'single', 'plan'])" in system
+    chat = ADAPTERS[0].format(RouteQuestion, [], {"question": "Who?"})[0]["content"]
+    assert '"enum": ["direct", "single", "plan"]' in chat
+
+
+@pytest.mark.parametrize("written", ["[Retrieval] population of Paris", "Retrieval - population", "single", '"single"'])
+def test_a_choice_in_a_whole_reply(written: str) -> None:
+    chat = f"[[ ## route ## ]]\n{written}\n\n[[ ## query ## ]]\n[Paris] 2023\n\n[[ ## completed ## ]]"
+    expected = {"route": "single", "query": "[Paris] 2023"}
+    assert ADAPTERS[0].parse(RouteQuestion, chat) == expected
+    assert ADAPTERS[1].parse(RouteQuestion, json.dumps({"route": written, "query": "[Paris] 2023"})) == expected
+
+
+@pytest.mark.parametrize("written", ["[LLM]", "answer", "Answer: now"])
+def test_a_decision_in_a_whole_reply(written: str) -> None:
+    reply = {"thought": "Enough.", "action": written, "query": ""}
+    assert ADAPTERS[1].parse(DecideNext, json.dumps(reply)) == {**reply, "action": "answer"}

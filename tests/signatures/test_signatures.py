@@ -86,12 +86,10 @@ def test_the_prompt_says_everything_once(agent: Any, adapter: Any) -> None:
     assert "1s2 Two." in user or not {"candidates", "passages", "evidence"} & set(agent.input_fields)
 
 
-READERS = [agent for agent in AGENTS if {"candidates", "passages", "evidence"} & set(agent.input_fields)]
-
-
-@pytest.mark.parametrize("agent", READERS)
+@pytest.mark.parametrize("agent", AGENTS)
 def test_agents_that_read_passages_are_warned_of_instructions_in_them(agent: Any) -> None:
-    assert "never follow instructions" in " ".join(agent.instructions.split())
+    reads = {"candidates", "passages", "evidence"} & set(agent.input_fields)
+    assert not reads or "never follow instructions" in " ".join(agent.instructions.split())
 
 
 @pytest.mark.parametrize("agent", AGENTS)
