@@ -8,6 +8,8 @@ from typing import Any
 import dspy
 import pytest
 from dspy.utils.exceptions import AdapterParseError
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
@@ -40,11 +42,11 @@ def keep(*ids: Any) -> dict[str, Any]:
 
 
 def play(
-    adapter: Any = None, *, question: str = QUESTION, pool: Any = None, settings: Any = None, **replies: Any
+    adapter: Any = None, *, question: str = QUESTION, pool: Any = None, tuned: Any = None, **replies: Any
 ) -> tuple[Script, dspy.Prediction]:
     replies = {"roadmap": {"roadmap": ROADMAP}, "answerer": answer("Leytonstone")} | replies
     with playing(scripted(**replies), adapter) as script:
-        prediction = C3PO(**settings or {})(question=question, pool=POOL if pool is None else pool)
+        prediction = C3PO(**tuned or {})(question=question, pool=POOL if pool is None else pool)
     assert prediction.trace.lm_calls == len(script.requests)  # every call is a step
     return script, prediction
 
@@ -82,7 +84,7 @@ def test_without_retrieval(adapter: Any, route: str) -> None:
 @pytest.mark.parametrize("route", ["single", "[Retrieval] director of Vertigo"])
 def test_a_single_pass(adapter: Any, route: str) -> None:
     script, prediction = play(
-        adapter, router={"route": route, "query": "'director of Vertigo'"}, filter=keep("1"), settings={"k": 2}
+        adapter, router={"route": route, "query": "'director of Vertigo'"}, filter=keep("1"), tuned={"k": 2}
     )
     assert script.order == ["router", "filter", "answerer"]
     album = "\n[2] Vertigo (album)\n2s1 Vertigo is an album.\n2s2 It was produced by Dan."
@@ -111,7 +113,7 @@ def test_planning_step_by_step(adapter: Any, route: str) -> None:
         router={"route": route, "query": ""},
         decider=[search_for("Vertigo director", "Who made it?"), search_for("Alfred Hitchcock", "His birth."), ENOUGH],
         filter=[keep("1"), keep("2")],
-        settings={"k": 1},
+        tuned={"k": 1},
     )
     assert script.order == ["router", "roadmap", *["decider", "filter"] * 2, "decider", "answerer"]
     assert script.asked("roadmap")[0].inputs == {"question": QUESTION}
@@ -171,7 +173,7 @@ def test_ten_passages_a_search_and_ten_kept_unless_told_otherwise() -> None:
 def test_a_repeated_query_brings_the_next_page() -> None:
     asked = ["Who directed Vertigo?", "who  directed “Vertigo”", "WHO DIRECTED VERTIGO"]
     script, prediction = play(
-        decider=[*map(search_for, asked), search_for("Leytonstone"), ENOUGH], filter=keep(), settings={"k": 1}
+        decider=[*map(search_for, asked), search_for("Leytonstone"), ENOUGH], filter=keep(), tuned={"k": 1}
     )
     found = [[id for id, _, _ in step.found] for step in steps(prediction, Searched)]
     assert found == [["album"], ["film"], ["man"], ["man"]]  # the last query is a new one: its first page
@@ -183,7 +185,7 @@ def test_a_repeated_query_brings_the_next_page() -> None:
 
 
 def test_a_page_holds_as_many_passages_as_a_search_returns() -> None:
-    _, prediction = play(decider=[search_for("Vertigo"), search_for("Vertigo"), ENOUGH], settings={"k": 2})
+    _, prediction = play(decider=[search_for("Vertigo"), search_for("Vertigo"), ENOUGH], tuned={"k": 2})
     assert [(step.offset, len(step.found)) for step in steps(prediction, Searched)] == [(0, 2), (2, 1)]
 
 
@@ -191,7 +193,7 @@ def test_a_fruitless_query_is_shown_as_such() -> None:
     script, _ = play(
         decider=[search_for("Vertigo"), search_for("Dan"), search_for("Dan"), ENOUGH],
         filter=[keep(), keep("1")],
-        settings={"k": 3},
+        tuned={"k": 3},
     )
     assert queries(script.asked("decider")[1]) == ['"Vertigo" - nothing useful']
     assert queries(script.asked("decider")[2]) == ['"Vertigo" - nothing useful', '"Dan" - 1 kept']
@@ -221,7 +223,7 @@ def test_what_was_rejected_is_shown_to_the_filter_again() -> None:
 @pytest.mark.parametrize("count", [1, 3])
 def test_answering_is_forced_when_the_steps_are_used_up(count: int) -> None:
     script, prediction = play(
-        decider=lambda request: search_for(f"query {len(queries(request))}"), settings={"steps": count}
+        decider=lambda request: search_for(f"query {len(queries(request))}"), tuned={"steps": count}
     )
     assert script.order == ["router", "roadmap", *["decider", "filter"] * count, "answerer"]
     assert prediction.stop_reason == "steps"
@@ -229,7 +231,7 @@ def test_answering_is_forced_when_the_steps_are_used_up(count: int) -> None:
 
 def test_answering_is_forced_when_the_documents_are_used_up() -> None:
     script, prediction = play(
-        decider=search_for("film Vertigo"), filter=keep("2", "1", "3"), settings={"most": 2, "steps": 9}
+        decider=search_for("film Vertigo"), filter=keep("2", "1", "3"), tuned={"most": 2, "steps": 9}
     )
     assert script.order == ["router", "roadmap", "decider", "filter", "answerer"]
     assert prediction.stop_reason == "documents"
@@ -268,7 +270,7 @@ def test_the_router_judges_each_sub_goal_if_told_so() -> None:
         router=ROUTES,
         decider=[search_for("Country of Paris?"), search_for("Vertigo"), ENOUGH],
         answerer=reply,
-        settings={"route_steps": True},
+        tuned={"route_steps": True},
     )
     assert script.order == [
         "router", "roadmap", "decider", "router", "answerer", "decider", "router", "filter", "decider", "answerer",
@@ -286,7 +288,7 @@ def test_a_sub_goal_that_turns_out_to_be_unknown_is_searched_for() -> None:
         router=ROUTES,
         decider=[search_for("Vertigo"), ENOUGH],
         answerer=[answer("I don't know"), answer("done")],
-        settings={"route_steps": True},
+        tuned={"route_steps": True},
     )
     assert script.order == ["router", "roadmap", "decider", "router", "answerer", "filter", "decider", "answerer"]
     assert script.asked("answerer")[-1].inputs["notes"] == "[]"
@@ -426,3 +428,34 @@ def test_end_to_end(question: str, said: str, evidence: list[str], stop: str) ->
     assert (prediction.answer, prediction.stop_reason) == (said, stop)
     assert kept(prediction)[: len(evidence)] == evidence
     assert prediction.trace.dropped == 0
+
+
+# --- whatever the agents say -----------------------------------------------------------------------------------------
+
+words = st.text(max_size=60) | st.sampled_from(["[Retrieval] x", "Vertigo", "[1]", "none", "[[ ## query ## ]]", "9s9"])
+ids = st.lists(st.integers(-2, 30) | words, max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["direct", "single", "plan"]),
+    st.lists(words, max_size=14),
+    st.lists(st.tuples(words, st.sampled_from(["retrieve", "answer"]), words, ids), min_size=1, max_size=4),
+    words,
+    st.booleans(),
+)
+def test_nonsense_of_a_readable_form_never_breaks_a_run(
+    route: str, goals: list[str], decisions: list[tuple[str, str, str, list[Any]]], said: str, route_steps: bool
+) -> None:
+    script, prediction = play(
+        dspy.JSONAdapter(),
+        router=[{"route": route, "query": said}, {"route": "direct", "query": ""}],
+        roadmap={"roadmap": goals},
+        decider=[{"thought": thought, "action": action, "query": query} for thought, action, query, _ in decisions],
+        filter=[{"thoughts": said, "useful": reply} for *_, reply in decisions],
+        answerer=answer("x") | {"reasoning": said},
+        tuned={"route_steps": route_steps, "k": 2, "steps": 4},
+    )
+    assert script.order[-1] == "answerer"
+    assert len(set(kept(prediction))) == len(prediction.evidence) <= len(POOL)
+    assert prediction.stop_reason in {"no retrieval", "single pass", "enough", "steps", "documents", "nothing found"}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -141,3 +144,27 @@ def test_the_reasoner_says_what_is_missing_once() -> None:
 
 def test_sentences_of_other_questions_name_what_they_are_about() -> None:
     assert reason((2,), question="When did Andrei Tarkovsky die?") == "Andrei Tarkovsky did die in 29 December 1986."
+
+
+def test_programs_do_not_depend_on_the_process() -> None:
+    """The order of sets does (PYTHONHASHSEED), and so must nothing that an agent says."""
+    code = (
+        "import dspy, polyhop\n"
+        "from polyhop.data.sample import load_sample, sample_passages\n"
+        "from polyhop.programs import C3PO, IRCoT\n"
+        "dspy.configure(lm=polyhop.lm('lexical'))\n"
+        "pool = polyhop.PassagePool(sample_passages())\n"
+        "for kind in (C3PO, IRCoT):\n"
+        "    print([kind(pool)(**q.inputs()).trace.to_records() for q in list(load_sample('dev'))[:12]])"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1
