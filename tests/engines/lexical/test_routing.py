@@ -52,9 +52,11 @@ def ask(outputs: Sequence[str], **inputs: Any) -> dict[str, Any]:
         ("What is 17 * 3?", "direct"),
         ("When did Andrei Tarkovsky die?", "single"),
         ("What is the population of Paris?", "single"),
+        ("who painted the starry night", "single"),
         (QUESTION, "plan"),
         ("Which film came out first, Solaris or Stalker?", "plan"),
         ("Are Solaris and Stalker by the same director?", "plan"),
+        ("Who is the paternal grandfather of Andrei Tarkovsky?", "plan"),
         ("Who painted the ceiling of the chapel in which popes are elected by the cardinals?", "plan"),
     ],
 )
