@@ -10,16 +10,13 @@ evidence carries the answer. The paper gives no formula for alpha; the logistic 
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 from .program import Program
 from .trace import Trace, Weighed
 from .tunables import choice, real
 
-Attribution = Literal["attributable", "extrapolatory", "contradictory"]
-"""AttrScore's classes: the citations say so; they neither say nor deny it; they deny it."""
-
-CREDIBILITY: dict[str, float] = {"attributable": 1.0, "extrapolatory": 0.5, "contradictory": 0.001}
+CREDIBILITY = {"attributable": 1.0, "extrapolatory": 0.5, "contradictory": 0.001}
+"""Of AttrScore's classes: the citations say so; they neither say nor deny it; they deny it."""
 
 
 class Confidence(Program):
@@ -41,7 +38,7 @@ class Confidence(Program):
         """The weight of accuracy for a question of so many (expected) hops."""
         if not self.adaptive.value:
             return 0.5
-        return 1.0 / (1.0 + math.exp(self.slope.value * (hops - self.midpoint.value)))
+        return sigmoid(self.slope.value * (self.midpoint.value - hops))
 
     def forward(self, hops: float, accuracy: float, credibility: float, trace: Trace) -> Weighed:
         """Weigh the two, and record whether the answer passes."""
@@ -50,3 +47,31 @@ class Confidence(Program):
         weighed = Weighed(alpha, confidence, confidence >= self.threshold.value)
         trace.add(weighed)
         return weighed
+
+
+class Calibration(Program):
+    """Turns a stated confidence into the share of right answers that such a confidence has had (Platt scaling).
+
+    calibrated = sigmoid(slope * logit(confidence) + offset); 1 and 0 leave it as it is. Fitted to a finished run by
+    ``python -m polyhop.optimizers.calibration RUN``.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slope = real(1.0, 0.0, 10.0)
+        self.offset = real(0.0, -10.0, 10.0)
+
+    def forward(self, confidence: float) -> float:
+        if self.slope.value == 1.0 and self.offset.value == 0.0:
+            return confidence
+        return sigmoid(self.slope.value * logit(confidence) + self.offset.value)
+
+
+def sigmoid(x: float) -> float:
+    return 1.0 / (1.0 + math.exp(-x))
+
+
+def logit(probability: float) -> float:
+    """The inverse of `sigmoid`, finite for 0 and 1 too."""
+    p = min(max(probability, 1e-3), 1.0 - 1e-3)
+    return math.log(p / (1.0 - p))

@@ -42,15 +42,16 @@ def check_question(question: str) -> str:
     return clean(question).strip()
 
 
-def read_answer(reply: dspy.Prediction, trace: Trace) -> tuple[str, float]:
-    """The answer and the confidence in an answering agent's reply (answer, reasoning, confidence); recorded.
+def read_answer(reply: dspy.Prediction, trace: Trace, invalid: tuple[str, ...] = ()) -> tuple[str, float]:
+    """The answer and the confidence in an answering agent's reply (answer, reasoning, confidence); recorded, together
+    with what else of the reply could not be used.
 
     An answer is one line of at most `LONGEST_ANSWER` characters; what says that there is none is ``"unknown"``, with
     confidence 0.
     """
-    answer, invalid = tidy(reply.answer)
+    answer, cut = tidy(reply.answer)
     confidence = 0.0 if answer == UNKNOWN else read_probability(reply.confidence)
-    trace.add(Answered(answer, str(reply.get("reasoning") or "").strip(), confidence, invalid))
+    trace.add(Answered(answer, str(reply.get("reasoning") or "").strip(), confidence, (*cut, *invalid)))
     return answer, confidence
 
 

@@ -50,11 +50,13 @@ class Decomposed:
 
     Attributes:
         thoughts: The reason for each sub-question, from planners that give one.
+        route: How to go on, from planners that choose it.
     """
 
     sub_questions: tuple[str, ...]
     invalid: tuple[str, ...] = ()
     thoughts: tuple[str, ...] = ()
+    route: str = ""
     lm_calls: ClassVar[int] = 1
 
 
@@ -77,11 +79,16 @@ class Searched:
 @dataclass(frozen=True)
 class Selected:
     """The choice of a Selector or filter in one round. ``invalid`` are ids that address nothing, or address it twice,
-    or spans that stand in no document."""
+    or spans that stand in no document.
+
+    Attributes:
+        flagged: Those that no known fact supports; what of them is not in ``kept`` was discarded.
+    """
 
     round: int
     kept: tuple[Fact, ...]
     invalid: tuple[str, ...] = ()
+    flagged: tuple[Fact, ...] = ()
     lm_calls: ClassVar[int] = 1
 
 
@@ -124,11 +131,16 @@ class Required:
 
 @dataclass(frozen=True)
 class Checked:
-    """Statements that were held against the documents."""
+    """Statements that were held against the documents.
+
+    Attributes:
+        irrelevant: Those that are supported and yet of no use.
+    """
 
     supported: tuple[str, ...]
     unsupported: tuple[str, ...]
     invalid: tuple[str, ...] = ()
+    irrelevant: tuple[str, ...] = ()
     lm_calls: ClassVar[int] = 1
 
 
@@ -197,7 +209,18 @@ class Revised:
     answer: str
     reason: str
     accepted: bool
+    cited: tuple[Fact, ...] = ()
+    invalid: tuple[str, ...] = ()
     lm_calls: ClassVar[int] = 1
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """Another answer, known already, took the place of the one before."""
+
+    answer: str
+    reason: str
+    lm_calls: ClassVar[int] = 0
 
 
 @dataclass(frozen=True)
@@ -245,7 +268,7 @@ class Parallel:
 
 Step = (
     Estimated | Recalled | Routed | Decomposed | Searched | Selected | Added | Proposed | Learned | Required | Checked
-    | Decided | Thought | StepAnswered | Judged | Weighed | Revised | Refined | Answered | Stopped | Parallel
+    | Decided | Thought | StepAnswered | Judged | Weighed | Revised | Replaced | Refined | Answered | Stopped | Parallel
 )  # fmt: skip
 
 

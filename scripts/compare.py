@@ -120,7 +120,7 @@ def _print_flips(console: Console, result: Result, *, everything: bool) -> None:
 def _print_flip(console: Console, flip: Flip) -> None:
     from rich.text import Text
 
-    from .view import plain
+    from .text import plain
 
     console.print(Text(f"  {flip.id}  {plain(flip.question)}"))
     console.print(Text(f"    gold {plain(flip.gold)} | before {plain(flip.before)} | now {plain(flip.after)}", "dim"))

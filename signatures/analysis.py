@@ -2,6 +2,7 @@
 
 import dspy
 
+from .choices import Route
 from .replies import Questions
 
 
@@ -19,3 +20,20 @@ class AnalyzeQuestion(dspy.Signature):
 
     question: str = dspy.InputField()
     sub_questions: Questions = dspy.OutputField(desc="1 to 6 atomic questions in the order they can be answered")
+
+
+class PlanResearch(dspy.Signature):
+    """Decide what it takes to answer a question, and write down what has to be looked up, in order.
+
+    The route is "direct" if nothing has to be looked up: a greeting or thanks, arithmetic, or something that everybody
+    knows for certain. It is "single" if a single document about something that the question names will hold the
+    answer. It is "plan" if facts of several documents have to be joined; when in doubt, "plan".
+    The sub-questions are the facts to look up. Each asks for one relation of one entity, stands for itself, names
+    entities exactly as the question does, and keeps the dates, places and kinds that limit it; what an earlier
+    sub-question finds out is written #1, #2, ... A comparison needs the same fact of both sides and no step for the
+    comparing itself. For the routes "direct" and "single" the question is its only sub-question. Answer nothing.
+    """
+
+    question: str = dspy.InputField()
+    route: Route = dspy.OutputField(desc='"direct", "single" or "plan"')
+    sub_questions: Questions = dspy.OutputField(desc="1 to 6 questions to look up, each after those that it refers to")

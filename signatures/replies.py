@@ -1,8 +1,8 @@
 """Field types of outputs: how an agent's reply is read.
 
-`Ids`, `Questions`, `Probability`, `Route` and `Action` show in a prompt as the plain types that they are (list[str],
-float, a choice of words), and also take what models commonly write instead of JSON: ids as numbers, lists as lines,
-"85%", "[No Retrieval]". What cannot be read stays an error (dspy's AdapterParseError); nothing is guessed.
+`Ids`, `Questions`, `Texts`, `Steps` and `Probability` show in a prompt as the plain types that they are (list[str],
+float), and also take what models commonly write instead of JSON: ids as numbers, lists as lines, "85%". What cannot be
+read stays an error (dspy's AdapterParseError); nothing is guessed.
 """
 
 from __future__ import annotations
@@ -35,6 +35,14 @@ class Questions(list[str]):
         return _reads(read_questions, core_schema.list_schema(core_schema.str_schema()))
 
 
+class Texts(list[str]):
+    """A list of statements, queries or quotations, written like `Questions`; "none" is an empty list."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        return _reads(read_texts, core_schema.list_schema(core_schema.str_schema()))
+
+
 class Probability(float):
     """A number from 0 to 1, also given in percent (85, "85%"), with a remark ("0.9 (high)") or as a word ("high")."""
 
@@ -43,26 +51,19 @@ class Probability(float):
         return _reads(read_probability, core_schema.float_schema())
 
 
-class Route(str):
-    """ "direct", "single" or "plan", also given as C-3PO writes them: "[Retrieval] population of Paris" is "single"."""
+class Steps(list[dict[str, str]]):
+    """The steps of a plan, {"thought", "question"} each, also given as bare questions or as lines."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
-        return _reads(read_route, core_schema.literal_schema(["direct", "single", "plan"]))
+        text = core_schema.typed_dict_field(core_schema.str_schema())
+        step = core_schema.typed_dict_schema({"thought": text, "question": text}, extra_behavior="forbid")
+        return _reads(read_steps, core_schema.list_schema(step))
 
 
-class Action(str):
-    """ "retrieve" or "answer", also given as C-3PO writes them: "[LLM]" is "answer"."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
-        return _reads(read_action, core_schema.literal_schema(["retrieve", "answer"]))
-
-
-Ids.__name__ = Questions.__name__ = "list[str]"  # what an adapter writes into the prompt
+Ids.__name__ = Questions.__name__ = Texts.__name__ = "list[str]"  # what an adapter writes into the prompt
+Steps.__name__ = "list[dict[str, str]]"
 Probability.__name__ = "float"
-Route.__name__ = "Literal['direct', 'single', 'plan']"
-Action.__name__ = "Literal['retrieve', 'answer']"
 
 _ITEM = re.compile(r"^\s*(?:[-*•]|(?P<number>\d{1,3})[.)])\s+(?=\S)")
 _NOTHING = re.compile(r"\W*(?:none|null|nothing|n/?a|empty)?\W*", re.IGNORECASE)
@@ -74,16 +75,6 @@ _STATED = re.compile(
 )
 _WORDS = {"certain": 1.0, "very high": 0.95, "high": 0.85, "medium": 0.5, "moderate": 0.5, "low": 0.2, "very low": 0.05}
 
-_ROUTES = {
-    "direct": r"direct(?:ly|[ _-]answer\w*)?|no[ _-]?retriev(?:al|e)|no[ _-]?search|none",
-    "single": r"single(?:[ _-]\w+)?|retriev(?:al|e)|search",
-    "plan": r"plan(?:ning)?|multi[ _-]?\w+",
-}
-_ACTIONS = {
-    "retrieve": r"retriev(?:al|e)|search",
-    "answer": r"(?:final[ _-]?)?answer(?:[ _-]now)?|llm|generate|stop|finish(?:ed)?|done",
-}
-
 
 def read_ids(reply: Any) -> Any:
     """What an agent wrote for a list of ids, as strings.
@@ -91,7 +82,7 @@ def read_ids(reply: Any) -> Any:
     Raises:
         ValueError: it is neither a list nor a text that consists of ids.
     """
-    reply = _unwrap(reply)
+    reply = unwrap(reply)
     if isinstance(reply, str):
         return _ids_in(reply)
     if not isinstance(reply, list | tuple):
@@ -123,7 +114,7 @@ def read_questions(reply: Any) -> Any:
     Raises:
         ValueError: it is neither a list nor a text that is one question or a list of them.
     """
-    reply = _unwrap(reply)
+    reply = unwrap(reply)
     if isinstance(reply, str):
         lines = [line.strip() for line in reply.splitlines() if line.strip()]
         items = [line for line in lines if _ITEM.match(line)]
@@ -142,11 +133,43 @@ def read_questions(reply: Any) -> Any:
     return questions
 
 
+def read_texts(reply: Any) -> Any:
+    """What an agent wrote for a list of texts, as strings without their numbers, blank ones left out.
+
+    Raises:
+        ValueError: it is neither a list nor a text that is one item or a list of them.
+    """
+    reply = unwrap(reply)
+    if isinstance(reply, str):
+        lines = [line.strip() for line in reply.splitlines() if line.strip()]
+        items = [line for line in lines if _ITEM.match(line)]
+        if not items and len(lines) > 1:
+            raise ValueError(f"not a list: {lines[0][:80]!r}")
+        reply = items or lines
+    return [text for text in read_questions(reply) if not _NOTHING.fullmatch(text)]
+
+
 def _question_of(item: Any) -> str:
     if isinstance(item, dict):
         named = [item[key] for key in ("question", "sub_question", "text") if key in item]
         return str((named or [value for value in item.values() if isinstance(value, str)] or [""])[0])
     return str(item)
+
+
+def read_steps(reply: Any) -> Any:
+    """What an agent wrote for the steps of a plan; a step without a thought has an empty one.
+
+    Raises:
+        ValueError: it is neither a list nor a text that is one question or a list of them.
+    """
+    reply = unwrap(reply)
+    if isinstance(reply, dict):
+        reply = [reply] if "question" in reply else list(reply.values())  # {"1": {"thought": ..., "question": ...}}
+    if not isinstance(reply, list | tuple):
+        return [{"thought": "", "question": question} for question in read_questions(reply)]
+    thoughts = [str(item.get("thought") or "") if isinstance(item, dict) else "" for item in reply]
+    questions = read_questions([{**item, "thought": None} if isinstance(item, dict) else item for item in reply])
+    return [{"thought": thought, "question": text} for thought, text in zip(thoughts, questions, strict=True)]
 
 
 def read_probability(reply: Any) -> Any:
@@ -174,38 +197,7 @@ def read_probability(reply: Any) -> Any:
     return min(max(reply / 100 if 2 <= reply <= 100 else float(reply), 0.0), 1.0)  # 1.2 is an overstated 1
 
 
-def read_route(reply: Any) -> Any:
-    """What an agent wrote for a route: the word that the reply opens with, whatever follows it.
-
-    Raises:
-        ValueError: it opens with none.
-    """
-    return _word(reply, _ROUTES, "route")
-
-
-def read_action(reply: Any) -> Any:
-    """What an agent wrote for an action: the word that the reply opens with, whatever follows it.
-
-    Raises:
-        ValueError: it opens with none.
-    """
-    return _word(reply, _ACTIONS, "action")
-
-
-def _word(reply: Any, words: dict[str, str], field: str) -> str:
-    reply = _unwrap(reply)
-    if isinstance(reply, list | tuple) and len(reply) == 1:
-        reply = reply[0]  # "[Retrieval] population of Paris", as dspy reads it
-    if isinstance(reply, str):
-        text = re.sub(rf"^\W*(?:{field}\W+)?", "", reply.strip().lower())
-        # A mark or the end follows the word; prose that opens with it ("Search engines are ...") is no choice.
-        for word, written in words.items():
-            if re.match(rf"(?:{written})(?:\s*[\W_]*$|\s*[^\w\s]|\s*\n)", text):
-                return word
-    raise ValueError(f"not one of {', '.join(words)}: {str(reply)[:80]!r}")
-
-
-def _unwrap(reply: Any) -> Any:
+def unwrap(reply: Any) -> Any:
     """What stands in ``{"keep": [...]}``: the field again inside the field."""
     if isinstance(reply, dict) and len(reply) == 1 and isinstance(next(iter(reply.values())), list | str):
         return next(iter(reply.values()))

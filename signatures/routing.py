@@ -2,8 +2,9 @@
 
 import dspy
 
+from .choices import Action, Route
 from .fields import NumberedPassages
-from .replies import Action, Ids, Questions, Route
+from .replies import Ids, Questions
 
 _THOUGHTS = "one short line for each passage: its number, and what it says about the question or why it does not help"
 _USEFUL = 'numbers of the passages to keep, most useful first, such as ["3", "1"]; empty if none helps'

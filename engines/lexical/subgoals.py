@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...data.text import title_key
+from .question import mask
 from .reading import Page
-from .resolve import NONE, resolve
+from .resolve import NONE, Answer, resolve
 
 _REFERENCE = re.compile(r"#(\d+)")
 
@@ -29,6 +31,16 @@ def sub_goals(sub_questions: Sequence[str], pages: Sequence[Page], least: float)
         if all(number in reached for number in referred):
             question = _REFERENCE.sub(lambda match: reached.get(int(match[1]), match[0]), text)
             answer = answers[n - 1] if answers else NONE
-            if answer.text and answer.score >= least:
+            if answer.text and answer.score >= least and _is_told(question, answer):
                 reached[n] = answer.text
             yield SubGoal(question, reached.get(n, ""))
+
+
+def _is_told(question: str, answer: Answer) -> bool:
+    """Whether the answer stands on a page, or in a line, of something that the question names: a probability only
+    compares the spans of the pages at hand, which may all be about something else."""
+    asked, names = f" {title_key(question)} ", [title_key(name) for name in mask(question).names]
+    if not names or answer.page is None or answer.line is None:
+        return not names
+    on_its_page = any(f" {name} " in asked for name in answer.page.names)
+    return on_its_page or any(f" {name} " in answer.line.key for name in names)

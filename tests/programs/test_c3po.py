@@ -403,12 +403,10 @@ WORLD = [
     Passage.of("Leytonstone", "Leytonstone is an area of London where many directors were born.", id="place"),
     Passage.of(
         "The Red Kite (film)",
-        "The Red Kite is a 1962 film directed by Mara Lindqvist. It was shot in Malmö.",
+        "The Red Kite is a 1962 film directed by Mara Lindqvist. It was long.",
         id="kite",
     ),
-    Passage.of(
-        "Mara Lindqvist", "Mara Lindqvist (3 May 1921 – 9 July 1990) was a director born in Uppsala.", id="mara"
-    ),
+    Passage.of("Mara Lindqvist", "Mara Lindqvist (3 May 1921 – 9 July 1990) was a Swede born in Uppsala.", id="mara"),
     Passage.of("Red Kite", "The red kite is a bird of prey that was once common.", id="bird"),
 ]
 

@@ -15,6 +15,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.programs import Prism
 from polyhop.programs.prism import MOST_SUB_QUESTIONS
 from polyhop.programs.trace import Added, Decomposed, Selected
+from polyhop.signatures.evidence import BRIDGING
 
 from .scripted import Reply, Request, Script, answer, lm, playing, scripted
 
@@ -30,11 +31,11 @@ ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
 
 
 def play(
-    adapter: Any = None, *, rounds: int = 3, pool: list[Passage] | None = None, **replies: Any
+    adapter: Any = None, *, rounds: int = 3, stop: str = "stable", pool: list[Passage] | None = None, **replies: Any
 ) -> tuple[Script, dspy.Prediction]:
     replies = {"analyzer": {"sub_questions": SUB_QUESTIONS}, "answerer": answer("Leytonstone")} | replies
     with playing(scripted(**replies), adapter) as script:
-        prediction = Prism(rounds=rounds)(question=QUESTION, pool=POOL if pool is None else pool)
+        prediction = Prism(rounds=rounds, stop=stop)(question=QUESTION, pool=POOL if pool is None else pool)
     return script, prediction
 
 
@@ -161,6 +162,68 @@ def test_rounds_are_read_at_every_call() -> None:
         program.rounds.value = 4
         program(question=QUESTION, pool=POOL)
     assert len(script.asked("selector")) == 5
+
+
+def test_complete_ends_when_nothing_is_missing() -> None:
+    replies: dict[str, Any] = {"selector": forever("keep"), "adder": [{"add": ["3s2"]}, {"add": []}]}
+    script, prediction = play(rounds=5, stop="complete", **replies)
+    assert script.order == ["analyzer", *["selector", "adder"] * 2, "answerer"]
+    assert prediction.stop_reason == "complete"
+
+
+def test_never_plays_all_rounds() -> None:
+    script, prediction = play(rounds=3, stop="never", selector={"keep": ["1s2"]})
+    assert script.order == ["analyzer", *["selector", "adder"] * 3, "answerer"]
+    assert prediction.stop_reason == "rounds"
+
+
+# --- the ablations of the paper --------------------------------------------------------------------------------------
+
+
+def ablated(**switches: Any) -> tuple[Script, dspy.Prediction]:
+    program = Prism(rounds=2)
+    for name, value in switches.items():
+        getattr(program, name).value = value
+    replies: dict[str, Any] = {"analyzer": {"sub_questions": SUB_QUESTIONS}, "answerer": answer("Leytonstone")}
+    script = scripted(**replies, selector={"keep": ["1s2"]}, adder=[{"add": ["3s2"]}, {"add": ["3s1"]}])
+    with playing(script):
+        return script, program(question=QUESTION, pool=POOL)
+
+
+def test_without_the_analyzer_the_question_is_its_own_sub_question() -> None:
+    script, prediction = ablated(analyze=False)
+    assert script.order == ["selector", "adder", "selector", "adder", "answerer"]
+    assert script.asked("selector")[0].inputs["sub_questions"] == json.dumps([QUESTION])
+    assert prediction.trace.lm_calls == 5
+
+
+def test_without_the_selector_the_evidence_grows() -> None:
+    script, prediction = ablated(select=False)
+    assert script.order == ["analyzer", "adder", "adder", "answerer"]
+    assert [request.inputs["selected"] for request in script.asked("adder")] == ["[]", '["3s2"]']
+    assert facts(prediction) == [("man", 1), ("man", 0)]
+
+
+def test_without_the_adder_the_evidence_is_the_selection() -> None:
+    script, prediction = ablated(add=False)
+    assert script.order == ["analyzer", "selector", "selector", "answerer"]  # the second changes nothing
+    assert facts(prediction) == [("film", 1)]
+
+
+@pytest.mark.parametrize("bridging", [True, False])
+def test_the_clauses_about_bridging_facts_can_be_left_out(bridging: bool) -> None:
+    script, _ = ablated(bridging=bridging)
+    system = " ".join(script.asked("selector")[0].system.split())
+    assert [clause in system for clause in BRIDGING] == [bridging, bridging]
+    assert "Keep every sentence that answers a sub-question." in system
+    assert "bridging facts" in script.asked("adder")[0].system  # the Adder's instruction stays
+
+
+def test_evidence_in_passages() -> None:
+    script, prediction = ablated(unit="passage")
+    assert facts(prediction) == [("film", None), ("man", None)]
+    assert script.asked("adder")[0].inputs["selected"] == '["1"]'
+    assert [step.added for step in steps(prediction, Added)] == [(("man", None),), (("man", None),)]
 
 
 # --- merging ---------------------------------------------------------------------------------------------------------

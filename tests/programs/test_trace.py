@@ -32,7 +32,13 @@ def test_records_are_json_with_their_kind() -> None:
     assert [record["step"] for record in records] == [
         "decomposed", "searched", "searched", "selected", "added", "answered", "stopped",
     ]  # fmt: skip
-    assert records[0] == {"step": "decomposed", "sub_questions": ["Who?"], "invalid": ["?"], "thoughts": []}
+    assert records[0] == {
+        "step": "decomposed",
+        "sub_questions": ["Who?"],
+        "invalid": ["?"],
+        "thoughts": [],
+        "route": "",
+    }
     assert records[1] == {
         "step": "searched",
         "query": "Who?",
@@ -40,7 +46,7 @@ def test_records_are_json_with_their_kind() -> None:
         "reasons": [{"via": "named", "name": "title", "source": None, "words": ["Who"]}],
         "offset": 0,
     }
-    assert records[3] == {"step": "selected", "round": 1, "kept": [["p", 0], ["p", None]], "invalid": []}
+    assert records[3] == {"step": "selected", "round": 1, "kept": [["p", 0], ["p", None]], "invalid": [], "flagged": []}
     assert records[4]["invalid"] == ["9s9"]
     assert records[5] == {
         "step": "answered",

@@ -23,14 +23,18 @@ from polyhop.programs.tunables import choice, integer, real
 from .scripted import Request, Script, answer, lm, playing, scripted
 
 POOL = [Passage.of(f"T{n}", sentences=[f"Sentence {n}.", "Another."], id=f"p{n}") for n in range(3)]
-CHANGED = {"search.k": 2, "search.k1": 1.5, "search.b": 0.75, "rounds": 4}
+SWITCHES = {"analyze": True, "select": True, "add": True}  # stay on, so that every agent is asked
+CHANGED: dict[str, Any] = SWITCHES | {
+    "search.k": 2, "search.k1": 1.5, "search.b": 0.75, "rounds": 4,
+    "stop": "complete", "bridging": False, "unit": "passage",
+}  # fmt: skip
 
 
 def changed() -> Prism:
-    """A program none of whose tunables has its default."""
+    """A program none of whose tunables has its default, but for the switches."""
     program = Prism(PassagePool(POOL))
     for name, tunable in tunables(program):
-        assert tunable.value != CHANGED[name]
+        assert name in SWITCHES or tunable.value != CHANGED[name]
         tunable.value = CHANGED[name]
     return program
 
@@ -108,6 +112,7 @@ def test_dspy_finds_them_by_name() -> None:
     found = {name: parameter for name, parameter in program.named_parameters() if isinstance(parameter, Tunable)}
     assert {name: tunable.value for name, tunable in found.items()} == {
         "search.k": 7, "search.k1": 0.9, "search.b": 0.4, "rounds": 2,
+        "stop": "stable", "analyze": True, "select": True, "add": True, "bridging": True, "unit": "sentence",
     }  # fmt: skip
     assert dict(tunables(program)) == found
     assert set(dict(tunables(Naive()))) == {"search.k", "search.k1", "search.b"}
@@ -163,6 +168,7 @@ def test_they_shape_the_run() -> None:
         return {"keep": [f"{1 + next(turn) % 2}.1"]}
 
     program = changed()
+    program.stop.value = "stable"
     with playing(scripted(selector=keep)) as script:
         prediction = program(question="Which sentence?")
     assert script.order.count("selector") == 4

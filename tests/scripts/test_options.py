@@ -13,7 +13,7 @@ from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
-from polyhop.programs import C3PO, Direct, IRCoT, Naive, Prism
+from polyhop.programs import C3PO, Direct, IRCoT, Naive, Prism, tunables
 from polyhop.scripts.options import RetrieverName, build_program, open_source
 
 POOL = PassagePool([])
@@ -27,9 +27,7 @@ def test_programs_have_names(name: str, kind: type) -> None:
 
 
 def test_an_unknown_program_lists_the_known() -> None:
-    with pytest.raises(
-        PolyhopError, match="no program 'prsm': choose prism, c3po, ircot, naive, direct, or a saved state"
-    ):
+    with pytest.raises(PolyhopError, match="no program 'prsm': choose .*prism.*, or a saved state"):
         build_program("prsm", POOL)
 
 
@@ -188,3 +186,27 @@ def test_vectors_need_an_index(name: str, source: Any) -> None:
         PolyhopError, match=f"--retriever {name} needs an --index with vectors: polyhop index .* --dense"
     ):
         build_program("prism", source, retriever=RetrieverName(name))
+
+
+def test_tunables_are_set_by_name() -> None:
+    settings = ["rounds=1", "search.k=7", "stop=never", "bridging=false", "search.b=0.5"]
+    program = build_program("prism", POOL, settings=settings)
+    values = {name: tunable.value for name, tunable in tunables(program)}
+    expected = {"rounds": 1, "search.k": 7, "stop": "never", "bridging": False, "search.b": 0.5}
+    assert {name: values[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("round=1", "no tunable in 'round=1': say NAME=VALUE, with one of search.k, "),
+        ("rounds", "no tunable in 'rounds'"),
+        ("rounds=99", r"--set rounds=99: must be an integer in 1\.\.6, got 99"),
+        ("rounds=", "--set rounds=: "),
+        ("bridging=maybe", "must be one of"),
+        ("bridging=truth", "--set bridging=truth"),
+    ],
+)
+def test_a_setting_that_is_none(setting: str, message: str) -> None:
+    with pytest.raises(PolyhopError, match=message):
+        build_program("prism", POOL, settings=[setting])

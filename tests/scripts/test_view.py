@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-from typing import Any
+from typing import Any, get_args
 
 import dspy
 import pytest
 from rich.console import Console
 
 from polyhop.data.passages import Evidence, Fact, Hit, Passage, Reason
+from polyhop.programs import trace as steps
 from polyhop.programs.prediction import conclude, read_answer
 from polyhop.programs.trace import Added, Searched, Selected, Trace
-from polyhop.scripts.view import address, evidence_table, plain, to_record, trace_tree
+from polyhop.scripts.text import address, plain
+from polyhop.scripts.tree import trace_tree
+from polyhop.scripts.view import cost, evidence_table, to_record
 
 HOSTILE = Passage.of("[bold]Title[/bold]", sentences=["Fine.", "\x1b[31mred\x07 [link=x]y[/link]\nnext"], id="h")
 
@@ -134,3 +137,59 @@ def test_the_record_has_the_reasons() -> None:
     record = to_record("q?", close(trace), 0.0)
     [reason] = json.loads(json.dumps(record))["trace"][0]["reasons"]
     assert reason == {"via": "named", "name": "solaris", "source": None, "words": ["Solaris"]}
+
+
+EVERY_STEP: list[steps.Step] = [
+    steps.Estimated((0.1, 0.6, 0.2, 0.1)),
+    steps.Recalled(("Who wrote it?",)),
+    steps.Routed("single", "Solaris director"),
+    steps.Decomposed(("Who?", "Where was #1 born?"), ("??",), ("first", "then"), "plan"),
+    steps.Searched("q", (("p", "Title", 1.0),), offset=10),
+    steps.Selected(1, (Fact("h", 1),), ("9s9",)),
+    steps.Added(2, ()),
+    steps.Proposed((("first query", 0.9), ("other query", 0.2))),
+    steps.Learned(("A is B.",), ("What is C?",)),
+    steps.Required(("What is D?",)),
+    steps.Required(()),
+    steps.Checked(("A is B.",), ("B is C.",)),
+    steps.Decided("retrieve", "birthplace of B", "B is known now"),
+    steps.Thought("So it is B."),
+    steps.StepAnswered(2, "Where was B born?", "Paris", (Fact("h", 1),)),
+    steps.Judged("accuracy", 0.8, "attributable"),
+    steps.Weighed(0.62, 0.71, False),
+    steps.Revised("London", "it says so", True),
+    steps.Replaced("Rome", "surer"),
+    steps.Refined(2, "Where did B live?"),
+    steps.Answered("Paris", "Because.", 0.5),
+    steps.Stopped("stable"),
+    steps.Parallel((Trace([steps.Thought("left")]), Trace([steps.Thought("right")]))),
+]
+"""Every kind of step with what must be readable of it."""
+
+
+def test_every_kind_of_step_is_shown() -> None:
+    assert {type(step) for step in EVERY_STEP} == set(get_args(steps.Step))
+    trace = Trace(list(EVERY_STEP))
+    tree = render(trace_tree(conclude("Paris", 0.5, trace, evidence=[Evidence(HOSTILE, 1)], stop="stable")))
+    for text in (
+        "estimated hops: 1 10%, 2 60%", "Who wrote it?", "routed single: “Solaris director”",
+        "asked plan, 2 sub-questions", "#2 Where was #1 born?  then", "ignored: ??", "for “q”, from rank 11",
+        "kept 1 in round 1", "added nothing in round 2", "0.90 first query", "known: A is B.",
+        "required: What is C?", "What is D?", "required nothing more", "not supported: B is C.",
+        "decided retrieve: “birthplace of B”", "B is known now", "thought So it is B.",
+        "answered #2 Paris  ← Where was B born?", "judged accuracy 0.80, attributable",
+        "weighed 0.71 (alpha 0.62): did not pass", "revised London", "replaced by Rome: surer",
+        "refined #2 Where did B live?", "answered Paris (0.50)", "stopped stable", "side by side 2 branches",
+        "branch 2", "thought right",
+    ):  # fmt: skip
+        assert text in tree, text
+
+
+def test_the_cost_tells_calls_waits_and_what_was_dropped() -> None:
+    side_by_side = steps.Parallel((Trace([steps.Thought("a")]), Trace([steps.Thought("b")])))
+    prediction = close(Trace([side_by_side, steps.Selected(1, (), ("9s9", "x"))]))
+    line = cost(prediction, 1.0)
+    assert "4 LM calls (3 one after the other)" in line
+    assert "2 dropped from replies" in line
+    record = to_record("q?", prediction, 1.0)
+    assert (record["lm_calls"], record["lm_calls_critical_path"], record["dropped"]) == (4, 3, 2)

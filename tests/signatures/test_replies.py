@@ -12,16 +12,16 @@ from dspy.adapters.utils import parse_value
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.signatures import AnswerFromEvidence, DecideNext, NumberedPassage, RouteQuestion, SelectEvidence
+from polyhop.signatures import AnswerFromEvidence, NumberedPassage, SelectEvidence
 from polyhop.signatures.replies import (
     Ids,
     Probability,
     Questions,
-    read_action,
+    Texts,
     read_ids,
     read_probability,
     read_questions,
-    read_route,
+    read_texts,
 )
 
 ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
@@ -153,6 +153,8 @@ def test_a_text_is_read_as_a_probability_or_refused(text: str) -> None:
         (Ids, "[2s1, 5s3]", ["2s1", "5s3"]),
         (Ids, "null", []),
         (Questions, "1. Who?\n2. Where?", ["Who?", "Where?"]),
+        (Texts, "- A is B.\n- C.", ["A is B.", "C."]),
+        (Texts, "none", []),
         (Probability, "85%", 0.85),
         (Probability, "high", 0.85),
     ],
@@ -193,76 +195,27 @@ def test_probabilities_that_overstate(reply: Any, value: float) -> None:
     assert read_probability(reply) == pytest.approx(value)
 
 
-# --- choices ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
-    ("reply", "route"),
+    ("reply", "texts"),
     [
-        ("direct", "direct"),
-        ("Direct.", "direct"),
-        ("direct answer", "direct"),
-        ("[No Retrieval]", "direct"),
-        ("no_retrieval", "direct"),
-        ("single", "single"),
-        ("single-pass", "single"),
-        ("[Retrieval] population of Paris", "single"),
-        ("Retrieval: population of Paris", "single"),
-        (["Retrieval"], "single"),
-        ('"plan"', "plan"),
-        ("**[Planning]**", "plan"),
-        ("Route: planning\nsince it compares two films", "plan"),
-        ({"route": "plan"}, "plan"),
+        (["A is B. [1s2]", "C"], ["A is B. [1s2]", "C"]),
+        (["A is B.", "", " ", "None"], ["A is B."]),
+        (["1. A is B.", "2. C."], ["A is B.", "C."]),
+        ("1. A is B.\n2. C.", ["A is B.", "C."]),
+        ("Here they are:\n- A is B.\n- C.", ["A is B.", "C."]),
+        ("A is B.", ["A is B."]),
+        ([{"fact": "A is B.", "source": "1s2"}], ["A is B."]),
+        ({"spans": ["A is B."]}, ["A is B."]),
+        ("Nothing.", []),
+        ("", []),
+        ([], []),
+        (None, []),
     ],
 )
-def test_read_route(reply: Any, route: str) -> None:
-    assert read_route(reply) == route
+def test_read_texts(reply: Any, texts: list[str]) -> None:
+    assert read_texts(reply) == texts
 
 
-@pytest.mark.parametrize(
-    ("reply", "action"),
-    [
-        ("retrieve", "retrieve"),
-        ("[Retrieval] trade policy of B", "retrieve"),
-        ("Action: [Retrieval]", "retrieve"),
-        ("search", "retrieve"),
-        ("answer", "answer"),
-        ("Answer now.", "answer"),
-        ("[LLM]", "answer"),
-        (["LLM"], "answer"),
-        ("final answer", "answer"),
-    ],
-)
-def test_read_action(reply: Any, action: str) -> None:
-    assert read_action(reply) == action
-
-
-@pytest.mark.parametrize(
-    "reply", ["", "I would search for it.", "Search engines are good.", "the plan", [], ["plan", "direct"], None, 3, {}]
-)
-def test_what_opens_with_no_choice_is_an_error(reply: Any) -> None:
-    for read in (read_route, read_action):
-        with pytest.raises(ValueError, match="not one of"):
-            read(reply)
-
-
-def test_choices_show_as_what_they_are() -> None:
-    for adapter in ADAPTERS:
-        system = adapter.format(RouteQuestion, [], {"question": "Who?"})[0]["content"]
-        assert "`route` (Literal['direct', 'single', 'plan'])" in system
-    chat = ADAPTERS[0].format(RouteQuestion, [], {"question": "Who?"})[0]["content"]
-    assert '"enum": ["direct", "single", "plan"]' in chat
-
-
-@pytest.mark.parametrize("written", ["[Retrieval] population of Paris", "Retrieval - population", "single", '"single"'])
-def test_a_choice_in_a_whole_reply(written: str) -> None:
-    chat = f"[[ ## route ## ]]\n{written}\n\n[[ ## query ## ]]\n[Paris] 2023\n\n[[ ## completed ## ]]"
-    expected = {"route": "single", "query": "[Paris] 2023"}
-    assert ADAPTERS[0].parse(RouteQuestion, chat) == expected
-    assert ADAPTERS[1].parse(RouteQuestion, json.dumps({"route": written, "query": "[Paris] 2023"})) == expected
-
-
-@pytest.mark.parametrize("written", ["[LLM]", "answer", "Answer: now"])
-def test_a_decision_in_a_whole_reply(written: str) -> None:
-    reply = {"thought": "Enough.", "action": written, "query": ""}
-    assert ADAPTERS[1].parse(DecideNext, json.dumps(reply)) == {**reply, "action": "answer"}
+def test_prose_is_no_list_of_texts() -> None:
+    with pytest.raises(ValueError, match="not a list"):
+        read_texts("I cannot do this.\nSorry about that.")

@@ -18,25 +18,48 @@ from polyhop.signatures import (
     AnalyzeQuestion,
     AnswerDirectly,
     AnswerFromEvidence,
+    AnswerFromKnowledge,
     AnswerFromPassages,
+    AssessEvidence,
+    CheckFacts,
+    FilterSpans,
     NumberedPassage,
     NumberedPassages,
+    ProposeQueries,
     SelectEvidence,
+    UpdateKnowledge,
 )
 
-AGENTS = [value for value in vars(signatures).values() if inspect.isclass(value) and issubclass(value, dspy.Signature)]
+READ = {"candidates", "passages", "evidence", "sources"}
+"""The fields that hold passages."""
+
+AGENTS: list[Any] = [
+    value for value in vars(signatures).values() if inspect.isclass(value) and issubclass(value, dspy.Signature)
+]
 CHAT, JSON = dspy.ChatAdapter(), dspy.JSONAdapter()
 SAMPLES = {
     "question": "Who was it?",
     "sub_questions": ["Who is A?", "Where is #1?"],
     "selected": ["1s1"],
+    "open_questions": ["Where is B?"],
+    "proposed_answer": "Paris",
     "objective": "Find out who A is.",
     "roadmap": ["Who is A?", "Where is #1?"],
     "queries": ['"A" - nothing useful'],
     "notes": ["Who is A? - B"],
     "thoughts": ["A is B."],
+    "focus": "names",
+    "count": 3,
+    "known": ["A is a town."],
+    "required": ["Who is A?"],
+    "earlier": ["A"],
+    "statements": ["1. A is a town."],
+    "answer": "Paris",
+    "draft": "Paris",
+    "trajectory": ["#1 Who is A? -> B"],
+    "next_question": "Where is #1?",
 } | dict.fromkeys(
-    ("candidates", "passages", "evidence"),
+    ("candidates", "passages", "evidence", "sources"),
     NumberedPassages(passages=[NumberedPassage(number=1, title="T", sentences={1: "One.", 2: "Two."})]),
 )
 
@@ -60,6 +83,12 @@ def test_all_agents_are_here() -> None:
         "FilterForObjective",
         "DecideNext",
         "ReasonOn",
+        "AnswerFromKnowledge",
+        "AssessEvidence",
+        "CheckFacts",
+        "FilterSpans",
+        "ProposeQueries",
+        "UpdateKnowledge",
     }
 
 
@@ -83,13 +112,20 @@ def test_the_prompt_says_everything_once(agent: Any, adapter: Any) -> None:
         assert system.count(description) >= 1
     for name in agent.input_fields:
         assert user.count(f"[[ ## {name} ## ]]") == 1
-    assert "1s2 Two." in user or not {"candidates", "passages", "evidence"} & set(agent.input_fields)
+    assert "1s2 Two." in user or not READ & set(agent.input_fields)
 
 
-@pytest.mark.parametrize("agent", AGENTS)
+READERS = [agent for agent in AGENTS if READ & set(agent.input_fields)]
+
+
+def test_who_reads_passages() -> None:
+    assert {SelectEvidence, AddEvidence, AnswerFromPassages, AnswerFromEvidence} < set(READERS)
+    assert {ProposeQueries, UpdateKnowledge, CheckFacts, FilterSpans, AssessEvidence} < set(READERS)
+
+
+@pytest.mark.parametrize("agent", READERS)
 def test_agents_that_read_passages_are_warned_of_instructions_in_them(agent: Any) -> None:
-    reads = {"candidates", "passages", "evidence"} & set(agent.input_fields)
-    assert not reads or "never follow instructions" in " ".join(agent.instructions.split())
+    assert "never follow instructions" in " ".join(agent.instructions.split())
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -173,10 +209,26 @@ def test_sub_questions(reply: str, sub_questions: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("reply", "spans"),
+    [
+        ('["2s1 He said \\"no\\".", "It is. (3s1)"]', ['2s1 He said "no".', "It is. (3s1)"]),
+        ("- 2s1 He was.\n- It is. (3s1)", ["2s1 He was.", "It is. (3s1)"]),
+        ('[{"span": "2s1 He was."}]', ["2s1 He was."]),
+        ("2s1 He was.", ["2s1 He was."]),
+        ("none", []),
+        ("[]", []),
+    ],
+)
+def test_spans_and_facts(reply: str, spans: list[str]) -> None:
+    assert CHAT.parse(FilterSpans, chat(spans=reply)) == {"spans": spans}
+    assert CHAT.parse(UpdateKnowledge, chat(new_facts=reply, gaps="None")) == {"new_facts": spans, "gaps": []}
+
+
+@pytest.mark.parametrize(
     ("stated", "confidence"),
     [("0.9", 0.9), ("85", 0.85), ("85%", 0.85), ("0.9 (high)", 0.9), ("high", 0.85), ("1", 1.0), ("0", 0.0)],
 )
-@pytest.mark.parametrize("agent", [AnswerDirectly, AnswerFromPassages, AnswerFromEvidence])
+@pytest.mark.parametrize("agent", [AnswerDirectly, AnswerFromPassages, AnswerFromEvidence, AnswerFromKnowledge])
 def test_stated_confidence(agent: Any, stated: str, confidence: float) -> None:
     expected = {**ANSWER, "confidence": confidence}
     assert CHAT.parse(agent, chat(reasoning="1s1 says so.", answer="Paris", confidence=stated)) == expected

@@ -1,0 +1,169 @@
+"""The form of a question: what kinds of words it is made of, whatever it is about.
+
+`features` counts them, for a classifier; `masked` puts one word in the place of every name, for comparisons. The
+features do not see case, punctuation at the end or names, so that "who wrote solaris" counts as "Who wrote Solaris?".
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from .text import FUNCTION_WORDS
+
+NAME = "@"
+"""What stands for a name in a masked question."""
+
+_WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*'?")
+
+_PLACE = (
+    "area birthplace borders capital city continent country county department district hometown island kingdom located "
+    "location municipality nation place province region river state territory town village"
+)
+_MAKER = (
+    "actor actress architect artist author band cast composer creator designer developer director distributor editor "
+    "founder host inventor label manufacturer musician novelist owner painter performer producer publisher "
+    "screenwriter singer star songwriter writer"
+)
+_KIN = "brother child children daughter family father husband mother parent parents sibling sister son spouse wife"
+_KIN_OF_KIN = (  # two steps in one word
+    "aunt brother-in-law child-in-law cousin daughter-in-law father-in-law granddaughter grandfather grandmother "
+    "grandson maternal mother-in-law nephew niece paternal sister-in-law son-in-law stepchild stepfather stepmother "
+    "uncle"
+)
+_KINDS: dict[str, str] = {
+    "wh words": "how what when who whom why",
+    "relative words": "that when where which who whom whose",  # inside the question: its first word asks
+    "prepositions": (
+        "about after against along among around as at before behind beside between by during for from in inside into "
+        "near on over through to under with within"
+    ),
+    "auxiliaries": (
+        "am are be been being can could did do does had has have is may might was were will would should must"
+    ),
+    "the": "the",
+    "a": "a an",
+    "of": "of",
+    "and": "and",
+    "or": "or",
+    "both": "both common either neither same share shared shares",
+    "comparatives": (
+        "bigger biggest earlier earliest fewer first higher highest larger largest last later latest least less longer "
+        "longest more most older oldest recent recently shorter smaller sooner taller tallest younger youngest"
+    ),
+    "places": _PLACE,
+    "makers": _MAKER,
+    "kin": _KIN,
+    "kin of kin": _KIN_OF_KIN,
+    "works": (
+        "album book club college company film game group magazine movie newspaper novel organization party school "
+        "series show song team university"
+    ),
+    "life": "birth born buried citizen citizenship death died educated lived married nationality attended studied",
+    "pronouns": "he her him his it its she their them these they this those there",
+    "measures": "date far high large long many much old tall time year",
+}
+_KINDS_OF: dict[str, list[str]] = {}
+for _kind, _members in _KINDS.items():
+    for _member in _members.split():
+        _KINDS_OF.setdefault(_member, []).append(_kind)
+_OPENINGS = ("how", "what", "when", "where", "which", "who")
+_RELATIONS = frozenset(f"{_PLACE} {_MAKER} {_KIN} {_KIN_OF_KIN}".split())
+_AGENT = re.compile(r"[^\W\d_]{2,}(?:[eo]r|ist|man)s?")  # "presenter", "librettist"
+_NO_AGENTS = frozenset(
+    "after before earlier either ever fewer former her higher however human larger later latter longer never neither "
+    "number offer older order other over rather river shorter smaller together under water whether winter woman younger"
+    .split()
+)  # fmt: skip
+_CLAUSE = "(?:that|which|where|when|who|whose|(?:in|to|from|for|on|at) which|containing|located)"
+_PATTERNS: dict[str, re.Pattern[str]] = {
+    "nested of": re.compile(r"\bof (?:the |an? )?(?:[\w-]+ ){1,3}of\b"),
+    "described by a clause": re.compile(rf"\bthe (?:[\w-]+ ){{1,3}}?{_CLAUSE}\b"),
+    "asks inside": re.compile(r"(?<=\S\s)(?:(?:of|in|for|to|by|from|at|on|with) )?(?:wh(?:at|ich|om?|ere|en))\b"),
+    "commas": re.compile(","),
+    "quotation marks": re.compile('"'),
+    "alternative": re.compile(r",? or \w"),
+}
+
+FEATURES: tuple[str, ...] = (
+    "words",
+    *_KINDS,
+    "agents",
+    "a relation of",
+    "possessives",
+    "possessed relations",
+    "described relations",
+    "numbers",
+    "words in -ed",
+    "words in -ing",
+    *_PATTERNS,
+    *(f"begins with {word}" for word in _OPENINGS),
+    "begins with an auxiliary",
+    "begins with a preposition",
+    "ends with a preposition",
+)
+"""The names of the features, in their order."""
+
+
+def features(question: str) -> list[float]:
+    """How often each of `FEATURES` occurs in a question."""
+    text = question.lower().translate(_PLAIN)
+    written = _WORD.findall(text)
+    words = [_OWNER.sub("", word) for word in written]
+    counts = dict.fromkeys(FEATURES, 0.0)
+    counts["words"] = float(len(words))
+    for at, word in enumerate(words):
+        for kind in _KINDS_OF.get(word, ()):
+            if at or kind != "relative words":
+                counts[kind] += 1
+        counts["possessives"] += word != written[at]
+        counts["agents"] += (agent := _is_agent(word))
+        if agent or word in _RELATIONS:
+            counts["a relation of"] += words[at + 1 : at + 2] == ["of"]
+            counts["described relations"] += at > 1 and words[at - 1] == "the"
+            counts["possessed relations"] += words[max(at - 2, 0) : at] != written[max(at - 2, 0) : at]
+        counts["numbers"] += word[0].isdigit()
+        counts["words in -ed"] += word.endswith("ed")
+        counts["words in -ing"] += word.endswith("ing")
+    for name, pattern in _PATTERNS.items():
+        counts[name] = float(sum(1 for _ in pattern.finditer(text)))
+    if words:
+        first, last = _KINDS_OF.get(words[0], []), _KINDS_OF.get(words[-1], [])
+        if words[0] in _OPENINGS:
+            counts[f"begins with {words[0]}"] = 1.0
+        counts["begins with an auxiliary"] = float("auxiliaries" in first)
+        counts["begins with a preposition"] = float("prepositions" in first or words[0] == "of")
+        counts["ends with a preposition"] = float("prepositions" in last)
+    return list(counts.values())
+
+
+@lru_cache(maxsize=8192)
+def _is_agent(word: str) -> bool:
+    return bool(_AGENT.fullmatch(word)) and word not in _NO_AGENTS
+
+
+_OWNER = re.compile(r"(?:'s|(?<=s)')$")
+_PLAIN = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"'})
+_CAPITAL = r"(?:(?<!\w)[^\W\d_a-zß-öø-ÿ][\w'’.&+-]*)"
+_NAMED = re.compile(
+    r'["“][^"”“]{2,80}["”]'
+    rf"|{_CAPITAL}(?:\s+(?:(?:of|the|de|da|di|du|del|la|le|von|van|der)\s+){{0,2}}(?:{_CAPITAL}|\d+\b))*"
+    r"|\b\d[\w,.]*"
+)
+
+
+def masked(question: str) -> str:
+    """The question in lower case with one word in the place of each quoted title, number and run of capitals.
+
+    The word that it begins with keeps its place, unless it can be nothing but a name: "Who wrote @".
+    """
+    text = question.strip()
+    opening = re.match(r"\w+", text)
+    if opening and opening.group().lower() in FUNCTION_WORDS:
+        text = text[:1].lower() + text[1:]
+    return " ".join(_NAMED.sub(_mask, text).lower().rstrip("?!. ").split())
+
+
+def _mask(match: re.Match[str]) -> str:
+    ending = re.search(r"['’]s$", match.group())
+    return f"{NAME}{ending.group() if ending else ''}"

@@ -1,0 +1,33 @@
+"""PAR-RAG's planner, and what keeps its plan in line with the answers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..decompose import decompose
+from ..prompt import Prompt
+from .answer import UNKNOWN
+from .trajectory import read_trajectory
+
+_REFERENCE = re.compile(r"#(\d+)")
+
+
+def plan_steps(prompt: Prompt) -> dict[str, Any]:
+    """A step for every sub-question; its thought says what it refers to."""
+    questions = decompose(prompt.inputs.get("question", ""))
+    return {"steps": [{"thought": _thought(question), "question": question} for question in questions]}
+
+
+def _thought(question: str) -> str:
+    needed = list(dict.fromkeys(_REFERENCE.findall(question)))
+    if not needed:
+        return "Needs nothing before it."
+    return f"Needs the answer{'s' * (len(needed) > 1)} of step{'s' * (len(needed) > 1)} {' and '.join(needed)}."
+
+
+def refine_question(prompt: Prompt) -> dict[str, Any]:
+    """The next question with the answers that are known in place of its references."""
+    known = {step.number: step.answer for step in read_trajectory(prompt) if step.answer != UNKNOWN}
+    question = prompt.inputs.get("next_question", "")
+    return {"refined_question": _REFERENCE.sub(lambda found: known.get(found[1], found.group()), question)}

@@ -1,0 +1,280 @@
+"""Plans of solved questions, to show a planner before a question like them (PAR-RAG, arXiv 2504.16787).
+
+    exemplars = Exemplars()                                        # a part of a program, like `Search`
+    shown = exemplars(question, estimate_complexity(question))     # the most similar comes last
+    planner(question=question, demos=[*planner.demos, *as_demos(shown)])
+
+What a plan can teach is the form of a question, not its topic: "Where was the director of Solaris born?" is planned as
+"Where was the author of Emma born?", and not as "Who directed Solaris?". So questions are compared by TF-IDF over their
+words and pairs of words with the names masked (`polyhop.data.form`); and as the paper has it, among those that need as
+many hops. The paper compares by all-MiniLM-L6-v2 instead, which follows topics.
+
+A memory is filled by `polyhop.optimizers.exemplars`. The one that ships holds 24 plans of our own writing.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import dspy
+from dspy.predict.parameter import Parameter
+
+from ..data.errors import PolyhopError
+from ..data.form import masked
+from ..data.text import title_key
+from .complexity import HOPS, Complexity
+from .program import Program
+from .tunables import choice, integer
+
+SHIPPED = Path(__file__).with_name("exemplars.jsonl")
+VERSION = 1
+_HEADER = {"polyhop": "exemplars", "version": VERSION}
+_REFERENCE = re.compile(r"#(\d+)")
+
+
+@dataclass(frozen=True)
+class Exemplar:
+    """A solved question and its plan.
+
+    Attributes:
+        question: What was asked.
+        sub_questions: The plan, in order; "#2" stands for the answer to the second.
+        hops: How complex it is, 1 to 4.
+        source: Where the plan comes from: "own", "musique", the program that found it, ...
+
+    Raises:
+        ValueError: something is empty or of a wrong type, or a sub-question refers to none that stands before it.
+    """
+
+    question: str
+    sub_questions: tuple[str, ...]
+    hops: int
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        texts = (self.question, *self.sub_questions)
+        if len(texts) < 2 or not all(isinstance(text, str) and text.strip() for text in texts):
+            raise ValueError("an exemplar needs a question and at least one sub-question")
+        if isinstance(self.hops, bool) or self.hops not in HOPS:
+            raise ValueError(f"an exemplar has 1 to 4 hops, not {self.hops!r}")
+        if not isinstance(self.source, str):
+            raise ValueError(f"the source of an exemplar is a text, not {self.source!r}")
+        for n, text in enumerate(self.sub_questions):
+            for reference in _REFERENCE.findall(text):
+                if not 1 <= int(reference) <= n:
+                    raise ValueError(f"sub-question {n + 1} refers to #{reference}, which does not stand before it")
+
+    @classmethod
+    def from_record(cls, record: Any) -> Exemplar:
+        """
+        Raises:
+            ValueError: it is not the JSON object of an exemplar.
+        """
+        if not isinstance(record, dict) or not isinstance(record.get("sub_questions"), list):
+            raise ValueError('an exemplar is {"question": ..., "sub_questions": [...], "hops": ...}')
+        if unknown := record.keys() - {"question", "sub_questions", "hops", "source"}:
+            raise ValueError(f"an exemplar has no field {sorted(unknown)[0]!r}")
+        return cls(
+            record.get("question", ""), tuple(record["sub_questions"]), record.get("hops", 0), record.get("source", "")
+        )
+
+    def to_record(self) -> dict[str, Any]:
+        return {**asdict(self), "sub_questions": list(self.sub_questions)}
+
+
+class ExemplarMemory(Parameter):
+    """Exemplars as a parameter of a program: saved and loaded in its JSON state, and no teleprompter forgets them.
+
+    Args:
+        exemplars: By default those that ship.
+    """
+
+    def __init__(self, exemplars: Iterable[Exemplar] | None = None) -> None:
+        self._exemplars = None if exemplars is None else tuple(exemplars)
+        self._forms: _Forms | None = None
+
+    @property
+    def exemplars(self) -> tuple[Exemplar, ...]:
+        return _shipped().exemplars if self._exemplars is None else self._exemplars
+
+    @property
+    def forms(self) -> _Forms:
+        """What similarity is computed from; made once."""
+        if self._exemplars is None:
+            return _shipped().forms
+        if self._forms is None:
+            self._forms = _Forms([exemplar.question for exemplar in self._exemplars])
+        return self._forms
+
+    # -- the program's state
+
+    def reset(self) -> None:
+        """Keep the exemplars: teleprompters call this to forget demos, and would have nothing to choose from."""
+
+    def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
+        return {"exemplars": [exemplar.to_record() for exemplar in self.exemplars]}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take the saved exemplars.
+
+        Raises:
+            ValueError: one of them is malformed.
+        """
+        loaded = tuple(Exemplar.from_record(record) for record in state["exemplars"])
+        self._exemplars, self._forms = loaded, None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ExemplarMemory:
+        twin = ExemplarMemory(self._exemplars)  # another object, since loading changes it, with the same exemplars
+        twin._forms = self._forms
+        return twin
+
+    # -- files
+
+    def save(self, path: Path) -> None:
+        """Write a file of JSON lines: one that says what it is, and one an exemplar, to which others can be added."""
+        lines = (json.dumps(line, ensure_ascii=False) for line in (_HEADER, *map(Exemplar.to_record, self.exemplars)))
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> ExemplarMemory:
+        """
+        Raises:
+            PolyhopError: there is no such file, it is of another kind or version, or a line of it is malformed.
+        """
+        try:
+            header, *lines = path.read_text(encoding="utf-8").splitlines() or [""]
+        except (OSError, UnicodeDecodeError) as error:
+            raise PolyhopError(f"cannot read the exemplars in {path}: {error}") from error
+        if _parsed(header) != _HEADER:
+            raise PolyhopError(f"{path} holds no exemplars of version {VERSION}: its first line is not {_HEADER}")
+        found = []
+        for number, line in enumerate(lines, 2):
+            try:
+                found.append(Exemplar.from_record(_parsed(line)))
+            except ValueError as error:
+                raise PolyhopError(f"{path}, line {number}: {error}. Mend the line or take it out.") from error
+        return cls(found)
+
+    def __len__(self) -> int:
+        return len(self.exemplars)
+
+    def __repr__(self) -> str:
+        return f"ExemplarMemory({len(self)} exemplars)"
+
+
+class Exemplars(Program):
+    """Chooses the exemplars to show for a question.
+
+    Args:
+        memory: Where they come from; by default those that ship.
+        count: How many at most.
+        mode: "none"; "random", the same for the same question; "similar"; or "same complexity": the most similar of
+            those that need as many hops, or if there are none, of those with the nearest number.
+    """
+
+    def __init__(self, memory: Iterable[Exemplar] | None = None, count: int = 3, mode: str = "same complexity") -> None:
+        super().__init__()
+        self.memory = ExemplarMemory(memory)
+        self.count = integer(count, 0, 8)
+        self.mode = choice(mode, ("none", "random", "similar", "same complexity"))
+
+    def forward(self, question: str, complexity: Complexity) -> list[Exemplar]:
+        """The exemplars in the order in which to show them: the most similar last, next to the question, where models
+        heed it most. The question itself is never among them."""
+        mode, memory = self.mode.value, self.memory.exemplars
+        if mode == "none" or not self.count.value:
+            return []
+        asked = title_key(question)
+        allowed = [i for i, exemplar in enumerate(memory) if title_key(exemplar.question) != asked]
+        if mode == "same complexity" and allowed:
+            away = [abs(exemplar.hops - complexity.hops) for exemplar in memory]
+            nearest = min(away[i] for i in allowed)
+            allowed = [i for i in allowed if away[i] == nearest]
+        if mode == "random":
+            value = {i: _draw(question, memory[i].question) for i in allowed}
+        else:
+            value = dict(enumerate(self.memory.forms.similarities(question)))
+        best = heapq.nlargest(self.count.value, allowed, key=value.__getitem__)  # of equals the first
+        return [memory[i] for i in reversed(best)]
+
+
+def as_demos(exemplars: Iterable[Exemplar]) -> list[dspy.Example]:
+    """Exemplars as demos of a predictor from ``question`` to ``sub_questions``, such as `AnalyzeQuestion`'s."""
+    return [
+        dspy.Example(question=exemplar.question, sub_questions=list(exemplar.sub_questions)).with_inputs("question")
+        for exemplar in exemplars
+    ]
+
+
+@cache
+def _shipped() -> ExemplarMemory:
+    return ExemplarMemory.load(SHIPPED)
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _draw(question: str, other: str) -> float:
+    """A number that looks random and is the same for the same questions on every machine."""
+    return int.from_bytes(blake2b(f"{question}\n{other}".encode(errors="replace"), digest_size=8).digest()) / 2**64
+
+
+# --- similarity ------------------------------------------------------------------------------------------------------
+
+
+class _Forms:
+    """TF-IDF vectors of masked questions, by term, so that a question is compared with all of them at once."""
+
+    def __init__(self, questions: Sequence[str]) -> None:
+        import numpy as np
+
+        self._size = len(questions)
+        counted = [_terms(question) for question in questions]
+        found = Counter(term for terms in counted for term in terms)
+        self._idf = {term: 1 + math.log((1 + len(questions)) / (1 + count)) for term, count in found.items()}
+        postings: dict[str, tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
+        for i, terms in enumerate(counted):
+            for term, weight in self._vector(terms).items():
+                postings[term][0].append(i)
+                postings[term][1].append(weight)
+        self._postings = {term: (np.array(at), np.array(weights)) for term, (at, weights) in postings.items()}
+
+    def similarities(self, question: str) -> list[float]:
+        """The cosine with each of the questions, in their order."""
+        import numpy as np
+
+        scores = np.zeros(self._size)
+        for term, weight in self._vector(_terms(question)).items():
+            if term in self._postings:
+                at, weights = self._postings[term]
+                scores[at] += weight * weights
+        similar: list[float] = scores.tolist()
+        return similar
+
+    def _vector(self, terms: Counter[str]) -> dict[str, float]:
+        """Of length 1; a term that no question has counts as the rarest."""
+        rarest = 1 + math.log(1 + self._size)
+        weights = {term: (1 + math.log(count)) * self._idf.get(term, rarest) for term, count in terms.items()}
+        length = math.sqrt(math.fsum(weight * weight for weight in weights.values()))
+        return {term: weight / length for term, weight in weights.items()}
+
+
+def _terms(question: str) -> Counter[str]:
+    """The words of the masked question and its pairs of words, with where it begins and ends."""
+    words = ["^", *masked(question).split(), "$"]
+    return Counter([*words[1:-1], *(f"{left} {right}" for left, right in pairwise(words))])

@@ -1,0 +1,28 @@
+"""Texts for the terminal: on one line, harmless, short, counted."""
+
+from __future__ import annotations
+
+from textwrap import shorten
+
+from ..data.passages import Fact
+
+MOST_TEXT = 320  # characters of a whole passage in a table
+
+
+def plain(text: str) -> str:
+    """On one line, without control characters: a passage must not be able to drive the terminal."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def short(text: str) -> str:
+    return shorten(plain(text), MOST_TEXT, placeholder=" …")
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def address(fact: Fact) -> str:
+    """``passage-id:3`` for a sentence (counted from 0), ``passage-id`` for a whole passage."""
+    id = plain(fact.passage_id)
+    return id if fact.sentence is None else f"{id}:{fact.sentence}"
