@@ -37,10 +37,9 @@ def sub_goals(sub_questions: Sequence[str], pages: Sequence[Page], least: float)
 
 
 def _is_told(question: str, answer: Answer) -> bool:
-    """Whether the answer stands on a page, or in a line, of something that the question names: a probability only
-    compares the spans of the pages at hand, which may all be about something else."""
-    asked, names = f" {title_key(question)} ", [title_key(name) for name in mask(question).names]
-    if not names or answer.page is None or answer.line is None:
-        return not names
-    on_its_page = any(f" {name} " in asked for name in answer.page.names)
-    return on_its_page or any(f" {name} " in answer.line.key for name in names)
+    """Whether the answer stands on the page of something that the question names: its probability only compares the
+    spans of the pages at hand, which may all be about something else."""
+    asked = f" {title_key(question)} "
+    if not mask(question).names:
+        return True
+    return answer.page is not None and any(f" {name} " in asked for name in answer.page.names)
