@@ -87,8 +87,8 @@ class IRCoT(Program):
         """The first new sentence of the reasoner's reply, empty if there is none; the rest of the reply is dropped."""
         reply = self.reasoner(question=question, passages=passages.show(), thoughts=thoughts)
         text, cut = one_line(reply.next_thought)
-        old = {"", *map(title_key, thoughts)}
-        said = split_sentences(text)
+        old = set(map(title_key, thoughts))
+        said = [sentence for sentence in split_sentences(text) if any(map(str.isalnum, sentence))]
         new = next((n for n, sentence in enumerate(said) if title_key(sentence) not in old), len(said))
         thought = "".join(said[new : new + 1])
         trace.add(Thought(thought, (*(sentence[:80] for sentence in said[:new] + said[new + 1 :]), *cut)))

@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...data.text import title_key
+from .question import mask
 from .reading import Page
-from .resolve import NONE, resolve
+from .resolve import NONE, Answer, resolve
 
 _REFERENCE = re.compile(r"#(\d+)")
 
@@ -27,8 +29,17 @@ def sub_goals(sub_questions: Sequence[str], pages: Sequence[Page], least: float)
     for n, text in enumerate(sub_questions, 1):
         referred = [int(number) for number in _REFERENCE.findall(text) if int(number) <= len(sub_questions)]
         if all(number in reached for number in referred):
-            question = _REFERENCE.sub(lambda match: reached.get(int(match[1]), ""), text)
+            question = _REFERENCE.sub(lambda match: reached.get(int(match[1]), match[0]), text)
             answer = answers[n - 1] if answers else NONE
-            if answer.text and answer.score >= least:
+            if answer.text and answer.score >= least and _is_told(question, answer):
                 reached[n] = answer.text
             yield SubGoal(question, reached.get(n, ""))
+
+
+def _is_told(question: str, answer: Answer) -> bool:
+    """Whether the answer stands on the page of something that the question names: its probability only compares the
+    spans of the pages at hand, which may all be about something else."""
+    asked = f" {title_key(question)} "
+    if not mask(question).names:
+        return True
+    return answer.page is not None and any(f" {name} " in asked for name in answer.page.names)

@@ -116,7 +116,6 @@ def test_the_prompt_says_everything_once(agent: Any, adapter: Any) -> None:
 
 
 READERS = [agent for agent in AGENTS if READ & set(agent.input_fields)]
-READERS = [agent for agent in AGENTS if {"candidates", "passages", "evidence"} & set(agent.input_fields)]
 
 
 def test_who_reads_passages() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....data.text import title_key
 from ..chain import Chain
 from ..decompose import decompose
 from ..prompt import Prompt
-from ..reading import read_pages
+from ..reading import Page, read_pages
 
 
 def filter_passages(prompt: Prompt) -> dict[str, Any]:
@@ -18,9 +19,15 @@ def filter_passages(prompt: Prompt) -> dict[str, Any]:
     steps = decompose(asked)
     chain = Chain(asked, tuple(steps), pages)
     if asked != question and len(steps) == 1:
-        kept = chain.extend([])[:1]
+        kept = [page for page in chain.extend([])[:1] if _is_named(page, asked)]
     else:
         kept = chain.extend([])
     numbers = [page.number for page in kept]
     thoughts = [f"{page.number}: {'is needed' if page.number in numbers else 'adds nothing'}." for page in pages]
     return {"thoughts": "\n".join(thoughts), "useful": numbers}
+
+
+def _is_named(page: Page, goal: str) -> bool:
+    """Whether a sub-goal names what a page is about."""
+    asked = f" {title_key(goal)} "
+    return any(f" {name} " in asked for name in page.names)

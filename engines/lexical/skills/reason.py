@@ -13,7 +13,7 @@ from ..reading import read_pages
 from ..subgoals import SubGoal, sub_goals
 from .answer import answer_question
 
-SAID = 1.0  # least score of an answer that is stated; what turns out wrong is stated again, with the right answer
+SAID = 0.1  # least probability of an answer that is stated; what turns out wrong is stated again, with the right answer
 
 
 def reason_on(prompt: Prompt) -> dict[str, Any]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ....data.text import content_terms
 from ..decompose import decompose
 from ..prompt import Prompt
 from ..question import mask
+from ..vocabulary import WH
 from .known import arithmetic, small_talk
 
-ATOMIC = 6  # words that carry a topic, beside its name, that a question about one fact has at most
+ATOMIC = 5  # words that carry a topic, beside its name, that a question about one fact has at most
+
+_CLAUSE = re.compile(rf"\b(?:that|{WH})\b", re.IGNORECASE)
+_KIN = re.compile(r"\b(?:grand|step|half-|great-)\w+|in-law\b|\b(?:nephew|niece|uncle|aunt|cousin)\b", re.IGNORECASE)
 
 
 def route_question(prompt: Prompt) -> dict[str, Any]:
@@ -24,10 +29,15 @@ def route_question(prompt: Prompt) -> dict[str, Any]:
 
 
 def is_atomic(question: str) -> bool:
-    """Whether a question asks for one relation of one named thing."""
+    """Whether a question asks for one relation of one thing, be it named in capitals or not.
+
+    It has no part that is a question of its own, no second clause, and asks for no relation that is made of two, as
+    "grandfather" is.
+    """
     masked = mask(question)
-    asked = [term for term in content_terms(masked.text) if not term.isdigit()]
-    return len(decompose(question)) == 1 and len(masked.names) == 1 and len(asked) <= ATOMIC
+    asked = [term for term in content_terms(masked.text) if not term.isdigit()]  # the "0" of "@0" is no word
+    short = len(decompose(question)) == 1 and len(masked.names) <= 1 and len(asked) <= ATOMIC
+    return short and len(_CLAUSE.findall(masked.text)) <= 1 and not _KIN.search(masked.text)
 
 
 def draw_roadmap(prompt: Prompt) -> dict[str, Any]:

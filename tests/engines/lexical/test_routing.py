@@ -1,0 +1,170 @@
+"""The lexical engine as C-3PO's agents and as IRCoT's reasoner, each on a small world."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from polyhop.data.passages import Passage
+from polyhop.engines.lexical.prompt import Prompt
+from polyhop.engines.lexical.reading import read_pages
+from polyhop.engines.lexical.skills import skill_for
+from polyhop.engines.lexical.subgoals import SubGoal, sub_goals
+from polyhop.programs.candidates import Candidates
+
+WORLD = [
+    Passage.of(
+        "Solaris (1972 film)", sentences=["Solaris is a Soviet film directed by Andrei Tarkovsky.", "It is long."]
+    ),
+    Passage.of(
+        "Andrei Tarkovsky",
+        sentences=["Andrei Tarkovsky (4 April 1932 – 29 December 1986) was a director.", "He was born in Zavrazhye."],
+    ),
+    Passage.of("Lake Baikal", sentences=["Lake Baikal is a lake in Siberia."]),
+]
+QUESTION = "Where was the director of Solaris (1972 film) born?"
+ROADMAP = ["Who is the director of Solaris (1972 film)?", "Where was #1 born?"]
+
+
+def show(*numbers: int) -> str:
+    rendered = Candidates(WORLD).show().format()
+    blocks = {n: f"[{n}]{block}" for n, block in enumerate(rendered.split("[")[1:], 1) for block in [block[2:]]}
+    return "\n".join(blocks[n].strip() for n in numbers) or "(none)"
+
+
+def ask(outputs: Sequence[str], **inputs: Any) -> dict[str, Any]:
+    rendered = {name: value if isinstance(value, str) else json.dumps(value) for name, value in inputs.items()}
+    prompt = Prompt(rendered, tuple(outputs), False)
+    return skill_for(prompt)(prompt)
+
+
+@pytest.mark.parametrize(
+    ("question", "route"),
+    [
+        ("Thank you!", "direct"),
+        ("Hello", "direct"),
+        ("What is 17 * 3?", "direct"),
+        ("When did Andrei Tarkovsky die?", "single"),
+        ("What is the population of Paris?", "single"),
+        ("who painted the starry night", "single"),
+        (QUESTION, "plan"),
+        ("Which film came out first, Solaris or Stalker?", "plan"),
+        ("Are Solaris and Stalker by the same director?", "plan"),
+        ("Who is the paternal grandfather of Andrei Tarkovsky?", "plan"),
+        ("Who painted the ceiling of the chapel in which popes are elected by the cardinals?", "plan"),
+    ],
+)
+def test_routes(question: str, route: str) -> None:
+    reply = ask(["route", "query"], question=question)
+    assert reply == {"route": route, "query": question if route == "single" else ""}
+
+
+def test_the_roadmap_is_the_sub_questions() -> None:
+    assert ask(["roadmap"], question=QUESTION) == {"roadmap": ROADMAP}
+
+
+def test_the_filter_keeps_the_chain_of_a_question() -> None:
+    reply = ask(["thoughts", "useful"], question=QUESTION, passages=show(1, 2, 3))
+    assert reply["useful"] == ["1", "2"]
+    assert len(reply["thoughts"].splitlines()) == 3  # a thought for each passage
+
+
+@pytest.mark.parametrize(
+    ("goal", "shown", "useful"),
+    [
+        ("Where was Andrei Tarkovsky born?", (1, 2, 3), ["2"]),
+        ("Who is the director of Solaris (1972 film)?", (1, 2, 3), ["1"]),
+        ("Where was Andrei Tarkovsky born?", (3,), []),
+        ("Where was Andrei Tarkovsky born?", (), []),
+    ],
+)
+def test_the_filter_keeps_the_passage_of_a_sub_goal(goal: str, shown: tuple[int, ...], useful: list[str]) -> None:
+    objective = f"What is to be found out next: {goal}"
+    reply = ask(["thoughts", "useful"], question=QUESTION, objective=objective, passages=show(*shown))
+    assert reply["useful"] == useful
+
+
+def decide(shown: tuple[int, ...], *queries: str) -> dict[str, Any]:
+    fields = ["thought", "action", "query"]
+    return ask(fields, question=QUESTION, roadmap=ROADMAP, passages=show(*shown), queries=list(queries))
+
+
+def test_the_decision_maker_asks_the_question_and_then_each_open_sub_goal_once() -> None:
+    first = decide(())
+    assert (first["action"], first["query"]) == ("retrieve", QUESTION)
+    asked = f'"{QUESTION}" - nothing useful'
+    second = decide((), asked)
+    assert (second["action"], second["query"]) == ("retrieve", ROADMAP[0])
+    assert second["thought"].endswith(ROADMAP[0])
+    assert decide((), asked, f'"{ROADMAP[0]}" - no results')["action"] == "answer"
+    assert decide((1, 2), asked) == {
+        "thought": "All that can be found has been found.",
+        "action": "answer",
+        "query": "",
+    }
+
+
+def test_sub_goals_reached_and_open() -> None:
+    pages = read_pages(show(1, 2, 3))
+    assert list(sub_goals(ROADMAP, pages[2:], 0.3)) == [SubGoal(ROADMAP[0], "")]  # that page is about something else
+    first, second = sub_goals(ROADMAP, pages[:1], 0.3)
+    assert first == SubGoal(ROADMAP[0], "Andrei Tarkovsky")
+    assert second.question == "Where was Andrei Tarkovsky born?"
+    assert [goal.answer for goal in sub_goals(ROADMAP, pages, 0.3)] == ["Andrei Tarkovsky", "Zavrazhye"]
+    assert list(sub_goals(ROADMAP, (), 0.3)) == [SubGoal(ROADMAP[0], "")]  # the second needs the first
+    assert list(sub_goals(["Where is #7?"], (), 0.3)) == [SubGoal("Where is #7?", "")]  # there is no seventh
+
+
+def reason(shown: tuple[int, ...], *thoughts: str, question: str = QUESTION) -> str:
+    said: str = ask(["next_thought"], question=question, passages=show(*shown), thoughts=list(thoughts))["next_thought"]
+    return said
+
+
+def test_the_reasoner_states_one_answer_after_the_other() -> None:
+    first = reason((1, 2, 3))
+    assert first == "The director of Solaris (1972 film) is Andrei Tarkovsky."
+    second = reason((1, 2, 3), first)
+    assert second == "Andrei Tarkovsky was born in Zavrazhye."
+    assert reason((1, 2, 3), first, second) == "So the answer is: Zavrazhye."
+
+
+def test_the_reasoner_says_what_is_missing_once() -> None:
+    missing = reason((3,))
+    assert missing == "It is missing here: Who is the director of Solaris (1972 film)."
+    assert reason((3,), missing).startswith("So the answer is: ")
+    found = reason((1, 3), missing)  # it was found since
+    assert found == "The director of Solaris (1972 film) is Andrei Tarkovsky."
+
+
+def test_sentences_of_other_questions_name_what_they_are_about() -> None:
+    assert reason((2,), question="Where did Andrei Tarkovsky die?").startswith("Andrei Tarkovsky did die in ")
+
+
+def test_programs_do_not_depend_on_the_process() -> None:
+    """The order of sets does (PYTHONHASHSEED), and so must nothing that an agent says."""
+    code = (
+        "import dspy, polyhop\n"
+        "from polyhop.data.sample import load_sample, sample_passages\n"
+        "from polyhop.programs import C3PO, IRCoT\n"
+        "dspy.configure(lm=polyhop.lm('lexical'))\n"
+        "pool = polyhop.PassagePool(sample_passages())\n"
+        "for kind in (C3PO, IRCoT):\n"
+        "    print([kind(pool)(**q.inputs()).trace.to_records() for q in list(load_sample('dev'))[:12]])"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1

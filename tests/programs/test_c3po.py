@@ -1,0 +1,459 @@
+"""C-3PO step by step: which route a question takes, what each agent sees, what is collected, when it answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import dspy
+import pytest
+from dspy.utils.exceptions import AdapterParseError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polyhop.data.passages import Passage
+from polyhop.data.pool import PassagePool
+from polyhop.engines.models import language_model
+from polyhop.programs import C3PO
+from polyhop.programs.c3po import MOST_SUB_GOALS
+from polyhop.programs.lines import LONGEST
+from polyhop.programs.trace import Decided, Decomposed, Routed, Searched, Selected, StepAnswered, Stopped
+
+from .scripted import Request, Script, answer, playing, scripted
+
+QUESTION = "Where was the director of Vertigo born?"
+ROADMAP = ["Who directed Vertigo?", "Where was #1 born?"]
+POOL = [
+    Passage.of("Vertigo (film)", sentences=["Vertigo is a film.", "Its director was Alfred Hitchcock."], id="film"),
+    Passage.of("Alfred Hitchcock", sentences=["Hitchcock made films.", "He came from Leytonstone."], id="man"),
+    Passage.of("Vertigo (album)", sentences=["Vertigo is an album.", "It was produced by Dan."], id="album"),
+]
+FILM = "[1] Vertigo (film)\n1s1 Vertigo is a film.\n1s2 Its director was Alfred Hitchcock."
+ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
+ENOUGH = {"thought": "All is known.", "action": "answer", "query": ""}
+
+
+def search_for(query: str, thought: str = "") -> dict[str, Any]:
+    return {"thought": thought or f"Find: {query}", "action": "retrieve", "query": query}
+
+
+def keep(*ids: Any) -> dict[str, Any]:
+    return {"thoughts": "1: tells.\n2: does not.", "useful": list(ids)}
+
+
+def play(
+    adapter: Any = None, *, question: str = QUESTION, pool: Any = None, tuned: Any = None, **replies: Any
+) -> tuple[Script, dspy.Prediction]:
+    replies = {"roadmap": {"roadmap": ROADMAP}, "answerer": answer("Leytonstone")} | replies
+    with playing(scripted(**replies), adapter) as script:
+        prediction = C3PO(**tuned or {})(question=question, pool=POOL if pool is None else pool)
+    assert prediction.trace.lm_calls == len(script.requests)  # every call is a step
+    return script, prediction
+
+
+def kept(prediction: dspy.Prediction) -> list[str]:
+    assert all(item.sentence is None for item in prediction.evidence)
+    return [item.passage.id for item in prediction.evidence]
+
+
+def steps(prediction: dspy.Prediction, kind: type) -> list[Any]:
+    return [step for step in prediction.trace.steps if isinstance(step, kind)]
+
+
+def queries(request: Request) -> list[str]:
+    listed: list[str] = json.loads(request.inputs["queries"])
+    return listed
+
+
+# --- the three routes ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("route", ["direct", "[No Retrieval]"])
+def test_without_retrieval(adapter: Any, route: str) -> None:
+    script, prediction = play(
+        adapter, question="Thank you!", router={"route": route, "query": ""}, answerer=answer("You are welcome.", 1)
+    )
+    assert script.order == ["router", "answerer"]
+    assert [request.inputs for request in script.requests] == [{"question": "Thank you!"}] * 2
+    assert (prediction.answer, prediction.stop_reason) == ("You are welcome.", "no retrieval")
+    assert (prediction.evidence, prediction.ranking, prediction.trace.searches) == ((), (), 0)
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("route", ["single", "[Retrieval] director of Vertigo"])
+def test_a_single_pass(adapter: Any, route: str) -> None:
+    script, prediction = play(
+        adapter, router={"route": route, "query": "'director of Vertigo'"}, filter=keep("1"), tuned={"k": 2}
+    )
+    assert script.order == ["router", "filter", "answerer"]
+    album = "\n[2] Vertigo (album)\n2s1 Vertigo is an album.\n2s2 It was produced by Dan."
+    assert script.asked("filter")[0].inputs == {"question": QUESTION, "passages": FILM + album}  # no objective
+    assert script.asked("answerer")[0].inputs == {"question": QUESTION, "passages": FILM, "notes": "[]"}
+    assert kept(prediction) == ["film"]
+    assert [passage.id for passage in prediction.ranking] == ["film", "album"]
+    assert (prediction.answer, prediction.stop_reason) == ("Leytonstone", "single pass")
+    assert steps(prediction, Routed) == [Routed("single", "director of Vertigo")]
+    assert steps(prediction, Searched)[0].query == "director of Vertigo"
+    assert prediction.trace.lm_calls_critical_path == 3
+
+
+def test_a_router_without_a_query_searches_for_the_question() -> None:
+    for query in ("", "none", '""'):
+        _, prediction = play(router={"route": "single", "query": query})
+        assert steps(prediction, Routed) == [Routed("single")]
+        assert steps(prediction, Searched)[0].query == QUESTION
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("route", ["plan", "[Planning]"])
+def test_planning_step_by_step(adapter: Any, route: str) -> None:
+    script, prediction = play(
+        adapter,
+        router={"route": route, "query": ""},
+        decider=[search_for("Vertigo director", "Who made it?"), search_for("Alfred Hitchcock", "His birth."), ENOUGH],
+        filter=[keep("1"), keep("2")],
+        tuned={"k": 1},
+    )
+    assert script.order == ["router", "roadmap", *["decider", "filter"] * 2, "decider", "answerer"]
+    assert script.asked("roadmap")[0].inputs == {"question": QUESTION}
+
+    man = "[2] Alfred Hitchcock\n2s1 Hitchcock made films.\n2s2 He came from Leytonstone."
+    task = {"question": QUESTION, "roadmap": json.dumps(ROADMAP)}
+    first, second, third = script.asked("decider")
+    assert first.inputs == {**task, "passages": "(none)", "queries": "[]"}
+    assert second.inputs == {**task, "passages": FILM, "queries": json.dumps(['"Vertigo director" - 1 kept'])}
+    assert third.inputs["passages"] == f"{FILM}\n{man}"
+    assert queries(third) == ['"Vertigo director" - 1 kept', '"Alfred Hitchcock" - 1 kept']
+
+    # In planning mode the filter also sees the objective, which is the decision maker's thought.
+    assert [request.inputs for request in script.asked("filter")] == [
+        {"question": QUESTION, "objective": "Who made it?", "passages": FILM},
+        {"question": QUESTION, "objective": "His birth.", "passages": man},
+    ]
+    assert script.asked("answerer")[0].inputs["passages"] == f"{FILM}\n{man}"
+    assert kept(prediction) == ["film", "man"]
+    assert prediction.stop_reason == "enough"
+    assert [record["step"] for record in prediction.trace.to_records()] == [
+        "routed", "decomposed", "decided", "searched", "selected", "decided", "searched", "selected", "decided",
+        "answered", "stopped",
+    ]  # fmt: skip
+    assert [step.round for step in steps(prediction, Selected)] == [1, 2]
+    assert steps(prediction, Decided)[0] == Decided("retrieve", "Vertigo director", "Who made it?")
+
+
+def test_the_two_filters_are_two_agents() -> None:
+    program = C3PO()
+    assert set(program.filter.signature.input_fields) == {"question", "passages"}
+    assert set(program.step_filter.signature.input_fields) == {"question", "objective", "passages"}
+
+
+def test_the_hop_count_in_an_id_is_never_read() -> None:
+    with pytest.raises(TypeError):
+        C3PO()(question=QUESTION, pool=POOL, id="2hop__1_2")
+
+
+# --- searching -------------------------------------------------------------------------------------------------------
+
+
+def test_ten_passages_a_search_and_ten_kept_unless_told_otherwise() -> None:
+    many = [Passage.of(f"Vertigo {n}", f"Vertigo number {n}.", id=str(n)) for n in range(30)]
+    script, prediction = play(
+        pool=many,
+        decider=[search_for("Vertigo"), search_for("vertigo!"), ENOUGH],
+        filter=[keep(*range(1, 7)), keep(*range(11, 20))],
+    )
+    assert [len(step.found) for step in steps(prediction, Searched)] == [10, 10]
+    assert len(prediction.evidence) == 10
+    assert steps(prediction, Selected)[1].invalid == ("15", "16", "17", "18", "19")  # one too many is counted
+    assert script.order[-1] == "answerer"
+    assert prediction.stop_reason == "documents"  # a full collection is answered from, without another decision
+
+
+def test_a_repeated_query_brings_the_next_page() -> None:
+    asked = ["Who directed Vertigo?", "who  directed “Vertigo”", "WHO DIRECTED VERTIGO"]
+    script, prediction = play(
+        decider=[*map(search_for, asked), search_for("Leytonstone"), ENOUGH], filter=keep(), tuned={"k": 1}
+    )
+    found = [[id for id, _, _ in step.found] for step in steps(prediction, Searched)]
+    assert found == [["album"], ["film"], ["man"], ["man"]]  # the last query is a new one: its first page
+    assert [step.offset for step in steps(prediction, Searched)] == [0, 1, 2, 0]
+    assert queries(script.asked("decider")[3])[1:] == [
+        '"who directed “Vertigo”", page 2 - nothing useful',
+        '"WHO DIRECTED VERTIGO", page 3 - nothing useful',
+    ]
+
+
+def test_a_page_holds_as_many_passages_as_a_search_returns() -> None:
+    _, prediction = play(decider=[search_for("Vertigo"), search_for("Vertigo"), ENOUGH], tuned={"k": 2})
+    assert [(step.offset, len(step.found)) for step in steps(prediction, Searched)] == [(0, 2), (2, 1)]
+
+
+def test_a_fruitless_query_is_shown_as_such() -> None:
+    script, _ = play(
+        decider=[search_for("Vertigo"), search_for("Dan"), search_for("Dan"), ENOUGH],
+        filter=[keep(), keep("1")],
+        tuned={"k": 3},
+    )
+    assert queries(script.asked("decider")[1]) == ['"Vertigo" - nothing useful']
+    assert queries(script.asked("decider")[2]) == ['"Vertigo" - nothing useful', '"Dan" - 1 kept']
+    assert queries(script.asked("decider")[3])[2] == '"Dan", page 2 - no results'
+
+
+def test_what_is_collected_is_not_filtered_again() -> None:
+    script, prediction = play(
+        decider=[search_for("film Vertigo"), search_for("Vertigo"), search_for("Hitchcock"), ENOUGH],
+        filter=[keep("1", "2", "3")],
+    )
+    assert len(script.asked("filter")) == 1
+    assert queries(script.asked("decider")[3])[1:] == ['"Vertigo" - nothing new', '"Hitchcock" - nothing new']
+    assert kept(prediction) == ["film", "album", "man"]  # accumulated once
+
+
+def test_what_was_rejected_is_shown_to_the_filter_again() -> None:
+    script, prediction = play(
+        decider=[search_for("film Vertigo"), search_for("album"), ENOUGH], filter=[keep("1"), keep("2", "1")]
+    )
+    assert "[1]" not in script.asked("filter")[1].inputs["passages"]
+    assert "[2] Vertigo (album)" in script.asked("filter")[1].inputs["passages"]
+    assert kept(prediction) == ["film", "album"]
+    assert steps(prediction, Selected)[1].invalid == ("1",)  # it was not shown
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_answering_is_forced_when_the_steps_are_used_up(count: int) -> None:
+    script, prediction = play(
+        decider=lambda request: search_for(f"query {len(queries(request))}"), tuned={"steps": count}
+    )
+    assert script.order == ["router", "roadmap", *["decider", "filter"] * count, "answerer"]
+    assert prediction.stop_reason == "steps"
+
+
+def test_answering_is_forced_when_the_documents_are_used_up() -> None:
+    script, prediction = play(
+        decider=search_for("film Vertigo"), filter=keep("2", "1", "3"), tuned={"most": 2, "steps": 9}
+    )
+    assert script.order == ["router", "roadmap", "decider", "filter", "answerer"]
+    assert prediction.stop_reason == "documents"
+    assert kept(prediction) == ["album", "film"]
+
+
+# --- the evidence ----------------------------------------------------------------------------------------------------
+
+
+def test_evidence_is_in_the_order_of_keeping() -> None:
+    _, prediction = play(router={"route": "single", "query": ""}, filter=keep("3", "1"))
+    assert kept(prediction) == ["man", "film"]
+
+
+def test_what_the_answer_cites_comes_first() -> None:
+    said = answer("Leytonstone") | {"reasoning": "He came from there [3s2]. He made it [1s2, 9s9] [2]."}
+    _, prediction = play(router={"route": "single", "query": ""}, filter=keep("1", "3"), answerer=said)
+    assert kept(prediction) == ["man", "film"]  # 2 was not kept, 9 does not exist
+
+
+# --- routing sub-goals -----------------------------------------------------------------------------------------------
+
+ROUTES = [{"route": "plan", "query": ""}, {"route": "direct", "query": ""}, {"route": "single", "query": "ignored"}]
+
+
+def test_the_router_is_asked_once_unless_told_otherwise() -> None:
+    script, _ = play(router=ROUTES, decider=[search_for("Vertigo"), ENOUGH])
+    assert len(script.asked("router")) == 1
+
+
+def test_the_router_judges_each_sub_goal_if_told_so() -> None:
+    def reply(request: Request) -> dict[str, Any]:
+        return answer("France" if request.inputs["question"] == "Country of Paris?" else "done")
+
+    script, prediction = play(
+        router=ROUTES,
+        decider=[search_for("Country of Paris?"), search_for("Vertigo"), ENOUGH],
+        answerer=reply,
+        tuned={"route_steps": True},
+    )
+    assert script.order == [
+        "router", "roadmap", "decider", "router", "answerer", "decider", "router", "filter", "decider", "answerer",
+    ]  # fmt: skip
+    assert [request.inputs["question"] for request in script.asked("router")[1:]] == ["Country of Paris?", "Vertigo"]
+    assert [step.query for step in steps(prediction, Searched)] == ["Vertigo"]
+    assert steps(prediction, StepAnswered) == [StepAnswered(1, "Country of Paris?", "France")]
+    assert queries(script.asked("decider")[1]) == ['"Country of Paris?" - known without a search: France']
+    assert script.asked("answerer")[-1].inputs["notes"] == '["Country of Paris? - France"]'
+    assert prediction.answer == "done"
+
+
+def test_a_sub_goal_that_turns_out_to_be_unknown_is_searched_for() -> None:
+    script, prediction = play(
+        router=ROUTES,
+        decider=[search_for("Vertigo"), ENOUGH],
+        answerer=[answer("I don't know"), answer("done")],
+        tuned={"route_steps": True},
+    )
+    assert script.order == ["router", "roadmap", "decider", "router", "answerer", "filter", "decider", "answerer"]
+    assert script.asked("answerer")[-1].inputs["notes"] == "[]"
+    assert prediction.trace.searches == 1
+
+
+# --- nothing to find, nonsense, failures -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("route", ["single", "plan"])
+def test_nothing_found(route: str) -> None:
+    script, prediction = play(
+        router={"route": route, "query": ""},
+        pool=[],
+        decider=[search_for("Vertigo"), ENOUGH],
+        answerer=answer("unknown", 0),
+    )
+    assert "filter" not in script.order  # there is nothing to filter
+    assert script.asked("answerer")[0].inputs["passages"] == "(none)"
+    assert (prediction.answer, prediction.evidence, prediction.ranking) == ("unknown", (), ())
+    assert prediction.trace.steps[-1] == Stopped("nothing found")
+    if route == "plan":
+        assert queries(script.asked("decider")[1]) == ['"Vertigo" - no results']
+
+
+def test_nothing_kept_is_answered_all_the_same() -> None:
+    _, prediction = play(router={"route": "single", "query": ""}, filter=keep(), answerer=answer("unknown", 0))
+    assert (prediction.answer, prediction.evidence, prediction.stop_reason) == ("unknown", (), "single pass")
+    assert len(prediction.ranking) == 3
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_ids_that_name_nothing_are_counted(adapter: Any) -> None:
+    _, prediction = play(
+        adapter,
+        router={"route": "single", "query": ""},
+        filter=keep("0", 99, "1s2", "1", "Vertigo", "3", "3"),
+    )
+    assert kept(prediction) == ["film", "man"]  # a sentence stands for its passage
+    assert steps(prediction, Selected)[0].invalid == ("0", "99", "Vertigo", "3")
+    assert prediction.trace.dropped == 4
+
+
+def test_ids_as_a_model_writes_them() -> None:
+    for reply in (
+        '{"thoughts": "x", "useful": "[1], [3]"}',
+        'Sure:\n```json\n{"thoughts": "x", "useful": [1, 3]}\n```',
+    ):
+        _, prediction = play(dspy.JSONAdapter(), router={"route": "single", "query": ""}, filter=reply)
+        assert kept(prediction) == ["film", "man"]
+
+
+def test_a_roadmap_that_runs_away_is_cut_and_an_empty_one_is_the_question() -> None:
+    many = [f"Who is {n}?" for n in range(MOST_SUB_GOALS + 20)]
+    script, prediction = play(roadmap={"roadmap": many})
+    assert json.loads(script.asked("decider")[0].inputs["roadmap"]) == many[:MOST_SUB_GOALS]
+    assert steps(prediction, Decomposed)[0].invalid == tuple(many[MOST_SUB_GOALS:])
+    script, prediction = play(roadmap={"roadmap": ["", " "]})
+    assert json.loads(script.asked("decider")[0].inputs["roadmap"]) == [QUESTION]
+
+
+def test_a_forgotten_query_is_the_thought_and_a_forgotten_thought_the_query() -> None:
+    script, prediction = play(
+        decider=[
+            {"thought": "Find Alfred Hitchcock.", "action": "retrieve", "query": "none"},
+            {"thought": "", "action": "retrieve", "query": "Vertigo"},
+            {"thought": "", "action": "retrieve", "query": ""},
+            ENOUGH,
+        ],
+    )
+    assert [step.query for step in steps(prediction, Searched)] == ["Find Alfred Hitchcock.", "Vertigo", QUESTION]
+    assert script.asked("filter")[1].inputs["objective"] == "Vertigo"
+
+
+def test_a_query_beside_a_decision_that_needs_none_is_counted() -> None:
+    _, prediction = play(
+        router={"route": "plan", "query": "Vertigo"}, decider=ENOUGH | {"query": "Hitchcock", "action": "[LLM]"}
+    )
+    assert steps(prediction, Routed) == [Routed("plan", "", ("Vertigo",))]
+    assert steps(prediction, Decided) == [Decided("answer", "", "All is known.", ("Hitchcock",))]
+    assert prediction.trace.dropped == 2
+
+
+def test_queries_and_thoughts_longer_than_a_page_are_cut_and_counted() -> None:
+    script, prediction = play(decider=[search_for("Vertigo " * 900, "Why? " * 900), ENOUGH])
+    decided = steps(prediction, Decided)[0]
+    assert max(len(decided.query), len(decided.thought)) <= LONGEST
+    assert len(decided.invalid) == prediction.trace.dropped == 2
+    assert steps(prediction, Searched)[0].query == decided.query
+    assert script.asked("filter")[0].inputs["objective"] == decided.thought
+
+
+@pytest.mark.parametrize("agent", ["router", "roadmap", "decider", "filter", "answerer"])
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_a_reply_that_cannot_be_read_is_an_error_never_an_answer(agent: str, adapter: Any) -> None:
+    replies: dict[str, Any] = {"decider": search_for("Vertigo")} | {agent: "I am afraid I cannot do that.\nSorry."}
+    with pytest.raises(AdapterParseError):
+        play(adapter, **replies)
+
+
+@pytest.mark.parametrize("agent", ["router", "roadmap", "decider", "filter", "answerer"])
+def test_an_error_of_the_engine_comes_through(agent: str) -> None:
+    replies: dict[str, Any] = {"decider": search_for("Vertigo")} | {agent: RuntimeError("out of memory")}
+    with pytest.raises(Exception, match="out of memory"):
+        play(**replies)
+
+
+# --- with the lexical engine -----------------------------------------------------------------------------------------
+
+WORLD = [
+    *POOL,
+    Passage.of("Leytonstone", "Leytonstone is an area of London where many directors were born.", id="place"),
+    Passage.of(
+        "The Red Kite (film)",
+        "The Red Kite is a 1962 film directed by Mara Lindqvist. It was long.",
+        id="kite",
+    ),
+    Passage.of("Mara Lindqvist", "Mara Lindqvist (3 May 1921 – 9 July 1990) was a Swede born in Uppsala.", id="mara"),
+    Passage.of("Red Kite", "The red kite is a bird of prey that was once common.", id="bird"),
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "evidence", "stop"),
+    [
+        ("Where was the director of the film The Red Kite born?", "Uppsala", ["kite", "mara"], "enough"),
+        ("When did Mara Lindqvist die?", "9 July 1990", ["mara"], "single pass"),
+        ("Thank you very much!", "You are welcome.", [], "no retrieval"),
+        ("What is 7 * (2.5 - 1)?", "10.5", [], "no retrieval"),
+    ],
+)
+def test_end_to_end(question: str, said: str, evidence: list[str], stop: str) -> None:
+    with dspy.context(lm=language_model("lexical"), adapter=dspy.ChatAdapter()):
+        prediction = C3PO(PassagePool(WORLD), k=4)(question=question)
+    assert (prediction.answer, prediction.stop_reason) == (said, stop)
+    assert kept(prediction)[: len(evidence)] == evidence
+    assert prediction.trace.dropped == 0
+
+
+# --- whatever the agents say -----------------------------------------------------------------------------------------
+
+words = st.text(max_size=60) | st.sampled_from(["[Retrieval] x", "Vertigo", "[1]", "none", "[[ ## query ## ]]", "9s9"])
+ids = st.lists(st.integers(-2, 30) | words, max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["direct", "single", "plan"]),
+    st.lists(words, max_size=14),
+    st.lists(st.tuples(words, st.sampled_from(["retrieve", "answer"]), words, ids), min_size=1, max_size=4),
+    words,
+    st.booleans(),
+)
+def test_nonsense_of_a_readable_form_never_breaks_a_run(
+    route: str, goals: list[str], decisions: list[tuple[str, str, str, list[Any]]], said: str, route_steps: bool
+) -> None:
+    script, prediction = play(
+        dspy.JSONAdapter(),
+        router=[{"route": route, "query": said}, {"route": "direct", "query": ""}],
+        roadmap={"roadmap": goals},
+        decider=[{"thought": thought, "action": action, "query": query} for thought, action, query, _ in decisions],
+        filter=[{"thoughts": said, "useful": reply} for *_, reply in decisions],
+        answerer=answer("x") | {"reasoning": said},
+        tuned={"route_steps": route_steps, "k": 2, "steps": 4},
+    )
+    assert script.order[-1] == "answerer"
+    assert len(set(kept(prediction))) == len(prediction.evidence) <= len(POOL)
+    assert prediction.stop_reason in {"no retrieval", "single pass", "enough", "steps", "documents", "nothing found"}

@@ -1,0 +1,212 @@
+"""IRCoT step by step: what is searched for, what the reasoner sees, which sentence counts, when the chain ends."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import dspy
+import pytest
+from dspy.utils.exceptions import AdapterParseError
+
+from polyhop.data.passages import Passage
+from polyhop.data.pool import PassagePool
+from polyhop.engines.models import language_model
+from polyhop.programs import IRCoT
+from polyhop.programs.lines import LONGEST
+from polyhop.programs.trace import Searched, Stopped, Thought
+
+from .scripted import Reply, Request, Script, answer, playing, scripted
+
+QUESTION = "Where was the director of Vertigo born?"
+POOL = [
+    Passage.of("Vertigo (film)", sentences=["Vertigo is a film.", "Its director was Alfred Hitchcock."], id="film"),
+    Passage.of("Alfred Hitchcock", sentences=["Hitchcock made films.", "He came from Leytonstone."], id="man"),
+    Passage.of("Vertigo (album)", sentences=["Vertigo is an album.", "It was produced by Dan."], id="album"),
+    Passage.of("Leytonstone", sentences=["Leytonstone is an area."], id="place"),
+    Passage.of("Dan", sentences=["Dan sings."], id="dan"),
+]
+ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
+DIRECTOR = "The director of Vertigo is Alfred Hitchcock."
+BIRTH = "Hitchcock came from Leytonstone."
+DONE = "So the answer is: Leytonstone."
+
+
+def play(
+    *thoughts: str | Reply, adapter: Any = None, pool: Any = None, answerer: Any = None, **settings: Any
+) -> tuple[Script, dspy.Prediction]:
+    said: list[Reply] = [{"next_thought": thought} if isinstance(thought, str) else thought for thought in thoughts]
+    script = scripted(reasoner=said, answerer=answerer or answer("Leytonstone"))
+    with playing(script, adapter):
+        prediction = IRCoT(**{"k": 2} | settings)(question=QUESTION, pool=POOL if pool is None else pool)
+    assert prediction.trace.lm_calls == len(script.requests)  # every call is a step
+    return script, prediction
+
+
+def forever() -> Reply:
+    """A reasoner that always has something new to say."""
+
+    def reply(request: Request) -> dict[str, Any]:
+        return {"next_thought": f"Fact number {len(json.loads(request.inputs['thoughts']))} is this."}
+
+    return reply
+
+
+def evidence(prediction: dspy.Prediction) -> list[str]:
+    assert all(item.sentence is None for item in prediction.evidence)
+    return [item.passage.id for item in prediction.evidence]
+
+
+def steps(prediction: dspy.Prediction, kind: type) -> list[Any]:
+    return [step for step in prediction.trace.steps if isinstance(step, kind)]
+
+
+def collected(request: Request) -> list[str]:
+    return [line.split(" ", 1)[1] for line in request.inputs["passages"].splitlines() if line.startswith("[")]
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_step_by_step(adapter: Any) -> None:
+    script, prediction = play(DIRECTOR, BIRTH, DONE, adapter=adapter)
+    assert script.order == ["reasoner"] * 3 + ["answerer"]
+    assert [step.query for step in steps(prediction, Searched)] == [QUESTION, DIRECTOR, BIRTH]
+    first, second, third = script.asked("reasoner")
+    assert first.inputs == {
+        "question": QUESTION,
+        "passages": "[1] Vertigo (film)\n1s1 Vertigo is a film.\n1s2 Its director was Alfred Hitchcock.\n"
+        "[2] Vertigo (album)\n2s1 Vertigo is an album.\n2s2 It was produced by Dan.",
+        "thoughts": "[]",
+    }
+    assert collected(second) == ["Vertigo (film)", "Vertigo (album)", "Alfred Hitchcock"]  # under the same numbers
+    assert second.inputs["thoughts"] == json.dumps([DIRECTOR])
+    assert collected(third)[3:] == ["Leytonstone"]
+    assert third.inputs["thoughts"] == json.dumps([DIRECTOR, BIRTH])
+
+    # A fresh reader: it sees what was collected and nothing of the chain.
+    assert script.asked("answerer")[0].inputs == {"question": QUESTION, "passages": third.inputs["passages"]}
+    assert evidence(prediction) == ["film", "album", "man", "place"]  # all that was collected, as found
+    assert [passage.id for passage in prediction.ranking] == evidence(prediction)
+    assert (prediction.answer, prediction.stop_reason) == ("Leytonstone", "answered")
+    assert (prediction.trace.lm_calls, prediction.trace.lm_calls_critical_path, prediction.trace.searches) == (4, 4, 3)
+    assert [record["step"] for record in prediction.trace.to_records()] == [
+        "searched", "thought", "searched", "thought", "searched", "thought", "answered", "stopped",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("last", ["So the answer is: X.", "THE ANSWER IS: X", "Hence, answer is : X."])
+def test_the_chain_ends_with_the_answer(last: str) -> None:
+    script, prediction = play(last)
+    assert script.order == ["reasoner", "answerer"]
+    assert (prediction.stop_reason, prediction.trace.searches) == ("answered", 1)
+
+
+def test_a_sentence_about_an_answer_does_not_end_it() -> None:
+    _, prediction = play("The answer is not told here.", DONE)
+    assert len(steps(prediction, Thought)) == 2
+
+
+@pytest.mark.parametrize("sentences", [1, 10])
+def test_the_chain_ends_after_so_many_sentences(sentences: int) -> None:
+    script, prediction = play(forever(), sentences=sentences)
+    assert script.order == ["reasoner"] * sentences + ["answerer"]
+    assert prediction.stop_reason == "sentences"
+    assert prediction.trace.searches == sentences + 1  # each sentence is searched for
+
+
+def test_ten_sentences_four_paragraphs_fifteen_in_all_unless_told_otherwise() -> None:
+    program = IRCoT()
+    assert (program.sentences.value, program.search.k.value, program.most.value) == (10, 4, 15)
+    assert program.search.k.choices == (2, 4, 6, 8)
+    with pytest.raises(ValueError, match=r"must be one of \[2, 4, 6, 8\]"):
+        IRCoT(k=5)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_k_paragraphs_a_step(k: int) -> None:
+    _, prediction = play(DIRECTOR, DONE, k=k)
+    assert {len(step.found) for step in steps(prediction, Searched)} == {k}
+
+
+def test_fifteen_paragraphs_in_all() -> None:
+    many = [Passage.of(f"Vertigo {n}", f"Fact number {n // 8} is this.", id=str(n)) for n in range(40)]
+    script, prediction = play(forever(), pool=many, k=8)
+    assert len(prediction.evidence) == 15
+    assert len(collected(script.asked("answerer")[0])) == 15
+    assert prediction.stop_reason == "documents"  # another sentence could not change the collection
+    assert len(prediction.ranking) == len({id for step in steps(prediction, Searched) for id, _, _ in step.found})
+
+
+def test_only_the_first_new_sentence_counts() -> None:
+    script, prediction = play(f"{DIRECTOR} {BIRTH} {DONE}", f"{DIRECTOR} {BIRTH} {DONE}", DONE)
+    assert steps(prediction, Thought) == [
+        Thought(DIRECTOR, (BIRTH, DONE)),
+        Thought(BIRTH, (DIRECTOR, DONE)),  # the first is not new any more
+        Thought(DONE),
+    ]
+    assert prediction.trace.dropped == 4
+    assert json.loads(script.asked("reasoner")[2].inputs["thoughts"]) == [DIRECTOR, BIRTH]
+
+
+@pytest.mark.parametrize("again", [DIRECTOR, "the director of Vertigo is Alfred Hitchcock", "", "..."])
+def test_a_reply_with_nothing_new_ends_the_chain(again: str) -> None:
+    script, prediction = play(DIRECTOR, again)
+    assert script.order == ["reasoner", "reasoner", "answerer"]
+    assert prediction.stop_reason == "nothing new"
+    assert steps(prediction, Thought)[1].text == ""
+    assert prediction.trace.searches == 2
+
+
+def test_a_sentence_longer_than_a_page_is_cut_and_counted() -> None:
+    _, prediction = play("and so on " * 500, DONE)
+    thought = steps(prediction, Thought)[0]
+    assert len(thought.text) <= LONGEST
+    assert len(thought.invalid) == 1
+    assert steps(prediction, Searched)[1].query == thought.text
+
+
+def test_lines_and_prose_are_read_as_sentences() -> None:
+    _, prediction = play(f"\n{DIRECTOR}\n\n{BIRTH}\n", DONE)
+    assert steps(prediction, Thought)[0] == Thought(DIRECTOR, (BIRTH,))
+
+
+def test_nothing_found() -> None:
+    script, prediction = play(forever(), pool=[], answerer=answer("unknown", 0))
+    assert script.order == ["answerer"]
+    assert (prediction.answer, prediction.evidence, prediction.ranking) == ("unknown", (), ())
+    assert prediction.trace.steps[-1] == Stopped("nothing found")
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_a_reply_that_cannot_be_read_is_an_error_never_an_answer(adapter: Any) -> None:
+    with pytest.raises(AdapterParseError):
+        play(lambda _: "Sorry.", adapter=adapter)
+
+
+def test_an_error_of_the_engine_comes_through() -> None:
+    with pytest.raises(Exception, match="out of memory"):
+        play(RuntimeError("out of memory"))
+
+
+WORLD = [
+    Passage.of(
+        "The Red Kite (film)", "The Red Kite is a 1962 film directed by Mara Lindqvist. It was long.", id="kite"
+    ),
+    Passage.of("Mara Lindqvist", "Mara Lindqvist (3 May 1921 – 9 July 1990) was a Swede born in Uppsala.", id="mara"),
+    Passage.of("Uppsala", "Uppsala is a city in Sweden.", id="city"),
+    *(Passage.of(f"Kite {n}", f"Kite number {n} is where a director of the film archive was born.") for n in range(9)),
+]
+
+
+def test_end_to_end() -> None:
+    """The person is found by the sentence that names her, not by the question."""
+    question = "Where was the director of the film The Red Kite born?"
+    assert "mara" not in [hit.passage.id for hit in PassagePool(WORLD).search(question, 2)]
+    with dspy.context(lm=language_model("lexical"), adapter=dspy.ChatAdapter()):
+        prediction = IRCoT(PassagePool(WORLD), k=2)(question=question)
+    assert [step.text for step in steps(prediction, Thought)] == [
+        "The director of the film The Red Kite is Mara Lindqvist.",
+        "Mara Lindqvist was born in Uppsala.",
+        "So the answer is: Uppsala.",
+    ]
+    assert (prediction.answer, prediction.stop_reason) == ("Uppsala", "answered")
+    assert {"kite", "mara"} <= set(evidence(prediction))
