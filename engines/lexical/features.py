@@ -30,10 +30,10 @@ _PAGE = (
     "page adds", "first page", "pages", "page opens with head",
 )  # fmt: skip
 _SPAN = (
-    "relation left", "relation right", "names left", "names right", "any near left", "any near right", "family near left",
-    "family near right", "head near left", "head near right", "head inside", "head last", "overlap", "all in question",
-    "some in question", "is a name", "modifier inside", "is its page", "is a page", "its page opens with head",
-    "its page is about a name", "mentions", "pages with it",
+    "relation left", "relation right", "names left", "names right", "any near left", "any near right",
+    "family near left", "family near right", "head near left", "head near right", "head inside", "head last",
+    "overlap", "all in question", "some in question", "is a name", "modifier inside", "is its page", "is a page",
+    "its page opens with head", "its page is about a name", "mentions", "pages with it",
 )  # fmt: skip
 FEATURES = (*SIGNS, *_QUERY, *_LINE, *_PAGE, *_SPAN)
 
