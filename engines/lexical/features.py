@@ -173,7 +173,7 @@ def about(page: Page, name: str, title: str) -> float:
 
 def within(part: str, whole: str) -> bool:
     """Whether one key stands in another, word for word."""
-    return bool(content_terms(part)) and f" {part} " in f" {whole} "
+    return f" {part} " in f" {whole} " and bool(content_terms(part))
 
 
 # --- spans -----------------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def _overlap(query: Query, book: Book, shared: Indices) -> Matrix:
         out[group] = (
             f" {key} " in query.key,
             any(key == name or within(key, name) or within(name, key) for name in query.names),
-            not modifiers.isdisjoint(content_terms(key)),
+            bool(modifiers) and not modifiers.isdisjoint(content_terms(key)),
         )
     share = shared / np.maximum(book.content, 1)
     whole = np.maximum(share >= 1, out[book.group, 0])
