@@ -1,7 +1,7 @@
 """The embedded language model: classical text analysis that plays every agent from the prompt alone.
 
-No download, no labels, deterministic, a few milliseconds a call. It reads the messages that any model would get and
-writes the reply that the adapter asks for.
+No network, no labels, deterministic, a few milliseconds a call; what is learned are the weights of the reader's signs,
+some 80 kB of JSON. It reads the messages that any model would get and writes the reply that the adapter asks for.
 
     prompt.py     what stands in the messages: fields, demos, the adapter's dialect
     engine.py     finds the skill that the prompt asks for

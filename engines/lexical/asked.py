@@ -151,7 +151,7 @@ _BY_HEAD: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"nationality", "citizenship", "ethnicity"}), "nationality"),
     (frozenset({"country", "nation"}), "country"),
     (frozenset({"city", "town", "village", "municipality", "capital", "suburb", "borough", "neighborhood"}), "city"),
-    (frozenset({"state", "county", "province", "region", "district", "department", "territory", "prefecture"}), "region"),
+    (frozenset("state county province region district department territory prefecture".split()), "region"),
     (OCCUPATION_NOUNS, "occupation"),
     (PLACE_NOUNS, "place"),
     (PERSON_NOUNS, "person"),

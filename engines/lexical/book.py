@@ -35,8 +35,10 @@ _NOUNS = {
 }  # fmt: skip
 SIGNS = (
     *KINDS, "1 word", "2 words", "3 words", "4 words", "capitals", "first capital", "digit", "country", "state",
-    "adjective", *_NOUNS, "opens line", "in parentheses", "first of life", "last of life", "longest", "place in line",
-    "article", "list", "of", "like a person", *(f"after {word}" for word in _BEFORE), "after a capital", "after a digit",
+    "adjective",
+    *_NOUNS, "opens line", "in parentheses", "first of life", "last of life", "longest", "place in line",
+    "article", "list", "of", "like a person", *(f"after {word}" for word in _BEFORE), "after a capital",
+    "after a digit",
     *(f"before {word}" for word in _AFTER), "before a capital", "before another",
 )  # fmt: skip
 _COLUMN = {name: number for number, name in enumerate(SIGNS)}
@@ -102,9 +104,10 @@ def _signs(text: str, spans: Sequence[Candidate]) -> Matrix:
     rows = np.zeros((len(spans), len(SIGNS)), np.float32)
     life = _LIFE.search(text)
     dated = [s for s in spans if life and s.kind in (DATE, YEAR) and life.start() <= s.start < life.end()]
+    holds: list[tuple[int, int]] = []
     reached = 0
-    for row, span in zip(rows, spans, strict=True):
-        on = [*_own_signs(span), *_neighbours(text, span)]
+    for n, span in enumerate(spans):
+        on = [*_own_signs(span.text, span.kind), *_neighbours(text, span)]
         if span.end > reached:
             on.append("longest")
             reached = span.end
@@ -112,19 +115,21 @@ def _signs(text: str, spans: Sequence[Candidate]) -> Matrix:
             on.append("first of life")
         elif dated and span.end == dated[-1].end:
             on.append("last of life")
-        row[[_COLUMN[name] for name in on]] = 1
-        row[_COLUMN["place in line"]] = span.start / len(text)
+        holds += [(n, _COLUMN[name]) for name in on]
+    if holds:
+        rows[tuple(zip(*holds, strict=True))] = 1
+        rows[:, _COLUMN["place in line"]] = [span.start / len(text) for span in spans]
     return rows
 
 
 @lru_cache(maxsize=32768)
-def _own_signs(span: Candidate) -> tuple[str, ...]:
-    text, words = span.text, span.text.split()
+def _own_signs(text: str, kind: str) -> tuple[str, ...]:
+    words = text.split()
     content = [word for word in words if word.lower() not in FUNCTION_WORDS]
     capitals = bool(content) and all(word[0].isupper() for word in content)
     digit = any(character.isdigit() for character in text)
     last = words[-1].lower().rstrip(".") if words else ""
-    on = [span.kind, ("1 word", "2 words", "3 words", "4 words")[min(len(words), 4) - 1]]
+    on = [kind, ("1 word", "2 words", "3 words", "4 words")[min(len(words), 4) - 1]]
     on += [name for name, nouns in _NOUNS.items() if last in nouns or last.removesuffix("s") in nouns]
     if is_country(text):
         on.append("state" if is_state(text) else "adjective" if is_adjective(text) else "country")
@@ -175,7 +180,7 @@ class Book:
         page_terms: Of each page, with its title.
         opening: Of each page, the terms of its title and first line.
         links: links[a, b] is how surely page a mentions page b.
-        texts: Of each candidate, and so on:
+        spans, texts: The candidates. Of each:
         line, page: where it stands;
         first, last: its words in the line, or -2 for a title;
         content: how many of its words carry a topic;
@@ -202,7 +207,8 @@ class Book:
             for r, (page, _) in zip(self.readings, self.lines, strict=True)
             for r in (r, _title(bare_title(page.title)))
         ]
-        self.texts = [span.text for table in tables for span in table.spans]
+        self.spans = [span for table in tables for span in table.spans]
+        self.texts = [span.text for span in self.spans]
         self.line = np.repeat(np.repeat(np.arange(len(self.lines)), 2), [len(table.spans) for table in tables])
         self.page = self.page_of_line[self.line]
         self.first = _joined([table.first for table in tables])
@@ -219,9 +225,8 @@ class Book:
 
     def text_after(self, candidate: int, most: int = 16) -> str:
         """What stands behind a candidate in its line: the unit of a number."""
-        _, line = self.lines[self.line[candidate]]
-        end = line.text.find(self.texts[candidate]) + len(self.texts[candidate])
-        return line.text[end : end + most] if self.first[candidate] >= 0 else ""
+        span, (_, line) = self.spans[candidate], self.lines[self.line[candidate]]
+        return "" if span.kind == TITLE else line.text[span.end : span.end + most]
 
     def _rate_terms(self) -> None:
         frequency: dict[str, int] = {}
@@ -230,10 +235,12 @@ class Book:
                 frequency[term] = frequency.get(term, 0) + 1
         self.weight = {term: math.log(1 + len(self.lines) / found) for term, found in frequency.items()}
         self.page_terms = [
-            relation_terms(page.title).union(*(read_line(line.text).where for line in page.lines)) for page in self.pages
+            relation_terms(page.title).union(*(read_line(line.text).where for line in page.lines))
+            for page in self.pages
         ]
         self.opening = [
-            relation_terms(page.title).union(*(read_line(line.text).where for line in page.lines[:1])) for page in self.pages
+            relation_terms(page.title).union(*(read_line(line.text).where for line in page.lines[:1]))
+            for page in self.pages
         ]
 
     def _count_mentions(self) -> None:

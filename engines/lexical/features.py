@@ -30,10 +30,10 @@ _PAGE = (
     "page adds", "first page", "pages", "page opens with head",
 )  # fmt: skip
 _SPAN = (
-    "relation left", "relation right", "names left", "names right", "any near left", "any near right", "family near left",
-    "family near right", "head near left", "head near right", "head inside", "head last", "overlap", "all in question",
-    "some in question", "is a name", "modifier inside", "is its page", "is a page", "its page opens with head",
-    "its page is about a name", "mentions", "pages with it",
+    "relation left", "relation right", "names left", "names right", "any near left", "any near right",
+    "family near left", "family near right", "head near left", "head near right", "head inside", "head last",
+    "overlap", "all in question", "some in question", "is a name", "modifier inside", "is its page", "is a page",
+    "its page opens with head", "its page is about a name", "mentions", "pages with it",
 )  # fmt: skip
 FEATURES = (*SIGNS, *_QUERY, *_LINE, *_PAGE, *_SPAN)
 
@@ -173,7 +173,7 @@ def about(page: Page, name: str, title: str) -> float:
 
 def within(part: str, whole: str) -> bool:
     """Whether one key stands in another, word for word."""
-    return bool(content_terms(part)) and f" {part} " in f" {whole} "
+    return f" {part} " in f" {whole} " and bool(content_terms(part))
 
 
 # --- spans -----------------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def _overlap(query: Query, book: Book, shared: Indices) -> Matrix:
         out[group] = (
             f" {key} " in query.key,
             any(key == name or within(key, name) or within(name, key) for name in query.names),
-            not modifiers.isdisjoint(content_terms(key)),
+            bool(modifiers) and not modifiers.isdisjoint(content_terms(key)),
         )
     share = shared / np.maximum(book.content, 1)
     whole = np.maximum(share >= 1, out[book.group, 0])

@@ -53,8 +53,9 @@ for _entry in _TABLE.replace("\n", " ").split(";"):
     for _name in (_country, *_others.split(",")):
         _COUNTRY[fold(_name.strip())] = _country
 _MENTION = re.compile(
-    r"(?<![\w-])(" + "|".join(re.escape(name) for name in sorted(_COUNTRY, key=len, reverse=True)) + r")(?![\w])",
-    re.IGNORECASE,
+    r"(?<![\w-])(?=[A-Z])((?i:"
+    + "|".join(re.escape(name) for name in sorted(_COUNTRY, key=len, reverse=True))
+    + r"))(?![\w])"
 )
 # A state of the United States, or a part of the United Kingdom, also says the country.
 _STATES = (

@@ -22,7 +22,7 @@ from .book import Matrix, Vector
 
 @dataclass(frozen=True)
 class Ranker:
-    """The weights: ``hidden`` is features x units, ``bias`` and ``out`` have a value a unit, ``linear`` one a feature."""
+    """The weights: ``hidden`` is features x units, ``bias`` and ``out`` go by units, ``linear`` by features."""
 
     hidden: Matrix
     bias: Vector

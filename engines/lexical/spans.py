@@ -115,7 +115,7 @@ def _within(run: list[tuple[int, int, str]]) -> Iterator[tuple[int, int]]:
     starts = {0, *range(max(0, size - 3), size)}
     ends = {size}
     for i, (_, _, word) in enumerate(run):
-        if word.endswith(("ed", "ing", "ly")) or word.endswith("s"):
+        if word.endswith(("ed", "ing", "ly", "s")):
             starts.add(i + 1)
             ends.add(i)
             if word.endswith("s"):

@@ -54,8 +54,8 @@ VERBS = frozenset(
 OCCUPATION_NOUNS = frozenset("occupation profession job career role position rank post office title vocation".split())
 WORK_NOUNS = frozenset(
     "album anime anthem ballet book cartoon comedy comic documentary drama episode film game journal magazine manga "
-    "movie musical newspaper novel opera painting play poem program record serial series show single sitcom song soundtrack "
-    "symphony track video".split()
+    "movie musical newspaper novel opera painting play poem program record serial series show single sitcom song "
+    "soundtrack symphony track video".split()
 )
 ORGANISATION_NOUNS = frozenset(
     "academy agency airline army association band brand broadcaster bureau chain channel church club college company "

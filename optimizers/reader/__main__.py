@@ -30,12 +30,12 @@ def fit_reader(
     on: Annotated[
         list[str],
         typer.Option(
-            metavar="DATASET:QUESTIONS[:INDEX]",
-            help="Learn from these questions, over their own contexts and over this index. May be repeated.",
+            metavar="DATASET:QUESTIONS[:INDEX[:N]]",
+            help="Learn from these questions, or N random ones, over their own contexts and this index. May be "
+            "repeated; the index may be left empty.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the run.")],
-    limit: Annotated[int | None, typer.Option(min=1, help="Take N random questions of each file.")] = None,
     folds: Annotated[int, typer.Option(min=2, help="Parts of the cross-validation.")] = 3,
     seed: Annotated[int, typer.Option(help="Of the weights that training starts from.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
@@ -44,16 +44,16 @@ def fit_reader(
     try:
         sources = [Source.parse(text) for text in on]
     except ValueError:
-        raise PolyhopError("--on takes DATASET:QUESTIONS or DATASET:QUESTIONS:INDEX") from None
+        raise PolyhopError("--on takes DATASET:QUESTIONS[:INDEX[:N]]") from None
     out.mkdir(parents=True, exist_ok=True)
-    fit = Fit(list(_kept(sources, out / EXAMPLES, limit)), folds, jobs, seed)
+    fit = Fit(list(_kept(sources, out / EXAMPLES)), folds, jobs, seed)
     figures = report(fit)
     (out / MODELS).write_text(json.dumps(fit.models.to_record(), separators=(",", ":")) + "\n")
     (out / REPORT).write_text(json.dumps(figures, indent=2) + "\n")
     typer.echo(json.dumps(figures, indent=2))
 
 
-def _kept(sources: Sequence[Source], file: Path, limit: int | None) -> Iterator[Example]:
+def _kept(sources: Sequence[Source], file: Path) -> Iterator[Example]:
     """The examples of some sources, in order; a source that the file has is not read again."""
     had: dict[str, list[Any]] = {}
     if file.exists():
@@ -62,7 +62,7 @@ def _kept(sources: Sequence[Source], file: Path, limit: int | None) -> Iterator[
             had.setdefault(record["source"], []).append(record)
     for source in sources:
         if source.name not in had:
-            had[source.name] = [example.to_record() for example in examples(source, limit)]
+            had[source.name] = [example.to_record() for example in examples(source)]
             with file.open("a") as lines:
                 lines.writelines(json.dumps(record) + "\n" for record in had[source.name])
         yield from map(Example.from_record, had[source.name])

@@ -25,17 +25,22 @@ GOLD, RETRIEVED, EVIDENCE = "gold", "retrieved", "evidence"
 
 @dataclass(frozen=True)
 class Source:
-    """DATASET:QUESTIONS[:INDEX] of the command line."""
+    """DATASET:QUESTIONS[:INDEX[:N]] of the command line: N random questions, read over an index where one is named."""
 
     dataset: str
     questions: Path
     index: Path | None = None
+    limit: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> Source:
         """Raises ValueError where the form is another."""
-        dataset, questions, *index = text.split(":")
-        return cls(find_benchmark(dataset).name, Path(questions), Path(index[0]) if index else None)
+        dataset, questions, index, limit, *rest = [*text.split(":"), "", ""]
+        if any(rest):
+            raise ValueError(text)
+        return cls(
+            find_benchmark(dataset).name, Path(questions), Path(index) if index else None, int(limit) if limit else None
+        )
 
     @property
     def name(self) -> str:
@@ -68,7 +73,7 @@ class Example:
         return asdict(self)
 
 
-def examples(source: Source, limit: int | None = None, seed: int = 0) -> Iterator[Example]:
+def examples(source: Source, seed: int = 0) -> Iterator[Example]:
     """The examples of a source. Reads with the embedded engine; takes some 0.1 s a question."""
     import dspy
 
@@ -81,7 +86,7 @@ def examples(source: Source, limit: int | None = None, seed: int = 0) -> Iterato
     rng = Random(seed)
     with dspy.context(lm=language_model("lexical")):
         prism = Prism(retriever)
-        for question in load_questions(source.dataset, source.questions, limit=limit, seed=seed):
+        for question in load_questions(source.dataset, source.questions, limit=source.limit, seed=seed):
             pages = dict(_conditions(question, retriever, prism))
             hops = tuple(annotated_hops(question, rng))
             steps = tuple(decompose(question.question))

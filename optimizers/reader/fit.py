@@ -25,12 +25,12 @@ from ...engines.lexical.ranker import Models, Ranker, log_odds
 from ...engines.lexical.reader import admitted, weighed, whole_features
 from ...engines.lexical.reading import read_pages
 from ...engines.lexical.resolve import read_hops
-from ...eval.metrics import answer_f1, exact_match
+from ...eval.metrics import answer_f1, exact_match, normalize_answer
 from .examples import Example
 from .hops import Hop
 from .network import Recipe, Task, train
 
-HOP, WHOLE = Recipe(units=24, epochs=6), Recipe(units=40, epochs=7)
+HOP, WHOLE = Recipe(units=24, epochs=7), Recipe(units=40, epochs=7)
 RIGHT = 0.8  # F1 from which an answer counts as right
 YES_NO = ("yes", "no")
 
@@ -74,13 +74,16 @@ def fold_of(question: str, folds: int) -> int:
 def scored(book: Book, answers: Sequence[str], is_country: bool = False) -> Vector:
     """The F1 of every candidate; for a country, 1 for each of its names and adjectives."""
     wanted = {mention.country for mention in countries(answers[0])} if is_country else set()
-    memory: dict[str, float] = {}
-    for text in book.texts:
-        if text not in memory:
-            named = countries(text) if wanted else ()
-            equal = len(named) == 1 and named[0].written == text and named[0].country in wanted
-            memory[text] = 1.0 if equal else answer_f1(text, answers)
-    return np.array([memory[text] for text in book.texts], np.float32)
+    words = frozenset(word for answer in answers for word in normalize_answer(answer).split())
+
+    def score(text: str) -> float:
+        named = countries(text) if wanted else ()
+        if len(named) == 1 and named[0].written == text and named[0].country in wanted:
+            return 1.0
+        return 0.0 if words.isdisjoint(normalize_answer(text).split()) else answer_f1(text, answers)
+
+    scores = {text: score(text) for text in dict.fromkeys(book.texts)}
+    return np.array([scores[text] for text in book.texts], np.float32)
 
 
 def hop_tasks(example: Example) -> list[Task]:
@@ -95,7 +98,8 @@ def hop_tasks(example: Example) -> list[Task]:
         book = book_of(read_pages(pages[(n + len(example.question)) % len(pages)]))
         if book.texts:
             rows = features(query(hop.question, hop.bound), book).astype(np.float16)
-            tasks.append(Task(rows, scored(book, hop.answers, hop.is_country)))
+            task = Task(rows, scored(book, hop.answers, hop.is_country))
+            tasks.append(task.thinned(np.random.default_rng(len(hop.question))))
     return tasks
 
 
@@ -131,7 +135,14 @@ class Fit:
         in_sample: Outcomes of `models`, on a part of the examples.
     """
 
-    def __init__(self, examples: Sequence[Example], folds: int = 3, jobs: int = 1, seed: int = 0) -> None:
+    def __init__(
+        self,
+        examples: Sequence[Example],
+        folds: int = 3,
+        jobs: int = 1,
+        seed: int = 0,
+        recipes: tuple[Recipe, Recipe] = (HOP, WHOLE),
+    ) -> None:
         self.examples, self.folds = examples, folds
         self.fold = [fold_of(example.question, folds) for example in examples]
         everything = range(-1, folds)  # -1 leaves nothing out
@@ -141,19 +152,18 @@ class Fit:
 
             def fit_hop(left_out: int) -> Ranker:
                 kept = [each for each, fold in zip(tasks, self.fold, strict=True) if fold != left_out]
-                return train([task for each in kept for task in each], HOP, seed)
+                return train([task for each in kept for task in each], recipes[0], seed)
 
             hops = dict(zip(everything, threads.map(fit_hop, everything), strict=True))
             reads = [read for fold in range(folds) for read in self._read(pool, hops[fold], fold)]
             teaching = [read for read in reads if self.examples[read.example].answers[0].lower() not in YES_NO]
 
             def fit_whole(left_out: int) -> Ranker:
-                return train([r.task for r in teaching if self.fold[r.example] != left_out], WHOLE, seed)
+                return train([r.task for r in teaching if self.fold[r.example] != left_out], recipes[1], seed)
 
             wholes = dict(zip(everything, threads.map(fit_whole, everything), strict=True))
             self.held_out = [self._outcome(read, wholes[self.fold[read.example]]) for read in reads]
             self.models = Models(hops[-1], wholes[-1], calibrate(self.held_out))
-            del tasks, reads, teaching
             again = self._read(pool, self.models.hop, None)
             self.in_sample = [self._outcome(read, self.models.whole) for read in again]
 

@@ -15,7 +15,11 @@ from polyhop.engines.lexical.resolve import read_hops, same
 def pages(**texts: str) -> tuple[Page, ...]:
     """One page for each title, with underscores for spaces; a line for each sentence."""
     return tuple(
-        Page(str(n), title.replace("_", " "), tuple(Line(f"{n}s{m}", f"{text}.") for m, text in enumerate(said.split(". "), 1)))
+        Page(
+            str(n),
+            title.replace("_", " "),
+            tuple(Line(f"{n}s{m}", f"{text}.") for m, text in enumerate(said.split(". "), 1)),
+        )
         for n, (title, said) in enumerate(texts.items(), 1)
     )
 
@@ -26,9 +30,13 @@ PEOPLE = pages(
 )
 MOUNTAINS = pages(Mount_Alpha="Mount Alpha is 300 metres high", Mount_Beta="Mount Beta is 900 feet high")
 TOWNS = pages(
-    Alphaville="Alphaville is a town in France", Betaton="Betaton is a village in France", Gamma="Gamma is a city in Chile"
+    Alphaville="Alphaville is a town in France",
+    Betaton="Betaton is a village in France",
+    Gamma="Gamma is a city in Chile",
 )
-BANDS = pages(Quill="Quill is a rock band. The band has three members", Slate="Slate is a pop band. The band has 5 members")
+BANDS = pages(
+    Quill="Quill is a rock band. The band has three members", Slate="Slate is a pop band. The band has 5 members"
+)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +66,9 @@ def test_verdicts(told: tuple[Page, ...], question: str, answer: str) -> None:
 
 def test_what_is_not_compared_has_no_verdict() -> None:
     book, ranker = book_of(PEOPLE), shipped().hop
-    assert compare("Where was Ann Lee born?", read_hops(["Where was Ann Lee born?"], book, ranker), book, ranker) is None
+    assert (
+        compare("Where was Ann Lee born?", read_hops(["Where was Ann Lee born?"], book, ranker), book, ranker) is None
+    )
 
 
 @pytest.mark.parametrize(

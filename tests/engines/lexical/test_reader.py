@@ -35,8 +35,10 @@ def test_readings_are_ranked_and_say_where_they_stand() -> None:
     readings = read(QUESTION, STEPS, WORLD)
     best = readings[0]
     assert best.text == "Leith"
-    assert best.line is not None and best.line.id == "2s2"
-    assert best.page is not None and best.page.title == "Ann Lee"
+    assert best.line is not None
+    assert best.line.id == "2s2"
+    assert best.page is not None
+    assert best.page.title == "Ann Lee"
     assert [step.text for step in best.steps] == ["Ann Lee", "Leith"]
     assert all(0 <= reading.probability <= 1 for reading in readings)
     assert len({reading.text for reading in readings}) == len(readings)
@@ -85,7 +87,9 @@ def test_the_shipped_models_fit_the_features_and_come_back_from_their_record() -
 
 
 def test_probabilities_are_shares() -> None:
-    ranker = Ranker(np.zeros((2, 1), np.float32), np.zeros(1, np.float32), np.ones(1, np.float32), np.array([1, 0], np.float32))
+    ranker = Ranker(
+        np.zeros((2, 1), np.float32), np.zeros(1, np.float32), np.ones(1, np.float32), np.array([1, 0], np.float32)
+    )
     shares = ranker.probabilities(np.array([[0, 5], [1, 0]], np.float32))
     assert shares.sum() == pytest.approx(1)
     assert shares[1] / shares[0] == pytest.approx(np.e)
