@@ -105,7 +105,7 @@ class Case:
             values = step.signs @ weights
             odds = np.exp(values - values.max())
             best = int(odds[: len(step.pages)].argmax())
-            if odds[best] / odds.sum() < goes_on:
+            if chosen and odds[best] / odds.sum() < goes_on:
                 break
             chosen.append(step.pages[best])
         return chosen
