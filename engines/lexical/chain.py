@@ -74,8 +74,11 @@ class Chain:
         if len(chosen) >= min(LONGEST, len(self.pages)):
             return None
         if (key := _numbers(chosen)) not in self._found:
-            page, probability = likeliest(self._judge.signs(chosen), self._judge.end(chosen) if chosen else None)
-            self._found[key] = page if probability >= GOES_ON else None
+            signs = self._judge.signs(chosen)
+            page, probability = likeliest(signs, self._judge.end(chosen) if chosen else None)
+            # Any chain has a first page, unless nothing here has a word of the question.
+            goes_on = probability >= GOES_ON if chosen else any(one.words for _, one in signs)
+            self._found[key] = page if goes_on else None
         return self._found[key]
 
 

@@ -12,13 +12,12 @@ from ...data.text import content_terms, title_key
 from .reading import Line, Page
 from .resolve import support
 
-# Tuned for evidence F1 on train questions of the sample, 2WikiMultihopQA, HotpotQA and MuSiQue (their own contexts).
-LEADS = 0.75  # weight of a line's mention of another page
+# Tuned for fact F1 on questions of the sample, 2WikiMultihopQA and HotpotQA.
+LEADS = 1.0  # weight of a line's mention of another page
 OPENS = 0.08  # what the first line of a page has ahead of the others
-ANSWERS = 1.0  # weight of a line's support for the answer to a sub-question
-SURELY = 0.96  # support at which a line is kept whatever the others are worth
+ANSWERS = 0.75  # weight of a line's support for the answer to a sub-question
 SECOND_LINE = 0.92  # share of the best line's score that a further line of the same page needs
-OUTSIDE = 0.4  # weight of a mention of a page that is not chosen
+OUTSIDE = 0.2  # weight of a mention of a page that is not chosen
 
 _CERTAINTY = (1.0, 0.9, 0.6, 0.6)  # that a mention by each of a page's names means it
 _REFERENCE = re.compile(r"#\d+")
@@ -61,11 +60,7 @@ class Lines:
                 score += OPENS * (position == 0) + ANSWERS * needed.get(line.id, 0.0)
                 scored.append((score, -position, line))
             scored.sort(key=lambda item: item[:2], reverse=True)
-            found += [
-                line
-                for score, _, line in scored
-                if score >= SECOND_LINE * scored[0][0] or needed.get(line.id, 0.0) >= SURELY
-            ]
+            found += [line for score, _, line in scored if score >= SECOND_LINE * scored[0][0]]
         return found
 
     def _asks(self, page: Page) -> bool:

@@ -85,6 +85,11 @@ def test_without_pages_there_is_no_chain() -> None:
     assert chain.lines([], []) == []
 
 
+def test_nothing_is_chosen_of_pages_that_have_no_word_of_the_question() -> None:
+    assert chain_of("Quis custodiet ipsos custodes?", PAGES).extend([]) == []
+    assert "Munich" in titles(chain_of("Quis custodiet Munich?", PAGES).extend([]))
+
+
 def test_pages_without_text_and_questions_without_words_are_borne() -> None:
     empty = [Passage.of("", sentences=[]), Passage.of("Stalker", sentences=[]), Passage.of("", "Text only.")]
     for question in ("", "?", "Who?", "Where is Stalker?"):
