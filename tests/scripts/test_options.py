@@ -13,19 +13,19 @@ from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
-from polyhop.programs import Direct, Naive, Prism
+from polyhop.programs import Direct, Kair, Naive, Prism
 from polyhop.scripts.options import RetrieverName, build_program, open_source
 
 POOL = PassagePool([])
 
 
-@pytest.mark.parametrize(("name", "kind"), [("prism", Prism), ("naive", Naive), ("direct", Direct)])
+@pytest.mark.parametrize(("name", "kind"), [("prism", Prism), ("kair", Kair), ("naive", Naive), ("direct", Direct)])
 def test_programs_have_names(name: str, kind: type) -> None:
     assert type(build_program(name, POOL)) is kind
 
 
 def test_an_unknown_program_lists_the_known() -> None:
-    with pytest.raises(PolyhopError, match="no program 'prsm': choose prism, naive, direct, or a saved state"):
+    with pytest.raises(PolyhopError, match="no program 'prsm': choose prism, kair, naive, direct, or a saved state"):
         build_program("prsm", POOL)
 
 

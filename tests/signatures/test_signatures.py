@@ -30,7 +30,9 @@ from polyhop.signatures import (
     UpdateKnowledge,
 )
 
-AGENTS = [value for value in vars(signatures).values() if inspect.isclass(value) and issubclass(value, dspy.Signature)]
+AGENTS: list[Any] = [
+    value for value in vars(signatures).values() if inspect.isclass(value) and issubclass(value, dspy.Signature)
+]
 CHAT, JSON = dspy.ChatAdapter(), dspy.JSONAdapter()
 SAMPLES = {
     "question": "Who was it?",

@@ -34,7 +34,8 @@ def propose_queries(prompt: Prompt) -> dict[str, Any]:
     found = [form(gap, question) for form in (*forms[turn:], *forms[:turn]) for gap in gaps]
     earlier = {frozenset(content_terms(query)) for query in prompt.listed("earlier")}
     fresh = [query for query in dict.fromkeys(found) if query and frozenset(content_terms(query)) not in earlier]
-    return {"queries": fresh[: int(prompt.inputs.get("count") or 3)]}
+    count = prompt.inputs.get("count", "")
+    return {"queries": fresh[: int(count)] if count.isdecimal() else fresh}
 
 
 def _as_it_is(gap: str, question: str) -> str:
