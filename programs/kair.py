@@ -70,7 +70,8 @@ class Kair(Program):
     """Query, learn and filter step by step until nothing is required any more, then answer.
 
     3 LM calls in the first step, 4 in every later one, and 1 for the answer, all sequential; 1 search a step. Several
-    agents propose, learn and check side by side: more calls, no longer wait. The moderator costs 1 call a step more.
+    agents propose, learn and check side by side: that many times these calls, but only the first queries of competing
+    agents make one wait longer, for 1 call. The moderator costs 1 call a step more.
 
     Args:
         retriever: Where to search when a question brings no pool of its own.
@@ -111,7 +112,6 @@ class Kair(Program):
         question, trace = check_question(question), Trace()
         team = self._team(question)
         lead, documents, seen = team[0], Candidates(), list[Hit]()
-        stop = "steps"
         for step in range(1, self.steps.value + 1):
             agents = self._deal(team)
             asked = together(
@@ -138,15 +138,10 @@ class Kair(Program):
             lead = replace(lead, context=self._filter(step, lead, documents, found, trace))
             team = [replace(agent, context=lead.context) for agent in learned] if len(team) > 1 else [lead]
 
-            if not lead.required:
-                stop = "complete"
-            elif self.moderated.value and self._assess(lead, documents, trace) >= self.sufficiency.value:
-                stop = "sufficient"
-            elif not fresh and not changed:
-                stop = "stable"
-            else:
-                continue
-            break
+            if stop := self._stopped(lead, documents, bool(fresh) or changed, trace):
+                break
+        else:
+            stop = "steps"
 
         known = lead.inputs["known"]
         reply = self.answerer(question=question, known=known, evidence=documents.show(lead.context))
@@ -250,12 +245,17 @@ class Kair(Program):
         trace.add(Selected(step, tuple(item.fact for item in kept), invalid, tuple(item.fact for item in flagged)))
         return tuple(kept)
 
-    def _assess(self, lead: Knowledge, documents: Candidates, trace: Trace) -> float:
-        """The moderator's M(D)."""
-        reply = self.moderator(question=lead.question, evidence=documents.show(lead.context))
-        score = float(read_probability(reply.sufficiency))
-        trace.add(Judged("sufficiency", score))
-        return score
+    def _stopped(self, lead: Knowledge, documents: Candidates, moved: bool, trace: Trace) -> str:
+        """Why this step is the last, if it is: rule (1), or because the next one would be asked the same."""
+        if not lead.required:
+            return "complete"
+        if self.moderated.value:
+            reply = self.moderator(question=lead.question, evidence=documents.show(lead.context))
+            score = float(read_probability(reply.sufficiency))
+            trace.add(Judged("sufficiency", score))
+            if score >= self.sufficiency.value:
+                return "sufficient"
+        return "" if moved else "stable"
 
 
 def _texts(facts: list[Known]) -> tuple[str, ...]:
