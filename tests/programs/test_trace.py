@@ -40,7 +40,8 @@ def test_records_are_json_with_their_kind() -> None:
         "reasons": [{"via": "named", "name": "title", "source": None, "words": ["Who"]}],
         "offset": 0,
     }
-    assert records[3] == {"step": "selected", "round": 1, "kept": [["p", 0], ["p", None]], "invalid": []}
+    kept = [["p", 0], ["p", None]]
+    assert records[3] == {"step": "selected", "round": 1, "kept": kept, "invalid": [], "flagged": []}
     assert records[4]["invalid"] == ["9s9"]
     assert records[5] == {
         "step": "answered",
