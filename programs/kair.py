@@ -13,8 +13,8 @@ Collaborating agents share everything and are dealt the gaps.
 
 Our decisions, where the paper is silent:
 - R starts as the question itself. The first query therefore is the question, without a call: nothing has been asked
-  yet, so by rule (2) no other can be worth more. Of competing agents this holds for the first; the others would only
-  repeat it, and propose.
+  yet, so by rule (2) no other can be worth more. It goes to the first of competing agents; the others, who would only
+  repeat it, count it as asked and propose.
 - Agents with the same prompt would be clones: each has a focus of its own (`FOCI`).
 - Whether facts are supported and relevant is asked in one call for all, of the passages that they cite (of all
   passages read, if one cites none). Where the updater sees no more gaps but a fact failed the check, the gaps stay.
@@ -114,9 +114,7 @@ class Kair(Program):
         lead, documents, seen = team[0], Candidates(), list[Hit]()
         for step in range(1, self.steps.value + 1):
             agents = self._deal(team)
-            asked = together(
-                trace, [partial(self._ask, agent, documents, pool, step + n == 1) for n, agent in enumerate(agents)]
-            )
+            asked = together(trace, [partial(self._ask, agent, documents, pool) for agent in agents])
             found = [hit for _, hits in asked for hit in hits]
             if not found:
                 new = any(after.queries != before.queries for (after, _), before in zip(asked, agents, strict=True))
@@ -153,7 +151,8 @@ class Kair(Program):
         foci = FOCI[: self.agents.value] if self.agents.value > 1 else (ALONE,)
         if self.mode.value == "collaboration":
             foci = foci[:1]
-        return [Knowledge(question, focus, required=(question,)) for focus in foci]
+        first = Knowledge(question, foci[0], required=(question,))
+        return [first, *(replace(first, focus=focus, queries=(question,)) for focus in foci[1:])]
 
     def _deal(self, team: list[Knowledge]) -> list[Knowledge]:
         """Who works in this step, on which gaps: on a blackboard those of everybody's turn."""
@@ -163,11 +162,9 @@ class Kair(Program):
         shares = [replace(board, focus=focus, required=board.required[i::n]) for i, focus in enumerate(FOCI[:n])]
         return [share for share in shares if share.required]
 
-    def _ask(
-        self, agent: Knowledge, documents: Candidates, pool: Pool, opening: bool, trace: Trace
-    ) -> tuple[Knowledge, list[Hit]]:
+    def _ask(self, agent: Knowledge, documents: Candidates, pool: Pool, trace: Trace) -> tuple[Knowledge, list[Hit]]:
         """f and the search: the agent with its new query, and what it found; as it was, if there is no new query."""
-        query = agent.question if opening else self._propose(agent, documents, trace)
+        query = self._propose(agent, documents, trace) if agent.queries else agent.question
         if not query:
             return agent, []
         hits = self.search(query, pool, trace)

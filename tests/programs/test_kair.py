@@ -404,6 +404,7 @@ def test_of_competing_agents_the_one_with_the_fewest_gaps_writes_the_context() -
     script, prediction = compete({"steps": 1})
     assert script.order[0] == "querier"  # the first asks the question; the second would only repeat it
     assert script.asked("querier")[0].inputs["focus"] == FOCI[1]
+    assert script.asked("querier")[0].inputs["earlier"] == json.dumps([QUESTION])
     assert {step.query for step in steps(prediction, Searched)} == {QUESTION, "Alfred Hitchcock"}
     assert len(script.asked("updater")) == len(script.asked("checker")) == 2
     (request,) = script.asked("filterer")
@@ -415,6 +416,12 @@ def test_of_competing_agents_the_one_with_the_fewest_gaps_writes_the_context() -
     assert prediction.trace.lm_calls == 7
     assert prediction.trace.lm_calls_critical_path == 5  # querier, updater, checker, filterer, answerer
     assert sum(isinstance(step, Parallel) for step in prediction.trace.steps) == 2
+
+
+def test_no_competing_agent_repeats_the_first_query() -> None:
+    replies = by_focus(entities={"queries": []}, relations={"queries": [QUESTION.upper(), "Alfred Hitchcock"]})
+    _, prediction = compete({"steps": 1}, querier=replies)
+    assert {step.query for step in steps(prediction, Searched)} == {QUESTION, "Alfred Hitchcock"}
 
 
 def test_ties_go_to_the_first() -> None:
@@ -436,7 +443,7 @@ def test_competing_agents_know_their_own_and_share_the_context() -> None:
     assert seen[FOCI[0]]["earlier"] == json.dumps([QUESTION])
     assert seen[FOCI[0]]["required"] == json.dumps(["Who?", "Where?"])
     assert seen[FOCI[1]]["known"] == json.dumps([BORN])
-    assert seen[FOCI[1]]["earlier"] == json.dumps(["Alfred Hitchcock"])
+    assert seen[FOCI[1]]["earlier"] == json.dumps([QUESTION, "Alfred Hitchcock"])
     assert seen[FOCI[0]]["evidence"] == seen[FOCI[1]]["evidence"] != "(none)"
 
 
