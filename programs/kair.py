@@ -13,8 +13,8 @@ Collaborating agents share everything and are dealt the gaps.
 
 Our decisions, where the paper is silent:
 - R starts as the question itself. The first query therefore is the question, without a call: nothing has been asked
-  yet, so by rule (2) no other can be worth more. Of competing agents this holds for the first; the others would only
-  repeat it, and propose.
+  yet, so by rule (2) no other can be worth more. It goes to the first of competing agents; the others, who would only
+  repeat it, count it as asked and propose.
 - Agents with the same prompt would be clones: each has a focus of its own (`FOCI`).
 - Whether facts are supported and relevant is asked in one call for all, of the passages that they cite (of all
   passages read, if one cites none). Where the updater sees no more gaps but a fact failed the check, the gaps stay.
@@ -70,7 +70,8 @@ class Kair(Program):
     """Query, learn and filter step by step until nothing is required any more, then answer.
 
     3 LM calls in the first step, 4 in every later one, and 1 for the answer, all sequential; 1 search a step. Several
-    agents propose, learn and check side by side: more calls, no longer wait. The moderator costs 1 call a step more.
+    agents propose, learn and check side by side: that many times these calls, but only the first queries of competing
+    agents make one wait longer, for 1 call. The moderator costs 1 call a step more.
 
     Args:
         retriever: Where to search when a question brings no pool of its own.
@@ -111,12 +112,9 @@ class Kair(Program):
         question, trace = check_question(question), Trace()
         team = self._team(question)
         lead, documents, seen = team[0], Candidates(), list[Hit]()
-        stop = "steps"
         for step in range(1, self.steps.value + 1):
             agents = self._deal(team)
-            asked = together(
-                trace, [partial(self._ask, agent, documents, pool, step + n == 1) for n, agent in enumerate(agents)]
-            )
+            asked = together(trace, [partial(self._ask, agent, documents, pool) for agent in agents])
             found = [hit for _, hits in asked for hit in hits]
             if not found:
                 new = any(after.queries != before.queries for (after, _), before in zip(asked, agents, strict=True))
@@ -138,15 +136,10 @@ class Kair(Program):
             lead = replace(lead, context=self._filter(step, lead, documents, found, trace))
             team = [replace(agent, context=lead.context) for agent in learned] if len(team) > 1 else [lead]
 
-            if not lead.required:
-                stop = "complete"
-            elif self.moderated.value and self._assess(lead, documents, trace) >= self.sufficiency.value:
-                stop = "sufficient"
-            elif not fresh and not changed:
-                stop = "stable"
-            else:
-                continue
-            break
+            if stop := self._stopped(lead, documents, bool(fresh) or changed, trace):
+                break
+        else:
+            stop = "steps"
 
         known = lead.inputs["known"]
         reply = self.answerer(question=question, known=known, evidence=documents.show(lead.context))
@@ -158,7 +151,8 @@ class Kair(Program):
         foci = FOCI[: self.agents.value] if self.agents.value > 1 else (ALONE,)
         if self.mode.value == "collaboration":
             foci = foci[:1]
-        return [Knowledge(question, focus, required=(question,)) for focus in foci]
+        first = Knowledge(question, foci[0], required=(question,))
+        return [first, *(replace(first, focus=focus, queries=(question,)) for focus in foci[1:])]
 
     def _deal(self, team: list[Knowledge]) -> list[Knowledge]:
         """Who works in this step, on which gaps: on a blackboard those of everybody's turn."""
@@ -168,11 +162,9 @@ class Kair(Program):
         shares = [replace(board, focus=focus, required=board.required[i::n]) for i, focus in enumerate(FOCI[:n])]
         return [share for share in shares if share.required]
 
-    def _ask(
-        self, agent: Knowledge, documents: Candidates, pool: Pool, opening: bool, trace: Trace
-    ) -> tuple[Knowledge, list[Hit]]:
+    def _ask(self, agent: Knowledge, documents: Candidates, pool: Pool, trace: Trace) -> tuple[Knowledge, list[Hit]]:
         """f and the search: the agent with its new query, and what it found; as it was, if there is no new query."""
-        query = agent.question if opening else self._propose(agent, documents, trace)
+        query = self._propose(agent, documents, trace) if agent.queries else agent.question
         if not query:
             return agent, []
         hits = self.search(query, pool, trace)
@@ -250,12 +242,17 @@ class Kair(Program):
         trace.add(Selected(step, tuple(item.fact for item in kept), invalid, tuple(item.fact for item in flagged)))
         return tuple(kept)
 
-    def _assess(self, lead: Knowledge, documents: Candidates, trace: Trace) -> float:
-        """The moderator's M(D)."""
-        reply = self.moderator(question=lead.question, evidence=documents.show(lead.context))
-        score = float(read_probability(reply.sufficiency))
-        trace.add(Judged("sufficiency", score))
-        return score
+    def _stopped(self, lead: Knowledge, documents: Candidates, moved: bool, trace: Trace) -> str:
+        """Why this step is the last, if it is: rule (1), or because the next one would be asked the same."""
+        if not lead.required:
+            return "complete"
+        if self.moderated.value:
+            reply = self.moderator(question=lead.question, evidence=documents.show(lead.context))
+            score = float(read_probability(reply.sufficiency))
+            trace.add(Judged("sufficiency", score))
+            if score >= self.sufficiency.value:
+                return "sufficient"
+        return "" if moved else "stable"
 
 
 def _texts(facts: list[Known]) -> tuple[str, ...]:

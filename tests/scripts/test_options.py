@@ -13,21 +13,25 @@ from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
-from polyhop.programs import C3PO, Direct, IRCoT, Naive, Prism, tunables
+from polyhop.programs import C3PO, Direct, IRCoT, Kair, Naive, ParRag, PolyHop, Prism, tunables
 from polyhop.scripts.options import RetrieverName, build_program, open_source
 
 POOL = PassagePool([])
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [("prism", Prism), ("c3po", C3PO), ("ircot", IRCoT), ("naive", Naive), ("direct", Direct)]
-)
+NAMES = {
+    "polyhop": PolyHop, "prism": Prism, "kair": Kair, "par_rag": ParRag, "c3po": C3PO, "ircot": IRCoT, "naive": Naive,
+    "direct": Direct,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "kind"), NAMES.items())
 def test_programs_have_names(name: str, kind: type) -> None:
     assert type(build_program(name, POOL)) is kind
 
 
 def test_an_unknown_program_lists_the_known() -> None:
-    with pytest.raises(PolyhopError, match="no program 'prsm': choose .*prism.*, or a saved state"):
+    with pytest.raises(PolyhopError, match=f"no program 'prsm': choose {', '.join(NAMES)}, or a saved state"):
         build_program("prsm", POOL)
 
 

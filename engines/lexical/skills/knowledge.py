@@ -19,6 +19,7 @@ from ..resolve import resolve
 from .answer import SURE
 
 _REFERENCE = re.compile(r"#(\d+)")
+KNOWN = 1.2  # least score of an answer that closes a gap; a worse one is looked for once more
 STATED = 0.6  # share of a statement's words that its line has, with the title
 
 
@@ -34,7 +35,8 @@ def propose_queries(prompt: Prompt) -> dict[str, Any]:
     found = [form(gap, question) for form in (*forms[turn:], *forms[:turn]) for gap in gaps]
     earlier = {frozenset(content_terms(query)) for query in prompt.listed("earlier")}
     fresh = [query for query in dict.fromkeys(found) if query and frozenset(content_terms(query)) not in earlier]
-    return {"queries": fresh[: int(prompt.inputs.get("count") or 3)]}
+    count = prompt.inputs.get("count", "")
+    return {"queries": fresh[: int(count)] if count.isdecimal() else fresh}
 
 
 def _as_it_is(gap: str, question: str) -> str:
@@ -57,7 +59,7 @@ def update_knowledge(prompt: Prompt) -> dict[str, Any]:
     answers = resolve(open_, read_pages(prompt.inputs.get("passages", "")))
     facts = []
     for n, found in zip(where, answers, strict=True):
-        if found.text and found.line and found.score >= SURE:
+        if found.text and found.line and found.score >= KNOWN:
             known[n] = found.text
             facts.append(f"{_bound(sub_questions[n - 1], known)} {found.text}. ({found.line.id})")
     facts += [f"{line.text} ({line.id})" for line in _chain_lines(prompt)]
