@@ -21,7 +21,7 @@ def ask(
     question: Annotated[str, typer.Argument(help="A question in plain words.", show_default=False)],
     index: IndexOption = None,
     program: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="prism, naive, direct, or a saved state (FILE.json).")
+        str, typer.Option(metavar="NAME|FILE", help="prism, par_rag, naive, direct, or a saved state (FILE.json).")
     ] = "prism",
     lm: ModelsOption = None,
     k: DepthOption = None,

@@ -93,6 +93,12 @@ def play(
     return script, prediction
 
 
+def play_with(agent: str, reply: Reply, adapter: Any = None) -> tuple[Script, dspy.Prediction]:
+    """A run in which an agent replies so."""
+    replies: dict[str, Any] = {agent: reply}
+    return play(adapter, **replies)
+
+
 def steps(prediction: dspy.Prediction, kind: type) -> list[Any]:
     return [step for step in prediction.trace.flat() if isinstance(step, kind)]
 
@@ -374,9 +380,12 @@ def test_without_review_every_answer_passes() -> None:
 
 
 def test_the_threshold_is_read_at_every_call() -> None:
-    for threshold, stop in ((0.95, "confident"), (0.96, "unconfident")):
-        _, prediction = play(set=lambda program, t=threshold: setattr(program.review.confidence.threshold, "value", t))
-        assert prediction.stop_reason == stop
+    program = ParRag()
+    program.review.confidence.adaptive.value = False
+    for threshold, stop in ((0.9, "confident"), (0.97, "unconfident")):
+        program.review.confidence.threshold.value = threshold
+        with playing(scripted(planner={"steps": PLAN}, step_answerer=reads(), answerer=answer("Solaris"))):
+            assert program(question=QUESTION, pool=POOL).stop_reason == stop
 
 
 # --- the final answer ------------------------------------------------------------------------------------------------
@@ -447,13 +456,13 @@ def test_no_retriever_and_no_pool() -> None:
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_a_reply_that_cannot_be_read_is_an_error_never_an_answer(agent: str, adapter: Any) -> None:
     with pytest.raises(AdapterParseError):
-        play(adapter, **{agent: "I am afraid I cannot do that.\nSorry."})
+        play_with(agent, "I am afraid I cannot do that.\nSorry.", adapter)
 
 
 @pytest.mark.parametrize("agent", ["planner", "step_answerer", "accuracy_judge", "attribution_judge", "answerer"])
 def test_an_error_of_the_engine_comes_through(agent: str) -> None:
     with pytest.raises(Exception, match="out of memory"):
-        play(**{agent: RuntimeError("out of memory")})
+        play_with(agent, RuntimeError("out of memory"))
 
 
 def test_its_roles_and_tunables() -> None:

@@ -36,6 +36,12 @@ def review(
     return script, done, trace, sources
 
 
+def review_with(agent: str, reply: Reply) -> None:
+    """A review in which an agent is asked and replies so."""
+    replies: dict[str, Any] = {agent: reply}
+    review(UNSURE if agent == "reviser" else CLAIM, **replies)
+
+
 def revision(decision: str = "revised", answer: str = "Sebald", cited: Any = ("2s1",)) -> dict[str, Any]:
     return {"reason": " Read again. ", "decision": decision, "answer": answer, "cited": list(cited)}
 
@@ -56,7 +62,7 @@ def test_what_the_judges_see() -> None:
         "evidence": "[1] Vertigo\n1s2 It was directed by Alfred Hitchcock.",  # what is cited, and nothing else
         "answer": "Alfred Hitchcock",
     }
-    assert done == Reviewed(CLAIM, pytest.approx(0.95), passed=True)
+    assert done == Reviewed(CLAIM, 0.5 * 0.9 + 0.5 * 1.0, passed=True)
     assert isinstance(trace.steps[0], Parallel)
     assert (trace.lm_calls, trace.lm_calls_critical_path, trace.searches) == (2, 1, 0)
     assert of(trace, Judged) == [Judged("accuracy", 0.9), Judged("attribution", 1.0, "attributable")]
@@ -79,7 +85,7 @@ def test_what_is_not_known_scores_0_without_judges() -> None:
     script, done, trace, _ = review(UNSURE)
     assert script.order == ["reviser"]
     assert (done.confidence, done.passed) == (0.0, False)
-    assert of(trace, Weighed) == [Weighed(pytest.approx(0.5), 0.0, False)]
+    assert of(trace, Weighed) == [Weighed(0.5, 0.0, False)]
 
 
 def test_an_answer_that_cites_nothing_is_extrapolatory_unasked() -> None:
@@ -99,14 +105,14 @@ def test_an_accuracy_that_cannot_be_read_is_0_and_recorded() -> None:
 @pytest.mark.parametrize("agent", ["accuracy_judge", "attribution_judge", "reviser"])
 def test_a_model_that_fails_is_no_verdict(agent: str) -> None:
     with pytest.raises(Exception, match="gone") as caught:
-        review(UNSURE if agent == "reviser" else CLAIM, **{agent: ConnectionError("gone")})
+        review_with(agent, ConnectionError("gone"))
     assert not isinstance(caught.value, AdapterParseError)
 
 
 @pytest.mark.parametrize("agent", ["attribution_judge", "reviser"])
 def test_a_verdict_that_cannot_be_read_is_an_error(agent: str) -> None:
     with pytest.raises(AdapterParseError):
-        review(UNSURE if agent == "reviser" else CLAIM, **{agent: "I would rather\nnot say."})
+        review_with(agent, "I would rather\nnot say.")
 
 
 @pytest.mark.parametrize(("claim", "query"), [(CLAIM, "Alfred Hitchcock"), (UNSURE, QUESTION)])

@@ -13,19 +13,21 @@ from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
-from polyhop.programs import Direct, Naive, Prism
+from polyhop.programs import Direct, Naive, ParRag, Prism
 from polyhop.scripts.options import RetrieverName, build_program, open_source
 
 POOL = PassagePool([])
 
 
-@pytest.mark.parametrize(("name", "kind"), [("prism", Prism), ("naive", Naive), ("direct", Direct)])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("prism", Prism), ("naive", Naive), ("direct", Direct), ("par_rag", ParRag)]
+)
 def test_programs_have_names(name: str, kind: type) -> None:
     assert type(build_program(name, POOL)) is kind
 
 
 def test_an_unknown_program_lists_the_known() -> None:
-    with pytest.raises(PolyhopError, match="no program 'prsm': choose prism, naive, direct, or a saved state"):
+    with pytest.raises(PolyhopError, match="no program 'prsm': choose prism, par_rag, naive, direct, or a saved state"):
         build_program("prsm", POOL)
 
 
@@ -35,7 +37,7 @@ def test_depth_is_set() -> None:
         build_program("direct", POOL, k=3)
 
 
-@pytest.mark.parametrize("kind", [Prism, Naive, Direct])
+@pytest.mark.parametrize("kind", [Prism, ParRag, Naive, Direct])
 def test_a_saved_state_finds_its_program(kind: Callable[[], Any], tmp_path: Path) -> None:
     saved = kind()
     saved.answerer.signature = saved.answerer.signature.with_instructions("Answer in rhyme.")

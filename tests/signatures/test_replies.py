@@ -13,13 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from polyhop.signatures import AnswerFromEvidence, NumberedPassage, SelectEvidence
+from polyhop.signatures import AnswerFromEvidence, NumberedPassage, PlanSteps, SelectEvidence
 from polyhop.signatures.replies import (
     Attribution,
     Ids,
     Probability,
     Questions,
+    Revision,
     Route,
+    Steps,
     read_ids,
     read_probability,
     read_questions,
@@ -219,3 +221,55 @@ def test_classes_of_attribution() -> None:
     assert TypeAdapter(Attribution).validate_python("Attributable. It is stated in 1s2.") == "attributable"
     with pytest.raises(ValidationError):
         TypeAdapter(Attribution).validate_python("not attributable")
+
+
+@pytest.mark.parametrize(
+    ("reply", "steps"),
+    [
+        ([{"thought": "First.", "question": "Who is A?"}], [("First.", "Who is A?")]),
+        ([{"question": "Who?", "thought": None, "id": 1}, {"question": "Where?"}], [("", "Who?"), ("", "Where?")]),
+        (["Who is A?", "Where is #1?"], [("", "Who is A?"), ("", "Where is #1?")]),
+        ([{"thought": "t", "question": "1. Who?"}, "2. Where?"], [("t", "Who?"), ("", "Where?")]),
+        ("1. Who is A?\n2. Where is #1?", [("", "Who is A?"), ("", "Where is #1?")]),
+        ("Who is A?", [("", "Who is A?")]),
+        ({"steps": [{"thought": "t", "question": "Who?"}]}, [("t", "Who?")]),
+        ({"thought": "t", "question": "Who?"}, [("t", "Who?")]),
+        (
+            {"1": {"thought": "t", "question": "Who?"}, "2": {"thought": "u", "question": "Where?"}},
+            [("t", "Who?"), ("u", "Where?")],
+        ),
+        ([{"thought": "I need no step."}], [("I need no step.", "")]),
+        ([], []),
+        (None, []),
+    ],
+)
+def test_read_steps(reply: Any, steps: list[tuple[str, str]]) -> None:
+    read = TypeAdapter(Steps).validate_python(reply)
+    assert read == [{"thought": thought, "question": question} for thought, question in steps]
+    assert json.loads(json.dumps(read)) == read  # so that demos are saved as plain JSON
+
+
+def test_prose_is_no_plan() -> None:
+    with pytest.raises(ValueError, match="not a list of questions"):
+        TypeAdapter(Steps).validate_python("I cannot do this.\nSorry about that.")
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_a_plan_shows_its_shape_in_the_prompt(adapter: Any) -> None:
+    system, user = (message["content"] for message in adapter.format(PlanSteps, [], {"question": "Q"}))
+    assert "`steps` (list[dict[str, str]])" in system
+    assert '"required": ["thought", "question"]' in system.replace('\\"', '"')
+    assert "list[dict[str, str]]" in user
+
+
+@pytest.mark.parametrize(
+    ("reply", "revision"), [("REVISED", "revised"), ("**Unconfident.**", "unconfident"), ("[revised] since", "revised")]
+)
+def test_read_revision(reply: str, revision: str) -> None:
+    assert TypeAdapter(Revision).validate_python(reply) == revision
+
+
+@pytest.mark.parametrize("reply", ["", "not revised", "yes", None, True])
+def test_what_is_no_revision_is_an_error(reply: Any) -> None:
+    with pytest.raises(ValueError, match="not one of revised, unconfident"):
+        TypeAdapter(Revision).validate_python(reply)
