@@ -48,6 +48,8 @@ def describe(
     count, digest = _content(questions)
     asked = questions.settings if isinstance(questions, Questions) else {}
     skipped = questions.skipped if isinstance(questions, Questions) else 0
+    models = {role: predictors[0].lm or dspy.settings.lm for role, predictors in roles(program).items()}
+    simulations = {lm.model: told for lm in models.values() if (told := _simulation(lm))}
     return {
         "schema": SCHEMA,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -60,8 +62,9 @@ def describe(
             "retriever": _retriever(program),
             "state_hash": _state_hash(program),
             "tunables": {name: tunable.value for name, tunable in tunables(program)},
-            "lms": {role: _lm(predictors[0].lm) for role, predictors in roles(program).items()},
+            "lms": {role: _lm(lm) for role, lm in models.items()},
         },
+        **({"simulation": simulations} if simulations else {}),
         "timeout": timeout,
         "versions": {package: version(package) for package in ("polyhop", "dspy", "pyserini")},
         "python": ".".join(map(str, sys.version_info[:3])),
@@ -126,8 +129,13 @@ def _without_model(parameter: Any) -> Any:
 
 def _lm(lm: dspy.LM | None) -> dict[str, Any] | None:
     """A model by name, with how it samples: nothing else of its settings, among which are keys and addresses."""
-    lm = lm or dspy.settings.lm
     if lm is None:
         return None
     settings = getattr(lm, "kwargs", None) or {}
     return {"model": lm.model, **{name: settings[name] for name in _SAMPLING if settings.get(name) is not None}}
+
+
+def _simulation(lm: dspy.LM | None) -> dict[str, Any] | None:
+    """What a model says that it simulates: it knows the gold evidence, and no result of it is one of a system."""
+    told: dict[str, Any] | None = getattr(getattr(lm, "engine", None), "simulation", None)
+    return told

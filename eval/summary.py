@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import trec
-from .folder import SCHEMA, SUMMARY, Line, RunFolder, write_json
+from .folder import SCHEMA, SUMMARY, Line, RunFolder, read_manifest, write_json
 from .scoring import METRICS
 from .statistics import intervals, percentile_interval, percentiles
 from .submissions import Submission
@@ -42,6 +42,8 @@ def finish(folder: RunFolder, skipped: int, questions: Iterable[dspy.Example], s
     trec.write_qrels(folder.path / QRELS, ((line["id"], line["gold"]) for line in folder.lines()))
     official = _official(folder, questions, submission) if submission else None
     summary = summarize(folder.lines(), folder.questions, skipped) | {"official": official}
+    if simulation := read_manifest(folder.path).get("simulation"):
+        summary["simulation"] = simulation
     write_json(folder.path / SUMMARY, summary)
     return summary
 

@@ -40,6 +40,7 @@ class Routed:
 
     route: str
     query: str = ""
+    invalid: tuple[str, ...] = ()
     lm_calls: ClassVar[int] = 1
 
 
@@ -78,11 +79,16 @@ class Searched:
 @dataclass(frozen=True)
 class Selected:
     """The choice of a Selector or filter in one round. ``invalid`` are ids that address nothing, or address it twice,
-    or spans that stand in no document."""
+    or spans that stand in no document.
+
+    Attributes:
+        flagged: Those that no known fact supports; what of them is not in ``kept`` was discarded.
+    """
 
     round: int
     kept: tuple[Fact, ...]
     invalid: tuple[str, ...] = ()
+    flagged: tuple[Fact, ...] = ()
     lm_calls: ClassVar[int] = 1
 
 
@@ -125,11 +131,16 @@ class Required:
 
 @dataclass(frozen=True)
 class Checked:
-    """Statements that were held against the documents."""
+    """Statements that were held against the documents.
+
+    Attributes:
+        irrelevant: Those that are supported and yet of no use.
+    """
 
     supported: tuple[str, ...]
     unsupported: tuple[str, ...]
     invalid: tuple[str, ...] = ()
+    irrelevant: tuple[str, ...] = ()
     lm_calls: ClassVar[int] = 1
 
 
@@ -140,6 +151,7 @@ class Decided:
     action: str
     query: str = ""
     thought: str = ""
+    invalid: tuple[str, ...] = ()
     lm_calls: ClassVar[int] = 1
 
 

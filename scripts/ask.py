@@ -12,6 +12,7 @@ from .options import (
     IndexOption,
     ModelsOption,
     RetrieverOption,
+    SettingsOption,
     build_program,
     open_source,
 )
@@ -21,12 +22,13 @@ def ask(
     question: Annotated[str, typer.Argument(help="A question in plain words.", show_default=False)],
     index: IndexOption = None,
     program: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="prism, par_rag, naive, direct, or a saved state (FILE.json).")
-    ] = "prism",
+        str, typer.Option(metavar="NAME|FILE", help="A program, or a saved state of one (FILE.json).")
+    ] = "polyhop",
     lm: ModelsOption = None,
     k: DepthOption = None,
     retriever: RetrieverOption = None,
     adaptive: AdaptiveOption = False,
+    settings: SettingsOption = None,
     trace: Annotated[
         bool, typer.Option("--trace", help="Show every step: what was asked, found, kept, added.")
     ] = False,
@@ -42,7 +44,9 @@ def ask(
     from ..programs.prediction import check_question
 
     question = check_question(question)
-    run = build_program(program, open_source(index), lm or (), k, retriever=retriever, adaptive=adaptive)
+    run = build_program(
+        program, open_source(index), lm or (), k, retriever=retriever, adaptive=adaptive, settings=settings or ()
+    )
     start = perf_counter()
     with model_errors():
         prediction = run(question=question)

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.errors import PolyhopError
-from .options import AdaptiveOption, DepthOption, ModelsOption, RetrieverOption, build_program, sample_pool
+from .options import (
+    AdaptiveOption,
+    DepthOption,
+    ModelsOption,
+    RetrieverOption,
+    SettingsOption,
+    build_program,
+    sample_pool,
+)
 
 if TYPE_CHECKING:
     import dspy
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
     from ..eval.questions import Questions
     from ..eval.run import Progress
 
-_DEFAULT_PROGRAMS = ("prism", "naive")
+_DEFAULT_PROGRAMS = ("polyhop", "prism", "naive")
 
 
 class Setting(StrEnum):
@@ -60,13 +68,14 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="NAME|FILE",
-            help="As for 'ask'. Without --out it may be repeated.  [default: prism; without --out prism and naive]",
+            help="As for 'ask'; without --out repeatable.  [default: polyhop; without --out prism and naive too]",
         ),
     ] = None,
     lm: ModelsOption = None,
     k: DepthOption = None,
     retriever: RetrieverOption = None,
     adaptive: AdaptiveOption = False,
+    settings: SettingsOption = None,
     threads: Annotated[int, typer.Option(min=1, help="Questions asked at once; pays with remote models.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N questions.")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: ask N random questions instead.")] = None,
@@ -112,7 +121,9 @@ def evaluate(
     )
     source = _Source(asked, index)
     programs = {
-        name: build_program(name, source.searched, lm or (), k, retriever=retriever, adaptive=adaptive)
+        name: build_program(
+            name, source.searched, lm or (), k, retriever=retriever, adaptive=adaptive, settings=settings or ()
+        )
         for name in names
     }
     for name, built in programs.items():

@@ -19,6 +19,7 @@ from .compare import compare
 from .demo import demo
 from .evaluate import evaluate
 from .index import index
+from .table import table
 
 
 class Commands(TyperGroup):
@@ -75,6 +76,7 @@ app.command()(ask)
 app.command()(index)
 app.command()(evaluate)
 app.command()(compare)
+app.command()(table)
 app.command()(demo)
 app.command()(benchmark)
 

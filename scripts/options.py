@@ -55,6 +55,10 @@ AdaptiveOption = Annotated[
     bool,
     typer.Option("--adaptive", help="Let the chain decide how many passages it needs, up to 6 and up to -k."),
 ]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Set a tunable, such as rounds=1. May be repeated."),
+]
 DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=200, help="Passages that one search returns.")]
 
 
@@ -82,6 +86,7 @@ def build_program(
     *,
     retriever: RetrieverName | None = None,
     adaptive: bool = False,
+    settings: Sequence[str] | None = None,
 ) -> dspy.Module:
     """The program of a name, or of a saved state (a path ending in .json), with its models.
 
@@ -89,10 +94,11 @@ def build_program(
 
     Args:
         source: What is searched; None if every question brings its own passages.
+        settings: Values of tunables, each as ``NAME=VALUE``.
 
     Raises:
-        PolyhopError: an unknown program or model, an unreadable state, ``k`` or ``adaptive`` for a program that has
-            no such thing, or a retriever that needs vectors where there are none.
+        PolyhopError: an unknown program, model or tunable, an unreadable state, ``k`` or ``adaptive`` for a program
+            that has no such thing, or a retriever that needs vectors where there are none.
     """
     from ..engines.models import assign_models
 
@@ -106,13 +112,35 @@ def build_program(
     if k is not None:
         if not hasattr(program, "search"):
             raise PolyhopError(f"{name} does not search, so -k means nothing to it")
-        program.search.k.value = k
+        try:
+            program.search.k.value = k
+        except ValueError as error:
+            raise PolyhopError(f"{name} and -k: {error}") from error
     if adaptive:
         if not getattr(getattr(program, "search", None), "chain", None):
             raise PolyhopError("--adaptive is for programs that search with --retriever chain")
         program.search.chain["adaptive"].value = True
+    for text in settings or ():
+        _set(program, text)
     assign_models(program, models)
     return program
+
+
+def _set(program: dspy.Module, text: str) -> None:
+    """Give a tunable its value, as in ``rounds=1`` or ``search.k=10``."""
+    import json
+
+    from ..programs.tunables import tunables
+
+    name, equals, value = text.partition("=")
+    known = dict(tunables(program))
+    if name not in known or not equals:
+        raise PolyhopError(f"no tunable in {text!r}: say NAME=VALUE, with one of {', '.join(known) or 'no names'}")
+    try:
+        known[name].value = value if value in known[name].choices else json.loads(value)
+    except ValueError as error:
+        reason = f"must be one of {list(known[name].choices)}" if known[name].choices else str(error)
+        raise PolyhopError(f"--set {text}: {reason}") from error
 
 
 def _retriever(name: RetrieverName, source: BM25Index | PassagePool | None) -> Retriever | None:
@@ -136,11 +164,15 @@ def _retriever(name: RetrieverName, source: BM25Index | PassagePool | None) -> R
 
 
 def _programs(retriever: Retriever | None) -> dict[str, Callable[[], dspy.Module]]:
-    from ..programs import Direct, Naive, ParRag, Prism
+    from ..programs import C3PO, Direct, IRCoT, Kair, Naive, ParRag, PolyHop, Prism
 
     return {
+        "polyhop": partial(PolyHop, retriever),
         "prism": partial(Prism, retriever),
+        "kair": partial(Kair, retriever),
         "par_rag": partial(ParRag, retriever),
+        "c3po": partial(C3PO, retriever),
+        "ircot": partial(IRCoT, retriever),
         "naive": partial(Naive, retriever),
         "direct": Direct,
     }

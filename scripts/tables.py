@@ -34,6 +34,8 @@ def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Tab
     """The means of one or several runs; of one with its 95% intervals."""
     from rich.table import Table
 
+    if any("simulation" in summary for summary in summaries.values()):
+        title += " (simulation)"
     table = Table(title=title, title_justify="left", header_style="bold")
     table.add_column("")
     for name in summaries:

@@ -2,7 +2,8 @@
 
 import dspy
 
-from .replies import Questions, Route
+from .choices import Route
+from .replies import Questions
 
 
 class AnalyzeQuestion(dspy.Signature):
@@ -24,15 +25,15 @@ class AnalyzeQuestion(dspy.Signature):
 class PlanResearch(dspy.Signature):
     """Decide what it takes to answer a question, and write down what has to be looked up, in order.
 
-    The route is "answer" if nothing has to be looked up: a greeting or thanks, arithmetic, or something that everybody
-    knows for certain. It is "search" if a single document about something that the question names will hold the
+    The route is "direct" if nothing has to be looked up: a greeting or thanks, arithmetic, or something that everybody
+    knows for certain. It is "single" if a single document about something that the question names will hold the
     answer. It is "plan" if facts of several documents have to be joined; when in doubt, "plan".
     The sub-questions are the facts to look up. Each asks for one relation of one entity, stands for itself, names
     entities exactly as the question does, and keeps the dates, places and kinds that limit it; what an earlier
     sub-question finds out is written #1, #2, ... A comparison needs the same fact of both sides and no step for the
-    comparing itself. For the routes "answer" and "search" the question is its only sub-question. Answer nothing.
+    comparing itself. For the routes "direct" and "single" the question is its only sub-question. Answer nothing.
     """
 
     question: str = dspy.InputField()
-    route: Route = dspy.OutputField(desc='"answer", "search" or "plan"')
+    route: Route = dspy.OutputField(desc='"direct", "single" or "plan"')
     sub_questions: Questions = dspy.OutputField(desc="1 to 6 questions to look up, each after those that it refers to")

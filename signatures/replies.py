@@ -1,8 +1,8 @@
 """Field types of outputs: how an agent's reply is read.
 
-`Ids`, `Questions`, `Steps`, `Probability`, `Route`, `Attribution` and `Revision` show in a prompt as the plain types
-that they are (list[str], float, str), and also take what models commonly write instead of JSON: ids as numbers, lists
-as lines, "85%", "[Plan]". What cannot be read stays an error (dspy's AdapterParseError); nothing is guessed.
+`Ids`, `Questions`, `Texts`, `Steps` and `Probability` show in a prompt as the plain types that they are (list[str],
+float), and also take what models commonly write instead of JSON: ids as numbers, lists as lines, "85%". What cannot be
+read stays an error (dspy's AdapterParseError); nothing is guessed.
 """
 
 from __future__ import annotations
@@ -35,6 +35,14 @@ class Questions(list[str]):
         return _reads(read_questions, core_schema.list_schema(core_schema.str_schema()))
 
 
+class Texts(list[str]):
+    """A list of statements, queries or quotations, written like `Questions`; "none" is an empty list."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        return _reads(read_texts, core_schema.list_schema(core_schema.str_schema()))
+
+
 class Probability(float):
     """A number from 0 to 1, also given in percent (85, "85%"), with a remark ("0.9 (high)") or as a word ("high")."""
 
@@ -53,38 +61,9 @@ class Steps(list[dict[str, str]]):
         return _reads(read_steps, core_schema.list_schema(step))
 
 
-class Route(str):
-    """One of a router's routes ("answer", "search", "plan"), also with marks or a remark around it ("[Plan]: ...")."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
-        return _one_of(("answer", "search", "plan"))
-
-
-class Attribution(str):
-    """One of AttrScore's classes, also with marks or a remark around it ("**Attributable.** The evidence ...")."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
-        return _one_of(("attributable", "extrapolatory", "contradictory"))
-
-
-class Revision(str):
-    """What a reviser came to: "revised" or "unconfident", also with marks or a remark around it ("REVISED: ...")."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
-        return _one_of(("revised", "unconfident"))
-
-
-def _one_of(words: tuple[str, ...]) -> CoreSchema:
-    return _reads(lambda reply: read_word(reply, words), core_schema.literal_schema(list(words)))
-
-
-Ids.__name__ = Questions.__name__ = "list[str]"  # what an adapter writes into the prompt
+Ids.__name__ = Questions.__name__ = Texts.__name__ = "list[str]"  # what an adapter writes into the prompt
 Steps.__name__ = "list[dict[str, str]]"
 Probability.__name__ = "float"
-Route.__name__ = Attribution.__name__ = Revision.__name__ = "str"
 
 _ITEM = re.compile(r"^\s*(?:[-*•]|(?P<number>\d{1,3})[.)])\s+(?=\S)")
 _NOTHING = re.compile(r"\W*(?:none|null|nothing|n/?a|empty)?\W*", re.IGNORECASE)
@@ -103,7 +82,7 @@ def read_ids(reply: Any) -> Any:
     Raises:
         ValueError: it is neither a list nor a text that consists of ids.
     """
-    reply = _unwrap(reply)
+    reply = unwrap(reply)
     if isinstance(reply, str):
         return _ids_in(reply)
     if not isinstance(reply, list | tuple):
@@ -135,7 +114,7 @@ def read_questions(reply: Any) -> Any:
     Raises:
         ValueError: it is neither a list nor a text that is one question or a list of them.
     """
-    reply = _unwrap(reply)
+    reply = unwrap(reply)
     if isinstance(reply, str):
         lines = [line.strip() for line in reply.splitlines() if line.strip()]
         items = [line for line in lines if _ITEM.match(line)]
@@ -154,6 +133,22 @@ def read_questions(reply: Any) -> Any:
     return questions
 
 
+def read_texts(reply: Any) -> Any:
+    """What an agent wrote for a list of texts, as strings without their numbers, blank ones left out.
+
+    Raises:
+        ValueError: it is neither a list nor a text that is one item or a list of them.
+    """
+    reply = unwrap(reply)
+    if isinstance(reply, str):
+        lines = [line.strip() for line in reply.splitlines() if line.strip()]
+        items = [line for line in lines if _ITEM.match(line)]
+        if not items and len(lines) > 1:
+            raise ValueError(f"not a list: {lines[0][:80]!r}")
+        reply = items or lines
+    return [text for text in read_questions(reply) if not _NOTHING.fullmatch(text)]
+
+
 def _question_of(item: Any) -> str:
     if isinstance(item, dict):
         named = [item[key] for key in ("question", "sub_question", "text") if key in item]
@@ -167,7 +162,7 @@ def read_steps(reply: Any) -> Any:
     Raises:
         ValueError: it is neither a list nor a text that is one question or a list of them.
     """
-    reply = _unwrap(reply)
+    reply = unwrap(reply)
     if isinstance(reply, dict):
         reply = [reply] if "question" in reply else list(reply.values())  # {"1": {"thought": ..., "question": ...}}
     if not isinstance(reply, list | tuple):
@@ -202,20 +197,7 @@ def read_probability(reply: Any) -> Any:
     return min(max(reply / 100 if 2 <= reply <= 100 else float(reply), 0.0), 1.0)  # 1.2 is an overstated 1
 
 
-def read_word(reply: Any, words: tuple[str, ...]) -> Any:
-    """The one of a few words that a reply begins with, whatever its case and marks.
-
-    Raises:
-        ValueError: it begins with none of them.
-    """
-    reply = _unwrap(reply)
-    first = re.match(r"[\W_]*([a-z]+)", reply, re.IGNORECASE) if isinstance(reply, str) else None
-    if first is None or first[1].lower() not in words:
-        raise ValueError(f"not one of {', '.join(words)}: {str(reply)[:80]!r}")
-    return first[1].lower()
-
-
-def _unwrap(reply: Any) -> Any:
+def unwrap(reply: Any) -> Any:
     """What stands in ``{"keep": [...]}``: the field again inside the field."""
     if isinstance(reply, dict) and len(reply) == 1 and isinstance(next(iter(reply.values())), list | str):
         return next(iter(reply.values()))

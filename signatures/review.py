@@ -2,8 +2,9 @@
 
 import dspy
 
+from .choices import Attribution, Revision
 from .fields import NumberedPassages
-from .replies import Attribution, Ids, Probability, Revision
+from .replies import Ids, Probability
 
 
 class JudgeAccuracy(dspy.Signature):

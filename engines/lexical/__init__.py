@@ -9,7 +9,13 @@ get and writes the reply that the adapter asks for.
     reading.py    what a text says: names, dates, numbers, terms
     question.py   what a question asks for: its names and the type of its answer
     decompose.py  the sub-questions that a question is made of
-    chain.py      which passages form a chain of evidence
+    analogy.py    what a solved question in the prompt teaches about others
+    signs.py      what speaks for a page as the next one of a chain
+    judge.py      reads these signs from the pages of a prompt
+    weights.py    what each of these signs is worth
+    chain.py      which pages form a chain of evidence
+    lines.py      which of their lines carry it
+    gaps.py       what the evidence does not tell yet
     resolve.py    which span answers a sub-question
 """
 

@@ -1,36 +1,27 @@
 """Which passages form a chain of evidence: what the Selector and the Adder of the lexical engine share.
 
-A page belongs to the chain for one of two reasons. *Direct*: the question or a sub-question names it, or it explains
-words of the question that nothing chosen so far explains. *Linked*: a chosen page mentions it. The Selector judges by
-the first, the Adder by the second, so that each round of the two extends the chain by one hop.
+A chain is grown page by page. At every step the next page competes with the others and with the end of the chain, each
+by the signs that speak for it (`signs.py`), read from the pages (`judge.py`) and weighed by what
+`polyhop.optimizers.selector` has fitted (`weights.py`). The Selector grows a chain anew; the Adder goes on from the
+selected pages. What is chosen next depends on which pages are chosen, not on who chose them: the Adder finds nothing to
+add to a chain that the Selector finished.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from operator import itemgetter
 
-from ...data.text import content_terms, title_key
+from .judge import Judge
+from .lines import Lines
 from .prompt import Prompt
 from .reading import Line, Page, read_pages
-from .resolve import support
+from .signs import End, Signs, value
+from .weights import END, FIRST, NEXT
 
-# Tuned for evidence F1 on train questions of the sample, 2WikiMultihopQA, HotpotQA and MuSiQue (their own contexts).
-NAMED = 1.0  # weight of a title that stands in the question
-COVERAGE = 1.0  # weight of the share of the question's words that only this page explains
-LINK = 1.0  # weight of a mention by a chosen page
-ENOUGH = 0.4  # least gain of one more page
-LATER = 0.2  # how much more is asked of every page beyond the expected number of hops
-LEADS = 0.75  # weight of a line's mention of another page
-OPENS = 0.08  # what the first line of a page has ahead of the others
-ANSWERS = 1.0  # weight of a line's support for the answer to a sub-question
-SURELY = 0.96  # support at which a line is kept whatever the others are worth
-SECOND_LINE = 0.92  # share of the best line's score that a further line of the same page needs
-
-_REFERENCE = re.compile(r"#\d+")
+GOES_ON = 0.28  # least probability of the best page with which a chain goes on
+LONGEST = 6  # pages
 
 
 def read_chain(prompt: Prompt) -> tuple[Chain, list[Page]]:
@@ -47,128 +38,61 @@ def _chain(question: str, sub_questions: tuple[str, ...], candidates: str) -> Ch
 
 
 class Chain:
-    """The question's side of the search for a chain, over the pages of one prompt.
+    """The chain of a question among the pages of one prompt.
 
     Args:
         question: The question.
         sub_questions: In order; may be empty.
-        pages: All candidate pages.
+        pages: All candidate pages, in the order in which they were found.
     """
 
-    def __init__(self, question: str, sub_questions: tuple[str, ...], pages: tuple[Page, ...]) -> None:
-        self.pages, self.sub_questions = pages, sub_questions
-        self.hops = len(sub_questions)
-        asked = [question, *(_REFERENCE.sub(" ", text) for text in sub_questions)]
-        self.terms = frozenset(content_terms(" ".join(asked)))
-        self.key = "".join(f" {title_key(text)} " for text in asked)
-        size = len(self.pages)
-        self.weight = {}
-        for term in self.terms:
-            frequency = sum(term in page.terms for page in self.pages)
-            self.weight[term] = math.log(1 + (size - frequency + 0.5) / (frequency + 0.5)) if frequency else 0.0
-        self.total = math.fsum(self.weight.values()) or 1.0
-        self.shared = shared_names(self.pages)
-        self.named = {page.number: self._named(page) for page in self.pages}
+    def __init__(self, question: str, sub_questions: tuple[str, ...], pages: Sequence[Page]) -> None:
+        self.pages = tuple({page.number: page for page in pages}.values())
+        self._judge = Judge(question, sub_questions, self.pages)
+        self._lines = Lines(question, sub_questions, self.pages)
+        # Every round asks for the same again.
+        self._found: dict[frozenset[str], Page | None] = {}
+        self._carrying: dict[tuple[tuple[str, ...], frozenset[str]], list[Line]] = {}
 
-    def _named(self, page: Page) -> float:
-        """How clearly the question names the page: 1 for the whole title, less where other pages share the name.
-
-        "Help!" names both "Help! (film)" and "Help! (album)", and "the film Help!" rather the first: the words in
-        parentheses decide.
-        """
-        for key, certainty in zip(page.names, (1.0, 0.9, 0.6, 0.6), strict=False):
-            if f" {key} " not in self.key or not is_name(key):
-                continue
-            if key == page.names[0] or self.shared[key] == 1:
-                return certainty
-            rest = set(content_terms(page.names[0])) - set(content_terms(key))
-            hint = sum(term in self.terms for term in rest) / max(len(rest), 1)
-            return certainty * (0.5 + 0.7 * hint)
-        return 0.0
-
-    def coverage(self, page: Page, chosen: Collection[Page]) -> float:
-        """The share of the question's weight that this page explains and the chosen ones do not."""
-        explained = frozenset().union(*(other.terms for other in chosen)) if chosen else frozenset()
-        # fsum: the order of a set differs from process to process, and a plain sum with it
-        return math.fsum(self.weight[term] for term in (self.terms & page.terms) - explained) / self.total
-
-    def linking(self, lines: Iterable[Line], target: Page) -> float:
-        """How strongly some lines mention a page: by a rare name, and with words of the question beside it."""
-        best = 0.0
-        for key, certainty in zip(target.names, (1.0, 0.9, 0.6, 0.6), strict=False):
-            if not is_name(key):
-                continue
-            for line in lines:
-                if f" {key} " in line.key:
-                    rarity = 1.0 / self.shared[key] ** 0.5
-                    cue = len(self.terms & line.terms) / (len(self.terms & line.terms) + 1.0)
-                    best = max(best, certainty * rarity * (0.7 + 0.3 * cue))
-        return best
-
-    def gain(self, page: Page, chosen: Sequence[Page], links: bool) -> float:
-        """What a page adds to the chain. Without ``links`` only what the question itself says counts."""
-        named = self.named[page.number]
-        if named and any(self.named[other.number] and set(other.names) & set(page.names) for other in chosen):
-            named *= 0.3  # the span of the question is taken
-        score = NAMED * named + COVERAGE * self.coverage(page, chosen)
-        if links and chosen:
-            score += LINK * max(self.linking(other.lines, page) for other in chosen)
-        return score
-
-    def extend(self, chosen: Sequence[Page], follow: Collection[Page]) -> list[Page]:
-        """The pages to add to the chosen ones, greedily; links lead only to the pages to ``follow``."""
+    def extend(self, chosen: Sequence[Page]) -> list[Page]:
+        """The pages that the chain needs beside the chosen ones, in the order of the choice."""
         grown, added = list(chosen), list[Page]()
-        rest = [page for page in self.pages if page not in grown]
-        while rest:
-            gain, best = max(((self.gain(page, grown, page in follow), page) for page in rest), key=itemgetter(0))
-            if grown and gain < self._needed(len(grown)):
-                break
-            grown.append(best)
-            added.append(best)
-            rest.remove(best)
+        while (page := self._next(grown)) is not None:
+            grown.append(page)
+            added.append(page)
         return added
 
-    def _needed(self, size: int) -> float:
-        """The least gain of page number ``size + 1``."""
-        return ENOUGH + LATER * max(0, size + 1 - max(self.hops, 2))
-
     def lines(self, pages: Sequence[Page], chosen: Sequence[Page]) -> list[Line]:
-        """The lines of some chosen pages that carry the chain: those that answer a sub-question or lead to a page."""
-        needed = support(self.sub_questions, chosen)
-        inside = {page.number for page in chosen}
-        found: list[Line] = []
-        for page in pages:
-            others = [other for other in self.pages if other is not page and self.named[other.number] == 0]
-            scored = []
-            for position, line in enumerate(page.lines):
-                cover = (
-                    math.fsum(self.weight[term] for term in (self.terms & line.terms) - page.title_terms) / self.total
-                )
-                bridge = max(
-                    (self.linking([line], other) * (1.0 if other.number in inside else 0.4) for other in others),
-                    default=0.0,
-                )
-                score = cover + LEADS * bridge + OPENS * (position == 0) + ANSWERS * needed.get(line.id, 0.0)
-                scored.append((score, -position, line))
-            scored.sort(key=lambda item: item[:2], reverse=True)
-            found += [
-                line
-                for score, _, line in scored
-                if score >= SECOND_LINE * scored[0][0] or needed.get(line.id, 0.0) >= SURELY
-            ]
-        return found
+        """The lines of some of the chosen pages that carry the chain."""
+        key = tuple(page.number for page in pages), _numbers(chosen)
+        if key not in self._carrying:
+            self._carrying[key] = self._lines.carrying(pages, chosen)
+        return self._carrying[key]
+
+    def _next(self, chosen: Sequence[Page]) -> Page | None:
+        """The next page of the chain; None at its end."""
+        if len(chosen) >= min(LONGEST, len(self.pages)):
+            return None
+        if (key := _numbers(chosen)) not in self._found:
+            page, probability = likeliest(self._judge.signs(chosen), self._judge.end(chosen) if chosen else None)
+            self._found[key] = page if probability >= GOES_ON else None
+        return self._found[key]
 
 
-def shared_names(pages: Iterable[Page]) -> dict[str, int]:
-    """How many pages go by each name."""
-    counts: dict[str, int] = {}
-    for page in pages:
-        for key in page.names:
-            counts[key] = counts.get(key, 0) + 1
-    return counts
+def _numbers(pages: Sequence[Page]) -> frozenset[str]:
+    return frozenset(page.number for page in pages)
 
 
-@lru_cache(maxsize=8192)
-def is_name(key: str) -> bool:
-    """Whether a title is telling enough to be looked for in running text."""
-    return bool(content_terms(key)) and (len(key) > 2)
+def likeliest(signs: Sequence[tuple[Page, Signs]], end: End | None) -> tuple[Page, float]:
+    """The page that most speaks for, and the probability that it is the next one; of equals the first.
+
+    Args:
+        signs: Of the pages that are not chosen.
+        end: Of the end of the chain; None before the first page.
+    """
+    values = [value(one, NEXT if end else FIRST) for _, one in signs]
+    best = max(values)
+    others = math.fsum(math.exp(each - best) for each in values)
+    if end:
+        others += math.exp(min(value(end, END) - best, 700.0))
+    return signs[values.index(best)][0], 1.0 / others

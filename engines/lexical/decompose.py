@@ -8,8 +8,10 @@ until nothing is left to take out. Comparisons ask the same question of both sid
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
+from .analogy import Pattern, learn
 from .question import AUXILIARY, mask
 from .vocabulary import FINITE, KINDS, PERSON_NOUNS, WH
 
@@ -28,12 +30,47 @@ _NOT_RELATION = (
 _RELATION = rf"(?:{_SPECIAL}|{_NOT_RELATION}[a-zéè]+(?:[- ]{_NOT_RELATION}[a-zéè]+){{0,2}}?)"
 
 
-def decompose(question: str) -> list[str]:
-    """The atomic sub-questions, in order; the question itself where it has no parts."""
+Solved = tuple[str, tuple[str, ...]]
+"""A question and its plan."""
+
+
+def decompose(question: str, solved: Sequence[Solved] = ()) -> list[str]:
+    """The atomic sub-questions, in order; the question itself where it has no parts.
+
+    Args:
+        solved: Questions with their plans, the most similar last. What they teach goes before the rules below, unless
+            these would plan them just so.
+    """
     masked = mask(question)
-    steps, text = _take_out(masked.text.rstrip("?!. "))
+    text = masked.text.rstrip("?!. ")
+    lessons = [learn(*each) for each in reversed(solved) if not _known(*each)]
+    for lesson in lessons:
+        if lesson.whole and (match := lesson.whole.stretch.search(text)):
+            return [masked.unmask(_polish(step)) for step in lesson.whole.fill(match)]
+    learned = [(part.stretch, part.fill_first) for lesson in lessons for part in lesson.parts if _new(part)]
+    steps, text = _take_out(text, (*learned, *_PATTERNS))
     steps += _compare(text, len(steps)) or [text]
     return [masked.unmask(_polish(step)) for step in steps]
+
+
+@lru_cache(maxsize=4096)
+def _known(question: str, plan: tuple[str, ...]) -> bool:
+    """Whether the rules plan a question like this plan: as many steps, which look the same things up."""
+    names = mask(question).names
+
+    def lookups(steps: Sequence[str]) -> list[tuple[list[str], list[bool]]]:
+        return [(sorted(re.findall(r"#\d+", step)), [name in step for name in names]) for step in steps]
+
+    return lookups(decompose(question)) == lookups(plan)
+
+
+def _new(part: Pattern) -> bool:
+    """Whether none of the surest rules takes out what this pattern was learned from."""
+    return not any(pattern.fullmatch(part.example) for pattern, _ in _PATTERNS[:_SURE])
+
+
+Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]]
+"""What to take out, and how to ask for it."""
 
 
 def _polish(text: str) -> str:
@@ -41,11 +78,11 @@ def _polish(text: str) -> str:
     return text[:1].upper() + text[1:] + "?"
 
 
-def _take_out(text: str, taken: int = 0) -> tuple[list[str], str]:
-    """Take relations out of the text, the innermost first; what is left refers to them, counted from ``taken`` + 1."""
+def _take_out(text: str, patterns: Sequence[Rule]) -> tuple[list[str], str]:
+    """Take relations out of the text, the innermost first; what is left refers to them."""
     steps: list[str] = []
     while len(steps) < 6:
-        found = next(_relations(text, taken + len(steps) + 1), None)
+        found = next(_relations(text, len(steps) + 1, patterns), None)
         if found is None:
             break
         sub_question, text = found
@@ -53,9 +90,9 @@ def _take_out(text: str, taken: int = 0) -> tuple[list[str], str]:
     return steps, text
 
 
-def _relations(text: str, number: int) -> Iterator[tuple[str, str]]:
+def _relations(text: str, number: int, patterns: Sequence[Rule]) -> Iterator[tuple[str, str]]:
     """(sub-question, the text with a reference in place of what it asks for), the most reliable first."""
-    for pattern, ask in _PATTERNS:
+    for pattern, ask in patterns:
         for match in pattern.finditer(text):
             before, after = text[: match.start()], text[match.end() :]
             indefinite = not match.group().lower().startswith("the ") and _INDEFINITE.search(before)
@@ -118,7 +155,8 @@ _COMPARING = re.compile(r"\b(?:same|earlier|later|older|younger|longer|first|las
 _NOUN = rf"(?:{_NOT_RELATION}[a-z][\w-]* ){{0,3}}?{_NOT_RELATION}[a-z][\w-]*"
 _PLAIN = rf"(?:(?!\b{FINITE}\b)[^,?;])*"  # words up to the next finite verb
 _PREPOSED = r"where|in which|for which|to which|from which|on which|at which|from whom|by whom|after whom|for whom"
-_PATTERNS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]], ...] = (
+_SURE = 4  # how many of these, the first ones, know better than an example where a relation ends and how to ask for it
+_PATTERNS: tuple[Rule, ...] = (
     # @0's director
     (
         re.compile(

@@ -21,7 +21,13 @@ class LexicalEngine:
             ValueError: the prompt is in no dialect that the engine reads, or asks for fields that no skill of it fills.
         """
         system, messages = _text(request.system), [_text(message.parts) for message in request.messages]
-        prompt = read_prompt(system, messages[-1])
+        roles = [str(message.role) for message in request.messages]
+        turns = [
+            (messages[at - 1], messages[at])
+            for at in range(1, len(messages) - 1)
+            if (roles[at - 1], roles[at]) == ("user", "assistant")
+        ]
+        prompt = read_prompt(system, messages[-1], turns)
         values = skill_for(prompt)(prompt)
         missing = [name for name in prompt.outputs if name not in values and name != "reasoning"]
         if missing:

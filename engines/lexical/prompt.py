@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,26 +13,44 @@ _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]\s*$", re.MULTILINE)
 _OUTPUT_LIST = re.compile(r"^Your output fields are:\n(.*?)^All interactions", re.MULTILINE | re.DOTALL)
 _INPUT_LIST = re.compile(r"^Your input fields are:\n(.*?)^Your output fields are:", re.MULTILINE | re.DOTALL)
 _LISTED = re.compile(r"^\d+\. `(\w+)` \(", re.MULTILINE)
+_COMPLETED = "completed"
 _JSON_REPLY = "Outputs will be a JSON object"
 # The adapters' closing sentence, which stands behind the last field.
 _CLOSING = re.compile(r"\n\nRespond with (?:the corresponding output fields|a JSON object)[^\n]*\Z")
 
 
+# What an adapter writes for an output that a demo lacks.
+_NOT_SUPPLIED = re.compile(r"Not supplied for this (?:particular example|conversation history message)\.\s*")
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A task that was done before: its inputs and outputs as text; what it lacks is left out."""
+
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+
+
 @dataclass(frozen=True)
 class Prompt:
-    """What an agent is given: its inputs as text, and the names of the fields that it must fill. Demos are not read."""
+    """What an agent is given: its inputs as text, the names of the fields that it must fill, and demos, in order."""
 
     inputs: Mapping[str, str]
     outputs: tuple[str, ...]
     as_json: bool
+    demos: tuple[Demo, ...] = ()
 
     def listed(self, name: str) -> list[str]:
         """An input of type list[str]."""
         return as_list(self.inputs.get(name, ""))
 
 
-def read_prompt(system: str, task: str) -> Prompt:
+def read_prompt(system: str, task: str, turns: Iterable[tuple[str, str]] = ()) -> Prompt:
     """Parse a system prompt and the message with the task, the last one.
+
+    Args:
+        turns: The messages before it, in pairs: what was asked and what was replied. Those that are no demos are left
+            out.
 
     Raises:
         ValueError: the prompt is not one of DSPy's ChatAdapter or JSONAdapter.
@@ -41,7 +59,8 @@ def read_prompt(system: str, task: str) -> Prompt:
     inputs = _fields(task, input_names)
     if not output_names or (input_names and not inputs):
         raise ValueError("the lexical engine reads prompts of dspy.ChatAdapter and dspy.JSONAdapter only")
-    return Prompt(inputs, output_names, as_json)
+    demos = (Demo(_fields(asked, input_names), _outputs(reply, output_names, as_json)) for asked, reply in turns)
+    return Prompt(inputs, output_names, as_json, tuple(demo for demo in demos if demo.inputs and demo.outputs))
 
 
 def write_reply(values: Mapping[str, Any], as_json: bool) -> str:
@@ -74,6 +93,24 @@ def _declared(system: str) -> tuple[frozenset[str], tuple[str, ...], bool]:
         tuple(_LISTED.findall(outputs.group(1))) if outputs else (),
         _JSON_REPLY in system,
     )
+
+
+def _outputs(reply: str, names: tuple[str, ...], as_json: bool) -> dict[str, str]:
+    """The fields of a demo's reply."""
+    if as_json:
+        try:
+            values = json.loads(reply)
+        except ValueError:
+            return {}
+        found = {
+            name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            for name, value in (values.items() if isinstance(values, dict) else ())
+            if name in names
+        }
+    else:
+        found = _fields(reply, frozenset({*names, _COMPLETED}))
+        found.pop(_COMPLETED, None)
+    return {name: value for name, value in found.items() if not _NOT_SUPPLIED.fullmatch(value)}
 
 
 def _fields(text: str, names: frozenset[str]) -> dict[str, str]:

@@ -14,9 +14,21 @@ import dspy
 from dspy import lm15
 
 AGENTS = {
+    "route sub_questions": "planner",
+    "correction": "verifier",
     "sub_questions": "analyzer",
     "keep": "selector",
     "add": "adder",
+    "route": "router",
+    "roadmap": "roadmap",
+    "useful": "filter",
+    "action": "decider",
+    "next_thought": "reasoner",
+    "queries": "querier",
+    "new_facts": "updater",
+    "supported": "checker",
+    "spans": "filterer",
+    "sufficiency": "moderator",
     "steps": "planner",
     "refined_question": "refiner",
     "accuracy": "accuracy_judge",
@@ -25,7 +37,7 @@ AGENTS = {
     "cited": "step_answerer",
     "answer": "answerer",
 }
-"""Every agent is known by an output field; of several that fit the first counts."""
+"""Every agent is known by one output field, or two; of several that fit the first counts."""
 
 _OUTPUTS = re.compile(r"Your output fields are:\n(.*?)\nAll interactions", re.DOTALL)
 _LISTED = re.compile(r"^\d+\. `(\w+)` \(", re.MULTILINE)
@@ -108,7 +120,7 @@ class Script:
         system = _text(request.system)
         listed = _OUTPUTS.search(system)
         outputs = _LISTED.findall(listed[1]) if listed else []
-        agent = next((agent for name, agent in AGENTS.items() if name in outputs), "other")
+        agent = next((agent for names, agent in AGENTS.items() if set(names.split()) <= set(outputs)), "other")
         messages = tuple((str(message.role), _text(message.parts)) for message in request.messages)
         return Request(agent, system, messages, "Outputs will be a JSON object" in system)
 
@@ -122,16 +134,27 @@ def write(values: dict[str, Any], as_json: bool) -> str:
 
 
 def answer(text: str, confidence: Any = 0.9) -> dict[str, Any]:
-    return {"reasoning": f"Because of {text}.", "answer": text, "confidence": confidence}
+    return {"reasoning": f"Because of {text}.", "answer": text, "citations": [], "confidence": confidence}
 
 
 def scripted(**replies: Reply | list[Reply]) -> Script:
     """A script with one reply, or a list of replies, for each agent; an agent without any answers a default."""
     script: dict[str, list[Reply]] = {
         "analyzer": [{"sub_questions": ["Who is asked about?"]}],
+        "planner": [{"route": "plan", "sub_questions": ["Who is asked about?"], "steps": []}],
+        "verifier": [{"attribution": "attributable", "accuracy": 1.0, "correction": "unknown"}],
         "selector": [{"keep": []}],
-        "adder": [{"add": []}],
-        "planner": [{"steps": []}],
+        "adder": [{"add": [], "required": []}],
+        "router": [{"route": "plan", "query": ""}],
+        "roadmap": [{"roadmap": ["Who is asked about?"]}],
+        "filter": [{"thoughts": "1: about something else.", "useful": []}],
+        "decider": [{"thought": "That is enough.", "action": "answer", "query": ""}],
+        "reasoner": [{"next_thought": "So the answer is: unknown."}],
+        "querier": [{"queries": []}],
+        "updater": [{"new_facts": [], "gaps": []}],
+        "checker": [{"supported": ["1", "2", "3"], "relevant": ["1", "2", "3"]}],
+        "filterer": [{"spans": []}],
+        "moderator": [{"sufficiency": 0}],
         "refiner": [{"refined_question": ""}],
         "accuracy_judge": [{"accuracy": 0.9}],
         "attribution_judge": [{"attribution": "attributable"}],

@@ -12,14 +12,14 @@ from dspy.utils.exceptions import AdapterParseError
 from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.data.pool import PassagePool
-from polyhop.programs import UNKNOWN, Direct, Naive, ParRag, Prism, QuestionError, Trace
+from polyhop.programs import C3PO, UNKNOWN, Direct, IRCoT, Kair, Naive, ParRag, PolyHop, Prism, QuestionError, Trace
 from polyhop.programs.prediction import LONGEST_ANSWER, check_question, conclude, read_answer
 from polyhop.programs.trace import Stopped
 
 from .scripted import answer, playing, scripted
 
 PASSAGES = [Passage.of(f"Title {n}", f"Sentence one of {n}. And two.", id=f"p{n}") for n in range(4)]
-PROGRAMS = [Direct, Naive, Prism, ParRag]
+PROGRAMS = [Direct, Naive, IRCoT, Prism, Kair, ParRag, C3PO, PolyHop]
 REVIEWED = [ParRag]
 """Those whose last word is a review, not an answer."""
 FIELDS = {"answer", "evidence", "ranking", "confidence", "trace", "stop_reason"}
@@ -32,7 +32,7 @@ def build(kind: type[dspy.Module]) -> dspy.Module:
 @pytest.mark.parametrize("kind", PROGRAMS)
 @pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
 def test_every_program_returns_the_same_fields(kind: type[dspy.Module], adapter: dspy.Adapter) -> None:
-    with playing(scripted(answerer=answer("Paris", 85), selector={"keep": ["1s1", "2"]}), adapter) as script:
+    with playing(scripted(answerer=answer("Title", 85), selector={"keep": ["1s1", "2"]}), adapter) as script:
         prediction = build(kind)(question="Which title?")
     assert set(prediction.keys()) == FIELDS
     assert isinstance(prediction.answer, str)

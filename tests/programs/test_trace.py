@@ -46,7 +46,7 @@ def test_records_are_json_with_their_kind() -> None:
         "reasons": [{"via": "named", "name": "title", "source": None, "words": ["Who"]}],
         "offset": 0,
     }
-    assert records[3] == {"step": "selected", "round": 1, "kept": [["p", 0], ["p", None]], "invalid": []}
+    assert records[3] == {"step": "selected", "round": 1, "kept": [["p", 0], ["p", None]], "invalid": [], "flagged": []}
     assert records[4]["invalid"] == ["9s9"]
     assert records[5] == {
         "step": "answered",

@@ -58,7 +58,7 @@ def test_a_chain_may_take_fewer_passages() -> None:
     assert records[1]["trace"][0]["reasons"][0]["via"] == "named"
 
 
-@pytest.mark.parametrize("program", ["prism", "naive", "direct"])
+@pytest.mark.parametrize("program", ["polyhop", "prism", "naive", "direct"])
 def test_json_is_one_object_and_nothing_else(program: str) -> None:
     result = ask(QUESTION, "--program", program, "--json")
     record = json.loads(result.stdout)
@@ -138,7 +138,7 @@ def test_nonsense_from_a_model_is_an_error(parrot: Callable[[str], Any], monkeyp
     result = ask(QUESTION)
     assert result.exit_code == 1
     assert (
-        "the model's reply to AnalyzeQuestion has not the fields it was asked for (sub_questions): 'Cats!'"
+        "the model's reply to PlanResearch has not the fields it was asked for (route, sub_questions): 'Cats!'"
         in result.stderr
     )
 

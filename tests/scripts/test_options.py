@@ -13,21 +13,22 @@ from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
-from polyhop.programs import Direct, Naive, ParRag, Prism
+from polyhop.programs import C3PO, Direct, IRCoT, Naive, ParRag, Prism, tunables
 from polyhop.scripts.options import RetrieverName, build_program, open_source
 
 POOL = PassagePool([])
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("prism", Prism), ("naive", Naive), ("direct", Direct), ("par_rag", ParRag)]
+    ("name", "kind"),
+    [("prism", Prism), ("par_rag", ParRag), ("c3po", C3PO), ("ircot", IRCoT), ("naive", Naive), ("direct", Direct)],
 )
 def test_programs_have_names(name: str, kind: type) -> None:
     assert type(build_program(name, POOL)) is kind
 
 
 def test_an_unknown_program_lists_the_known() -> None:
-    with pytest.raises(PolyhopError, match="no program 'prsm': choose prism, par_rag, naive, direct, or a saved state"):
+    with pytest.raises(PolyhopError, match="no program 'prsm': choose .*prism.*, or a saved state"):
         build_program("prsm", POOL)
 
 
@@ -35,9 +36,12 @@ def test_depth_is_set() -> None:
     assert build_program("naive", POOL, k=3).search.k.value == 3
     with pytest.raises(PolyhopError, match="direct does not search"):
         build_program("direct", POOL, k=3)
+    assert build_program("ircot", POOL, k=6).search.k.value == 6
+    with pytest.raises(PolyhopError, match=r"ircot and -k: must be one of \[2, 4, 6, 8\], got 5"):
+        build_program("ircot", POOL, k=5)
 
 
-@pytest.mark.parametrize("kind", [Prism, ParRag, Naive, Direct])
+@pytest.mark.parametrize("kind", [Prism, ParRag, C3PO, IRCoT, Naive, Direct])
 def test_a_saved_state_finds_its_program(kind: Callable[[], Any], tmp_path: Path) -> None:
     saved = kind()
     saved.answerer.signature = saved.answerer.signature.with_instructions("Answer in rhyme.")
@@ -105,7 +109,7 @@ def saved(program: Any, path: Path) -> str:
     return str(path / "x.json")
 
 
-@pytest.mark.parametrize("name", ["prism", "naive"])
+@pytest.mark.parametrize("name", ["prism", "c3po", "ircot", "naive"])
 def test_chains_are_followed_unless_told_otherwise(name: str) -> None:
     chain = build_program(name, POOL).search.retriever
     assert isinstance(chain, ChainRetriever)
@@ -115,7 +119,7 @@ def test_chains_are_followed_unless_told_otherwise(name: str) -> None:
     assert build_program(name, None).search.retriever.source is None
 
 
-@pytest.mark.parametrize("kind", [Prism, Naive])
+@pytest.mark.parametrize("kind", [Prism, C3PO, Naive])
 def test_a_saved_program_searches_as_it_did_when_it_was_saved(kind: Callable[..., Any], tmp_path: Path) -> None:
     before = kind(POOL)
     before.search.k.value = 7
@@ -183,3 +187,27 @@ def test_vectors_need_an_index(name: str, source: Any) -> None:
         PolyhopError, match=f"--retriever {name} needs an --index with vectors: polyhop index .* --dense"
     ):
         build_program("prism", source, retriever=RetrieverName(name))
+
+
+def test_tunables_are_set_by_name() -> None:
+    settings = ["rounds=1", "search.k=7", "stop=never", "bridging=false", "search.b=0.5"]
+    program = build_program("prism", POOL, settings=settings)
+    values = {name: tunable.value for name, tunable in tunables(program)}
+    expected = {"rounds": 1, "search.k": 7, "stop": "never", "bridging": False, "search.b": 0.5}
+    assert {name: values[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("round=1", "no tunable in 'round=1': say NAME=VALUE, with one of search.k, "),
+        ("rounds", "no tunable in 'rounds'"),
+        ("rounds=99", r"--set rounds=99: must be an integer in 1\.\.6, got 99"),
+        ("rounds=", "--set rounds=: "),
+        ("bridging=maybe", "must be one of"),
+        ("bridging=truth", "--set bridging=truth"),
+    ],
+)
+def test_a_setting_that_is_none(setting: str, message: str) -> None:
+    with pytest.raises(PolyhopError, match=message):
+        build_program("prism", POOL, settings=[setting])

@@ -11,20 +11,19 @@ import pytest
 from dspy.adapters.utils import parse_value
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from polyhop.signatures import AnswerFromEvidence, NumberedPassage, PlanSteps, SelectEvidence
 from polyhop.signatures.replies import (
-    Attribution,
     Ids,
     Probability,
     Questions,
-    Revision,
-    Route,
     Steps,
+    Texts,
     read_ids,
     read_probability,
     read_questions,
+    read_texts,
 )
 
 ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
@@ -156,6 +155,8 @@ def test_a_text_is_read_as_a_probability_or_refused(text: str) -> None:
         (Ids, "[2s1, 5s3]", ["2s1", "5s3"]),
         (Ids, "null", []),
         (Questions, "1. Who?\n2. Where?", ["Who?", "Where?"]),
+        (Texts, "- A is B.\n- C.", ["A is B.", "C."]),
+        (Texts, "none", []),
         (Probability, "85%", 0.85),
         (Probability, "high", 0.85),
     ],
@@ -197,30 +198,29 @@ def test_probabilities_that_overstate(reply: Any, value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "route"),
+    ("reply", "texts"),
     [
-        ("plan", "plan"),
-        ("[Plan]", "plan"),
-        ('"search".', "search"),
-        ("**Answer**: easy", "answer"),
-        ("SEARCH it", "search"),
+        (["A is B. [1s2]", "C"], ["A is B. [1s2]", "C"]),
+        (["A is B.", "", " ", "None"], ["A is B."]),
+        (["1. A is B.", "2. C."], ["A is B.", "C."]),
+        ("1. A is B.\n2. C.", ["A is B.", "C."]),
+        ("Here they are:\n- A is B.\n- C.", ["A is B.", "C."]),
+        ("A is B.", ["A is B."]),
+        ([{"fact": "A is B.", "source": "1s2"}], ["A is B."]),
+        ({"spans": ["A is B."]}, ["A is B."]),
+        ("Nothing.", []),
+        ("", []),
+        ([], []),
+        (None, []),
     ],
 )
-def test_words_that_are_read(reply: str, route: str) -> None:
-    assert TypeAdapter(Route).validate_python(reply) == route
-    assert TypeAdapter(Route).validate_python({"route": reply}) == route
+def test_read_texts(reply: Any, texts: list[str]) -> None:
+    assert read_texts(reply) == texts
 
 
-@pytest.mark.parametrize("reply", ["", "planning", "I would search", None, 3, ["plan", "search"], "no idea"])
-def test_words_that_are_refused(reply: Any) -> None:
-    with pytest.raises(ValidationError):
-        TypeAdapter(Route).validate_python(reply)
-
-
-def test_classes_of_attribution() -> None:
-    assert TypeAdapter(Attribution).validate_python("Attributable. It is stated in 1s2.") == "attributable"
-    with pytest.raises(ValidationError):
-        TypeAdapter(Attribution).validate_python("not attributable")
+def test_prose_is_no_list_of_texts() -> None:
+    with pytest.raises(ValueError, match="not a list"):
+        read_texts("I cannot do this.\nSorry about that.")
 
 
 @pytest.mark.parametrize(
@@ -260,16 +260,3 @@ def test_a_plan_shows_its_shape_in_the_prompt(adapter: Any) -> None:
     assert "`steps` (list[dict[str, str]])" in system
     assert '"required": ["thought", "question"]' in system.replace('\\"', '"')
     assert "list[dict[str, str]]" in user
-
-
-@pytest.mark.parametrize(
-    ("reply", "revision"), [("REVISED", "revised"), ("**Unconfident.**", "unconfident"), ("[revised] since", "revised")]
-)
-def test_read_revision(reply: str, revision: str) -> None:
-    assert TypeAdapter(Revision).validate_python(reply) == revision
-
-
-@pytest.mark.parametrize("reply", ["", "not revised", "yes", None, True])
-def test_what_is_no_revision_is_an_error(reply: Any) -> None:
-    with pytest.raises(ValueError, match="not one of revised, unconfident"):
-        TypeAdapter(Revision).validate_python(reply)

@@ -13,17 +13,35 @@ from typing import Any
 from ..prompt import Prompt
 from .add import add_evidence
 from .analyze import analyze_question
+from .decide import decide_next
+from .filter import filter_passages
+from .knowledge import assess_evidence, check_facts, filter_spans, propose_queries, update_knowledge
+from .known import answer_directly
 from .plan import plan_steps, refine_question
+from .reason import reason_on
 from .review import judge_accuracy, judge_attribution, revise_answer
+from .route import draw_roadmap, route_question
 from .select import select_evidence
 from .trajectory import answer_finally, answer_step
+from .verify import verify_answer
 
 Skill = Callable[[Prompt], dict[str, Any]]
 
 SKILLS: dict[str, Skill] = {
+    "correction": verify_answer,
     "sub_questions": analyze_question,
     "keep": select_evidence,
     "add": add_evidence,
+    "route": route_question,
+    "roadmap": draw_roadmap,
+    "useful": filter_passages,
+    "action": decide_next,
+    "next_thought": reason_on,
+    "queries": propose_queries,
+    "new_facts": update_knowledge,
+    "supported": check_facts,
+    "spans": filter_spans,
+    "sufficiency": assess_evidence,
     "steps": plan_steps,
     "refined_question": refine_question,
     "accuracy": judge_accuracy,
@@ -40,6 +58,8 @@ def skill_for(prompt: Prompt) -> Skill:
     Raises:
         ValueError: none fits.
     """
+    if "answer" in prompt.outputs and set(prompt.inputs) == {"question"}:
+        return answer_directly  # nothing to read
     for name, skill in SKILLS.items():
         if name in prompt.outputs:
             return skill

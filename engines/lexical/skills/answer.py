@@ -35,7 +35,8 @@ def answer_question(prompt: Prompt) -> dict[str, Any]:
         for text, found in zip(sub_questions, answers, strict=True)
     )
     confidence = 0.0 if answer == UNKNOWN else round(1 / (1 + math.exp(-(SLOPE * score + OFFSET))), 2)
-    return {"reasoning": reasoning, "answer": answer, "confidence": confidence}
+    citations = list(dict.fromkeys(found.line.id for found in answers if found.line))
+    return {"reasoning": reasoning, "answer": answer, "citations": citations, "confidence": confidence}
 
 
 def _conclude(

@@ -1,4 +1,4 @@
-"""The Selector: keeps what the question names or needs, and what the chain so far still supports."""
+"""The Selector: keeps the pages that form the chain, and of those the lines that carry it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..prompt import Prompt
 
 
 def select_evidence(prompt: Prompt) -> dict[str, Any]:
-    """Start anew: keep the pages with the largest direct gain, and those selected so far while links support them."""
-    chain, selected = read_chain(prompt)
-    kept = chain.extend([], follow=selected)
+    """Start anew: what was selected so far has to compete with all candidates."""
+    chain, _ = read_chain(prompt)
+    kept = chain.extend([])
     return {"keep": [line.id for line in chain.lines(kept, kept)]}

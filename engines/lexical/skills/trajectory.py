@@ -14,8 +14,6 @@ from ..prompt import Prompt
 from ..reading import read_pages
 from .answer import UNKNOWN, answer_question
 
-TOLD = 0.8  # share of the question that one page explains, so that no chain has to be followed
-
 _STEP = re.compile(r"#(\d+) (.*) -> (.*)", re.DOTALL)
 _CITED = re.compile(r"\[(\d+s\d+)\]")
 
@@ -59,10 +57,7 @@ def read(question: str, passages: str) -> Reading:
         return reading
     pages = read_pages(passages)
     chain = Chain(question, tuple(parts), pages)
-    numbers = {id.partition("s")[0] for id in reading.cited}
-    if any(chain.coverage(page, []) >= TOLD for page in pages if page.number in numbers):
-        return reading
-    chosen = chain.extend([], follow=pages)
+    chosen = chain.extend([])
     lines = (line.id for line in chain.lines(chosen, chosen))
     return Reading(reading.answer, reading.confidence, tuple(dict.fromkeys([*reading.cited, *lines])))
 

@@ -1,0 +1,118 @@
+"""What the engine knows without reading: small talk and arithmetic."""
+
+from __future__ import annotations
+
+import ast
+import re
+from fractions import Fraction
+from typing import Any
+
+from ..prompt import Prompt
+
+_LONGEST_SUM, _LONGEST_NUMBER = 200, 300  # characters of a sum, digits of a number in it
+
+
+def answer_directly(prompt: Prompt) -> dict[str, Any]:
+    """A polite word for a polite word, the exact result of a sum; of the world nothing is known."""
+    question = prompt.inputs.get("question", "")
+    if reply := small_talk(question):
+        return {"reasoning": "Small talk needs no look-up.", "answer": reply, "confidence": 1.0}
+    if (result := arithmetic(question)) is not None:
+        return {"reasoning": "A sum needs no look-up.", "answer": result, "confidence": 1.0}
+    return {"reasoning": "There is nothing to read.", "answer": "unknown", "confidence": 0.0}
+
+
+_MUCH = r"(?: (?:so|very) much| a lot| again| everyone| all| there| for (?:your|the|all) \w+| for everything)*"
+_SMALL_TALK = (
+    (rf"(?:ok(?:ay)? |many )?thanks?(?: you)?{_MUCH}", "You are welcome."),
+    (r"i appreciate (?:it|that|your help)", "You are welcome."),
+    (rf"(?:hi|hello|hey|greetings|good (?:morning|afternoon|evening|day)){_MUCH}", "Hello!"),
+    (r"(?:good ?bye|bye|bye bye|see you(?: later| soon)?|good night|farewell)", "Goodbye!"),
+    (r"have a (?:nice|good|great) \w+", "Goodbye!"),
+    (r"how are you(?: doing| today)*|how do you do", "I am well, thank you."),
+)
+
+
+def small_talk(text: str) -> str | None:
+    """The answer to thanks, a greeting or a farewell; None for anything else."""
+    said = " ".join(re.findall(r"[a-z]+", text.lower()))
+    return next((reply for pattern, reply in _SMALL_TALK if re.fullmatch(pattern, said)), None)
+
+
+_OPENING = re.compile(
+    r"^(?:(?:please |can you |could you )*"
+    r"(?:what(?:'s| is| are)|how much (?:is|are)|calculate|compute|work out|solve) )?"
+    r"(?:the (?:sum|result|value) of )?"
+)
+_OPERATORS = (
+    (r"\bplus\b", "+"),
+    (r"\bminus\b|−", "-"),
+    (r"\b(?:times|multiplied by)\b|×", "*"),
+    (r"\b(?:divided by|over)\b|÷", "/"),
+    (r"\b(?:to the power of|raised to)\b|\^", "**"),
+    (r"\bsquared\b", "**2"),
+    (r"\bcubed\b", "**3"),
+    (r"(?<![\d.])0+(?=\d)", ""),  # "007"
+)
+_SUM = re.compile(r"[\d.+\-*/() ]+")
+
+
+def arithmetic(text: str) -> str | None:
+    """The exact result of a sum in digits ("What is 12 * 3.5?"); None if the text is none, or has no result.
+
+    A result that no finite decimal can write is a fraction.
+    """
+    written = _OPENING.sub("", " ".join(text.lower().split())).rstrip("?=. ")
+    written = re.sub(r"(?<=\d),(?=\d{3}\b)", "", written)
+    for word, sign in _OPERATORS:
+        written = re.sub(word, sign, written)
+    if len(written) > _LONGEST_SUM or not _SUM.fullmatch(written) or not re.search(r"\d.*[-+*/].*\d", written):
+        return None
+    if re.fullmatch(r"\d+[-/]\d+(?:[-/]\d+)*", written):
+        return None  # "9/11", "1914-1918": dates and spans of years are written so
+    try:
+        return _written(_value(ast.parse(written.strip(), mode="eval").body, written.strip()))
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError):
+        return None
+
+
+def _value(node: ast.expr, source: str) -> Fraction:
+    if isinstance(node, ast.Constant):
+        return _checked(Fraction(ast.get_source_segment(source, node) or ""))  # as written: a float would round
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        value = _value(node.operand, source)
+        return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.BinOp):
+        left, right = _value(node.left, source), _value(node.right, source)
+        if isinstance(node.op, ast.Add):
+            return _checked(left + right)
+        if isinstance(node.op, ast.Sub):
+            return _checked(left - right)
+        if isinstance(node.op, ast.Mult):
+            return _checked(left * right)
+        if isinstance(node.op, ast.Div):
+            return _checked(left / right)
+        if isinstance(node.op, ast.Pow) and right.denominator == 1 and abs(right) <= _LONGEST_NUMBER:
+            return _checked(left ** int(right))
+    raise ValueError("not a sum")
+
+
+def _checked(value: Fraction) -> Fraction:
+    if max(abs(value.numerator), value.denominator) >= 10**_LONGEST_NUMBER:
+        raise ValueError("too long a number")
+    return value
+
+
+def _written(value: Fraction) -> str:
+    rest = value.denominator
+    twos = fives = 0
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest > 1 or places > 20:
+        return f"{value.numerator}/{value.denominator}"
+    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    whole, decimals = (digits[:-places], digits[-places:]) if places else (digits, "")
+    return ("-" if value < 0 else "") + whole + (f".{decimals}" if decimals else "")

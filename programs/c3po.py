@@ -1,0 +1,219 @@
+"""C-3PO (arXiv 2502.06205): Reasoning Router, Information Filter and Decision Maker between a retriever and a model.
+
+The router looks at the question once: it is answered without a search, after one search, or along a roadmap. There the
+decision maker, who sees roadmap, collected passages and earlier queries, searches for one sub-goal after the other, and
+the filter, which chooses what to keep of the passages found, also sees the objective: the decision maker's thought. A
+query asked again (but for case, accents and punctuation) brings the next page of its results; one that brought nothing
+useful is shown as such.
+
+What the sources leave open is decided here. Passages that are in the collection are not filtered again, and where a
+search finds nothing new the filter is not asked. Where the decision maker gives no query, its thought is the query. The
+router can judge each sub-goal too (``route_steps``): what is then answered without a search reaches the answerer as a
+note, and what turns out to be unknown is searched for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import dspy
+
+from ..data.passages import Evidence, Hit, Passage, Retriever
+from ..data.pool import PassagePool
+from ..data.text import title_key
+from ..signatures import (
+    AnswerDirectly,
+    AnswerFromCollection,
+    DecideNext,
+    DrawRoadmap,
+    FilterForObjective,
+    FilterPassages,
+    NumberedPassages,
+    RouteQuestion,
+)
+from .candidates import Candidates
+from .lines import one_line, read_query
+from .prediction import UNKNOWN, check_question, conclude, read_answer, tidy
+from .program import Program
+from .search import Search
+from .trace import Decided, Decomposed, Routed, Selected, StepAnswered, Trace
+from .tunables import choice, integer
+
+MOST_SUB_GOALS = 10  # a longer roadmap is a model that runs away
+
+
+class C3PO(Program):
+    """Answer directly, after one search, or along a roadmap, whichever the question needs.
+
+    LM calls, all sequential: 2 without a search; 3 with one search; otherwise 3, and up to 2 for each of up to
+    ``steps`` searches, 4 with ``route_steps``. Evidence is the kept passages, whole: those that the answer cites first,
+    then in the order in which they were kept.
+
+    Args:
+        retriever: Where to search when a question brings no pool of its own.
+        k: Passages that one search returns.
+        most: Passages to collect; when there are so many, the question is answered.
+        steps: Decisions before the question is answered with what there is.
+        route_steps: Whether the router judges each sub-goal too.
+    """
+
+    def __init__(
+        self, retriever: Retriever | None = None, k: int = 10, most: int = 10, steps: int = 6, route_steps: bool = False
+    ) -> None:
+        super().__init__()
+        self.search = Search(retriever, k)
+        self.most = integer(most, 1, 50)
+        self.steps = integer(steps, 1, 12)
+        self.route_steps = choice(route_steps, (True, False))
+        self.router = dspy.Predict(RouteQuestion)
+        self.planner = dspy.Predict(DrawRoadmap)
+        self.filter = dspy.Predict(FilterPassages)
+        self.step_filter = dspy.Predict(FilterForObjective)
+        self.decider = dspy.Predict(DecideNext)
+        self.knower = dspy.Predict(AnswerDirectly)
+        self.answerer = dspy.Predict(AnswerFromCollection)
+
+    def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
+        """Answer a question over its own ``pool``, or over the retriever if it has none."""
+        task = _Task(check_question(question), pool)
+        route, query = self._route(task.question, task.trace)
+        if route == "direct":
+            answer, confidence = read_answer(self.knower(question=task.question), task.trace)
+            return conclude(answer, confidence, task.trace, stop="no retrieval")
+        if route == "single":
+            self._retrieve(task, query or task.question)
+            stop = "single pass"
+        else:
+            stop = self._follow_roadmap(task)
+        reply = self.answerer(question=task.question, passages=task.show(), notes=task.notes)
+        answer, confidence = read_answer(reply, task.trace)
+        evidence = list(dict.fromkeys([*task.cited(str(reply.get("reasoning"))), *task.kept]))
+        if task.trace.searches and not task.seen:
+            stop = "nothing found"
+        return conclude(answer, confidence, task.trace, evidence=evidence, seen=task.seen, stop=stop)
+
+    def _follow_roadmap(self, task: _Task) -> str:
+        """Decide, retrieve and filter until it is time to answer; returns why it is."""
+        roadmap = self._draw_roadmap(task)
+        for n in range(1, self.steps.value + 1):
+            action, query, objective = self._decide(task, roadmap)
+            if action == "answer":
+                return "enough"
+            if self.route_steps.value and self._answer_step(task, n, query):
+                continue
+            self._retrieve(task, query, objective, n)
+            if len(task.kept) >= self.most.value:
+                return "documents"
+        return "steps"
+
+    def _route(self, question: str, trace: Trace) -> tuple[str, str]:
+        """The route, and the query that goes with "single" if the router wrote one."""
+        reply = self.router(question=question)
+        query, invalid = read_query(reply.query)
+        if query and reply.route != "single":
+            query, invalid = "", (query[:80], *invalid)
+        trace.add(Routed(reply.route, query, invalid))
+        return reply.route, query
+
+    def _draw_roadmap(self, task: _Task) -> list[str]:
+        """The sub-goals in order; the question itself where the planner has none."""
+        reply = self.planner(question=task.question)
+        goals = [" ".join(text.split()) for text in reply.roadmap if text.strip()]
+        task.trace.add(Decomposed(tuple(goals[:MOST_SUB_GOALS]), tuple(goals[MOST_SUB_GOALS:])))
+        return goals[:MOST_SUB_GOALS] or [task.question]
+
+    def _decide(self, task: _Task, roadmap: list[str]) -> tuple[str, str, str]:
+        """What to do next: the action, its query, and its objective."""
+        reply = self.decider(question=task.question, roadmap=roadmap, passages=task.show(), queries=task.queries)
+        (thought, cut), (query, invalid) = one_line(reply.thought), read_query(reply.query)
+        if reply.action == "answer":
+            query, invalid = "", (query[:80], *invalid) if query else invalid
+        else:
+            query = query or thought or task.question
+        task.trace.add(Decided(reply.action, query, thought, (*cut, *invalid)))
+        return reply.action, query, thought or query
+
+    def _answer_step(self, task: _Task, n: int, query: str) -> bool:
+        """Answer a sub-goal without a search, if the router says so and the answer is known."""
+        route, _ = self._route(query, task.trace)
+        if route != "direct":
+            return False
+        answer, invalid = tidy(self.knower(question=query).answer)
+        task.trace.add(StepAnswered(n, query, answer, invalid=invalid))
+        if answer == UNKNOWN:
+            return False
+        task.notes.append(f"{query} - {answer}")
+        task.queries.append(f'"{query}" - known without a search: {answer}')
+        return True
+
+    def _retrieve(self, task: _Task, query: str, objective: str | None = None, n: int = 1) -> None:
+        """Search, filter what is new, and collect what is kept; remember what the query brought."""
+        page = task.turn_page(query)
+        hits = self.search(query, task.pool, task.trace, offset=(page - 1) * self.search.k.value)
+        if new := task.add(hits):
+            shown = {"question": task.question, "passages": task.candidates.show(new)}
+            reply = self.filter(**shown) if objective is None else self.step_filter(**shown, objective=objective)
+            kept, invalid = task.keep(reply.useful, new, self.most.value)
+            task.trace.add(Selected(n, tuple(item.fact for item in kept), invalid))
+            brought = f"{len(kept)} kept" if kept else "nothing useful"
+        else:
+            brought = "nothing new" if hits else "no results"
+        task.queries.append(f'"{query}"{f", page {page}" if page > 1 else ""} - {brought}')
+
+
+_CITED = re.compile(r"\[([\ds,; ]+)\]")
+
+
+@dataclass
+class _Task:
+    """A question, and what was found for it so far.
+
+    Attributes:
+        candidates: Every passage seen, under one number throughout.
+        kept: The collection: passages that the filter kept, in that order.
+        queries: What was searched for and what it brought, as the decision maker reads it.
+        notes: What was answered without a search.
+    """
+
+    question: str
+    pool: Sequence[Passage] | PassagePool | None
+    trace: Trace = field(default_factory=Trace)
+    candidates: Candidates = field(default_factory=Candidates)
+    seen: list[Hit] = field(default_factory=list)
+    kept: list[Evidence] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    _pages: Counter[str] = field(default_factory=Counter)
+
+    def show(self) -> NumberedPassages:
+        return self.candidates.show(self.kept)
+
+    def turn_page(self, query: str) -> int:
+        """The page of results that the query is to bring, from 1."""
+        key = title_key(query)
+        self._pages[key] += 1
+        return self._pages[key]
+
+    def add(self, hits: Sequence[Hit]) -> list[Evidence]:
+        """Number what was found; returns what is not in the collection yet."""
+        self.seen += hits
+        self.candidates.extend(hit.passage for hit in hits)
+        found = dict.fromkeys(Evidence(hit.passage) for hit in hits)
+        return [item for item in found if item not in self.kept]
+
+    def keep(self, ids: Sequence[str], new: Sequence[Evidence], most: int) -> tuple[list[Evidence], tuple[str, ...]]:
+        """Collect what a filter's reply names of what it was shown; returns that, and what of the reply is no use."""
+        named, invalid = self.candidates.resolve(ids)
+        whole = list(dict.fromkeys(Evidence(item.passage) for item in named))
+        kept = [item for item in whole if item in new][: most - len(self.kept)]
+        self.kept += kept
+        return kept, (*invalid, *self.candidates.ids(item for item in whole if item not in kept))
+
+    def cited(self, reasoning: str) -> Iterator[Evidence]:
+        """The collected passages that a reasoning cites ("[2s1]"), in its order."""
+        ids = [id for group in _CITED.findall(reasoning) for id in re.split(r"[,;\s]+", group)]
+        named = (Evidence(item.passage) for item in self.candidates.resolve(ids)[0])
+        return (item for item in named if item in self.kept)

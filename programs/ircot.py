@@ -1,0 +1,95 @@
+"""IRCoT (arXiv 2212.10509): retrieval interleaved with chain of thought, the baseline that searches by reasoning.
+
+The question is searched for first, then each new sentence of the chain of thought; what is found is collected, and the
+next sentence is written from the collection. Only the first new sentence of a reply counts. The chain ends at "answer
+is:" or after ten sentences; it is thrown away then, and a reader answers from the collection alone.
+
+Decided here: since the chain only serves the collection, it also ends when the collection is full, and when the reply
+says nothing new, for the same sentence would search for the same again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import dspy
+
+from ..data.passages import Evidence, Hit, Passage, Retriever
+from ..data.pool import PassagePool
+from ..data.text import split_sentences, title_key
+from ..signatures import AnswerFromPassages, ReasonOn
+from .candidates import Candidates
+from .lines import one_line
+from .prediction import check_question, conclude, read_answer
+from .program import Program
+from .search import Search
+from .trace import Thought, Trace
+from .tunables import choice, integer
+
+ANSWERED = re.compile(r"\banswer is\s*:", re.IGNORECASE)
+
+
+class IRCoT(Program):
+    """Interleave retrieval and reasoning, then read. The evidence is all that was collected, in the order of finding.
+
+    1 LM call a sentence and 1 to read, all sequential; 1 search for the question and 1 a sentence but the last.
+
+    Args:
+        retriever: Where to search when a question brings no pool of its own.
+        k: Paragraphs that one search brings: 2, 4, 6 or 8 (the paper's K).
+        most: Paragraphs to collect.
+        sentences: The longest chain of thought.
+    """
+
+    def __init__(self, retriever: Retriever | None = None, k: int = 4, most: int = 15, sentences: int = 10) -> None:
+        super().__init__()
+        self.search = Search(retriever)
+        self.search.k = choice(k, (2, 4, 6, 8))
+        self.most = integer(most, 1, 50)
+        self.sentences = integer(sentences, 1, 20)
+        self.reasoner = dspy.Predict(ReasonOn)
+        self.answerer = dspy.Predict(AnswerFromPassages)
+
+    def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
+        """Answer a question over its own ``pool``, or over the retriever if it has none."""
+        question, trace = check_question(question), Trace()
+        seen = self.search(question, pool, trace)
+        passages = self._collect(seen)
+        thoughts: list[str] = []
+        stop = "sentences" if seen else "nothing found"
+        for _ in range(self.sentences.value if seen else 0):
+            if len(passages.passages) >= self.most.value:
+                stop = "documents"
+                break
+            thought = self._reason(question, passages, thoughts, trace)
+            if ANSWERED.search(thought):
+                stop = "answered"
+                break
+            if not thought:
+                stop = "nothing new"
+                break
+            thoughts.append(thought)
+            seen = [*seen, *self.search(thought, pool, trace)]
+            passages = self._collect(seen)
+
+        reply = self.answerer(question=question, passages=passages.show())
+        answer, confidence = read_answer(reply, trace)
+        evidence = [Evidence(passage) for passage in passages.passages]
+        return conclude(answer, confidence, trace, evidence=evidence, seen=seen, stop=stop)
+
+    def _collect(self, seen: Sequence[Hit]) -> Candidates:
+        """The first ``most`` paragraphs."""
+        unique = {hit.passage.id: hit.passage for hit in seen}
+        return Candidates(list(unique.values())[: self.most.value])
+
+    def _reason(self, question: str, passages: Candidates, thoughts: list[str], trace: Trace) -> str:
+        """The first new sentence of the reasoner's reply, empty if there is none; the rest of the reply is dropped."""
+        reply = self.reasoner(question=question, passages=passages.show(), thoughts=thoughts)
+        text, cut = one_line(reply.next_thought)
+        old = {"", *map(title_key, thoughts)}
+        said = split_sentences(text)
+        new = next((n for n, sentence in enumerate(said) if title_key(sentence) not in old), len(said))
+        thought = "".join(said[new : new + 1])
+        trace.add(Thought(thought, (*(sentence[:80] for sentence in said[:new] + said[new + 1 :]), *cut)))
+        return thought

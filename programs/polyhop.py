@@ -1,0 +1,312 @@
+"""polyhop's own program: of PRISM, KAIR, PAR-RAG and C-3PO what earns its calls.
+
+    estimate the complexity, and search                                   no LM call
+    looks easy?  answer from the first passages, with citations           C-3PO's single pass; sure of it: done
+    plan: a route and sub-questions, shown plans of like complexity       C-3PO's router and PAR-RAG's planner in one
+        "direct": answer from knowledge;  "single": single pass
+    in rounds: select from what is new, complete, search for what is      PRISM's Selector and Adder, KAIR's required
+        still required; until nothing is, nothing changes, or too little
+        can be expected
+    answer with citations
+    in doubt?  verify against the evidence, weigh, repair                 PAR-RAG's review
+
+An answer is in doubt if the answering agent is not sure of it, or if it does not stand in the evidence. The expected
+gain of another round is the share of sub-questions that is still open, times the share of open questions that looks
+have closed so far (one right and one wrong look are assumed before the first).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import dspy
+from dspy.utils.exceptions import AdapterParseError
+
+from ..data.passages import Evidence, Hit, Passage, Retriever
+from ..data.pool import PassagePool
+from ..data.text import title_key
+from ..signatures import (
+    AnswerDirectly,
+    AnswerWithCitations,
+    CompleteEvidence,
+    PlanResearch,
+    SelectEvidence,
+    VerifyAnswer,
+)
+from .candidates import Candidates
+from .complexity import Complexity, estimate_complexity
+from .confidence import CREDIBILITY, Calibration, Confidence
+from .exemplars import Exemplars
+from .prediction import UNKNOWN, check_question, conclude, read_answer, tidy
+from .prism import decomposed, facts
+from .program import Program
+from .search import Search
+from .trace import Added, Estimated, Judged, Recalled, Replaced, Required, Selected, Trace
+from .tunables import choice, integer, real
+
+
+@dataclass
+class _Case:
+    """One question and all that is known about it so far."""
+
+    question: str
+    pool: Sequence[Passage] | PassagePool | None
+    complexity: Complexity
+    trace: Trace = field(default_factory=Trace)
+    sub_questions: list[str] = field(default_factory=list)
+    candidates: Candidates = field(default_factory=Candidates)
+    seen: list[Hit] = field(default_factory=list)
+    queries: Counter[str] = field(default_factory=Counter)
+    evidence: list[Evidence] = field(default_factory=list)
+    required: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    text: str
+    confidence: float
+    read: Sequence[Evidence] = ()
+    cited: Sequence[Evidence] = ()
+
+
+class PolyHop(Program):
+    """Answer a question with as few LM calls as it takes.
+
+    1 call for an easy question, 2 for one that needs no evidence; 2 and 2 a round for the others, mostly of one round;
+    1 more where the answer is in doubt, 2 more where it has to be looked for again. All are sequential. 1 search, and
+    one for each question that is still open after a round.
+
+    Args:
+        retriever: Where to search when a question brings no pool of its own.
+        k: Passages that one search adds to the candidates.
+        rounds: The most rounds of selecting and completing.
+    """
+
+    def __init__(self, retriever: Retriever | None = None, k: int = 20, rounds: int = 3) -> None:
+        super().__init__()
+        self.search = Search(retriever, k)
+        self.exemplars = Exemplars()
+        self.rounds = integer(rounds, 1, 6)
+        self.least_gain = real(0.2, 0.0, 1.0)  # of another round
+        self.easy = real(0.9, 0.0, 1.0)  # least probability of a single hop for a single pass without a plan
+        self.first = integer(5, 1, 20)  # passages that a single pass reads
+        self.context = choice("passage", ("passage", "sentence"))  # what of the evidence the answering agents read
+        self.sure = real(0.75, 0.0, 1.0)  # least confidence of an answer that is not verified
+        self.review = choice("doubt", ("doubt", "always", "never"))
+        self.confidence = Confidence()
+        self.calibration = Calibration()
+        self.abstain_below = real(0.0, 0.0, 1.0)
+        self.planner = dspy.Predict(PlanResearch)
+        self.selector = dspy.Predict(SelectEvidence)
+        self.adder = dspy.Predict(CompleteEvidence)
+        self.answerer = dspy.Predict(AnswerWithCitations)
+        self.verifier = dspy.Predict(VerifyAnswer)
+        self.direct_answerer = dspy.Predict(AnswerDirectly)
+
+    def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
+        """Answer a question over its own ``pool``, or over the retriever if it has none."""
+        question = check_question(question)
+        case = _Case(question, pool, estimate_complexity(question))
+        case.trace.add(Estimated(case.complexity.probabilities))
+        self._look_up(question, case)
+
+        easy = case.complexity.probabilities[0] >= self.easy.value
+        if easy and (answer := self._single_pass(case)):
+            return self._conclude(answer, case, "single pass")
+        route = self._plan(case)
+        if route == "direct":
+            return self._conclude(self._from_knowledge(case), case, "no retrieval")
+        if route == "single" and not easy and (answer := self._single_pass(case)):
+            return self._conclude(answer, case, "single pass")
+        if not case.seen:
+            return self._conclude(_Answer(UNKNOWN, 0.0), case, "nothing found")
+
+        stop = self._gather(case)
+        answer = self._answer(case)
+        if self.review.value == "always" or (self.review.value == "doubt" and not self._certain(answer, case)):
+            answer = self._reviewed(answer, case)
+        return self._conclude(answer, case, stop)
+
+    # --- plan --------------------------------------------------------------------------------------------------------
+
+    def _plan(self, case: _Case) -> str:
+        """Set the sub-questions; returns the route."""
+        exemplars = self.exemplars(case.question, case.complexity)
+        case.trace.add(Recalled(tuple(exemplar.question for exemplar in exemplars)))
+        shown = [
+            dspy.Example(
+                question=exemplar.question,
+                route="single" if exemplar.hops == 1 else "plan",
+                sub_questions=list(exemplar.sub_questions),
+            )
+            for exemplar in exemplars
+        ]
+        reply = self.planner(question=case.question, demos=[*self.planner.demos, *shown])
+        case.sub_questions = decomposed(reply.sub_questions, case.trace, str(reply.route)) or [case.question]
+        return str(reply.route)
+
+    # --- gather ------------------------------------------------------------------------------------------------------
+
+    def _gather(self, case: _Case) -> str:
+        """Select and complete until nothing is required; returns why that was the end."""
+        fresh = case.candidates.passages
+        open_before, looked_for, closed = len(case.sub_questions), 0, 0
+        for n in range(1, self.rounds.value + 1):
+            evidence, required = facts(case.evidence), case.required
+            if fresh:
+                self._select(n, fresh, case)
+            self._complete(n, case)
+            if not case.required:
+                return "complete"
+            if not fresh and (facts(case.evidence), case.required) == (evidence, required):
+                return "stable"
+            looked_for, closed = looked_for + open_before, closed + max(0, open_before - len(case.required))
+            open_before = len(case.required)
+            gain = min(1.0, open_before / len(case.sub_questions)) * (closed + 1) / (looked_for + 2)
+            if gain < self.least_gain.value:
+                return "little to gain"
+            if n < self.rounds.value:
+                fresh = [passage for query in case.required for passage in self._look_up(query, case)]
+        return "rounds"
+
+    def _look_up(self, query: str, case: _Case) -> list[Passage]:
+        """Search, for the next page of results if the query is not new; returns the passages that are."""
+        key = title_key(query)
+        offset = case.queries[key] * self.search.k.value
+        case.queries[key] += 1
+        hits = self.search(query, case.pool, case.trace, offset=offset)
+        case.seen += hits
+        return case.candidates.extend(hit.passage for hit in hits)
+
+    def _select(self, n: int, fresh: Sequence[Passage], case: _Case) -> None:
+        """The Selector's choice from what is new and what was selected before."""
+        shown = case.candidates.show([*_whole(case.evidence), *map(Evidence, fresh)])
+        selected = case.candidates.ids(case.evidence)
+        reply = self.selector(
+            question=case.question, sub_questions=case.sub_questions, candidates=shown, selected=selected
+        )
+        case.evidence, invalid = case.candidates.resolve(reply.keep)
+        case.trace.add(Selected(n, facts(case.evidence), invalid))
+
+    def _complete(self, n: int, case: _Case) -> None:
+        """The Adder's additions, from all candidates, and what is required after them."""
+        kept = case.candidates.ids(case.evidence)
+        had = set(facts(case.evidence))
+        reply = self.adder(
+            question=case.question,
+            sub_questions=case.sub_questions,
+            candidates=case.candidates.show(),
+            selected=kept,
+            open_questions=case.required,
+        )
+        case.evidence, invalid = case.candidates.resolve([*kept, *reply.add])
+        case.required = [" ".join(text.split()) for text in reply.required if text.strip()]
+        case.required, surplus = case.required[: len(case.sub_questions)], case.required[len(case.sub_questions) :]
+        added = tuple(fact for fact in facts(case.evidence) if fact not in had)
+        case.trace.add(Added(n, added, (*invalid, *surplus)))
+        case.trace.add(Required(tuple(case.required)))
+
+    # --- answer ------------------------------------------------------------------------------------------------------
+
+    def _single_pass(self, case: _Case) -> _Answer | None:
+        """An answer from the first passages; None if it is not certain enough to end with."""
+        passages = case.candidates.passages[: self.first.value]
+        if not passages:
+            return None
+        answer = self._ask([case.question], list(map(Evidence, passages)), case)
+        if not answer.cited or not self._certain(answer, case):
+            return None
+        case.evidence = list(answer.cited)
+        return answer
+
+    def _answer(self, case: _Case) -> _Answer:
+        return self._ask(case.sub_questions, self._read(case), case)
+
+    def _read(self, case: _Case) -> list[Evidence]:
+        """What the answering agents read: the evidence, or the first passages where nothing was selected."""
+        if not case.evidence:
+            return [Evidence(passage) for passage in case.candidates.passages[: self.first.value]]
+        return _whole(case.evidence) if self.context.value == "passage" else case.evidence
+
+    def _ask(self, sub_questions: list[str], evidence: list[Evidence], case: _Case) -> _Answer:
+        shown = case.candidates.show(evidence)
+        reply = self.answerer(question=case.question, sub_questions=sub_questions, evidence=shown)
+        cited, invalid = case.candidates.resolve(reply.citations)
+        return _Answer(*read_answer(reply, case.trace, invalid), read=evidence, cited=cited)
+
+    def _from_knowledge(self, case: _Case) -> _Answer:
+        return _Answer(*read_answer(self.direct_answerer(question=case.question), case.trace))
+
+    # --- review ------------------------------------------------------------------------------------------------------
+
+    def _certain(self, answer: _Answer, case: _Case) -> bool:
+        return answer.confidence >= self.sure.value and _stands(answer.text, answer.read, case.question)
+
+    def _reviewed(self, answer: _Answer, case: _Case) -> _Answer:
+        """The answer if it passes the verifier, else the verifier's own or one that is looked for once more."""
+        accuracy, attribution, correction = self._verify(answer, case)
+        weighed = self.confidence(case.complexity.expected, accuracy, CREDIBILITY[attribution], case.trace)
+        answer = replace(answer, confidence=0.0 if answer.text == UNKNOWN else weighed.confidence)
+        if weighed.passed and answer.text != UNKNOWN:
+            return answer
+        if correction not in (UNKNOWN, answer.text) and _stands(correction, answer.read, case.question):
+            case.trace.add(Replaced(correction, "the verifier reads it so"))
+            return replace(answer, text=correction, confidence=1.0 - accuracy)
+        if attribution == "attributable":
+            return answer  # no step is missing: there is nothing to look for
+        again = self._sought_again(answer, case)
+        if again and again.confidence > answer.confidence:
+            case.trace.add(Replaced(again.text, "surer after another search"))
+            return again
+        return answer
+
+    def _verify(self, answer: _Answer, case: _Case) -> tuple[float, str, str]:
+        """Accuracy, attribution and correction; a verdict that cannot be read speaks against the answer."""
+        shown = case.candidates.show(answer.read)
+        try:
+            reply = self.verifier(
+                question=case.question, sub_questions=case.sub_questions, evidence=shown, proposed_answer=answer.text
+            )
+        except AdapterParseError:
+            case.trace.add(Judged("verification", 0.0, "", ("the verdict could not be read",)))
+            return 0.0, "extrapolatory", UNKNOWN
+        correction, invalid = tidy(reply.correction)
+        case.trace.add(Judged("verification", reply.accuracy, reply.attribution, invalid))
+        return reply.accuracy, reply.attribution, correction
+
+    def _sought_again(self, answer: _Answer, case: _Case) -> _Answer | None:
+        """PAR-RAG's repair: search for the answer, or for the question where there is none; None if nothing is new."""
+        evidence = facts(case.evidence)
+        fresh = self._look_up(case.question if answer.text == UNKNOWN else answer.text, case)
+        if not fresh:
+            return None
+        self._complete(self.rounds.value + 1, case)
+        return self._answer(case) if facts(case.evidence) != evidence else None
+
+    def _conclude(self, answer: _Answer, case: _Case, stop: str) -> dspy.Prediction:
+        evidence = list(dict.fromkeys([*_within(answer.cited, case.evidence), *case.evidence]))
+        confidence = self.calibration(answer.confidence)
+        if confidence < self.abstain_below.value and answer.text != UNKNOWN:
+            case.trace.add(Replaced(UNKNOWN, f"{answer.text} is not sure enough"))
+            answer, stop = replace(answer, text=UNKNOWN), "abstained"
+        return conclude(answer.text, confidence, case.trace, evidence=evidence, seen=case.seen, stop=stop)
+
+
+def _stands(text: str, read: Sequence[Evidence], question: str) -> bool:
+    """Whether an answer can be found in what was read or asked, as far as it can be: yes and no cannot."""
+    key = f" {title_key(text)} "
+    texts = [question, *(f"{item.passage.title} {item.text}" for item in read)]
+    return key.strip() in ("yes", "no") or any(key in f" {title_key(each)} " for each in texts)
+
+
+def _whole(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """The passages of some evidence."""
+    return [Evidence(passage) for passage in {item.passage.id: item.passage for item in evidence}.values()]
+
+
+def _within(cited: Sequence[Evidence], evidence: Sequence[Evidence]) -> list[Evidence]:
+    """The citations that are among the evidence."""
+    known = set(facts(evidence))
+    return [item for item in cited if item.fact in known]

@@ -1,0 +1,98 @@
+"""Reading what agents say about documents: facts with citations, verbatim spans, numbers of statements.
+
+Forgiving in form, strict in substance: what addresses nothing, or stands in no document, is dropped and reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ..data.passages import Evidence, Fact, Passage
+from .candidates import Candidates
+from .knowledge import Known
+
+_SENTENCE = r"\d{1,6}s\d{1,6}"
+_MORE = r"(?:(?:\s*[,;]\s*|\s+and\s+|\s+)\d{1,6}(?:s\d{1,6})?)*"
+# "(2s1)", "[2s1, 3s2]", "[2]", "2s1" at the end; "(1941)" and "(2)" belong to the fact.
+_CITED = re.compile(rf"(?:\s*(?:\[\d{{1,6}}(?:s\d{{1,6}})?{_MORE}\]|\({_SENTENCE}{_MORE}\)|\b{_SENTENCE}\b)[.,;]*)+\Z")
+_NUMBER = re.compile(r"[\[(](\d{1,6})(?:s\d{1,6})?[\])]:?\s*|(\d{1,6})s\d{1,6}[:.]?\s+")
+_COUNT = re.compile(r"\W*(\d{1,4})(?!\w)")
+_ID = re.compile(rf"[\[(]?{_SENTENCE}[\])]?")
+_QUOTES = str.maketrans("’‘‛“”„‟«»", '\'\'\'""""""')
+
+
+def read_facts(texts: Iterable[str], documents: Candidates) -> tuple[list[Known], tuple[str, ...]]:
+    """Facts with the sentences that they cite ("... (2s1)"), and the citations that address nothing."""
+    facts, invalid = [], list[str]()
+    for text in (" ".join(text.split()) for text in texts):
+        mark = _CITED.search(text)
+        ids = re.findall(r"\d+(?:s\d+)?", mark.group()) if mark else []
+        support, wrong = documents.resolve(dict.fromkeys(ids))
+        invalid += wrong
+        facts.append(Known(text[: mark.start()] if mark else text, tuple(support)))
+    return [fact for fact in facts if fact.text], tuple(invalid)
+
+
+def read_spans(spans: Iterable[str], documents: Candidates) -> tuple[list[Evidence], tuple[str, ...]]:
+    """The sentences in which verbatim spans lie, in the order of the spans, and the spans that stand in no document.
+
+    A span with an id before it ("2s1 He was ...", "[2] He was ...") has to stand in that passage; the id of a sentence
+    alone stands for the whole of it.
+    """
+    found: dict[Fact, Evidence] = {}
+    invalid = []
+    for span in spans:
+        items = _addressed(span.strip(), documents)
+        found |= {item.fact: item for item in items if item.fact not in found}
+        if not items:
+            invalid.append(span[:80])
+    return list(found.values()), tuple(invalid)
+
+
+def _addressed(span: str, documents: Candidates) -> Sequence[Evidence]:
+    if _ID.fullmatch(span):
+        return documents.resolve([span])[0]
+    mark = _NUMBER.match(span)
+    number = int(mark[1] or mark[2]) if mark else 0
+    if mark and 1 <= number <= len(documents.passages):
+        return locate(span[mark.end() :], documents.passages[number - 1])
+    return next((items for passage in documents.passages if (items := locate(span, passage))), ())
+
+
+def locate(span: str, passage: Passage) -> tuple[Evidence, ...]:
+    """The sentences of a passage in which a verbatim part of it lies; none if it is no part.
+
+    White space and the shape of quotation marks may differ, and marks may stand around the whole span.
+    """
+    sentences = [_folded(sentence) for sentence in passage.sentences]
+    text = " ".join(sentence for sentence in sentences if sentence)
+    for wanted in (_folded(span), _folded(span).strip("\"'` ")):
+        start = text.find(wanted)
+        if start >= 0 and any(character.isalnum() for character in wanted):
+            break
+    else:
+        return ()
+    items, position = [], 0
+    for number, sentence in enumerate(sentences):
+        if sentence and position < start + len(wanted) and start < position + len(sentence):
+            items.append(Evidence(passage, number))
+        position += len(sentence) + bool(sentence)
+    return tuple(items)
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.translate(_QUOTES).split())
+
+
+def read_numbers(reply: Iterable[str], most: int) -> tuple[set[int], tuple[str, ...]]:
+    """The numbers from 1 to ``most`` in a reply ("2", "[2]", "2. Ann Lee wrote Dust."), and the entries without."""
+    found: set[int] = set()
+    invalid = []
+    for entry in reply:
+        mark = _COUNT.match(entry)
+        if mark and 1 <= int(mark[1]) <= most:
+            found.add(int(mark[1]))
+        else:
+            invalid.append(entry[:80])
+    return found, tuple(invalid)

@@ -1,0 +1,135 @@
+"""`polyhop table`: every program on several benchmarks, side by side."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..data.errors import PolyhopError
+from .options import ModelsOption
+
+PROGRAMS = ("direct", "naive", "ircot", "prism", "kair", "par_rag", "c3po", "polyhop")
+
+_COLUMNS: dict[str, tuple[str, float, str]] = {
+    "evidence_precision": ("evidence P", 100, ".1f"),
+    "evidence_recall": ("R", 100, ".1f"),
+    "evidence_f1": ("F1", 100, ".1f"),
+    "passage_recall@5": ("Recall@5", 100, ".1f"),
+    "answer_em": ("answer EM", 100, ".1f"),
+    "answer_f1": ("F1", 100, ".1f"),
+    "lm_calls": ("LM calls", 1, ".1f"),
+    "lm_calls_critical_path": ("in sequence", 1, ".1f"),
+    "seconds": ("seconds", 1, ".3f"),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A benchmark file, over an index or over the questions' own contexts."""
+
+    dataset: str
+    questions: Path
+    index: Path | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Setting:
+        """Read ``DATASET:FILE`` or ``DATASET:FILE:INDEX``."""
+        parts = text.split(":")
+        if len(parts) not in (2, 3) or not all(parts):
+            raise typer.BadParameter(f"{text!r} is not DATASET:FILE or DATASET:FILE:INDEX")
+        return cls(parts[0], Path(parts[1]), Path(parts[2]) if parts[2:] else None)
+
+    @property
+    def name(self) -> str:
+        return f"{self.dataset} {'open' if self.index else 'distractor'}"
+
+
+def table(
+    on: Annotated[list[str], typer.Option(metavar="DATASET:FILE[:INDEX]", help="A benchmark; may be repeated.")],
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the runs are kept; a table that was stopped goes on.")
+    ],
+    program: Annotated[list[str] | None, typer.Option(metavar="NAME|FILE", help="[default: all programs]")] = None,
+    lm: ModelsOption = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N questions of each.")] = None,
+    seed: Annotated[int | None, typer.Option(help="With --limit: N random questions instead.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+) -> None:
+    """Evaluate programs on several benchmarks, and print one table for each.
+
+    Every cell is a run of `polyhop evaluate`, kept in DIR, which `polyhop compare` takes.
+    """
+    from rich.console import Console
+    from rich.progress import track
+
+    settings = [Setting.parse(text) for text in on]
+    cells = [(setting, name) for setting in settings for name in program or PROGRAMS]
+    options = [part for spec in lm or () for part in ("--lm", spec)]
+    options += ["--limit", str(limit)] if limit else []
+    options += ["--seed", str(seed)] if seed is not None else []
+    console = Console(stderr=True)
+    with ThreadPoolExecutor(jobs) as pool:
+        runs = pool.map(lambda cell: _run(cell[0], cell[1], out, options), cells)
+        found = list(track(runs, "programs", len(cells), console=console, disable=not console.is_terminal))
+    summaries = dict(zip(cells, found, strict=True))
+    for setting in settings:
+        rows = {name: summary for (where, name), summary in summaries.items() if where == setting}
+        _print(setting, rows, markdown)
+
+
+def _run(setting: Setting, program: str, out: Path, options: Sequence[str]) -> dict[str, Any]:
+    """Evaluate one program in a process of its own, or find that it has been evaluated.
+
+    Raises:
+        PolyhopError: it failed.
+    """
+    folder = out / f"{Path(program).stem}-{setting.name.replace(' ', '-')}"
+    command = [sys.executable, "-m", "polyhop.scripts.main", "evaluate", "--json", "--out", str(folder)]
+    command += ["--dataset", setting.dataset, "--questions", str(setting.questions), "--program", program]
+    command += ["--index", str(setting.index)] if setting.index else []
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise PolyhopError(f"{program} on {setting.name}: {done.stderr.strip() or done.stdout.strip()}")
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return summary
+
+
+def _print(setting: Setting, summaries: Mapping[str, Mapping[str, Any]], markdown: bool) -> None:
+    count = next(iter(summaries.values()))["counts"]["questions"]
+    title = f"{setting.name}, {count} questions"
+    rows = [[Path(name).stem, *_cells(summary)] for name, summary in summaries.items()]
+    headings = [heading for heading, _, _ in _COLUMNS.values()]
+    if markdown:
+        typer.echo(f"| {title} | {' | '.join(headings)} |\n|---|{'---:|' * len(headings)}")
+        for row in rows:
+            typer.echo(f"| {' | '.join(row)} |")
+        typer.echo()
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    shown = Table(title=title, title_justify="left", header_style="bold")
+    shown.add_column("")
+    for heading in headings:
+        shown.add_column(heading, justify="right")
+    for row in rows:
+        shown.add_row(*row)
+    Console().print(shown)
+
+
+def _cells(summary: Mapping[str, Any]) -> Iterator[str]:
+    """The values of a row, with the failures beside the first where there are any."""
+    means = {**summary["metrics"], "seconds": summary["timing"]["seconds_mean"]}
+    for number, (name, (_, factor, form)) in enumerate(_COLUMNS.items()):
+        text = "" if means.get(name) is None else format(factor * means[name], form)
+        failed = summary["counts"]["failed"]
+        yield f"{text} ({failed} failed)" if failed and number == 0 else text

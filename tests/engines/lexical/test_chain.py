@@ -1,0 +1,92 @@
+"""Which pages form a chain: on a small world in which it is plain, and that the Adder agrees with the Selector."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from polyhop.data.chain import ChainRetriever
+from polyhop.data.passages import Passage
+from polyhop.data.pool import PassagePool
+from polyhop.data.sample import load_sample, sample_passages
+from polyhop.engines.lexical.chain import LONGEST, Chain
+from polyhop.engines.lexical.decompose import decompose
+from polyhop.engines.lexical.reading import Page, read_pages
+from polyhop.programs.candidates import Candidates
+
+WORLD = {
+    "Stalker (1979 film)": "Stalker is a Soviet film directed by Andrei Tarkovsky.",
+    "Stalker (novel)": "Stalker is a novel by Faye Kellerman.",
+    "Andrei Tarkovsky": "Andrei Tarkovsky was a Soviet film director. He was born in Zavrazhye in 1932.",
+    "Contact (1997 film)": "Contact is an American film directed by Robert Zemeckis.",
+    "Robert Zemeckis": "Robert Zemeckis is an American film director. He was born in Chicago in 1952.",
+    "Werner Herzog": "Werner Herzog is a German film director. He was born in Munich in 1942.",
+    "Munich": "Munich is a city in Germany. Many a film director was born there.",
+    "Lake Stalker": "Lake Stalker is a lake in Canada.",
+}
+PAGES = [Passage.of(title, text) for title, text in WORLD.items()]
+
+
+def chain_of(question: str, passages: list[Passage]) -> Chain:
+    return Chain(question, tuple(decompose(question)), read_pages(Candidates(passages).show().format()))
+
+
+def titles(pages: list[Page]) -> set[str]:
+    return {page.title for page in pages}
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("Where was the director of the film Stalker born?", {"Stalker (1979 film)", "Andrei Tarkovsky"}),
+        ("Who was born first, Andrei Tarkovsky or Werner Herzog?", {"Andrei Tarkovsky", "Werner Herzog"}),
+        (
+            "Which film has the director who was born earlier, Stalker (1979 film) or Contact (1997 film)?",
+            {"Stalker (1979 film)", "Andrei Tarkovsky", "Contact (1997 film)", "Robert Zemeckis"},
+        ),
+    ],
+    ids=["bridge", "comparison", "two bridges"],
+)
+@pytest.mark.parametrize("order", [1, -1], ids=["in order", "backwards"])
+def test_a_chain_has_its_bridges_and_both_sides_and_no_more(question: str, wanted: set[str], order: int) -> None:
+    assert titles(chain_of(question, PAGES[::order]).extend([])) == wanted
+
+
+def test_what_is_missing_is_added_whatever_is_there() -> None:
+    chain = chain_of("Where was the director of the film Stalker born?", PAGES)
+    film, director = (next(p for p in chain.pages if p.title == title) for title in titles(chain.extend([])))
+    assert chain.extend([film]) == [director]
+    assert chain.extend([director]) == [film]
+    assert chain.extend([film, director]) == []
+
+
+def test_the_next_page_depends_on_which_pages_are_chosen_and_not_on_their_order() -> None:
+    question = "Which film has the director who was born earlier, Stalker (1979 film) or Contact (1997 film)?"
+    for chosen in itertools.permutations(chain_of(question, PAGES).extend([])[:3]):
+        added = chain_of(question, PAGES).extend(chosen)
+        assert len(added) == 1
+        assert titles([*chosen, *added]) == titles(chain_of(question, PAGES).extend([]))
+
+
+def test_the_adder_has_nothing_to_add_to_what_the_selector_chose() -> None:
+    retriever = ChainRetriever(PassagePool(sample_passages()))
+    for example in load_sample("train"):
+        chain = chain_of(example.question, [hit.passage for hit in retriever.search(example.question, 20)])
+        chosen = chain.extend([])
+        assert 1 <= len(chosen) <= LONGEST
+        assert chain.extend(chosen) == []
+        assert {line.id.partition("s")[0] for line in chain.lines(chosen, chosen)} == {page.number for page in chosen}
+
+
+def test_without_pages_there_is_no_chain() -> None:
+    chain = chain_of("Where was the director of the film Stalker born?", [])
+    assert chain.extend([]) == []
+    assert chain.lines([], []) == []
+
+
+def test_pages_without_text_and_questions_without_words_are_borne() -> None:
+    empty = [Passage.of("", sentences=[]), Passage.of("Stalker", sentences=[]), Passage.of("", "Text only.")]
+    for question in ("", "?", "Who?", "Where is Stalker?"):
+        chain = chain_of(question, empty)
+        chain.lines(chosen := chain.extend([]), chosen)
