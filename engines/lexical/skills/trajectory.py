@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +14,6 @@ from ..prompt import Prompt
 from ..reading import Page, read_pages
 from ..relations import relation_terms
 from .answer import UNKNOWN, answer_question
-
-TOLD = float(os.environ.get("TOLD", "0.8"))
 
 _STEP = re.compile(r"#(\d+) (.*) -> (.*)", re.DOTALL)
 _CITED = re.compile(r"\[(\d+s\d+)\]")
@@ -61,8 +58,8 @@ def read(question: str, passages: str) -> Reading:
     if reading.answer == UNKNOWN or len(parts) > 1:
         return reading
     pages = read_pages(passages)
-    asked, numbers = relation_terms(question), {id.partition("s")[0] for id in reading.cited}
-    if any(_explained(asked, page) >= TOLD for page in pages if page.number in numbers):
+    numbers = {id.partition("s")[0] for id in reading.cited}
+    if any(_explains(page, question) for page in pages if page.number in numbers):
         return reading
     chain = Chain(question, tuple(parts), pages)
     chosen = chain.extend([])
@@ -70,9 +67,9 @@ def read(question: str, passages: str) -> Reading:
     return Reading(reading.answer, reading.confidence, tuple(dict.fromkeys([*reading.cited, *lines])))
 
 
-def _explained(asked: frozenset[str], page: Page) -> float:
-    terms = relation_terms(" ".join([page.title, *(line.text for line in page.lines)]))
-    return len(asked & terms) / max(len(asked), 1)
+def _explains(page: Page, question: str) -> bool:
+    """Whether a page has every topic word of a question."""
+    return relation_terms(question) <= relation_terms(" ".join([page.title, *(line.text for line in page.lines)]))
 
 
 def _read(question: str, passages: str, sub_questions: Sequence[str]) -> Reading:
