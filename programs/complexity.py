@@ -5,9 +5,20 @@
 
 The paper puts BERT and four linguistic features into a small network. Here it is multinomial logistic regression over
 counts of the question's form (`polyhop.data.form`): no weights to fetch, some 0.05 ms a question. Words themselves are
-no features: with them the estimate is better on the benchmarks that it was trained on, and worse on any other. The
-estimator that ships, `complexity.json`, holds the command that trained it, its data and its cross-validated confusion
-matrix. An estimator may also be trained on MiniLM's vectors of the question; then it needs the extra ``dense``.
+no features: with them the estimate is better on the benchmarks that it was trained on, and worse on any other.
+
+The estimator that ships, `complexity.json`, holds the command that trained it, its data and its scores. Cross-validated
+over questions of MuSiQue, SQuAD, Natural Questions, HotpotQA, 2WikiMultihopQA and the sample:
+
+    hops      taken for 1     2     3     4   recall
+    1                2798   323     6     6     89.3
+    2                 195  1192   105    43     77.6
+    3                   0     9    42    13     65.6
+    4                   0     7    15   199     90.0
+
+So 12.7% of 2 hops are taken for 1 (18.7% in the paper, on other data). Of HotpotQA's questions 20.8% have P(1 hop)
+above 0.5, and 2.9% above 0.9; where training never saw HotpotQA, 37.6% and 10.6%. An estimator may also be trained on
+MiniLM's vectors of the question; then it needs the extra ``dense``.
 """
 
 from __future__ import annotations

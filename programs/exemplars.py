@@ -153,7 +153,8 @@ class ExemplarMemory(Parameter):
             PolyhopError: there is no such file, it is of another kind or version, or a line of it is malformed.
         """
         try:
-            header, *lines = path.read_text(encoding="utf-8").splitlines() or [""]
+            # Not `splitlines`, which also breaks at characters that JSON leaves as they are.
+            header, *lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise PolyhopError(f"cannot read the exemplars in {path}: {error}") from error
         if _parsed(header) != _HEADER:

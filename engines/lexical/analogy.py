@@ -26,6 +26,7 @@ _WORD = r"[a-zà-ÿ][a-zà-ÿ-]*"
 _LONGEST = 40  # tokens of a question that is learned from
 _ALIKE = 0.45  # least likeness at which a stretch is taken for what a step asks
 _REPEATED = 0.7  # least likeness of the last step to the question around the stretch: it repeats it
+_RELATIVES = frozenset("that where which who whom whose".split())
 # A stretch that a reference can replace begins as a noun phrase does, not as a clause or a preposition.
 _DETERMINERS = frozenset("the a an all both that these this those what where which who whom whose".split())
 
@@ -159,7 +160,7 @@ def _likeness(text: list[str], inner: list[str], outer: list[str]) -> Iterator[t
 
 @lru_cache(maxsize=8192)
 def _stem(token: str) -> str:
-    return min(relation_terms(token), default=token.lower())
+    return min(relation_terms(token), default=token.lower()).removesuffix("ever")  # whoever asks who
 
 
 # --- patterns --------------------------------------------------------------------------------------------------------
@@ -184,6 +185,8 @@ def _pattern(text: list[str], steps: list[list[str]], *, whole: bool) -> Pattern
     for token in said - groups.keys():
         if not token.startswith("#") and not relation_terms(token) <= known:
             return None
+    if not whole and text[-2:-1] and text[-2] in _RELATIVES and _SLOT.fullmatch(text[-1]):
+        return None  # "the country where X": the clause goes on
     if not any(token.isalpha() and token not in ("the", "a", "an") for token in text if token not in groups):
         return None  # all its words are variables: it would fit anything
     stretch = r"\s*".join(_as_pattern(text, groups))  # a word ends where it ends, so no two run into one

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from .analogy import Pattern, learn
 from .question import AUXILIARY, mask
+from .relations import relation_terms
 from .vocabulary import FINITE, KINDS, PERSON_NOUNS, WH
 
 _NAME = r"(?:@\d+|#\d+)"
@@ -55,13 +56,23 @@ def decompose(question: str, solved: Sequence[Solved] = ()) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _known(question: str, plan: tuple[str, ...]) -> bool:
-    """Whether the rules plan a question like this plan: as many steps, which look the same things up."""
+    """Whether the rules plan a question like this plan: as many steps, each of which looks the same thing up."""
     names = mask(question).names
+    named = relation_terms(" ".join(names))
+    steps = decompose(question)
+    return len(steps) == len(plan) and all(
+        _REFERENCE.findall(step) == _REFERENCE.findall(planned)
+        and [name in step for name in names] == [name in planned for name in names]
+        and not (_asked_for(step) - named).isdisjoint(_asked_for(planned) - named)
+        for step, planned in zip(steps, plan, strict=True)
+    )
 
-    def lookups(steps: Sequence[str]) -> list[tuple[list[str], list[bool]]]:
-        return [(sorted(re.findall(r"#\d+", step)), [name in step for name in names]) for step in steps]
 
-    return lookups(decompose(question)) == lookups(plan)
+def _asked_for(step: str) -> frozenset[str]:
+    return relation_terms(_REFERENCE.sub(" ", step))
+
+
+_REFERENCE = re.compile(r"#\d+")
 
 
 def _new(part: Pattern) -> bool:

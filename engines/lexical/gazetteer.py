@@ -65,6 +65,7 @@ _STATES = (
     "Island, South Carolina, South Dakota, Tennessee, Texas, Utah, Vermont, Virginia, West Virginia, "
     "Wisconsin, Wyoming"
 ).split(", ")
+_STATE_NAMES = frozenset(_STATES)
 _STATE = re.compile(r"\b(" + "|".join(sorted(_STATES, key=len, reverse=True)) + r")\b")
 
 
@@ -89,8 +90,14 @@ def countries(text: str) -> tuple[Mention, ...]:
 
 
 def is_country(text: str) -> bool:
-    """Whether a text is the name of a country or an American state, rather than a name with one in it."""
-    return any(mention.written == text.removeprefix("The ") for mention in countries(text))
+    """Whether a text is the name or adjective of a country or an American state, rather than a name with one in it."""
+    name = text.removeprefix("The ").removeprefix("the ")
+    return name[:1].isupper() and (fold(name) in _COUNTRY or name in _STATE_NAMES)
+
+
+def is_state(text: str) -> bool:
+    """Whether a text is the name of an American state."""
+    return text in _STATE_NAMES
 
 
 def is_adjective(text: str) -> bool:

@@ -18,8 +18,9 @@ from ...data.chain.reading import Name
 from ...data.passages import Passage
 from ...data.pool import PassagePool
 from ...data.text import bare_title, content_terms, title_key
+from .asked import asked
 from .gaps import put_in
-from .question import YES_NO, answer_type, mask
+from .question import mask
 from .reading import Page
 from .resolve import resolve
 from .signs import End, Signs
@@ -75,7 +76,7 @@ class Judge:
             left=state.worth(self.graph.question.everything),
             length=math.log(1 + self._size),
             names=float(len(mask(self.question).names)),
-            closed=float(answer_type(self.question) == YES_NO),
+            closed=float(asked(self.question).kind == "yes/no"),
             joint=float(bool(_JOINT.search(self.question))),
         )
 

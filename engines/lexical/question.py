@@ -1,4 +1,4 @@
-"""What a question asks for: the names in it and the type of its answer."""
+"""The names in a question."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .reading import Span, names, quoted
-from .vocabulary import FINITE, PERSON_NOUNS, PLACE_NOUNS, WORKS
-
-PERSON, PLACE, DATE, NUMBER, YES_NO, THING = "person", "place", "date", "number", "yes/no", "thing"
-
+from .vocabulary import WORKS
 
 _AT = "\ufe6b"  # stands in for an "@" that the question itself has
 
@@ -73,81 +70,4 @@ def _name_spans(question: str) -> list[Span]:
     return [Span(question[start:end], start, end) for start, end in spans]
 
 
-# --- the type of the answer ------------------------------------------------------------------------------------------
-
 AUXILIARY = re.compile(r"^(?:is|are|was|were|did|do|does|has|have|had|can|could|will|would)\b", re.IGNORECASE)
-_QUANTITY = re.compile(
-    r"\bhow (?:many|much|tall|high|long|far|old|large|big|deep|wide|fast)\b|\bpopulation\b|\bnumber of\b|"
-    r"\bwhat (?:number|percentage|distance|length|height|area)\b",
-    re.I,
-)
-_TIME = re.compile(
-    r"\bwhen\b|\b(?:what|which) (?:\w+ )?(?:year|date|day|month|decade|century)\b|\bdate of\b|\byear of\b|\bbirthday\b",
-    re.I,
-)
-_PLACE = re.compile(r"\bwhere\b|\bplace of\b|\bbirthplace\b", re.I)
-_ASKED_NOUN = re.compile(
-    r"\b(?:what|which|whose|name)\b(?: (?:is|was|are|were))?(?: (?:the|a|an|two|of))*((?: [a-z][\w'’-]*){1,6})", re.I
-)
-_NOUN_ENDS = re.compile(
-    rf"(?:{FINITE}|of|that|who|which|where|in|on|at|by|from|to|for|with|and|or|the|a|an|whose|as|into|through|first|once|\w{{3,}}ed|"
-    r"made|built|wrote|sung|held|set|won|led|brought|gave|took|ran|rose|fell)"
-)
-
-
-@lru_cache(maxsize=4096)
-def answer_type(question: str) -> str:
-    """PERSON, PLACE, DATE, NUMBER, YES_NO or THING."""
-    text = mask(question).text.strip()
-    if AUXILIARY.match(text) and " or " not in text:
-        return YES_NO
-    if _QUANTITY.search(text):
-        return NUMBER
-    if _TIME.search(text):
-        return DATE
-    if (re.search(r"\bwhom?\b(?!se)", text, re.I) and not re.search(r"\b(?:what|which)\b", text, re.I)) or re.match(
-        r"who\b", text, re.I
-    ):
-        return PERSON
-    if (_PLACE.search(text) and not re.search(r"\b(?:what|which|who)\b", text, re.I)) or re.match(
-        r"where\b", text, re.I
-    ):
-        return PLACE
-    head = head_noun(question)
-    if head in PERSON_NOUNS:
-        return PERSON
-    if head in PLACE_NOUNS or _PLACE.search(text):
-        return PLACE
-    if re.search(r"\bwho\b", text, re.I) and not head:
-        return PERSON
-    return THING
-
-
-@lru_cache(maxsize=4096)
-def head_noun(question: str) -> str:
-    """The noun of "which ... noun", singular and in lower case, or an empty string."""
-    match = _ASKED_NOUN.search(mask(question).text)
-    if not match:
-        return ""
-    phrase: list[str] = []
-    for word in match[1].lower().split():
-        if _NOUN_ENDS.fullmatch(word):
-            break
-        noun = _singular(word)
-        phrase.append(noun)
-        if noun in PERSON_NOUNS or noun in PLACE_NOUNS:
-            break
-    if (
-        len(phrase) > 1
-        and match[1].lower().split()[len(phrase) - 1].endswith("s")
-        and phrase[-1] not in PERSON_NOUNS | PLACE_NOUNS
-    ):
-        # "which river flows": the verb of an unknown kind ends in s; a plural noun would not follow a noun here.
-        phrase.pop()
-    return phrase[-1] if phrase else ""
-
-
-def _singular(noun: str) -> str:
-    if noun.endswith("ies"):
-        return noun[:-3] + "y"
-    return noun[:-1] if noun.endswith("s") and not noun.endswith(("ss", "us", "is")) else noun

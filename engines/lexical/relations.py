@@ -58,12 +58,12 @@ def relation_terms(text: str) -> frozenset[str]:
 @lru_cache(maxsize=8192)
 def word_terms(text: str) -> tuple[tuple[int, int, str], ...]:
     """Where the topic words of a text stand: (start, end, term)."""
-    words = ((match, _term(match.group())) for match in re.finditer(r"\w+", text))
+    words = ((match, relation_term(match.group())) for match in re.finditer(r"\w+", text))
     return tuple((match.start(), match.end(), term) for match, term in words if term)
 
 
 @lru_cache(maxsize=32768)
-def _term(word: str) -> str:
+def relation_term(word: str) -> str:
     """The relation term of one word; empty for a function word. Past the caches of texts, which words would fill."""
     terms = content_terms.__wrapped__(word)
     return _FAMILY.get(terms[0], terms[0]) if terms else ""

@@ -41,3 +41,25 @@ FINITE = (
     r"stand|stands|stood|study|studied|go|went|marry|married|belong|belongs|share|speak|earn|attend|graduate|teach|serve|work|write|"
     r"move|receive|lead|run|runs|rise|rises)"
 )
+
+# Finite verbs that end a noun phrase; regular pasts and participles are told by their endings.
+VERBS = frozenset(
+    "is are was were be been being am has have had having do does did can could will would may might shall should must "
+    "became become becomes began begin begins born bought brought built came come comes did died dies drew fell felt "
+    "found fought gave get gets give given gives goes gone got grew grown held include includes included including "
+    "kept knew known laid led left lies lost made make makes making meant met named called paid played plays ran "
+    "received released remained rose said sang sat saw seen sent served serves set shot showed shown sold spent spoke "
+    "stands stood sung taken takes taught took told used using went won wore works worked written wrote".split()
+)
+OCCUPATION_NOUNS = frozenset("occupation profession job career role position rank post office title vocation".split())
+WORK_NOUNS = frozenset(
+    "album anime anthem ballet book cartoon comedy comic documentary drama episode film game journal magazine manga "
+    "movie musical newspaper novel opera painting play poem program record serial series show single sitcom song soundtrack "
+    "symphony track video".split()
+)
+ORGANISATION_NOUNS = frozenset(
+    "academy agency airline army association band brand broadcaster bureau chain channel church club college company "
+    "conference conglomerate corporation duo festival firm franchise group institute institution label league ministry "
+    "museum network orchestra organization organisation party publisher school society station store studio team tribe "
+    "trio troupe union university".split()
+)

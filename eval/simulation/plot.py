@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from itertools import cycle
 from math import ceil, floor
 from typing import Any
 
@@ -16,7 +17,7 @@ _COLOURS = ("#3b528b", "#21918c", "#e08a1e", "#c0392b", "#7e57c2", "#555555")
 _SHAPES = ("M-5,-5H5V5H-5Z", "M0,-6.5L6,4.5H-6Z", "M0,-6.5L6.5,0L0,6.5L-6.5,0Z", "M0,6.5L6,-4.5H-6Z", "M-6,-2H6V2H-6Z")
 _WIDTH, _HEIGHT = 400, 320  # of a panel's field
 _LEFT, _TOP, _GAP, _BELOW = 60, 60, 70, 50
-_LEGEND = 22  # a line
+_LEGEND, _LEGEND_WIDTH = 22, 620  # a line of it; all of it
 
 Row = dict[str, Any]
 
@@ -28,10 +29,10 @@ def plot(rows: Sequence[Row], title: str) -> str:
     their own in the colour of the error rate.
     """
     datasets, rates, designs = (list(dict.fromkeys(row[key] for row in rows)) for key in ("dataset", "rate", "design"))
-    shapes = dict(zip((name for name in designs if DESIGNS[name].rounds is None), _SHAPES, strict=False))
+    shapes = dict(zip((name for name in designs if DESIGNS[name].rounds is None), cycle(_SHAPES), strict=False))
     colours = {rate: _COLOURS[n % len(_COLOURS)] for n, rate in enumerate(rates)}
     legend = max(len(rates), len(shapes) + 1) * _LEGEND
-    width = _LEFT + len(datasets) * (_WIDTH + _GAP)
+    width = max(_LEGEND_WIDTH, _LEFT + len(datasets) * (_WIDTH + _GAP))
     height = _TOP + _HEIGHT + _BELOW + legend + 20
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '

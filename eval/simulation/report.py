@@ -90,8 +90,8 @@ def markdown(programs: Iterable[Row], reviews: Iterable[Row]) -> str:
         "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in programs:
-        cells = [_percent(row, name) for name in ("evidence_recall", "evidence_precision", "evidence_f1")]
-        cells += [f"{row['metrics'][name]:.2f}" for name in ("lm_calls", "lm_calls_critical_path")]
+        cells = [_mean(row, name, 100, 1) for name in ("evidence_recall", "evidence_precision", "evidence_f1")]
+        cells += [_mean(row, name, 1, 2) for name in ("lm_calls", "lm_calls_critical_path")]
         cells += [f"{100 * row['calls_saved']:.0f}%", _points(Interval(**row["versus"]["evidence_recall"]))]
         start = [f"{row['dataset']} ({row['questions']})", f"{100 * row['rate']:g}%", DESIGNS[row["design"]].label]
         lines.append(_line([*start, *cells]))
@@ -110,9 +110,9 @@ def markdown(programs: Iterable[Row], reviews: Iterable[Row]) -> str:
     return "\n".join(lines)
 
 
-def _percent(row: Row, name: str) -> str:
-    low, high = row["intervals"][name]
-    return f"{100 * row['metrics'][name]:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+def _mean(row: Row, name: str, factor: float, digits: int) -> str:
+    mean, low, high = (f"{factor * value:.{digits}f}" for value in (row["metrics"][name], *row["intervals"][name]))
+    return f"{mean} ({low} to {high})"
 
 
 def _compared(metric: Mapping[str, Mapping[str, float]]) -> list[str]:

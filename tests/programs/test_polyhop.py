@@ -12,7 +12,7 @@ from dspy.utils.exceptions import AdapterParseError
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.programs import PolyHop, tunables
-from polyhop.programs.trace import Added, Decomposed, Judged, Recalled, Replaced, Required, Searched, Selected, Weighed
+from polyhop.programs.trace import Decomposed, Judged, Recalled, Replaced, Required, Searched, Selected, Weighed
 
 from .scripted import Script, answer, playing, scripted
 
@@ -415,4 +415,3 @@ def test_with_the_embedded_engine() -> None:
     assert prediction.answer == "Leytonstone"
     assert {"film", "man"} <= {item.passage.id for item in prediction.evidence}
     assert prediction.trace.lm_calls <= 6
-    assert [step.round for step in steps(prediction, Added)] == [1]

@@ -29,8 +29,8 @@ class Reader:
         self.prompt: Prompt | None = None
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        task = "".join(getattr(part, "text", "") for part in request.messages[-1].parts)
-        self.prompt = read_prompt(str(request.system), task)
+        *texts, task = ["".join(getattr(part, "text", "") for part in message.parts) for message in request.messages]
+        self.prompt = read_prompt(str(request.system), task, zip(texts[::2], texts[1::2], strict=True))
         text = write_reply(self.values, self.prompt.as_json)
         return lm15.Response(
             id="r",
@@ -67,6 +67,44 @@ def test_fields_survive_the_way_through_an_adapter_behind_a_demo(adapter: Any) -
     assert prompt.listed("selected") == ["1s2"]
     assert prompt.outputs == ("keep",)
     assert reply.keep == ["1s1", "1"]
+
+
+@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+def test_demos_are_read_with_what_they_have(adapter: Any) -> None:
+    demos = [
+        dspy.Example(question='Who said "no"?\nAnd why?', sub_questions=["Who?", "Où est #1?"], reasoning="So."),
+        dspy.Example(question="Without reasoning?", sub_questions=["[[ one ]]?"]),
+        dspy.Example(question="Without any output?"),
+        dspy.Example(sub_questions=["Without a question?"]),
+        dspy.Example(question="Without a plan?", reasoning="None."),
+    ]
+    signature = AnalyzeQuestion.prepend("reasoning", dspy.OutputField(), type_=str)
+    prompt, _ = read(adapter, signature, {"reasoning": "r", "sub_questions": ["x"]}, demos, question="Q?")
+    found = [
+        (demo.inputs, {n: as_list(v) if n == "sub_questions" else v for n, v in demo.outputs.items()})
+        for demo in prompt.demos
+    ]
+    assert found == [  # incomplete ones come first
+        ({"question": "Without reasoning?"}, {"sub_questions": ["[[ one ]]?"]}),
+        ({"question": "Without a plan?"}, {"reasoning": "None."}),
+        ({"question": 'Who said "no"?\nAnd why?'}, {"reasoning": "So.", "sub_questions": ["Who?", "Où est #1?"]}),
+    ]
+    assert prompt.inputs == {"question": "Q?"}
+
+
+def test_turns_that_are_no_demos_are_left_out() -> None:
+    system = (
+        "Your input fields are:\n1. `question` (str): \nYour output fields are:\n1. `plan` (str): \nAll interactions"
+    )
+    turns = [
+        ("Hello", "Hi"),
+        ("[[ ## question ## ]]\nA?", "no field"),
+        ("[[ ## question ## ]]\nB?", "[[ ## plan ## ]]\nC"),
+    ]
+    assert [demo.outputs for demo in read_prompt(system, "[[ ## question ## ]]\nQ?", turns).demos] == [{"plan": "C"}]
+    as_json = f"{system} Outputs will be a JSON object"
+    turns = [("[[ ## question ## ]]\nA?", text) for text in ("{", "[1]", '{"plan": "D", "other": 1}')]
+    assert [demo.outputs for demo in read_prompt(as_json, "[[ ## question ## ]]\nQ?", turns).demos] == [{"plan": "D"}]
 
 
 @pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from polyhop.data.errors import PolyhopError
 from polyhop.eval.folder import read_manifest
-from polyhop.eval.simulation import study
+from polyhop.eval.simulation import runs, study
 from polyhop.eval.simulation.designs import BASELINE, DESIGNS
 from polyhop.eval.simulation.plot import plot
 from polyhop.eval.simulation.report import program_rows
@@ -135,6 +135,21 @@ def test_seeds_are_averaged_before_questions_are_compared() -> None:
     assert one["calls_saved"] == pytest.approx(1 - 5 / 8)
 
 
+def test_ctrl_c_says_how_far_it_got(small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played = runs.play
+
+    def play(condition: Condition, out: Path) -> runs.Values:
+        if condition.name == f"hotpotqa-{BASELINE}-rate-0-seed-0":
+            raise KeyboardInterrupt
+        return played(condition, out)
+
+    monkeypatch.setattr(runs, "play", play)
+    result = invoke(*small)
+    assert result.exit_code != 0
+    assert "1 of 18 runs are done; the same command goes on from there." in result.stderr
+    assert result.stdout == ""
+
+
 # --- arguments -------------------------------------------------------------------------------------------------------
 
 
@@ -159,7 +174,7 @@ def test_what_cannot_be_studied_is_said_before_anything_is_played(tmp_path: Path
 # --- the picture -----------------------------------------------------------------------------------------------------
 
 
-def rows() -> list[dict[str, Any]]:
+def drawn() -> list[dict[str, Any]]:
     recalls = {"prism-1": 0.96, "prism-2": 0.97, BASELINE: 0.975, "prism-stable": 0.975}
     calls = {"prism-1": 4.0, "prism-2": 6.0, BASELINE: 8.0, "prism-stable": 7.0}
     return [
@@ -170,7 +185,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def test_the_picture_has_a_panel_a_set_and_a_line_a_rate() -> None:
-    root = ElementTree.fromstring(plot(rows(), "Simulation: <title>"))
+    root = ElementTree.fromstring(plot(drawn(), "Simulation: <title>"))
     texts = [element.text or "" for element in root.iter(f"{SVG}text")]
     assert {"Simulation: <title>", "a & b (5 questions)", "c (5 questions)", "agents err at 10%"} <= set(texts)
     lines = [element.attrib["points"] for element in root.iter(f"{SVG}polyline")]
@@ -180,7 +195,7 @@ def test_the_picture_has_a_panel_a_set_and_a_line_a_rate() -> None:
 
 
 def test_more_calls_are_to_the_right_and_more_recall_is_above() -> None:
-    root = ElementTree.fromstring(plot(rows(), "x"))
+    root = ElementTree.fromstring(plot(drawn(), "x"))
     first, second = [element.attrib["points"].split() for element in root.iter(f"{SVG}polyline")][:2]
     (x1, y1), (x2, y2), (x3, y3) = (map(float, point.split(",")) for point in first)
     assert x1 < x2 < x3
@@ -195,5 +210,5 @@ def test_more_calls_are_to_the_right_and_more_recall_is_above() -> None:
 
 
 def test_equal_values_can_be_drawn() -> None:
-    same = [{**row, "metrics": {"lm_calls": 4.0, "evidence_recall": 1.0}} for row in rows()]
+    same = [{**row, "metrics": {"lm_calls": 4.0, "evidence_recall": 1.0}} for row in drawn()]
     ElementTree.fromstring(plot(same, "x"))

@@ -1,0 +1,173 @@
+"""What a question asks for, finely enough to tell a city from a country and a magazine from its editor.
+
+The kind comes from the question word and the head noun of its phrase ("what Nevada *city*", "which *tribe* of
+indigenous people", "what was the *name* of the *fanzine*"), wherever in the question that phrase stands.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .question import AUXILIARY, mask
+from .vocabulary import FINITE, OCCUPATION_NOUNS, ORGANISATION_NOUNS, PERSON_NOUNS, PLACE_NOUNS, WORK_NOUNS
+
+KINDS = (
+    "who", "where", "when", "year", "country", "city", "region", "place", "number", "measure", "nationality",
+    "occupation", "person", "work", "organisation", "name", "kind", "either", "yes/no", "reason", "noun", "what",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a question asks for.
+
+    Attributes:
+        kind: One of `KINDS`.
+        head: The noun that says what is asked for ("magazine"), singular and in lower case; may be empty.
+        modifiers: The words before it, in lower case.
+    """
+
+    kind: str
+    head: str = ""
+    modifiers: tuple[str, ...] = ()
+
+
+_WH = re.compile(r"\b(?:what|which|who(?:m|se)?|where|when|why|how)\b", re.I)
+_RELATIVE = re.compile(r"(?:@\d+|[a-z]+),? $")
+_COUNT = re.compile(r"how many\b|(?:what|which)(?: (?:is|was|are|were))?(?: the)? (?:\w+ )?number\b", re.I)
+_MEASURE = re.compile(
+    r"how (?:much|tall|high|long|far|old|large|big|deep|wide|fast|heavy|often)\b|"
+    r"(?:what|which)(?: (?:is|was|are|were))?(?: the)? (?:[\w@]+ )?"
+    r"(?:percentage|distance|length|height|area|population|size|elevation|capacity|depth|speed|width|age|amount|cost)\b",
+    re.I,
+)
+_DATE = re.compile(
+    r"\b(?:date|day|month) (?:of|when|did|was|is)\b|\bbirthday\b|what (?:exact )?(?:date|day|month)\b", re.I
+)
+_YEAR = re.compile(r"\b(?:what|which)(?: \w+)? (?:year|decade|century|season)s?\b|\byear of\b", re.I)
+_PHRASE = re.compile(
+    r"(?:what|which|whose|name)(?:\s+(?:is|was|are|were|'s|has been))?(?:\s+(?:the|a|an|two|three|both|other))*"
+    r"((?:\s+(?:[a-z][\w'’-]*|@\d+(?:['’]s?)?)){1,7})",
+    re.I,
+)
+_ENDS = re.compile(
+    rf"(?:{FINITE}|that|who|which|where|in|on|at|by|from|to|for|with|and|or|the|a|an|whose|as|into|through|first|once|"
+    r"\w{3,}ed|made|built|wrote|sung|held|set|won|led|brought|gave|took|ran|rose|fell|released|are|both|when|between|"
+    r"during|under|after|before|located|known|named|called|born|did|does|do)"
+)
+_BARE = frozenset("name type kind sort form one part style title".split())  # "the name of the fanzine" is a fanzine
+
+
+@lru_cache(maxsize=4096)
+def asked(question: str) -> Asked:
+    """Read what a question asks for."""
+    text = mask(question).text.strip()
+    if AUXILIARY.match(text):
+        return Asked("either" if " or " in text else "yes/no")
+    wh = _question_word(text)
+    rest = text[wh.start() :] if wh else text
+    word = wh.group().lower() if wh else ""
+    head, modifiers, bare = _head(rest)
+    return Asked(_kind(text, rest, word, head, bare), head, modifiers)
+
+
+def _question_word(text: str) -> re.Match[str] | None:
+    """The question's own, not that of a relative clause: the first if the question opens with it, else the last."""
+    found = list(_WH.finditer(text))
+    if not found:
+        return None
+    if found[0].start() <= 8 or re.match(r"\w+ (?:the )?(?:\w+ )?$", text[: found[0].start()]):
+        return found[0]
+    strong = [m for m in found if re.match(r"what|how", m.group(), re.I)]
+    return (strong or found)[-1]
+
+
+def _head(text: str) -> tuple[str, tuple[str, ...], bool]:
+    match = _PHRASE.match(text)
+    if not match:
+        return "", (), False
+    bare = False
+    words = match[1].lower().split()
+    phrase: list[str] = []
+    i = 0
+    while i < len(words):
+        word = words[i]
+        if word == "of" and phrase and singular(phrase[-1]) in _BARE and i + 1 < len(words):
+            bare, phrase = True, []
+            i += 1
+            while i < len(words) and words[i] in ("the", "a", "an", "this", "his", "her"):
+                i += 1
+            continue
+        if word == "of" or _ENDS.fullmatch(word):
+            break
+        phrase.append(word)
+        if singular(word) in PERSON_NOUNS | PLACE_NOUNS and not (
+            i + 1 < len(words) and words[i + 1] in ORGANISATION_NOUNS
+        ):
+            break
+        i += 1
+    known = [
+        n
+        for n, word in enumerate(phrase)
+        if singular(word) in WORK_NOUNS | ORGANISATION_NOUNS | PLACE_NOUNS | PERSON_NOUNS
+    ]
+    if known:
+        phrase = phrase[: known[-1] + 1]
+    nouns = [word for word in phrase if not word.startswith("@")]
+    if not nouns:
+        return "", tuple(phrase), bare
+    return singular(nouns[-1]), tuple(nouns[:-1]), bare
+
+
+def _kind(text: str, rest: str, word: str, head: str, bare: bool) -> str:
+    if _EITHER.search(text) and word in ("which", "who", "what", "whose"):
+        return "either"
+    if _COUNT.match(rest):
+        return "number"
+    if _MEASURE.match(rest):
+        return "measure"
+    if _YEAR.match(rest) or head in ("year", "season", "decade", "century"):
+        return "year"
+    if word == "when" or _DATE.search(rest):
+        return "when"
+    if word in ("who", "whom", "whose") and not head:
+        return "who"
+    if word == "where" or re.search(r"\bplace of\b|\bbirthplace\b", rest, re.I):
+        return "where"
+    if word in ("why", "how"):
+        return "reason"
+    for nouns, kind in _BY_HEAD:
+        if head in nouns:
+            return kind
+    if bare:
+        return "kind" if not re.match(r"\w+(?: \w+)? (?:the )?(?:name|title)", rest) else "name"
+    return "noun" if head else "what"
+
+
+_EITHER = re.compile(r"@\d+[^@,]{0,20},? or (?:the |an? )?(?:\w+ ){0,3}@\d+|^(?:which|who)\b.*[,:] [^?]+ or ", re.I)
+_BY_HEAD: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset({"nationality", "citizenship", "ethnicity"}), "nationality"),
+    (frozenset({"country", "nation"}), "country"),
+    (frozenset({"city", "town", "village", "municipality", "capital", "suburb", "borough", "neighborhood"}), "city"),
+    (frozenset({"state", "county", "province", "region", "district", "department", "territory", "prefecture"}), "region"),
+    (OCCUPATION_NOUNS, "occupation"),
+    (PLACE_NOUNS, "place"),
+    (PERSON_NOUNS, "person"),
+    (WORK_NOUNS, "work"),
+    (ORGANISATION_NOUNS, "organisation"),
+    (frozenset({"genre"}), "kind"),
+    (frozenset({"name", "nickname", "surname", "pseudonym", "title"}), "name"),
+)  # fmt: skip
+
+
+def singular(noun: str) -> str:
+    """The singular of a regular noun."""
+    if noun.endswith("ies") and len(noun) > 4 and noun not in ("series", "species", "movies"):
+        return noun[:-3] + "y"
+    return (
+        noun[:-1]
+        if noun.endswith("s") and not noun.endswith(("ss", "us", "is")) and noun not in ("series", "species")
+        else noun
+    )

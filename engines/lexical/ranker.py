@@ -1,0 +1,103 @@
+"""The learned part of the reader: which of some candidate spans answers a question.
+
+A network of one small hidden layer beside a linear one scores every candidate by its `features`; the softmax over all
+candidates is the probability of each. The weights in ``ranker.json`` are fitted by ``python -m
+polyhop.optimizers.reader``; reading with them takes numpy and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from .book import Matrix, Vector
+
+
+@dataclass(frozen=True)
+class Ranker:
+    """The weights: ``hidden`` is features x units, ``bias`` and ``out`` have a value a unit, ``linear`` one a feature."""
+
+    hidden: Matrix
+    bias: Vector
+    out: Vector
+    linear: Vector
+
+    def scores(self, features: Matrix) -> Vector:
+        """One score a row."""
+        scores: Vector = np.maximum(features @ self.hidden + self.bias, 0) @ self.out + features @ self.linear
+        return scores
+
+    def probabilities(self, features: Matrix) -> Vector:
+        """The softmax of the scores."""
+        if not len(features):
+            return np.zeros(0, np.float32)
+        scores = self.scores(features)
+        odds = np.exp(scores - scores.max())
+        share: Vector = odds / odds.sum()
+        return share
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Ranker:
+        """Read what `to_record` wrote."""
+        return cls(*(np.array(record[name], np.float32) for name in ("hidden", "bias", "out", "linear")))
+
+    def to_record(self) -> dict[str, Any]:
+        """The weights to three significant digits, as JSON."""
+        return {name: _rounded(getattr(self, name)) for name in ("hidden", "bias", "out", "linear")}
+
+
+def _rounded(values: Any) -> Any:
+    return [_rounded(row) for row in values] if np.ndim(values) else float(f"{values:.3g}")
+
+
+@dataclass(frozen=True)
+class Models:
+    """All that was fitted.
+
+    Attributes:
+        hop: Ranks the answers of a sub-question.
+        whole: Ranks the answers of a whole question.
+        calibration: For each way to reach an answer, the weights of its signs' log-odds and the offset.
+    """
+
+    hop: Ranker
+    whole: Ranker
+    calibration: Mapping[str, Sequence[float]]
+
+    def probability(self, way: str, signs: Sequence[float]) -> float:
+        """The probability that an answer is right, from what speaks for it: logistic regression on log-odds."""
+        *weights, offset = self.calibration[way]
+        total = offset + sum(weight * log_odds(sign) for weight, sign in zip(weights, signs, strict=True))
+        return 1 / (1 + math.exp(-total))
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Models:
+        """Read what `to_record` wrote."""
+        return cls(Ranker.from_record(record["hop"]), Ranker.from_record(record["whole"]), record["calibration"])
+
+    def to_record(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "hop": self.hop.to_record(),
+            "whole": self.whole.to_record(),
+            "calibration": {way: [round(weight, 3) for weight in weights] for way, weights in self.calibration.items()},
+        }
+
+
+def log_odds(chance: float) -> float:
+    """Of a probability, kept within 0.001 and 0.999."""
+    chance = min(max(chance, 0.001), 0.999)
+    return math.log(chance / (1 - chance))
+
+
+@cache
+def shipped() -> Models:
+    """The models that the package brings."""
+    return Models.from_record(json.loads((files(__package__) / "ranker.json").read_text()))

@@ -1,0 +1,140 @@
+"""Reads a question over pages: its candidate answers, best first, each with the probability that it is right.
+
+The sub-questions are read one after the other (`resolve`). A question that compares is decided from their answers
+(`compare`). For any other question the whole of it is read over all pages, and where a span stands in the chain of the
+sub-questions is one more sign: an answer is found although a sub-question went astray, and a chain that holds decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from ...data.text import title_key
+from .asked import asked
+from .book import Book, Matrix, Vector, book_of
+from .compare import compare, options
+from .features import Query, about, features, query, within
+from .ranker import Models, shipped
+from .reading import Line, Page
+from .resolve import Answer, Hop, best_answers, read_hops
+
+CHAIN = (
+    "answers the last hop", "log of that", "here", "answers an earlier hop", "its page is about an earlier answer",
+    "chain holds", "hops",
+)  # fmt: skip
+MOST = 12  # answers that are weighed against one another
+
+_ARTICLES = frozenset(("a", "an", "the"))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A candidate answer.
+
+    Attributes:
+        text: As the page writes it.
+        probability: That it is right.
+        line, page: Where it stands; None for "yes" and "no".
+        steps: The best answers of the sub-questions.
+    """
+
+    text: str
+    probability: float
+    line: Line | None
+    page: Page | None
+    steps: tuple[Answer, ...]
+
+
+def read(question: str, sub_questions: Sequence[str], pages: Sequence[Page]) -> list[Reading]:
+    """The candidate answers of a question, best first; none if there is nothing to read."""
+    return list(_read(question, tuple(sub_questions), tuple(pages)))
+
+
+@lru_cache(maxsize=64)
+def _read(question: str, sub_questions: tuple[str, ...], pages: tuple[Page, ...]) -> tuple[Reading, ...]:
+    return tuple(read_with(shipped(), question, sub_questions, book_of(pages)))
+
+
+def read_with(models: Models, question: str, sub_questions: Sequence[str], book: Book) -> list[Reading]:
+    """`read` over prepared pages with any models."""
+    whole = query(question)
+    if not book.texts or (whole.names and not known_names(whole, book)):
+        return []  # nothing to read, or nothing that tells of what the question is about
+    hops = read_hops(sub_questions, book, models.hop)
+    steps = tuple(hop.best for hop in hops)
+    verdict = compare(question, hops, book, models.hop)
+    if verdict is None:
+        chances = models.whole.probabilities(whole_features(question, hops, book))
+        return [
+            Reading(answer.text, models.probability("span", signs), answer.line, answer.page, steps)
+            for answer, signs in weighed(question, book, admitted(question, book, chances))
+        ]
+    return [
+        Reading(text, models.probability(verdict.by, (chance,)), None, None, steps) for text, chance in verdict.ranked()
+    ]
+
+
+def admitted(question: str, book: Book, chances: Vector) -> Vector:
+    """The chances of the candidates that may answer: where a question offers two answers, only these."""
+    sides = options(question) if asked(question).kind == "either" else None
+    if sides is None:
+        return chances
+    keys = [title_key(side) for side in sides]
+    offered = np.array([any(within(key, side) or within(side, key) for side in keys) for key in book.keys])[book.group]
+    if not offered.any():
+        return chances
+    kept = np.where(offered, chances + 1e-6, 0)
+    share: Vector = kept / kept.sum()
+    return share
+
+
+def whole_features(question: str, hops: Sequence[Hop], book: Book) -> Matrix:
+    """`features` of the whole question, and where each candidate stands in the chain."""
+    return np.concatenate([features(query(question), book), _chain(hops, book)], axis=1)
+
+
+def _chain(hops: Sequence[Hop], book: Book) -> Matrix:
+    by_answer = [np.bincount(book.group, hop.chances, len(book.groups)) for hop in hops]
+    last = by_answer[-1][book.group]
+    earlier = np.max([np.zeros(len(last)), *(shares[book.group] for shares in by_answer[:-1])], axis=0)
+    onward = np.zeros(len(book.pages))
+    for hop in hops[:-1]:
+        for answer in hop.answers:
+            key = title_key(answer.text)
+            near = np.array([about(page, key, key) for page in book.pages])
+            onward = np.maximum(onward, answer.score * near)
+    holds = np.full(len(last), math.prod(hop.best.score for hop in hops))
+    size = np.full(len(last), min(len(hops), 4) / 4)
+    return np.stack(
+        [last, np.log(last + 1e-4) / 9 + 1, hops[-1].chances, earlier, onward[book.page], holds, size],
+        axis=1,
+    ).astype(np.float32)
+
+
+def weighed(question: str, book: Book, chances: Vector) -> list[tuple[Answer, tuple[float, ...]]]:
+    """The likeliest answers, those first that share most words with the others, each weighed by its probability: the
+    answer of the highest expected F1. With each, what its probability of being right is told from."""
+    answers = list(best_answers(book, chances, MOST))
+    words = [Counter(w for w in title_key(answer.text).split() if w not in _ARTICLES) for answer in answers]
+    expected = [
+        sum(other.score * _f1(own, theirs) for other, theirs in zip(answers, words, strict=True)) for own in words
+    ]
+    known = known_names(query(question), book)
+    ranked = sorted(zip(expected, answers, strict=True), key=lambda pair: -pair[0])
+    return [(answer, (share, answer.score, known)) for share, answer in ranked]
+
+
+def known_names(question: Query, book: Book) -> float:
+    """The share of the words of the question's names that stand in the pages; 1 if it has no names."""
+    found = frozenset[str]().union(*book.page_terms)
+    return len(question.named & found) / len(question.named) if question.named else 1.0
+
+
+def _f1(a: Counter[str], b: Counter[str]) -> float:
+    return 2 * (a & b).total() / max(a.total() + b.total(), 1)

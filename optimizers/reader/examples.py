@@ -1,0 +1,105 @@
+"""What the reader learns from: questions, and the pages that a program would read for them, under three conditions.
+
+gold       the gold passages, whole, where the questions bring their contexts
+retrieved  the five passages of the chain retriever, whole, where there is an index
+evidence   what `Prism` selects, from the question's own contexts or else from the index
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from ...data.benchmarks import Question, find_benchmark, load_questions
+from ...data.passages import Evidence, Passage, Retriever
+from ...engines.lexical.decompose import decompose
+from ...programs.candidates import Candidates
+from .hops import Hop, annotated_hops
+
+READ = 5  # passages of the condition "retrieved"
+GOLD, RETRIEVED, EVIDENCE = "gold", "retrieved", "evidence"
+
+
+@dataclass(frozen=True)
+class Source:
+    """DATASET:QUESTIONS[:INDEX] of the command line."""
+
+    dataset: str
+    questions: Path
+    index: Path | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Source:
+        """Raises ValueError where the form is another."""
+        dataset, questions, *index = text.split(":")
+        return cls(find_benchmark(dataset).name, Path(questions), Path(index[0]) if index else None)
+
+    @property
+    def name(self) -> str:
+        """Of the file, without its endings."""
+        return self.questions.name.split(".")[0]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A question as the reader meets it: its sub-questions, and pages as prompts show them, by condition."""
+
+    source: str
+    question: str
+    answers: tuple[str, ...]
+    sub_questions: tuple[str, ...]
+    hops: tuple[Hop, ...]
+    pages: dict[str, str]
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Example:
+        """Read what `to_record` wrote."""
+        hops = tuple(
+            Hop(h["question"], tuple(h["bound"]), tuple(h["answers"]), h["is_country"]) for h in record["hops"]
+        )
+        lists = {name: tuple(record[name]) for name in ("answers", "sub_questions")}
+        return cls(**{**record, **lists, "hops": hops})
+
+    def to_record(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+def examples(source: Source, limit: int | None = None, seed: int = 0) -> Iterator[Example]:
+    """The examples of a source. Reads with the embedded engine; takes some 0.1 s a question."""
+    import dspy
+
+    from ...data.bm25 import BM25Index
+    from ...data.chain import ChainRetriever
+    from ...engines.models import language_model
+    from ...programs import Prism
+
+    retriever = ChainRetriever(BM25Index(source.index)) if source.index else None
+    rng = Random(seed)
+    with dspy.context(lm=language_model("lexical")):
+        prism = Prism(retriever)
+        for question in load_questions(source.dataset, source.questions, limit=limit, seed=seed):
+            pages = dict(_conditions(question, retriever, prism))
+            hops = tuple(annotated_hops(question, rng))
+            steps = tuple(decompose(question.question))
+            if pages and question.answers:
+                yield Example(source.name, question.question, question.answers, steps, hops, pages)
+
+
+def _conditions(question: Question, retriever: Retriever | None, prism: Any) -> Iterator[tuple[str, str]]:
+    pool = question.pool or ()
+    gold = [passage for passage in pool if any(fact.matches(passage) for fact in question.gold)]
+    if gold:
+        yield GOLD, _shown(gold)
+    if retriever is not None:
+        yield RETRIEVED, _shown([hit.passage for hit in retriever.search(question.question, READ)])
+    if question.hops != 1 and (pool or retriever is not None):
+        found = prism(question=question.question, pool=pool or None)
+        yield EVIDENCE, _shown([item.passage for item in found.evidence], found.evidence)
+
+
+def _shown(passages: Sequence[Passage], evidence: Sequence[Evidence] | None = None) -> str:
+    return str(Candidates(passages).show(evidence).format())

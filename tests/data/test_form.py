@@ -1,0 +1,93 @@
+"""The form of a question: counts that do not see style, and names masked."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.data.form import FEATURES, features, masked
+
+
+def counts(question: str) -> dict[str, float]:
+    return dict(zip(FEATURES, features(question), strict=True))
+
+
+def test_what_is_counted() -> None:
+    found = counts(
+        "Who is the wife of the director of the film that Élan's presenter saw in 1999, and when did he die?"
+    )
+    assert {name: count for name, count in found.items() if count} == {
+        "words": 21,
+        "wh words": 2,
+        "relative words": 2,
+        "prepositions": 1,
+        "auxiliaries": 2,
+        "the": 3,
+        "of": 2,
+        "and": 1,
+        "makers": 1,
+        "kin": 1,
+        "works": 1,
+        "pronouns": 1,
+        "agents": 2,
+        "a relation of": 2,
+        "possessives": 1,
+        "possessed relations": 1,
+        "described relations": 2,
+        "numbers": 1,
+        "nested of": 1,
+        "described by a clause": 1,
+        "asks inside": 1,
+        "commas": 1,
+        "begins with who": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "where was the director of solaris born",
+        "WHERE WAS THE DIRECTOR OF SOLARIS BORN?",
+        "Where was the director of Solaris born??",
+        "  Where  was the director\nof Solaris born.",
+    ],
+)
+def test_case_and_punctuation_at_the_end_do_not_count(other: str) -> None:
+    assert features(other) == features("Where was the director of Solaris born?")
+
+
+def test_the_typographic_apostrophe_and_quotation_marks_are_the_plain_ones() -> None:
+    assert features("Who sang “Help” in Élan’s show?") == features('Who sang "Help" in Élan\'s show?')
+
+
+def test_a_plural_possessive_is_one_and_a_closing_quotation_mark_is_none() -> None:
+    assert counts("Who is the Beatles' drummer?")["possessives"] == 1
+    assert counts("Who is the Beatles' drummer?")["possessed relations"] == 1
+    assert counts("Who said 'no way'?")["possessives"] == 0
+
+
+@given(st.text())
+def test_any_text_has_counts(text: str) -> None:
+    found = features(text)
+    assert len(found) == len(FEATURES)
+    assert all(count >= 0 for count in found)
+    assert isinstance(masked(text), str)
+
+
+@pytest.mark.parametrize(
+    ("question", "form"),
+    [
+        ("Where was the director of Solaris born?", "where was the director of @ born"),
+        ("Who wrote The Sound and the Fury?", "who wrote @ and the @"),
+        ("Who wrote War of the Worlds?", "who wrote @"),
+        ('Who sang "Let it be"?', "who sang @"),
+        ("Where was Hank Snow's wife born?", "where was @'s wife born"),
+        ("Kafka was born in 1883 where?", "@ was born in @ where"),
+        ("Are Lake Como and Lake Garda in Italy?", "are @ and @ in @"),
+        ("who wrote emma", "who wrote emma"),
+        ("", ""),
+    ],
+)
+def test_names_are_masked(question: str, form: str) -> None:
+    assert masked(question) == form

@@ -1,0 +1,91 @@
+"""Questions read over pages."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+from polyhop.engines.lexical.book import SIGNS, book_of
+from polyhop.engines.lexical.features import FEATURES, features, query
+from polyhop.engines.lexical.ranker import Models, Ranker, shipped
+from polyhop.engines.lexical.reader import CHAIN, read
+from polyhop.engines.lexical.reading import Line, Page
+from polyhop.engines.lexical.resolve import resolve, support
+
+WORLD = (
+    Page("1", "Slow Glass (film)", (Line("1s1", "Slow Glass is a 1972 drama film directed by Ann Lee."),)),
+    Page(
+        "2",
+        "Ann Lee",
+        (
+            Line("2s1", "Ann Lee (4 March 1921 – 2 May 1990) was a Scottish film director."),
+            Line("2s2", "She was born in Leith and studied painting at the University of Ghent."),
+        ),
+    ),
+    Page("3", "Tom Fox", (Line("3s1", "Tom Fox is an Irish cyclist who was born in Cork."),)),
+)
+QUESTION = "Where was the director of Slow Glass born?"
+STEPS = ["Who is the director of Slow Glass?", "Where was #1 born?"]
+
+
+def test_readings_are_ranked_and_say_where_they_stand() -> None:
+    readings = read(QUESTION, STEPS, WORLD)
+    best = readings[0]
+    assert best.text == "Leith"
+    assert best.line is not None and best.line.id == "2s2"
+    assert best.page is not None and best.page.title == "Ann Lee"
+    assert [step.text for step in best.steps] == ["Ann Lee", "Leith"]
+    assert all(0 <= reading.probability <= 1 for reading in readings)
+    assert len({reading.text for reading in readings}) == len(readings)
+
+
+@pytest.mark.parametrize("steps", [[QUESTION], ["What is Slow Glass?", "Where was #1 born?"], ["Who?", "#7?"]])
+def test_an_answer_survives_a_poor_decomposition(steps: list[str]) -> None:
+    assert read(QUESTION, steps, WORLD)[0].text == "Leith"
+
+
+def test_nothing_is_read_where_nothing_is_told() -> None:
+    assert read("What is the shoe size of Napoleon?", ["What is the shoe size of Napoleon?"], WORLD) == []
+    assert read(QUESTION, STEPS, ()) == []
+    assert read(QUESTION, STEPS, (Page("1", "Empty", ()),)) == []
+
+
+def test_sub_questions_are_answered_in_order() -> None:
+    answers = resolve(STEPS, WORLD)
+    assert [answer.text for answer in answers] == ["Ann Lee", "Leith"]
+    assert all(0 < answer.score <= 1 for answer in answers)
+
+
+def test_lines_that_answer_are_needed() -> None:
+    needed = support(STEPS, WORLD)
+    assert set(needed) == {"1s1", "2s1", "2s2", "3s1"}
+    assert max(needed, key=lambda line: needed[line]) in ("1s1", "2s2")
+    assert needed["2s2"] > needed["3s1"]
+
+
+def test_every_candidate_has_every_feature() -> None:
+    book = book_of(WORLD)
+    table = features(query(QUESTION), book)
+    assert table.shape == (len(book.texts), len(FEATURES))
+    assert book.signs.shape[1] == len(SIGNS)
+    assert np.isfinite(table).all()
+
+
+def test_the_shipped_models_fit_the_features_and_come_back_from_their_record() -> None:
+    models = shipped()
+    assert models.hop.hidden.shape[0] == len(FEATURES)
+    assert models.whole.hidden.shape[0] == len(FEATURES) + len(CHAIN)
+    assert set(models.calibration) >= {"span", "comparison", "same", "claim"}
+    again = Models.from_record(json.loads(json.dumps(models.to_record())))
+    assert np.array_equal(again.whole.hidden, models.whole.hidden)
+    assert len((files("polyhop.engines.lexical") / "ranker.json").read_bytes()) < 100_000
+
+
+def test_probabilities_are_shares() -> None:
+    ranker = Ranker(np.zeros((2, 1), np.float32), np.zeros(1, np.float32), np.ones(1, np.float32), np.array([1, 0], np.float32))
+    shares = ranker.probabilities(np.array([[0, 5], [1, 0]], np.float32))
+    assert shares.sum() == pytest.approx(1)
+    assert shares[1] / shares[0] == pytest.approx(np.e)

@@ -1,0 +1,137 @@
+"""Filling memories of exemplars: MuSiQue's steps put into words, and the successes of real runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import polyhop
+from polyhop.data.benchmarks import load_questions
+from polyhop.data.errors import PolyhopError
+from polyhop.data.sample import SubQuestion, load_sample, sample_passages
+from polyhop.eval.folder import RunError, read_lines
+from polyhop.optimizers.exemplars import app, collect, from_musique, from_run, readable
+from polyhop.programs.exemplars import Exemplar, ExemplarMemory
+
+
+@pytest.mark.parametrize(
+    ("step", "question"),
+    [
+        ("Solaris >> director", "Who is the director of Solaris?"),
+        ("#1 >> place of birth", "Where was #1 born?"),
+        ("#2 >> country", "In which country is #2?"),
+        ("Emma >> original language", "What is the original language of Emma?"),
+        ("#1 >> Headquarters location", "Where are the headquarters of #1?"),
+        ("Ann {the first} >> spouse", "Who is the spouse of Ann {the first}?"),
+        ("Peak (#1 ) >> part of", "What is Peak (#1) a part of?"),
+        ("where is #1 located ?", "Where is #1 located?"),
+        ("Who is #1 's mother?", "Who is #1's mother?"),
+        ("when did  it open", "When did it open?"),
+    ],
+)
+def test_steps_in_words(step: str, question: str) -> None:
+    assert readable(step) == question
+
+
+def musique(question: str, *steps: str, hops: int = 2) -> Any:
+    parts = tuple(SubQuestion(step, "answer", None) for step in steps)
+    return SimpleNamespace(question=question, sub_questions=parts, hops=hops)
+
+
+def test_gold_decompositions_become_exemplars_with_the_question_s_capitals() -> None:
+    found = from_musique(
+        [
+            musique(
+                "When did Italy enter the war that Ann of Kent fought in?",
+                "Ann of Kent >> conflict",
+                "when did italy enter #1",
+            ),
+            musique("Without steps?"),
+        ]
+    )
+    assert list(found) == [
+        Exemplar(
+            "When did Italy enter the war that Ann of Kent fought in?",
+            ("In which conflict did Ann of Kent take part?", "When did Italy enter #1?"),
+            2,
+            "musique",
+        )
+    ]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of Prism over some questions of the sample."""
+    folder = tmp_path_factory.mktemp("runs") / "prism"
+    program = polyhop.Prism(polyhop.PassagePool(sample_passages()))
+    program.set_lm(polyhop.lm("lexical"))
+    collect(program, load_sample("train"), folder)
+    return folder
+
+
+def test_only_successes_are_kept_with_the_plan_that_led_there(run: Path) -> None:
+    kept = {exemplar.question: exemplar for exemplar in from_run(run, least_f1=0.5)}
+    right = 0
+    for line in read_lines(run):
+        success = line["scores"]["answer_em"] == 1 and line["scores"].get("evidence_f1", 0) >= 0.5
+        assert (line["question"] in kept) == success
+        if success:
+            right += 1
+            exemplar = kept[line["question"]]
+            assert list(exemplar.sub_questions) == line["trace"][0]["sub_questions"]
+            assert (exemplar.hops, exemplar.source) == (line["hops"], "prism")
+    assert 0 < right < len(list(read_lines(run)))
+    assert len(list(from_run(run, least_f1=1.0))) < right
+
+
+def test_a_run_that_was_stopped_has_what_it_found(tmp_path: Path) -> None:
+    program = polyhop.Prism(polyhop.PassagePool(sample_passages()))
+    program.set_lm(polyhop.lm("lexical"))
+    done = 0
+
+    def stop(progress: Any) -> None:
+        nonlocal done
+        done = progress.done
+        if done == 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        collect(program, load_sample("train"), tmp_path / "run", on_progress=stop)
+    found = list(from_run(tmp_path / "run", 0.0))
+    assert 0 < len(found) <= 8
+    everything = collect(program, load_sample("train"), tmp_path / "run", least_f1=0.0)  # goes on
+    assert everything[: len(found)] == found
+    assert len(everything) > len(found)
+
+
+def test_the_command_fills_a_file(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "memory.jsonl"
+    result = CliRunner().invoke(app, ["--run", str(run), "--run", str(run), "--limit", "3", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    exemplars = ExemplarMemory.load(out).exemplars
+    assert f"{len(exemplars)} exemplars" in result.output
+    assert len({exemplar.question for exemplar in exemplars}) == len(exemplars)
+    assert max(sum(each.hops == hops for each in exemplars) for hops in (1, 2, 3, 4)) == 3
+
+
+def test_what_is_wrong_is_said(tmp_path: Path, run: Path) -> None:
+    result = CliRunner().invoke(app, ["--out", str(tmp_path / "memory.jsonl")])
+    assert result.exit_code == 2
+    assert "--musique FILE or --run DIR" in result.output
+    with pytest.raises(RunError, match="is not the folder of a run"):
+        list(from_run(tmp_path))
+    result = CliRunner().invoke(app, ["--run", str(run), "--out", str(tmp_path / "no" / "memory.jsonl")])
+    assert isinstance(result.exception, PolyhopError)
+    assert "cannot write" in str(result.exception)
+
+
+def test_musique_s_decompositions_are_all_exemplars(shared_data: Path) -> None:
+    questions = list(load_questions("musique", shared_data / "musique_ans_train.jsonl.gz"))
+    found = list(from_musique(questions))
+    assert len(found) == len(questions)
+    assert all(len(exemplar.sub_questions) == exemplar.hops for exemplar in found)
+    assert not [step for exemplar in found for step in exemplar.sub_questions if ">>" in step or not step.endswith("?")]

@@ -1,0 +1,218 @@
+"""Exemplars: which are shown for a question, and that the memory survives what programs go through."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.data.errors import PolyhopError
+from polyhop.programs.complexity import Complexity
+from polyhop.programs.exemplars import SHIPPED, Exemplar, ExemplarMemory, Exemplars, as_demos
+from polyhop.programs.tunables import tunables
+from polyhop.signatures import AnalyzeQuestion
+
+BORN = Exemplar("Where was the author of Emma born?", ("Who is the author of Emma?", "Where was #1 born?"), 2)
+OLDER = Exemplar("Who is older, Ann or Bob?", ("When was Ann born?", "When was Bob born?"), 2)
+SINGLE = Exemplar("Who wrote Emma?", ("Who wrote Emma?",), 1)
+DEEP = Exemplar(
+    "Where was the author of the book that inspired Clueless born?",
+    ("Which book inspired Clueless?", "Who is the author of #1?", "Where was #2 born?"),
+    3,
+    "own",
+)
+MEMORY = (BORN, OLDER, SINGLE, DEEP)
+ASKED = "Where was the director of Solaris born?"
+TWO = Complexity.of(2)
+
+
+# --- which are shown -------------------------------------------------------------------------------------------------
+
+
+def test_the_form_decides_and_the_most_similar_comes_last() -> None:
+    exemplars = Exemplars(MEMORY, mode="similar", count=4)
+    shown = exemplars(ASKED, TWO)
+    assert shown[-2:] == [DEEP, BORN]
+    assert set(shown) == set(MEMORY)
+
+
+def test_names_do_not_count_as_topics() -> None:
+    about_solaris = Exemplar("Who composed Solaris?", ("Who composed Solaris?",), 1)
+    assert Exemplars((about_solaris, BORN), mode="similar", count=1)(ASKED, TWO) == [BORN]
+
+
+def test_same_complexity_shows_only_those() -> None:
+    exemplars = Exemplars(MEMORY, count=4)
+    assert exemplars(ASKED, TWO) == [OLDER, BORN]
+    assert exemplars(ASKED, Complexity.of(3)) == [DEEP]
+
+
+def test_without_any_of_the_complexity_the_nearest_is_taken() -> None:
+    assert Exemplars(MEMORY, count=4)(ASKED, Complexity.of(4)) == [DEEP]
+    assert Exemplars((SINGLE, DEEP))(ASKED, Complexity.of(4)) == [DEEP]
+    assert Exemplars((SINGLE, DEEP), count=2)(ASKED, TWO) == [SINGLE, DEEP]  # as near: both
+
+
+@pytest.mark.parametrize("mode", ["random", "similar", "same complexity"])
+def test_the_question_itself_is_never_shown(mode: str) -> None:
+    exemplars = Exemplars(MEMORY, count=8, mode=mode)
+    assert BORN not in exemplars("where was the author of EMMA born", TWO)
+    assert len(Exemplars((BORN,), mode=mode)(BORN.question, TWO)) == 0
+
+
+def test_nothing_is_shown_when_nothing_is_wanted() -> None:
+    assert Exemplars(MEMORY, mode="none")(ASKED, TWO) == []
+    assert Exemplars(MEMORY, count=0)(ASKED, TWO) == []
+    assert Exemplars(())(ASKED, TWO) == []
+
+
+def test_random_is_the_same_for_a_question_and_differs_between_questions() -> None:
+    exemplars = Exemplars(mode="random", count=3)
+    questions = [f"Who wrote book {n}?" for n in range(40)]
+    first = [exemplars(question, TWO) for question in questions]
+    assert first == [Exemplars(reversed(exemplars.memory.exemplars), mode="random")(q, TWO) for q in questions]
+    shown = Counter(exemplar for each in first for exemplar in each)
+    assert len(shown) > 18  # of 24
+    assert max(shown.values()) < 15
+
+
+@given(st.text(), st.sampled_from(["none", "random", "similar", "same complexity"]), st.integers(0, 8))
+def test_any_question_gets_as_many_as_wanted(question: str, mode: str, count: int) -> None:
+    shown = Exemplars(mode=mode, count=count)(question, TWO)
+    assert len(shown) == len(set(shown))
+    limit = {"none": 0, "same complexity": 6}.get(mode, 24)
+    assert len(shown) == min(count, limit)
+
+
+# --- a part of programs ----------------------------------------------------------------------------------------------
+
+
+class Planner(dspy.Module):
+    def __init__(self, memory: Any = None) -> None:
+        super().__init__()
+        self.exemplars = Exemplars(memory)
+        self.planner = dspy.Predict(AnalyzeQuestion)
+
+
+def test_memory_and_tunables_are_parameters() -> None:
+    names = [name for name, _ in Planner().named_parameters()]
+    assert names == ["exemplars.memory", "exemplars.count", "exemplars.mode", "planner"]
+    assert [name for name, _ in tunables(Planner())] == ["exemplars.count", "exemplars.mode"]
+    with pytest.raises(ValueError, match="must be one of"):
+        Exemplars(mode="best")
+
+
+def test_the_memory_is_saved_and_loaded_with_the_program(tmp_path: Path) -> None:
+    program = Planner(MEMORY)
+    program.exemplars.count.value = 1
+    program.save(str(tmp_path / "program.json"))
+    other = Planner(())
+    other.load(str(tmp_path / "program.json"))
+    assert other.exemplars.memory.exemplars == MEMORY
+    assert other.exemplars(ASKED, TWO) == [BORN]
+
+
+def test_a_state_with_a_malformed_exemplar_changes_nothing() -> None:
+    program = Planner(MEMORY)
+    state = program.dump_state()
+    state["exemplars.memory"]["exemplars"][1]["hops"] = 7
+    with pytest.raises(ValueError, match="1 to 4 hops, not 7"):
+        program.load_state(state)
+    assert program.exemplars.memory.exemplars == MEMORY
+
+
+def test_copies_are_independent_and_reset_keeps_the_memory() -> None:
+    program = Planner(MEMORY)
+    program.exemplars(ASKED, TWO)
+    twin = copy.deepcopy(program)
+    twin.load_state(Planner((SINGLE,)).dump_state())
+    assert len(twin.exemplars.memory) == 1
+    assert twin.exemplars(ASKED, TWO) == [SINGLE]
+    assert program.exemplars(ASKED, TWO) == [OLDER, BORN]
+    assert program.reset_copy().exemplars.memory.exemplars == MEMORY
+
+
+def test_demos_render_for_the_planner(parrot: Any) -> None:
+    demos = as_demos([BORN])
+    assert demos[0].inputs().toDict() == {"question": BORN.question}
+    messages = dspy.ChatAdapter().format(AnalyzeQuestion, demos, {"question": ASKED})
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
+    assert BORN.question in messages[1]["content"]
+    assert '["Who is the author of Emma?", "Where was #1 born?"]' in messages[2]["content"]
+
+
+# --- an exemplar and its file ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"question": " "}, "needs a question"),
+        ({"sub_questions": ()}, "at least one sub-question"),
+        ({"sub_questions": ("Who?", "")}, "at least one sub-question"),
+        ({"sub_questions": ("Who is #1?",)}, "sub-question 1 refers to #1, which does not stand before it"),
+        ({"sub_questions": ("Who?", "Where is #0?")}, "refers to #0"),
+        ({"hops": 0}, "1 to 4 hops, not 0"),
+        ({"hops": True}, "1 to 4 hops, not True"),
+        ({"source": 3}, "the source of an exemplar is a text"),
+    ],
+)
+def test_an_exemplar_makes_sense(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Exemplar(**{"question": "Who?", "sub_questions": ("Who?",), "hops": 1, **fields})
+
+
+texts = st.text(min_size=1).filter(lambda text: bool(text.strip()) and "#" not in text)
+exemplars_of_any_kind = st.builds(
+    Exemplar, texts, st.lists(texts, min_size=1, max_size=4).map(tuple), st.integers(1, 4), st.text()
+)
+
+
+@given(st.lists(exemplars_of_any_kind, max_size=4))
+def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, exemplars: list[Exemplar]) -> None:
+    path = tmp_path_factory.mktemp("memories") / "memory.jsonl"
+    ExemplarMemory(exemplars).save(path)
+    assert ExemplarMemory.load(path).exemplars == tuple(exemplars)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 3: an exemplar is"),
+        ('{"question": "Who?"}', "line 3: an exemplar is"),
+        ('{"question": "Who?", "sub_questions": ["Who?"]}', "line 3: an exemplar has 1 to 4 hops, not 0"),
+        ('{"question": "Who?", "sub_questions": ["Who?"], "hops": 1, "answer": "I"}', "no field 'answer'"),
+        ('{"question": "Who?", "sub_questions": [1], "hops": 1}', "needs a question"),
+    ],
+)
+def test_a_malformed_line_is_named(line: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "memory.jsonl"
+    ExemplarMemory([SINGLE]).save(path)
+    with path.open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(PolyhopError, match=f"memory.jsonl, {message}" if message.startswith("line") else message):
+        ExemplarMemory.load(path)
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PolyhopError, match="cannot read the exemplars in .*nowhere"):
+        ExemplarMemory.load(tmp_path / "nowhere.jsonl")
+    for content in ("", "{}\n", json.dumps({"polyhop": "exemplars", "version": 2})):
+        (tmp_path / "other.jsonl").write_text(content)
+        with pytest.raises(PolyhopError, match="no exemplars of version 1"):
+            ExemplarMemory.load(tmp_path / "other.jsonl")
+
+
+def test_six_exemplars_ship_for_each_number_of_hops() -> None:
+    shipped = ExemplarMemory.load(SHIPPED).exemplars
+    assert ExemplarMemory().exemplars == shipped
+    assert Counter(exemplar.hops for exemplar in shipped) == {1: 6, 2: 6, 3: 6, 4: 6}
+    assert len({exemplar.question for exemplar in shipped}) == 24
+    assert all(len(exemplar.sub_questions) == exemplar.hops for exemplar in shipped)
