@@ -29,7 +29,7 @@ from .candidates import Candidates
 from .complexity import Complexity, estimate_complexity
 from .exemplars import Exemplars
 from .plan import Claim, Plan, Step, bind, demonstrated, trajectory
-from .prediction import UNKNOWN, check_question, conclude, read_answer
+from .prediction import UNKNOWN, check_question, conclude, read_answer, tidy
 from .program import Program
 from .review import Review, read_cited
 from .search import Search
@@ -159,8 +159,9 @@ class ParRag(Program):
         if any(acts[number].revised for number in step.needs):
             steps = trajectory(claims)
             reply = self.refiner(question=question, trajectory=steps, next_question=asked)
-            asked = " ".join(str(reply.refined_question or "").split()) or asked
-            trace.add(Refined(step.number, asked))
+            refined, cut = tidy(reply.refined_question)
+            asked = refined if refined != UNKNOWN else asked
+            trace.add(Refined(step.number, asked, cut))
         return bind(asked, claims)
 
 

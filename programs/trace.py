@@ -229,6 +229,7 @@ class Refined:
 
     number: int
     question: str
+    invalid: tuple[str, ...] = ()
     lm_calls: ClassVar[int] = 1
 
 

@@ -11,12 +11,14 @@ import pytest
 from dspy.adapters.utils import parse_value
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from polyhop.signatures import AnswerFromEvidence, NumberedPassage, SelectEvidence
+from polyhop.signatures import AnswerFromEvidence, NumberedPassage, PlanSteps, SelectEvidence
 from polyhop.signatures.replies import (
     Ids,
     Probability,
     Questions,
+    Steps,
     Texts,
     read_ids,
     read_probability,
@@ -219,3 +221,42 @@ def test_read_texts(reply: Any, texts: list[str]) -> None:
 def test_prose_is_no_list_of_texts() -> None:
     with pytest.raises(ValueError, match="not a list"):
         read_texts("I cannot do this.\nSorry about that.")
+
+
+@pytest.mark.parametrize(
+    ("reply", "steps"),
+    [
+        ([{"thought": "First.", "question": "Who is A?"}], [("First.", "Who is A?")]),
+        ([{"question": "Who?", "thought": None, "id": 1}, {"question": "Where?"}], [("", "Who?"), ("", "Where?")]),
+        (["Who is A?", "Where is #1?"], [("", "Who is A?"), ("", "Where is #1?")]),
+        ([{"thought": "t", "question": "1. Who?"}, "2. Where?"], [("t", "Who?"), ("", "Where?")]),
+        ("1. Who is A?\n2. Where is #1?", [("", "Who is A?"), ("", "Where is #1?")]),
+        ("Who is A?", [("", "Who is A?")]),
+        ({"steps": [{"thought": "t", "question": "Who?"}]}, [("t", "Who?")]),
+        ({"thought": "t", "question": "Who?"}, [("t", "Who?")]),
+        (
+            {"1": {"thought": "t", "question": "Who?"}, "2": {"thought": "u", "question": "Where?"}},
+            [("t", "Who?"), ("u", "Where?")],
+        ),
+        ([{"thought": "I need no step."}], [("I need no step.", "")]),
+        ([], []),
+        (None, []),
+    ],
+)
+def test_read_steps(reply: Any, steps: list[tuple[str, str]]) -> None:
+    read = TypeAdapter(Steps).validate_python(reply)
+    assert read == [{"thought": thought, "question": question} for thought, question in steps]
+    assert json.loads(json.dumps(read)) == read  # so that demos are saved as plain JSON
+
+
+def test_prose_is_no_plan() -> None:
+    with pytest.raises(ValueError, match="not a list of questions"):
+        TypeAdapter(Steps).validate_python("I cannot do this.\nSorry about that.")
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+def test_a_plan_shows_its_shape_in_the_prompt(adapter: Any) -> None:
+    system, user = (message["content"] for message in adapter.format(PlanSteps, [], {"question": "Q"}))
+    assert "`steps` (list[dict[str, str]])" in system
+    assert '"required": ["thought", "question"]' in system.replace('\\"', '"')
+    assert "list[dict[str, str]]" in user

@@ -11,7 +11,8 @@ from typing import Any
 from ..chain import Chain
 from ..decompose import decompose
 from ..prompt import Prompt
-from ..reading import read_pages
+from ..reading import Page, read_pages
+from ..relations import relation_terms
 from .answer import UNKNOWN, answer_question
 
 _STEP = re.compile(r"#(\d+) (.*) -> (.*)", re.DOTALL)
@@ -44,8 +45,9 @@ class Reading:
 def read(question: str, passages: str) -> Reading:
     """Read the answer to a question from rendered passages.
 
-    A question without parts is first taken for what a step should be, a question about the names in it. If nothing is
-    found so, it may be one that could not be taken apart: then the chain that leads to the answer is cited, too.
+    A question without parts is first taken for what a step should be, a question about the names in it; if nothing is
+    found so, the answer may be further away. Where no page that is cited explains all of it, it is one that could not
+    be taken apart: then the chain that leads to the answer is cited, too.
     """
     parts = decompose(question)
     if len(parts) == 1:
@@ -56,10 +58,18 @@ def read(question: str, passages: str) -> Reading:
     if reading.answer == UNKNOWN or len(parts) > 1:
         return reading
     pages = read_pages(passages)
+    numbers = {id.partition("s")[0] for id in reading.cited}
+    if any(_explains(page, question) for page in pages if page.number in numbers):
+        return reading
     chain = Chain(question, tuple(parts), pages)
     chosen = chain.extend([])
     lines = (line.id for line in chain.lines(chosen, chosen))
     return Reading(reading.answer, reading.confidence, tuple(dict.fromkeys([*reading.cited, *lines])))
+
+
+def _explains(page: Page, question: str) -> bool:
+    """Whether a page has every topic word of a question."""
+    return relation_terms(question) <= relation_terms(" ".join([page.title, *(line.text for line in page.lines)]))
 
 
 def _read(question: str, passages: str, sub_questions: Sequence[str]) -> Reading:

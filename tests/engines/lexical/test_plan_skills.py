@@ -1,0 +1,173 @@
+"""The lexical engine as PAR-RAG's agents, on a small world in which the right thing to do is plain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dspy
+import pytest
+
+from polyhop.data.passages import Passage
+from polyhop.engines.lexical import LexicalEngine
+from polyhop.engines.lexical.prompt import Prompt
+from polyhop.engines.lexical.skills import skill_for
+from polyhop.programs.candidates import Candidates
+from polyhop.signatures import (
+    AnswerFromTrajectory,
+    AnswerStep,
+    JudgeAccuracy,
+    JudgeAttribution,
+    NumberedPassages,
+    PlanSteps,
+    RefineQuestion,
+    ReviseAnswer,
+)
+
+WORLD = Candidates(
+    [
+        Passage.of("Solaris", sentences=["Solaris is a long film.", "Solaris was directed by Andrei Tarkovsky."]),
+        Passage.of("Andrei Tarkovsky", sentences=["He was a director.", "Andrei Tarkovsky was born in Zavrazhye."]),
+        Passage.of("Vertigo", sentences=["Vertigo was directed by Alfred Hitchcock."]),
+        Passage.of("Zavrazhye", sentences=["Zavrazhye is a village on the Volga."]),
+        Passage.of("Alfred Hitchcock", sentences=["Alfred Hitchcock was born in Leytonstone in 1899."]),
+    ]
+)
+DIRECTOR = "Who directed Solaris?"
+
+
+def lines(*ids: str) -> NumberedPassages:
+    return WORLD.show(WORLD.resolve(ids)[0])
+
+
+def pages(*numbers: int) -> NumberedPassages:
+    return lines(*map(str, numbers))
+
+
+@pytest.fixture(params=[dspy.ChatAdapter(), dspy.JSONAdapter()], ids=["chat", "json"], autouse=True)
+def lexical(request: pytest.FixtureRequest) -> Any:
+    with dspy.context(lm=dspy.LM("lexical", engine=LexicalEngine(), cache=False), adapter=request.param):
+        yield
+
+
+def test_a_plan_says_what_each_step_needs() -> None:
+    steps = dspy.Predict(PlanSteps)(question="Who was born first, the director of Solaris or the director of Vertigo?")
+    assert [step["thought"] for step in steps.steps] == [
+        "Needs nothing before it.",
+        "Needs nothing before it.",
+        "Needs the answer of step 1.",
+        "Needs the answer of step 2.",
+    ]
+    assert "Solaris" in steps.steps[0]["question"]
+    assert "#1" in steps.steps[2]["question"]
+
+
+def test_a_question_without_parts_is_its_own_plan() -> None:
+    (step,) = dspy.Predict(PlanSteps)(question=DIRECTOR).steps
+    assert step == {"thought": "Needs nothing before it.", "question": DIRECTOR}
+
+
+def test_known_answers_take_the_place_of_references() -> None:
+    reply = dspy.Predict(RefineQuestion)(
+        question="Q?",
+        trajectory=["#1 Who directed Solaris? -> Andrei Tarkovsky", "#2 Who sang it? -> unknown"],
+        next_question="Is #1 older than #2?",
+    )
+    assert reply.refined_question == "Is Andrei Tarkovsky older than #2?"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "cited"),
+    [
+        (DIRECTOR, "Andrei Tarkovsky", ["1s2"]),
+        ("Where was Andrei Tarkovsky born?", "Zavrazhye", ["2s2"]),
+        ("Who directed Stalker?", "I don't know", []),
+    ],
+)
+def test_a_step_is_answered_and_cites_its_line(question: str, answer: str, cited: list[str]) -> None:
+    reply = dspy.Predict(AnswerStep)(question=question, sources=pages(1, 2, 3, 4))
+    assert (reply.answer, reply.cited) == (answer, cited)
+
+
+def test_a_question_that_was_not_taken_apart_cites_its_chain() -> None:
+    question = "Which village saw the birth of whoever made the film called Solaris?"
+    reply = dspy.Predict(AnswerStep)(question=question, sources=pages(1, 2))
+    assert {id[0] for id in reply.cited} == {"1", "2"}
+
+
+def test_the_accuracy_of_what_another_reading_gives_is_higher() -> None:
+    judge = dspy.Predict(JudgeAccuracy)
+    right, wrong, absent = (
+        judge(question=DIRECTOR, sources=pages(1, 2, 3), answer=answer).accuracy
+        for answer in ("Andrei Tarkovsky", "Alfred Hitchcock", "Nobody Known")
+    )
+    assert right > 0.4 > wrong >= absent == 0.0
+
+
+@pytest.mark.parametrize(
+    ("evidence", "answer", "verdict"),
+    [
+        (("1s2",), "Andrei Tarkovsky", "attributable"),
+        (("1s2",), "Steven Soderbergh", "contradictory"),
+        (("1s1",), "Andrei Tarkovsky", "extrapolatory"),
+        (("2s1", "2s2"), "Andrei Tarkovsky", "extrapolatory"),
+        ((), "Andrei Tarkovsky", "extrapolatory"),
+    ],
+)
+def test_attribution(evidence: tuple[str, ...], answer: str, verdict: str) -> None:
+    reply = dspy.Predict(JudgeAttribution)(question=DIRECTOR, evidence=lines(*evidence), answer=answer)
+    assert reply.attribution == verdict
+
+
+@pytest.mark.parametrize(
+    ("numbers", "draft", "decision", "answer"),
+    [
+        ((3, 1), "unknown", "revised", "Andrei Tarkovsky"),  # a source was missing
+        ((3, 1), "Alfred Hitchcock", "revised", "Andrei Tarkovsky"),  # another reading is clearly surer
+        ((3, 1), "Andrei Tarkovsky", "unconfident", "Andrei Tarkovsky"),  # it stands
+        ((3, 4), "Alfred Hitchcock", "unconfident", "Alfred Hitchcock"),  # nothing better
+        ((4,), "unknown", "unconfident", "unknown"),
+    ],
+)
+def test_a_draft_is_revised_where_the_sources_tell_better(
+    numbers: tuple[int, ...], draft: str, decision: str, answer: str
+) -> None:
+    reply = dspy.Predict(ReviseAnswer)(question=DIRECTOR, sources=pages(*numbers), draft=draft)
+    assert (reply.decision, reply.answer) == (decision, answer)
+    assert reply.cited == (["1s2"] if decision == "revised" else [])
+
+
+@pytest.mark.parametrize(
+    ("question", "trajectory", "evidence", "answer"),
+    [
+        (
+            "Where was the director of Solaris born?",
+            ["#1 Who directed Solaris? -> Andrei Tarkovsky", "#2 Where was Andrei Tarkovsky born? -> Zavrazhye"],
+            ("1s2", "2s2"),
+            "Zavrazhye",
+        ),
+        (
+            "Were the directors of Solaris and Vertigo born in the same place?",
+            ["#1 Where was Andrei Tarkovsky born? -> Zavrazhye", "#2 Where was Alfred Hitchcock born? -> Leytonstone"],
+            ("2s2", "5s1"),
+            "no",
+        ),
+        ("Where was Napoleon born?", ["#1 Where was Napoleon born? -> unknown"], (), "unknown"),
+    ],
+)
+def test_the_answer_is_concluded_from_the_steps(
+    question: str, trajectory: list[str], evidence: tuple[str, ...], answer: str
+) -> None:
+    reply = dspy.Predict(AnswerFromTrajectory)(question=question, trajectory=trajectory, evidence=lines(*evidence))
+    assert reply.answer == answer
+    assert all(step.partition(" ")[2].split(" -> ")[0] in reply.reasoning for step in trajectory)
+
+
+@pytest.mark.parametrize("text", ["", "[1] \n", "]]][[[", "[1] T\n1s1 \n", "no ids at all", "#1 -> ", "#1 a -> b"])
+@pytest.mark.parametrize(
+    "outputs",
+    [("steps",), ("refined_question",), ("accuracy",), ("attribution",), ("decision", "answer"), ("cited", "answer")],
+)
+def test_skills_survive_nonsense(outputs: tuple[str, ...], text: str) -> None:
+    names = ("question", "sources", "evidence", "answer", "draft", "trajectory", "next_question")
+    prompt = Prompt(dict.fromkeys(names, text), outputs, as_json=False)
+    assert set(skill_for(prompt)(prompt)) >= set(outputs)

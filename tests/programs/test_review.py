@@ -1,0 +1,179 @@
+"""The review of one answer: what the judges see, what passes, where it looks again, what a revision changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dspy.utils.exceptions import AdapterParseError
+
+from polyhop.data.passages import Evidence, Passage
+from polyhop.data.pool import PassagePool
+from polyhop.programs import Trace
+from polyhop.programs.candidates import Candidates
+from polyhop.programs.confidence import CREDIBILITY
+from polyhop.programs.plan import Claim
+from polyhop.programs.review import Review, Reviewed, read_cited
+from polyhop.programs.trace import Judged, Parallel, Revised, Searched, Weighed
+
+from .scripted import Reply, Script, playing, scripted
+
+FILM = Passage.of("Vertigo", sentences=["Vertigo is a film.", "It was directed by Alfred Hitchcock."], id="film")
+MAN = Passage.of("Alfred Hitchcock", sentences=["He came from Leytonstone."], id="man")
+BOOK = Passage.of("Vertigo (novel)", sentences=["Sebald wrote Vertigo, too."], id="book")
+QUESTION = "Who directed Vertigo?"
+CLAIM = Claim(QUESTION, "Alfred Hitchcock", (Evidence(FILM, 1),))
+UNSURE = Claim(QUESTION, "unknown")
+HALF = 2.5  # hops at which accuracy and credibility weigh the same
+
+
+def review(
+    claim: Claim = CLAIM, hops: float = HALF, pool: list[Passage] | None = None, **replies: Reply | list[Reply]
+) -> tuple[Script, Reviewed, Trace, Candidates]:
+    trace, sources = Trace(), Candidates([FILM])
+    with playing(scripted(**replies)) as script:
+        done = Review()(claim, sources, hops, PassagePool([FILM, MAN, BOOK] if pool is None else pool), trace, shown=2)
+    return script, done, trace, sources
+
+
+def review_with(agent: str, reply: Reply) -> None:
+    """A review in which an agent is asked and replies so."""
+    replies: dict[str, Any] = {agent: reply}
+    review(UNSURE if agent == "reviser" else CLAIM, **replies)
+
+
+def revision(decision: str = "revised", answer: str = "Sebald", cited: Any = ("2s1",)) -> dict[str, Any]:
+    return {"reason": " Read again. ", "decision": decision, "answer": answer, "cited": list(cited)}
+
+
+def of(trace: Trace, kind: type) -> list[Any]:
+    return [step for step in trace.flat() if isinstance(step, kind)]
+
+
+def test_what_the_judges_see() -> None:
+    script, done, trace, _ = review()
+    assert script.asked("accuracy_judge")[0].inputs == {
+        "question": QUESTION,
+        "sources": "[1] Vertigo\n1s1 Vertigo is a film.\n1s2 It was directed by Alfred Hitchcock.",
+        "answer": "Alfred Hitchcock",
+    }
+    assert script.asked("attribution_judge")[0].inputs == {
+        "question": QUESTION,
+        "evidence": "[1] Vertigo\n1s2 It was directed by Alfred Hitchcock.",  # what is cited, and nothing else
+        "answer": "Alfred Hitchcock",
+    }
+    assert done == Reviewed(CLAIM, 0.5 * 0.9 + 0.5 * 1.0, passed=True)
+    assert isinstance(trace.steps[0], Parallel)
+    assert (trace.lm_calls, trace.lm_calls_critical_path, trace.searches) == (2, 1, 0)
+    assert of(trace, Judged) == [Judged("accuracy", 0.9), Judged("attribution", 1.0, "attributable")]
+
+
+@pytest.mark.parametrize(("verdict", "credibility"), CREDIBILITY.items())
+def test_confidence_is_accuracy_and_credibility(verdict: str, credibility: float) -> None:
+    _, done, trace, _ = review(attribution_judge={"attribution": verdict.upper()}, accuracy_judge={"accuracy": 0.8})
+    assert done.confidence == pytest.approx(0.5 * 0.8 + 0.5 * credibility)
+    assert done.passed == (done.confidence >= 0.75) == (not of(trace, Revised))
+
+
+def test_the_more_hops_the_less_accuracy_weighs() -> None:
+    confidences = [review(hops=hops, accuracy_judge={"accuracy": 0.2})[1].confidence for hops in (1.0, 2.0, 3.0, 4.0)]
+    assert confidences == sorted(confidences)
+    assert confidences[0] < 0.4 < 0.8 < confidences[-1]
+
+
+def test_what_is_not_known_scores_0_without_judges() -> None:
+    script, done, trace, _ = review(UNSURE)
+    assert script.order == ["reviser"]
+    assert (done.confidence, done.passed) == (0.0, False)
+    assert of(trace, Weighed) == [Weighed(0.5, 0.0, False)]
+
+
+def test_an_answer_that_cites_nothing_is_extrapolatory_unasked() -> None:
+    script, done, _, _ = review(Claim(QUESTION, "Alfred Hitchcock"))
+    assert "attribution_judge" not in script.order
+    assert done.confidence == pytest.approx(0.5 * 0.9 + 0.5 * 0.5)
+
+
+def test_an_accuracy_that_cannot_be_read_is_0_and_recorded() -> None:
+    script, done, trace, _ = review(accuracy_judge="I would rather\nnot say.")
+    assert done.confidence == pytest.approx(0.5)
+    assert Judged("accuracy", 0.0, invalid=("I would rather not say.",)) in of(trace, Judged)
+    assert trace.dropped == 1
+    assert "reviser" in script.order
+
+
+@pytest.mark.parametrize("agent", ["accuracy_judge", "attribution_judge", "reviser"])
+def test_a_model_that_fails_is_no_verdict(agent: str) -> None:
+    with pytest.raises(Exception, match="gone") as caught:
+        review_with(agent, ConnectionError("gone"))
+    assert not isinstance(caught.value, AdapterParseError)
+
+
+@pytest.mark.parametrize("agent", ["attribution_judge", "reviser"])
+def test_a_verdict_that_cannot_be_read_is_an_error(agent: str) -> None:
+    with pytest.raises(AdapterParseError):
+        review_with(agent, "I would rather\nnot say.")
+
+
+@pytest.mark.parametrize(("claim", "query"), [(CLAIM, "Alfred Hitchcock"), (UNSURE, QUESTION)])
+def test_it_looks_again_by_the_answer_or_by_the_question(claim: Claim, query: str) -> None:
+    script, done, trace, sources = review(claim, accuracy_judge={"accuracy": 0})
+    assert [step.query for step in of(trace, Searched)] == [query]
+    assert len(done.found) == 3  # all that was found was seen, the best two were shown
+    assert len(sources.passages) == 2
+    shown = script.asked("reviser")[0].inputs
+    assert shown["draft"] == claim.answer
+    assert shown["sources"].startswith("[1] Vertigo\n1s1")  # old sources keep their numbers
+    assert "[2] " in shown["sources"]
+    assert "[3] " not in shown["sources"]
+
+
+def test_a_revised_answer_replaces_answer_and_citations() -> None:
+    _, done, trace, sources = review(UNSURE, reviser=revision(answer="Sebald [1s2]", cited=["2s1", "7s7"]))
+    assert done.revised
+    assert not done.passed
+    assert done.claim == Claim(QUESTION, "Sebald", (Evidence(sources.passages[1], 0), Evidence(FILM, 1)))
+    (step,) = of(trace, Revised)
+    assert step == Revised("Sebald", "Read again.", True, tuple(e.fact for e in done.claim.cited), ("7s7",))
+
+
+def test_a_revised_answer_without_citations_keeps_the_old_ones() -> None:
+    _, done, _, _ = review(accuracy_judge={"accuracy": 0}, reviser=revision(cited=[]))
+    assert done.claim == Claim(QUESTION, "Sebald", CLAIM.cited)
+
+
+@pytest.mark.parametrize("reply", [revision("UNCONFIDENT"), revision("revised", "I don't know"), revision(answer="")])
+def test_an_unconfident_or_empty_revision_changes_nothing(reply: dict[str, Any]) -> None:
+    _, done, trace, _ = review(accuracy_judge={"accuracy": 0}, reviser=reply)
+    assert (done.claim, done.revised) == (CLAIM, False)
+    assert [step.accepted for step in of(trace, Revised)] == [False]
+
+
+def test_where_there_is_nothing_to_read_nobody_is_asked() -> None:
+    trace = Trace()
+    with playing(scripted()) as script:
+        done = Review()(UNSURE, Candidates(), HALF, [], trace, shown=2)
+    assert script.requests == []
+    assert (done.claim, done.found) == (UNSURE, ())
+    assert trace.searches == 1
+
+
+def test_all_citations_count_also_the_last() -> None:
+    sources = Candidates([FILM, MAN, BOOK])
+    every = (Evidence(FILM, 0), Evidence(FILM, 1), Evidence(MAN, 0), Evidence(BOOK, 0))
+    assert read_cited("x", ["1s1", "1s2", "2s1", "3s1"], sources) == ("x", every, ())
+    assert read_cited("x [1s1] [1s2][2s1] [3s1].", [], sources) == ("x.", every, ())
+    assert read_cited("x [3s1]", ["1s1", "3s1"], sources) == ("x", (Evidence(FILM, 0), Evidence(BOOK, 0)), ())
+
+
+@pytest.mark.parametrize("answer", ["I don't know", "I don't know [1s1]", "unknown", ""])
+def test_what_is_not_known_rests_on_nothing(answer: str) -> None:
+    assert read_cited(answer, ["1s1"], Candidates([FILM])) == ("unknown", (), ())
+
+
+def test_what_cannot_be_used_is_told() -> None:
+    long = "word " * 500
+    text, cited, invalid = read_cited(long, ["0", "1s9", 1.2, "1s2", None], Candidates([FILM]))
+    assert len(text) <= 400
+    assert cited == (Evidence(FILM, 1),)
+    assert len(invalid) == 5
