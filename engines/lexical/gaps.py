@@ -1,15 +1,25 @@
-"""What the evidence does not tell yet: the sub-questions that are open, in words that can be searched for."""
+"""What the evidence does not tell yet: the sub-questions that are open, in words that can be searched for.
+
+A reader finds some answer in any pages: its probability compares the spans at hand, which may all be about something
+else. So a sub-question counts as answered where the pages tell about what it names: by a page of its own, or by a line
+that has the name and half of what is asked.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ...data.text import bare_title, title_key
+from .features import about
+from .question import mask
 from .reading import Page
-from .resolve import Answer, resolve
+from .relations import relation_terms
+from .resolve import NONE, Answer, resolve
 
-ANSWERED = 1.5  # least score of an answer that closes a sub-question: tells best whether its page is there
+OWN_PAGE = 0.5  # least certainty that a page is about the bearer of a name
+RELATED = 0.5  # share of the words of what is asked that a line beside the name has
 
 _REFERENCE = re.compile(r"#(\d+)")
 
@@ -37,13 +47,30 @@ def missing(question: str, sub_questions: Sequence[str], pages: Sequence[Page]) 
         pages: The evidence; see `read_pages`.
     """
     steps = tuple(sub_questions) or (question,)
-    answers = [answer if answer.score >= ANSWERED else Answer("", 0.0) for answer in resolve(steps, pages)]
-    texts = [put_in(text, answers) for text in steps]
-    return [
-        Gap(number, text, not _REFERENCE.search(text))
-        for number, (text, answer) in enumerate(zip(texts, answers, strict=True))
-        if not answer.text
-    ]
+    answers: list[Answer] = []
+    gaps = []
+    for number, (text, answer) in enumerate(zip(steps, resolve(steps, pages), strict=True)):
+        bound, given = put_in(text, answers), [answers[n - 1].text for n in _references(text, number)]
+        told = answer.text and not _REFERENCE.search(bound) and is_told(bound, given, pages)
+        answers.append(answer if told else NONE)
+        if not told:
+            gaps.append(Gap(number, bound, not _REFERENCE.search(bound)))
+    return gaps
+
+
+def is_told(question: str, given: Iterable[str], pages: Sequence[Page]) -> bool:
+    """Whether some pages tell about what a question names, or about one of the answers that were put into it."""
+    names = [name.strip('"“” ') for name in mask(question).names]
+    keys = [(title_key(bare_title(name)), title_key(name)) for name in (*names, *given) if title_key(name)]
+    if any(about(page, bare, whole) >= OWN_PAGE for page in pages for bare, whole in keys):
+        return True
+    asked = relation_terms(mask(question).text) - relation_terms(" ".join((*names, *given)))
+    lines = (line for page in pages for line in page.lines if any(f" {bare} " in line.key for bare, _ in keys))
+    return not keys or any(len(asked & relation_terms(line.text)) >= RELATED * len(asked) for line in lines)
+
+
+def _references(text: str, before: int) -> list[int]:
+    return [number for number in map(int, _REFERENCE.findall(text)) if 0 < number <= before]
 
 
 def put_in(text: str, answers: Sequence[Answer]) -> str:

@@ -12,14 +12,13 @@ from typing import Any
 from ....data.text import content_terms
 from ..chain import Chain
 from ..decompose import decompose
+from ..gaps import is_told, missing
 from ..prompt import Prompt
 from ..question import mask
 from ..reading import Line, Page, read_pages
 from ..resolve import resolve
-from .answer import SURE
 
 _REFERENCE = re.compile(r"#(\d+)")
-KNOWN = 1.2  # least score of an answer that closes a gap; a worse one is looked for once more
 STATED = 0.6  # share of a statement's words that its line has, with the title
 
 
@@ -56,12 +55,14 @@ def update_knowledge(prompt: Prompt) -> dict[str, Any]:
     sub_questions = decompose(prompt.inputs.get("question", ""))
     known = _known(sub_questions, prompt.listed("known"))
     open_, where = _open(sub_questions, known)
-    answers = resolve(open_, read_pages(prompt.inputs.get("passages", "")))
+    pages = read_pages(prompt.inputs.get("passages", ""))
     facts = []
-    for n, found in zip(where, answers, strict=True):
-        if found.text and found.line and found.score >= KNOWN:
+    for n, found in zip(where, resolve(open_, pages), strict=True):
+        bound = _bound(sub_questions[n - 1], known)
+        given = [known[int(m)] for m in _REFERENCE.findall(sub_questions[n - 1]) if int(m) in known]
+        if found.text and found.line and not _REFERENCE.search(bound) and is_told(bound, given, pages):
             known[n] = found.text
-            facts.append(f"{_bound(sub_questions[n - 1], known)} {found.text}. ({found.line.id})")
+            facts.append(f"{bound} {found.text}. ({found.line.id})")
     facts += [f"{line.text} ({line.id})" for line in _chain_lines(prompt)]
     gaps = [_bound(text, known) for n, text in enumerate(sub_questions, 1) if n not in known]
     return {"new_facts": facts, "gaps": gaps}
@@ -127,5 +128,5 @@ def _stated(terms: frozenset[str], line: Line, page: Page) -> float:
 def assess_evidence(prompt: Prompt) -> dict[str, Any]:
     """The share of the sub-questions that the evidence answers."""
     sub_questions = decompose(prompt.inputs.get("question", ""))
-    answers = resolve(sub_questions, read_pages(prompt.inputs.get("evidence", "")))
-    return {"sufficiency": sum(found.score >= SURE for found in answers) / len(sub_questions)}
+    gaps = missing(prompt.inputs.get("question", ""), sub_questions, read_pages(prompt.inputs.get("evidence", "")))
+    return {"sufficiency": 1 - len(gaps) / len(sub_questions)}
