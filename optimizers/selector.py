@@ -22,9 +22,9 @@ The shipped weights (their training sets over indexes of their own contexts):
                           cross-validated  in sample  cross-validated  in sample
     2WikiMultihopQA dev              95.5       95.9             97.2       97.2
     2WikiMultihopQA train            96.3       96.4             97.2       97.4
-    HotpotQA dev                     88.2       88.1             90.5       90.7
+    HotpotQA dev                     88.6       88.4             90.5       90.7
     HotpotQA train                   86.0       87.1             91.2       92.0
-    MuSiQue dev                      55.0       55.2             61.9       62.9
+    MuSiQue dev                      55.4       56.5             62.3       63.3
     MuSiQue train                    65.4       66.0             67.6       67.6
     sample train                     82.8       82.4
 """
