@@ -2,7 +2,7 @@
 
     import polyhop
 
-    program = polyhop.Prism(polyhop.BM25Index("indexes/mine"))
+    program = polyhop.PolyHop(polyhop.ChainRetriever(polyhop.BM25Index("indexes/mine")))
     program.set_lm(polyhop.lm())
     print(program(question="Where was the director of Solaris born?").answer)
 
@@ -26,23 +26,43 @@ if TYPE_CHECKING:
     from .engines.models import language_model as lm
     from .eval.questions import Questions
     from .eval.run import evaluate
-    from .programs import Direct, Naive, Prism, Tunable, tunables
+    from .programs import (
+        C3PO,
+        Direct,
+        Exemplar,
+        Exemplars,
+        IRCoT,
+        Kair,
+        Naive,
+        ParRag,
+        PolyHop,
+        Prism,
+        Tunable,
+        tunables,
+    )
 
     __version__: str
 
 __all__ = [
+    "C3PO",
     "BM25Index",
     "ChainRetriever",
     "ChainWeights",
     "DenseIndex",
     "Direct",
     "Evidence",
+    "Exemplar",
+    "Exemplars",
     "Fact",
     "FusedRetriever",
     "Hit",
+    "IRCoT",
+    "Kair",
     "Naive",
+    "ParRag",
     "Passage",
     "PassagePool",
+    "PolyHop",
     "PolyhopError",
     "Prism",
     "Questions",
@@ -58,17 +78,24 @@ __all__ = [
 
 _HOME = {
     "BM25Index": "data.bm25",
+    "C3PO": "programs",
     "ChainRetriever": "data.chain",
     "ChainWeights": "data.chain",
     "DenseIndex": "data.dense",
     "Direct": "programs",
     "Evidence": "data.passages",
+    "Exemplar": "programs",
+    "Exemplars": "programs",
     "Fact": "data.passages",
     "FusedRetriever": "data.fusion",
     "Hit": "data.passages",
+    "IRCoT": "programs",
+    "Kair": "programs",
     "Naive": "programs",
+    "ParRag": "programs",
     "Passage": "data.passages",
     "PassagePool": "data.pool",
+    "PolyHop": "programs",
     "PolyhopError": "data.errors",
     "Prism": "programs",
     "Questions": "eval.questions",

@@ -89,7 +89,7 @@ class PolyHop(Program):
         self.search = Search(retriever, k)
         self.exemplars = Exemplars()
         self.rounds = integer(rounds, 1, 6)
-        self.least_gain = real(0.2, 0.0, 1.0)  # of another round
+        self.least_gain = real(0.3, 0.0, 1.0)  # of another round
         self.easy = real(0.9, 0.0, 1.0)  # least probability of a single hop for a single pass without a plan
         self.first = integer(5, 1, 20)  # passages that a single pass reads
         self.context = choice("passage", ("passage", "sentence"))  # what of the evidence the answering agents read

@@ -27,8 +27,8 @@ def demo(lm: ModelsOption = None) -> None:
         say("1. Index the corpus that comes with polyhop.\n")
         index([CORPUS], out)
 
-        say("\n2. Ask PRISM five of its 165 questions (✓ marks gold evidence).\n")
-        program = build_program("prism", BM25Index(out), lm or ())
+        say("\n2. Ask five of its 165 questions (✓ marks gold evidence).\n")
+        program = build_program("polyhop", BM25Index(out), lm or ())
         questions = {question.id: question for question in load_sample()}
         for question in (questions[id] for id in QUESTIONS):
             say(f"{question.kind.replace('_', '/')}, {question.hops} hops")

@@ -41,6 +41,7 @@ def play(
     program.exemplars.mode.value = "none"
     program.easy.value = 1.0
     known = dict(tunables(program))
+    known["least_gain"].value = 0.2
     for name, value in (settings or {}).items():
         known[name].value = value
     replies = {"planner": PLAN, "answerer": cited("Leytonstone")} | replies

@@ -1,0 +1,70 @@
+"""`polyhop table`: a run for each cell, kept and continued; one table for each benchmark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from polyhop.scripts.main import app
+from polyhop.scripts.table import Setting
+
+
+def table(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["table", *map(str, arguments)], env={"COLUMNS": "120"})
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    record = {
+        "question": "Which river flows through Testville?",
+        "answer": "Blue River",
+        "type": "bridge",
+        "context": [
+            ["Otherville", ["Otherville is a town."]],
+            ["Testville", ["The Blue River flows through Testville.", " It is old."]],
+        ],
+        "supporting_facts": [["Testville", 0]],
+    }
+    path = tmp_path / "dev.json"
+    path.write_text(json.dumps([{"_id": f"q{n}", **record} for n in range(3)]))
+    return path
+
+
+def test_programs_are_rows_and_runs_are_kept(questions: Path, tmp_path: Path) -> None:
+    arguments: list[Any] = ["--on", f"hotpotqa:{questions}", "--out", tmp_path / "runs", "--jobs", "2"]
+    arguments += ["--program", "naive", "--program", "polyhop"]
+    result = table(*arguments, "--markdown")
+    assert result.exit_code == 0, result.output
+    heading, _, naive, flagship = result.stdout.strip().splitlines()
+    assert heading.startswith("| hotpotqa distractor, 3 questions | evidence P | R | F1 | Recall@5 |")
+    cells = [cell.strip() for cell in naive.strip("|").split("|")]
+    assert cells[:5] == ["naive", "50.0", "100.0", "66.7", "100.0"]  # both contexts, one of them gold
+    assert flagship.startswith("| polyhop | ")
+
+    run = tmp_path / "runs" / "naive-hotpotqa-distractor"
+    lines = (run / "predictions.jsonl").read_text()
+    again = table(*arguments)
+    assert again.exit_code == 0, again.output
+    assert (run / "predictions.jsonl").read_text() == lines  # nothing was asked again
+    assert "hotpotqa distractor, 3 questions" in again.stdout
+
+
+def test_a_program_that_fails_says_where(questions: Path, tmp_path: Path) -> None:
+    result = table("--on", f"hotpotqa:{questions}", "--out", tmp_path / "runs", "--program", "prsm")
+    assert result.exit_code == 1
+    assert "prsm on hotpotqa distractor: error: no program 'prsm'" in result.stderr
+
+
+def test_settings_are_read() -> None:
+    assert Setting.parse("2wiki:dev.json:ix") == Setting("2wiki", Path("dev.json"), Path("ix"))
+    assert Setting.parse("2wiki:dev.json:ix").name == "2wiki open"
+    assert Setting.parse("2wiki:dev.json").name == "2wiki distractor"
+
+
+@pytest.mark.parametrize("text", ["", "2wiki", "2wiki:", "a:b:c:d", ":dev.json"])
+def test_what_is_no_setting_is_wrong_usage(text: str, tmp_path: Path) -> None:
+    assert table("--on", text, "--out", tmp_path).exit_code == 2
