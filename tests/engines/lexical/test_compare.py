@@ -97,7 +97,8 @@ def test_options(question: str, sides: tuple[str, str] | None) -> None:
 )
 def test_magnitude(text: str, expected: tuple[str, tuple[float, ...]]) -> None:
     kind, value = magnitude(text)
-    assert (kind, pytest.approx(value)) == expected
+    assert kind == expected[0]
+    assert value == pytest.approx(expected[1])
 
 
 def test_same() -> None:
