@@ -60,7 +60,7 @@ def train(tasks: Sequence[Task], recipe: Recipe, seed: int = 0) -> Ranker:
     """A ranker fitted to the tasks that have a right candidate."""
     rng = np.random.default_rng(seed)
     tasks = [task.thinned(rng) for task in tasks if task.counts.any()]
-    width = tasks[0].features.shape[1]
+    width: int = tasks[0].features.shape[1]
     weights = [
         rng.normal(0, 0.7 * math.sqrt(2 / width), (width, recipe.units)).astype(np.float32),
         np.zeros(recipe.units, np.float32),
