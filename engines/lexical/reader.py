@@ -23,6 +23,7 @@ from .features import FEATURES, Query, about, features, query, within
 from .ranker import Models, Ranker, shipped
 from .reading import Line, Page
 from .resolve import Answer, Hop, best_answers, read_hops
+from .spans import DATE
 
 CHAIN = (
     "answers the last hop", "log of that", "here", "answers an earlier hop", "its page is about an earlier answer",
@@ -85,7 +86,10 @@ def answer_chances(ranker: Ranker, question: str, rows: Matrix, book: Book, hops
     chances = ranker.probabilities(rows)
     if hops == 1:  # both rankers have read the same question: their geometric mean errs less than either
         chances = np.sqrt(chances * rows[:, len(FEATURES) + CHAIN.index("here")])
-    sides = options(question) if asked(question).kind == "either" else None
+    kind = asked(question).kind
+    if kind == "year":  # not the day, whose year is a candidate of its own
+        chances = np.where([span.kind == DATE for span in book.spans], chances * 0.01, chances)
+    sides = options(question) if kind == "either" else None
     if sides is not None:  # where a question offers two answers, only these
         keys = [title_key(side) for side in sides]
         offered = [any(within(key, side) or within(side, key) for side in keys) for key in book.keys]

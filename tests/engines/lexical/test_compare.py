@@ -53,6 +53,7 @@ BANDS = pages(
         (TOWNS, "Are Alphaville and Betaton located in the same country?", "yes"),
         (TOWNS, "Are Betaton and Gamma located in the same country?", "no"),
         (BANDS, "Which band has more members, Quill or Slate?", "Slate"),
+        (BANDS, "Which is a pop band, Quill or Slate?", "Slate"),
         (BANDS, "Are Quill and Slate both bands?", "yes"),
         (BANDS, "Are Quill and Slate both painters?", "no"),
     ],
