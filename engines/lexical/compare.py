@@ -10,9 +10,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...data.text import content_terms, title_key
+from ...data.text import bare_title, content_terms, title_key
 from .asked import asked
 from .book import Book
+from .features import about
 from .gazetteer import countries
 from .question import mask
 from .ranker import Ranker
@@ -45,7 +46,9 @@ def compare(question: str, hops: Sequence[Hop], book: Book, ranker: Ranker) -> V
     if re.search(r"\blived longer\b|\blonger li(?:fe|ved)|\blongest life", question, re.I):
         return _lifespans(sides, book, ranker)
     word = _COMPARATIVE.search(_without_names(question))
-    if not word or len(hops) < 2:
+    if not word:
+        return _claimed(question, sides, book)
+    if len(hops) < 2:
         return None
     less = _less(_magnitudes(book, hops[-2]), _magnitudes(book, hops[-1]))
     if less is None:
@@ -89,6 +92,15 @@ _SMALLER = frozenset("first earlier earliest older oldest before fewer less shor
 
 def _smaller_wins(word: str, kind: str) -> bool:
     return word in _SMALLER or (kind == "date" and word in ("longer", "longest"))  # "the longer history"
+
+
+def _claimed(question: str, sides: tuple[str, str], book: Book) -> Verdict | None:
+    """Of which side the text tells more of what the question says; None where it is as much of both."""
+    claim = frozenset(content_terms(question)).difference(*(content_terms(side) for side in sides))
+    keys = [(title_key(bare_title(side)), title_key(side)) for side in sides]
+    told = [frozenset[str]().union(*(page.terms for page in book.pages if about(page, *key) >= 0.7)) for key in keys]
+    first, second = (_share(claim, terms) for terms in told)
+    return Verdict(*sides, 0.5 + (first - second) / 2, "claim") if first != second else None
 
 
 # --- magnitudes ------------------------------------------------------------------------------------------------------
@@ -198,12 +210,12 @@ def _countries(book: Book, hop: Hop) -> dict[str, float]:
 def _held(question: str, book: Book) -> float:
     """The share of a claim that the text tells: of "both", the less told one; otherwise by one sentence."""
     key = f" {title_key(question)} "
-    about = [page for page in book.pages if any(f" {name} " in key for name in page.names)] or list(book.pages)
+    named = [page for page in book.pages if any(f" {name} " in key for name in page.names)] or list(book.pages)
     claim = frozenset(content_terms(question)) - {"both"}
     if re.search(r"\bboth\b", question, re.I):
-        claim -= frozenset().union(*(page.title_terms for page in about))
-        return min((_share(claim, page.terms) for page in about), default=0.0)
-    return max((_share(claim - page.title_terms, line.terms) for page in about for line in page.lines), default=0.0)
+        claim -= frozenset().union(*(page.title_terms for page in named))
+        return min((_share(claim, page.terms) for page in named), default=0.0)
+    return max((_share(claim - page.title_terms, line.terms) for page in named for line in page.lines), default=0.0)
 
 
 def _share(claim: frozenset[str], terms: frozenset[str]) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...data.text import bare_title, content_terms, stem, title_key
 from .asked import KINDS, Asked, asked
@@ -162,7 +163,8 @@ def about(page: Page, name: str, title: str) -> float:
     if title in page.names[:1]:
         return 1.0
     if name in page.names:
-        return 0.9
+        asked_for, had = set(title.split()), set(page.names[0].split())
+        return 0.9 if asked_for <= had or had <= asked_for else 0.4  # "Solaris (1972 film)" for "Solaris (2002 film)"
     own = page.names[1] if len(page.names) > 1 else (page.names[0] if page.names else "")
     if own and (within(name, own) or within(own, name)):
         return 0.7
@@ -229,11 +231,12 @@ def _nearness(query: Query, book: Book) -> tuple[Matrix, Indices]:
     return near.astype(np.float32), np.where(outside, 0, inside[line, right - 1] - inside[line, left])
 
 
-def _nearest(flags: Matrix) -> Matrix:
+def _nearest(flags: NDArray[np.bool_]) -> NDArray[np.float64]:
     """How near the last flag is at each place: 1 at the place itself, half of it three words further."""
     places = np.arange(flags.shape[1])
     last = np.maximum.accumulate(np.where(flags, places, -1000), axis=1)
-    return 1 / (1 + (places - last) / 3)
+    near: NDArray[np.float64] = 1 / (1 + (places - last) / 3)
+    return near
 
 
 def _overlap(query: Query, book: Book, shared: Indices) -> Matrix:

@@ -19,10 +19,11 @@ from ...data.text import title_key
 from .asked import asked
 from .book import Book, Matrix, Vector, book_of
 from .compare import compare, options
-from .features import Query, about, features, query, within
-from .ranker import Models, shipped
+from .features import FEATURES, Query, about, features, query, within
+from .ranker import Models, Ranker, shipped
 from .reading import Line, Page
 from .resolve import Answer, Hop, best_answers, read_hops
+from .spans import DATE
 
 CHAIN = (
     "answers the last hop", "log of that", "here", "answers an earlier hop", "its page is about an earlier answer",
@@ -70,27 +71,31 @@ def read_with(models: Models, question: str, sub_questions: Sequence[str], book:
     steps = tuple(hop.best for hop in hops)
     verdict = compare(question, hops, book, models.hop)
     if verdict is None:
-        chances = models.whole.probabilities(whole_features(question, hops, book))
+        chances = answer_chances(models.whole, question, whole_features(question, hops, book), book, len(hops))
         return [
             Reading(answer.text, models.probability("span", signs), answer.line, answer.page, steps)
-            for answer, signs in weighed(question, book, admitted(question, book, chances))
+            for answer, signs in weighed(question, book, chances)
         ]
     return [
         Reading(text, models.probability(verdict.by, (chance,)), None, None, steps) for text, chance in verdict.ranked()
     ]
 
 
-def admitted(question: str, book: Book, chances: Vector) -> Vector:
-    """The chances of the candidates that may answer: where a question offers two answers, only these."""
-    sides = options(question) if asked(question).kind == "either" else None
-    if sides is None:
-        return chances
-    keys = [title_key(side) for side in sides]
-    offered = np.array([any(within(key, side) or within(side, key) for side in keys) for key in book.keys])[book.group]
-    if not offered.any():
-        return chances
-    kept = np.where(offered, chances + 1e-6, 0)
-    share: Vector = kept / kept.sum()
+def answer_chances(ranker: Ranker, question: str, rows: Matrix, book: Book, hops: int) -> Vector:
+    """The probability of each candidate to answer a whole question, from its `whole_features` and number of hops."""
+    chances = ranker.probabilities(rows)
+    if hops == 1:  # both rankers have read the same question: their geometric mean errs less than either
+        chances = np.sqrt(chances * rows[:, len(FEATURES) + CHAIN.index("here")])
+    kind = asked(question).kind
+    if kind == "year":  # not the day, whose year is a candidate of its own
+        chances = np.where([span.kind == DATE for span in book.spans], chances * 0.01, chances)
+    sides = options(question) if kind == "either" else None
+    if sides is not None:  # where a question offers two answers, only these
+        keys = [title_key(side) for side in sides]
+        offered = [any(within(key, side) or within(side, key) for side in keys) for key in book.keys]
+        if any(offered):
+            chances = np.where(np.array(offered)[book.group], chances + 1e-6, 0)
+    share: Vector = chances / (chances.sum() or 1)
     return share
 
 

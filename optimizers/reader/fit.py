@@ -22,7 +22,7 @@ from ...engines.lexical.compare import compare
 from ...engines.lexical.features import features, query
 from ...engines.lexical.gazetteer import countries
 from ...engines.lexical.ranker import Models, Ranker, log_odds
-from ...engines.lexical.reader import admitted, weighed, whole_features
+from ...engines.lexical.reader import answer_chances, weighed, whole_features
 from ...engines.lexical.reading import read_pages
 from ...engines.lexical.resolve import read_hops
 from ...eval.metrics import answer_f1, exact_match, normalize_answer
@@ -180,7 +180,8 @@ class Fit:
         answer, signs = read.answer, read.signs
         if signs is None:
             book = book_of(read_pages(example.pages[read.condition]))
-            chances = admitted(example.question, book, whole.probabilities(read.task.features.astype(np.float32)))
+            rows = read.task.features.astype(np.float32)
+            chances = answer_chances(whole, example.question, rows, book, len(example.sub_questions))
             best, said = weighed(example.question, book, chances)[0]
             answer, signs = best.text, ("span", said)
         scores = answer_f1(answer, example.answers), exact_match(answer, example.answers)

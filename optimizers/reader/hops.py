@@ -14,7 +14,7 @@ from ...data.benchmarks import Question
 
 _FORMS = {
     "director": ("Who is the director of film {}?", "Who is the director of {}?", "Who directed {}?"),
-    "date of birth": ("When was {} born?", "What is the date of birth of {}?", "In which year was {} born?"),
+    "date of birth": ("When was {} born?", "What is the date of birth of {}?"),
     "date of death": ("When did {} die?", "What is the date of death of {}?"),
     "country of citizenship": (
         "What is the nationality of {}?",

@@ -7,10 +7,13 @@ the loss of a question is the negative logarithm of the sum of count times proba
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...engines.lexical.book import Matrix, Vector
 from ...engines.lexical.ranker import Ranker
@@ -20,18 +23,18 @@ LEAST = 0.5  # F1 from which a candidate counts
 
 @dataclass(frozen=True)
 class Task:
-    """A question's candidates: a row of features each, the F1 of each, and for how many each stands."""
+    """A question's candidates: a row of features each, which may be in half precision, and the F1 of each."""
 
-    features: Matrix
+    features: NDArray[np.floating[Any]]
     f1: Vector
-    stands_for: float = 1.0  # of those that do not count
+    stands_for: float = 1.0  # how many, each of those that do not count
 
     @property
     def counts(self) -> Vector:
         counts: Vector = np.where(self.f1 >= LEAST, np.square(self.f1, dtype=np.float32), 0)
         return counts
 
-    def thinned(self, rng: np.random.Generator, most: int = 100) -> Task:
+    def thinned(self, rng: np.random.Generator, most: int = 300) -> Task:
         """The candidates that count, and a sample of the others that stands for all of them: nearly as good, faster."""
         counted = self.f1 >= LEAST
         others = np.flatnonzero(~counted)
@@ -57,9 +60,9 @@ def train(tasks: Sequence[Task], recipe: Recipe, seed: int = 0) -> Ranker:
     """A ranker fitted to the tasks that have a right candidate."""
     rng = np.random.default_rng(seed)
     tasks = [task.thinned(rng) for task in tasks if task.counts.any()]
-    width = tasks[0].features.shape[1]
+    width: int = tasks[0].features.shape[1]
     weights = [
-        rng.normal(0, 0.7 * (2 / width) ** 0.5, (width, recipe.units)).astype(np.float32),
+        rng.normal(0, 0.7 * math.sqrt(2 / width), (width, recipe.units)).astype(np.float32),
         np.zeros(recipe.units, np.float32),
         rng.normal(0, 0.1, recipe.units).astype(np.float32),
         rng.normal(0, 0.01, width).astype(np.float32),
@@ -71,13 +74,15 @@ def train(tasks: Sequence[Task], recipe: Recipe, seed: int = 0) -> Ranker:
         order = rng.permutation(len(tasks))
         for start in range(0, len(order), recipe.batch):
             batch = [tasks[n] for n in order[start : start + recipe.batch]]
-            kept = np.float32(rng.random(recipe.units) >= recipe.dropout) / np.float32(1 - recipe.dropout)
+            kept = (rng.random(recipe.units) >= recipe.dropout) / np.float32(1 - recipe.dropout)
             adam.descend(_gradients(weights, batch, kept, recipe.decay), recipe.rate * max(0.02, 1 - step / steps))
             step += 1
     return Ranker(*weights)
 
 
-def _gradients(weights: Sequence[Matrix], batch: Sequence[Task], kept: Vector, decay: float) -> list[Matrix]:
+def _gradients(
+    weights: Sequence[Matrix], batch: Sequence[Task], kept: NDArray[np.floating[Any]], decay: float
+) -> list[Matrix]:
     """Of the mean loss of a batch and of the squared weights."""
     hidden, bias, out, linear = weights
     rows = np.concatenate([task.features for task in batch]).astype(np.float32)

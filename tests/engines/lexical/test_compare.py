@@ -53,6 +53,7 @@ BANDS = pages(
         (TOWNS, "Are Alphaville and Betaton located in the same country?", "yes"),
         (TOWNS, "Are Betaton and Gamma located in the same country?", "no"),
         (BANDS, "Which band has more members, Quill or Slate?", "Slate"),
+        (BANDS, "Which is a pop band, Quill or Slate?", "Slate"),
         (BANDS, "Are Quill and Slate both bands?", "yes"),
         (BANDS, "Are Quill and Slate both painters?", "no"),
     ],
@@ -97,7 +98,8 @@ def test_options(question: str, sides: tuple[str, str] | None) -> None:
 )
 def test_magnitude(text: str, expected: tuple[str, tuple[float, ...]]) -> None:
     kind, value = magnitude(text)
-    assert (kind, pytest.approx(value)) == expected
+    assert kind == expected[0]
+    assert value == pytest.approx(expected[1])
 
 
 def test_same() -> None:
