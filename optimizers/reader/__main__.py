@@ -5,6 +5,18 @@
 
 writes DIR/ranker.json, the models, and DIR/report.json, their figures. The pages to read are kept in DIR/examples.jsonl
 and used again when the same command is started again.
+
+The shipped models were fitted in this way to 3,645 questions of HotpotQA, 2WikiMultihopQA, MuSiQue (dev and train) and
+SQuAD (dev); of 2WikiMultihopQA each was read under one of the conditions "gold" and "retrieved", by turns:
+
+    answer F1, cross-validated        gold   retrieved    evidence
+    HotpotQA dev, distractor          39.9        34.3        35.0
+    2WikiMultihopQA open dev          71.0        66.9        65.6
+    2WikiMultihopQA dev               71.3        62.3        63.2
+    MuSiQue dev                       36.7        19.3        12.0
+    SQuAD dev                         51.1
+
+Of the probabilities, cross-validated: expected calibration error 0.011, area under the ROC curve 0.854.
 """
 
 from __future__ import annotations
