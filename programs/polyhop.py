@@ -225,10 +225,11 @@ class PolyHop(Program):
         return self._ask(case.sub_questions, self._read(case), case)
 
     def _read(self, case: _Case) -> list[Evidence]:
-        """What the answering agents read: the evidence, or the first passages where nothing was selected."""
-        if not case.evidence:
-            return [Evidence(passage) for passage in case.candidates.passages[: self.first.value]]
-        return _whole(case.evidence) if self.context.value == "passage" else case.evidence
+        """What the answering agents read: the evidence, and what else came first, up to so many passages."""
+        evidence = _whole(case.evidence) if self.context.value == "passage" else case.evidence
+        known = {item.passage.id for item in evidence}
+        others = [Evidence(passage) for passage in case.candidates.passages if passage.id not in known]
+        return [*evidence, *others[: max(0, self.first.value - len(known))]]
 
     def _ask(self, sub_questions: list[str], evidence: list[Evidence], case: _Case) -> _Answer:
         shown = case.candidates.show(evidence)
