@@ -65,10 +65,19 @@ class _Case:
 
 @dataclass(frozen=True)
 class _Answer:
+    """An answer, what it was read from, and what was cited for it."""
+
     text: str
     confidence: float
-    read: Sequence[Evidence] = ()
+    evidence: Sequence[Evidence] = ()
+    others: Sequence[Evidence] = ()
     cited: Sequence[Evidence] = ()
+
+    def states(self, text: str, question: str) -> bool:
+        """Whether a text can be found in what was read or asked, as far as it can be: yes and no cannot."""
+        key = f" {title_key(text)} "
+        read = [question, *(f"{item.passage.title} {item.text}" for item in (*self.evidence, *self.others))]
+        return key.strip() in ("yes", "no") or any(key in f" {title_key(each)} " for each in read)
 
 
 class PolyHop(Program):
@@ -91,7 +100,7 @@ class PolyHop(Program):
         self.rounds = integer(rounds, 1, 6)
         self.least_gain = real(0.3, 0.0, 1.0)  # of another round
         self.easy = real(0.9, 0.0, 1.0)  # least probability of a single hop for a single pass without a plan
-        self.first = integer(5, 1, 20)  # passages that a single pass reads
+        self.first = integer(5, 1, 20)  # passages that a single pass reads, and an answering agent at least
         self.context = choice("passage", ("passage", "sentence"))  # what of the evidence the answering agents read
         self.sure = real(0.75, 0.0, 1.0)  # least confidence of an answer that is not verified
         self.review = choice("doubt", ("doubt", "always", "never"))
@@ -215,27 +224,32 @@ class PolyHop(Program):
         passages = case.candidates.passages[: self.first.value]
         if not passages:
             return None
-        answer = self._ask([case.question], list(map(Evidence, passages)), case)
+        answer = self._ask([case.question], list(map(Evidence, passages)), (), case)
         if not answer.cited or not self._certain(answer, case):
             return None
         case.evidence = list(answer.cited)
         return answer
 
     def _answer(self, case: _Case) -> _Answer:
-        return self._ask(case.sub_questions, self._read(case), case)
-
-    def _read(self, case: _Case) -> list[Evidence]:
-        """What the answering agents read: the evidence, and what else came first, up to so many passages."""
+        """An answer from the evidence and, up to so many passages, what else came first."""
         evidence = _whole(case.evidence) if self.context.value == "passage" else case.evidence
         known = {item.passage.id for item in evidence}
         others = [Evidence(passage) for passage in case.candidates.passages if passage.id not in known]
-        return [*evidence, *others[: max(0, self.first.value - len(known))]]
+        return self._ask(case.sub_questions, evidence, others[: max(0, self.first.value - len(known))], case)
 
-    def _ask(self, sub_questions: list[str], evidence: list[Evidence], case: _Case) -> _Answer:
-        shown = case.candidates.show(evidence)
-        reply = self.answerer(question=case.question, sub_questions=sub_questions, evidence=shown)
+    def _ask(
+        self, sub_questions: list[str], evidence: Sequence[Evidence], others: Sequence[Evidence], case: _Case
+    ) -> _Answer:
+        show = case.candidates.show
+        reply = self.answerer(
+            question=case.question,
+            sub_questions=sub_questions,
+            evidence=show(evidence),
+            other_passages=show(others),
+        )
         cited, invalid = case.candidates.resolve(reply.citations)
-        return _Answer(*read_answer(reply, case.trace, invalid), read=evidence, cited=cited)
+        text, confidence = read_answer(reply, case.trace, invalid)
+        return _Answer(text, confidence, evidence, others, cited)
 
     def _from_knowledge(self, case: _Case) -> _Answer:
         return _Answer(*read_answer(self.direct_answerer(question=case.question), case.trace))
@@ -243,7 +257,7 @@ class PolyHop(Program):
     # --- review ------------------------------------------------------------------------------------------------------
 
     def _certain(self, answer: _Answer, case: _Case) -> bool:
-        return answer.confidence >= self.sure.value and _stands(answer.text, answer.read, case.question)
+        return answer.confidence >= self.sure.value and answer.states(answer.text, case.question)
 
     def _reviewed(self, answer: _Answer, case: _Case) -> _Answer:
         """The answer if it passes the verifier, else the verifier's own or one that is looked for once more."""
@@ -252,7 +266,7 @@ class PolyHop(Program):
         answer = replace(answer, confidence=0.0 if answer.text == UNKNOWN else weighed.confidence)
         if weighed.passed and answer.text != UNKNOWN:
             return answer
-        if correction not in (UNKNOWN, answer.text) and _stands(correction, answer.read, case.question):
+        if correction not in (UNKNOWN, answer.text) and answer.states(correction, case.question):
             case.trace.add(Replaced(correction, "the verifier reads it so"))
             return replace(answer, text=correction, confidence=1.0 - accuracy)
         if attribution == "attributable":
@@ -265,10 +279,14 @@ class PolyHop(Program):
 
     def _verify(self, answer: _Answer, case: _Case) -> tuple[float, str, str]:
         """Accuracy, attribution and correction; a verdict that cannot be read speaks against the answer."""
-        shown = case.candidates.show(answer.read)
+        show = case.candidates.show
         try:
             reply = self.verifier(
-                question=case.question, sub_questions=case.sub_questions, evidence=shown, proposed_answer=answer.text
+                question=case.question,
+                sub_questions=case.sub_questions,
+                evidence=show(answer.evidence),
+                other_passages=show(answer.others),
+                proposed_answer=answer.text,
             )
         except AdapterParseError:
             case.trace.add(Judged("verification", 0.0, "", ("the verdict could not be read",)))
@@ -293,13 +311,6 @@ class PolyHop(Program):
             case.trace.add(Replaced(UNKNOWN, f"{answer.text} is not sure enough"))
             answer, stop = replace(answer, text=UNKNOWN), "abstained"
         return conclude(answer.text, confidence, case.trace, evidence=evidence, seen=case.seen, stop=stop)
-
-
-def _stands(text: str, read: Sequence[Evidence], question: str) -> bool:
-    """Whether an answer can be found in what was read or asked, as far as it can be: yes and no cannot."""
-    key = f" {title_key(text)} "
-    texts = [question, *(f"{item.passage.title} {item.text}" for item in read)]
-    return key.strip() in ("yes", "no") or any(key in f" {title_key(each)} " for each in texts)
 
 
 def _whole(evidence: Sequence[Evidence]) -> list[Evidence]:

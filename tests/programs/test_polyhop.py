@@ -81,12 +81,13 @@ def test_the_common_case_takes_four_calls(adapter: Any) -> None:
     assert [line for line in adder["candidates"].splitlines() if line.startswith("[")] == [
         "[1] Vertigo (film)", "[2] Vertigo (album)", "[3] Alfred Hitchcock", "[4] Leytonstone",
     ]  # fmt: skip
-    # The reader sees the evidence's passages whole.
+    # The reader sees the evidence's passages whole, and what else came first.
     assert script.asked("answerer")[0].inputs == {
         **task,
         "evidence": "[1] Vertigo (film)\n1s1 Vertigo is a film.\n1s2 Its director was Alfred Hitchcock.\n"
         "[2] Vertigo (album)\n2s1 Vertigo is an album.\n2s2 It was produced by Dan.\n"
         "[3] Alfred Hitchcock\n3s1 Hitchcock made films.\n3s2 He came from Leytonstone.",
+        "other_passages": "[4] Leytonstone\n4s1 Leytonstone lies in London.",
     }
     assert (prediction.answer, prediction.confidence, prediction.stop_reason) == ("Leytonstone", 0.9, "complete")
     assert facts(prediction) == [("film", 1), ("man", 1), ("album", 0)]  # what is cited first
@@ -247,8 +248,16 @@ def test_rounds_are_a_limit() -> None:
 
 def test_where_nothing_is_selected_the_first_passages_are_read() -> None:
     script, prediction = play(settings={"first": 1}, selector={"keep": []})
-    assert script.asked("answerer")[0].inputs["evidence"].startswith("[1] Vertigo (film)")
+    asked = script.asked("answerer")[0].inputs
+    assert asked["evidence"] == "(none)"
+    assert asked["other_passages"].startswith("[1] Vertigo (film)")
+    assert "[2]" not in asked["other_passages"]
     assert facts(prediction) == []
+
+
+def test_evidence_counts_among_the_passages_that_are_read() -> None:
+    script, _ = play(settings={"first": 2}, selector={"keep": ["1s2", "3s2"]})
+    assert script.asked("answerer")[0].inputs["other_passages"] == "(none)"
 
 
 # --- review ----------------------------------------------------------------------------------------------------------

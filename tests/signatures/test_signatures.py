@@ -30,7 +30,7 @@ from polyhop.signatures import (
     UpdateKnowledge,
 )
 
-READ = {"candidates", "passages", "evidence", "sources"}
+READ = {"candidates", "passages", "evidence", "sources", "other_passages"}
 """The fields that hold passages."""
 
 AGENTS: list[Any] = [
@@ -59,7 +59,7 @@ SAMPLES = {
     "trajectory": ["#1 Who is A? -> B"],
     "next_question": "Where is #1?",
 } | dict.fromkeys(
-    ("candidates", "passages", "evidence", "sources"),
+    READ,
     NumberedPassages(passages=[NumberedPassage(number=1, title="T", sentences={1: "One.", 2: "Two."})]),
 )
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from ....data.text import title_key
 from ..decompose import decompose
 from ..prompt import Prompt
 from ..reader import Reading, read
@@ -15,10 +18,7 @@ SURE = 0.02  # least probability of an answer that is given at all
 
 def answer_question(prompt: Prompt) -> dict[str, Any]:
     """Answer from whatever passages the prompt holds; where they tell nothing of what is asked, nothing is known."""
-    question = prompt.inputs.get("question", "")
-    pages = read_pages(prompt.inputs.get("evidence") or prompt.inputs.get("passages") or "")
-    sub_questions = prompt.listed("sub_questions") or decompose(question)
-    readings = read(question, sub_questions, pages)
+    sub_questions, readings = read_prompt(prompt)
     if not readings:
         return {"reasoning": "Nothing here tells of it.", "answer": UNKNOWN, "citations": [], "confidence": 0.0}
     best = readings[0]
@@ -34,6 +34,32 @@ def answer_question(prompt: Prompt) -> dict[str, Any]:
         "citations": cited(best),
         "confidence": round(best.probability, 2),
     }
+
+
+def read_prompt(prompt: Prompt) -> tuple[list[str], list[Reading]]:
+    """The sub-questions of a prompt, and the candidate answers in its passages.
+
+    Where selected evidence stands beside other passages, it is read alone and together with them: alone it distracts
+    less, together it lacks less. An answer's probability is the mean of both, the second counting twice.
+    """
+    question = prompt.inputs.get("question", "")
+    sub_questions = prompt.listed("sub_questions") or decompose(question)
+    pages = read_pages(prompt.inputs.get("evidence") or prompt.inputs.get("passages") or "")
+    others = read_pages(prompt.inputs.get("other_passages", ""))
+    alone = read(question, sub_questions, pages)
+    if not others:
+        return sub_questions, alone
+    return sub_questions, _joined(alone, read(question, sub_questions, (*pages, *others)))
+
+
+def _joined(alone: Sequence[Reading], together: Sequence[Reading]) -> list[Reading]:
+    found: dict[str, Reading] = {}
+    for readings, share in ((together, 2 / 3), (alone, 1 / 3)):
+        for reading in readings:
+            key = title_key(reading.text)
+            known = found.get(key, replace(reading, probability=0.0))
+            found[key] = replace(known, probability=known.probability + share * reading.probability)
+    return sorted(found.values(), key=lambda reading: -reading.probability)
 
 
 def cited(best: Reading) -> list[str]:

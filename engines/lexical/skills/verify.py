@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....data.text import title_key
 from ..prompt import Prompt
-from ..resolve import same
-from .answer import UNKNOWN, answer_question
+from .answer import UNKNOWN, read_prompt
 
 
 def verify_answer(prompt: Prompt) -> dict[str, Any]:
-    """Whether the proposed answer is the one that the evidence gives, and that one."""
-    found = answer_question(prompt)
+    """How likely the proposed answer is among those that the evidence gives, and the likeliest of them."""
     proposed = prompt.inputs.get("proposed_answer", "")
-    agrees = same(proposed, found["answer"])
-    verdict = "attributable" if agrees else "extrapolatory"
-    accuracy = found["confidence"] if agrees else 0.0
-    return {
-        "attribution": verdict,
-        "accuracy": accuracy,
-        "correction": found["answer"] if found["answer"] != UNKNOWN else proposed,
-    }
+    _, readings = read_prompt(prompt)
+    if not readings:
+        return {"attribution": "extrapolatory", "accuracy": 0.0, "correction": UNKNOWN}
+    best, key = readings[0], title_key(proposed)
+    accuracy = sum(reading.probability for reading in readings if title_key(reading.text) == key)
+    verdict = "attributable" if title_key(best.text) == key else "contradictory" if accuracy else "extrapolatory"
+    return {"attribution": verdict, "accuracy": round(accuracy, 2), "correction": best.text}
