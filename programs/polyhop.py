@@ -304,8 +304,13 @@ class PolyHop(Program):
         self._complete(self.rounds.value + 1, case)
         return self._answer(case) if facts(case.evidence) != evidence else None
 
+    def _lacks(self, case: _Case) -> bool:
+        """Whether the evidence is known to lack a passage: then what the answer cites from the others belongs to it."""
+        return bool(case.required) and len(_whole(case.evidence)) < case.complexity.hops
+
     def _conclude(self, answer: _Answer, case: _Case, stop: str) -> dspy.Prediction:
-        evidence = list(dict.fromkeys([*_within(answer.cited, case.evidence), *case.evidence]))
+        cited = answer.cited if self._lacks(case) else _within(answer.cited, case.evidence)
+        evidence = list(dict.fromkeys([*cited, *case.evidence]))
         confidence = self.calibration(answer.confidence)
         if confidence < self.abstain_below.value and answer.text != UNKNOWN:
             case.trace.add(Replaced(UNKNOWN, f"{answer.text} is not sure enough"))

@@ -260,6 +260,18 @@ def test_evidence_counts_among_the_passages_that_are_read() -> None:
     assert script.asked("answerer")[0].inputs["other_passages"] == "(none)"
 
 
+def test_citations_from_other_passages_are_evidence_only_where_some_is_known_to_be_missing() -> None:
+    question = "Who is the mother of the director of the film that Vertigo is based on?"  # more than one hop
+    for required, expected in (([], [("film", 1)]), (["Where was he born?"], [("film", 1), ("man", 1)])):
+        _, prediction = play(
+            question=question,
+            settings={"rounds": 1},
+            selector={"keep": ["1s2"]},
+            adder={"add": [], "required": required},
+        )
+        assert facts(prediction) == expected
+
+
 # --- review ----------------------------------------------------------------------------------------------------------
 
 DOUBTFUL: dict[str, Any] = {"selector": {"keep": ["1s2", "3s2"]}, "answerer": cited("Leytonstone", 0.3)}
