@@ -10,7 +10,8 @@ from ..data.passages import Evidence, Passage
 from ..signatures.fields import NumberedPassage, NumberedPassages
 
 _LEADING_ID = re.compile(
-    r"[\[(\"'#*`\s]*(?:(?:id|passage|sentence)\s+)?(\d{1,6})(?:[s:./](\d{1,6}))?[\])\"':.*`]*(?=\s|$)", re.IGNORECASE
+    r"[\[(\"'#*`\s]*(?:(?:id|passage|sentence)\s+[\[(]?)?(\d{1,6})(?:[s:./](\d{1,6}))?[\])\"':.*`]*(?=\s|$)",
+    re.IGNORECASE,
 )
 
 

@@ -27,7 +27,7 @@ from .search import Search
 from .trace import Thought, Trace
 from .tunables import choice, integer
 
-ANSWERED = re.compile(r"\banswer is\s*:", re.IGNORECASE)
+ANSWERED = re.compile(r"\banswer is\s*:|\bso,? the answer is\b", re.IGNORECASE)
 
 
 class IRCoT(Program):

@@ -150,7 +150,7 @@ class ParRag(Program):
         if not self.reviewed.value:
             return Act(claim, False, tuple(hits))
         review = self.review(claim, sources, complexity.expected, pool, trace, shown=self.shown.value)
-        return Act(review.claim, review.revised, (*hits, *review.found))
+        return Act(review.claim, review.claim.answer != claim.answer, (*hits, *review.found))
 
     def _ask(self, question: str, step: Step, acts: Mapping[int, Act], trace: Trace) -> str:
         """A step's question with the earlier answers in it, reworded if one of those was revised."""

@@ -266,10 +266,11 @@ class PolyHop(Program):
         answer = replace(answer, confidence=0.0 if answer.text == UNKNOWN else weighed.confidence)
         if weighed.passed and answer.text != UNKNOWN:
             return answer
-        if correction not in (UNKNOWN, answer.text) and answer.states(correction, case.question):
+        other = title_key(correction) not in (UNKNOWN, title_key(answer.text))
+        if other and answer.states(correction, case.question):
             case.trace.add(Replaced(correction, "the verifier reads it so"))
             return replace(answer, text=correction, confidence=1.0 - accuracy)
-        if attribution == "attributable":
+        if attribution == "attributable" and answer.text != UNKNOWN:
             return answer  # no step is missing: there is nothing to look for
         again = self._sought_again(answer, case)
         if again and again.confidence > answer.confidence:

@@ -13,11 +13,16 @@ from .candidates import Candidates
 from .knowledge import Known
 
 _SENTENCE = r"\d{1,6}s\d{1,6}"
-_MORE = r"(?:(?:\s*[,;]\s*|\s+and\s+|\s+)\d{1,6}(?:s\d{1,6})?)*"
+_MORE = r"(?:(?:\s*[,;]\s*(?:and\s+)?|\s+and\s+|\s+)\d{1,6}(?:s\d{1,6})?)*"
 # "(2s1)", "[2s1, 3s2]", "[2]", "2s1" at the end; "(1941)" and "(2)" belong to the fact.
-_CITED = re.compile(rf"(?:\s*(?:\[\d{{1,6}}(?:s\d{{1,6}})?{_MORE}\]|\({_SENTENCE}{_MORE}\)|\b{_SENTENCE}\b)[.,;]*)+\Z")
-_NUMBER = re.compile(r"[\[(](\d{1,6})(?:s\d{1,6})?[\])]:?\s*|(\d{1,6})s\d{1,6}[:.]?\s+")
-_COUNT = re.compile(r"\W*(\d{1,4})(?!\w)")
+_CITED = re.compile(
+    rf"(?:\s*(?:\[\d{{1,6}}(?:s\d{{1,6}})?{_MORE}\]"
+    rf"|\((?:(?:ids?|sources?|see|sentences?)\W+)?{_SENTENCE}{_MORE}\)|\b{_SENTENCE}\b)[.,;]*)+\Z"
+)
+_NUMBER = re.compile(
+    r"(?:[-*•>]\s+)?[*`]*(?:[\[(](\d{1,6})(?:s\d{1,6})?[\])]|(\d{1,6})s\d{1,6}\b)[*`]*(?:\s*[-–:.,])?\s*"
+)
+_COUNT = re.compile(r"\W*(?:statement\W+)?(\d{1,4})(?!\w)", re.IGNORECASE)
 _ID = re.compile(rf"[\[(]?{_SENTENCE}[\])]?")
 _QUOTES = str.maketrans("’‘‛“”„‟«»", '\'\'\'""""""')
 
@@ -54,6 +59,8 @@ def _addressed(span: str, documents: Candidates) -> Sequence[Evidence]:
     if _ID.fullmatch(span):
         return documents.resolve([span])[0]
     mark = _NUMBER.match(span)
+    if mark is None and (behind := _CITED.search(span)):  # "He was ... (2s1)"
+        mark = _NUMBER.match(span := f"[{re.findall(r'[0-9]+', behind.group())[0]}] {span[: behind.start()]}")
     number = int(mark[1] or mark[2]) if mark else 0
     if mark and 1 <= number <= len(documents.passages):
         return locate(span[mark.end() :], documents.passages[number - 1])
@@ -67,7 +74,7 @@ def locate(span: str, passage: Passage) -> tuple[Evidence, ...]:
     """
     sentences = [_folded(sentence) for sentence in passage.sentences]
     text = " ".join(sentence for sentence in sentences if sentence)
-    for wanted in (_folded(span), _folded(span).strip("\"'` ")):
+    for wanted in (_folded(span), _folded(span).strip("\"'` ….")):
         start = text.find(wanted)
         if start >= 0 and any(character.isalnum() for character in wanted):
             break

@@ -28,7 +28,7 @@ class PlanResearch(dspy.Signature):
     The route is "direct" if nothing has to be looked up: a greeting or thanks, arithmetic, or something that everybody
     knows for certain. It is "single" if a single document about something that the question names will hold the
     answer. It is "plan" if facts of several documents have to be joined; when in doubt, "plan".
-    The sub-questions are the facts to look up. Each asks for one relation of one entity, stands for itself, names
+    The sub-questions are the facts to look up. Each asks for one relation of one entity, can be read alone, names
     entities exactly as the question does, and keeps the dates, places and kinds that limit it; what an earlier
     sub-question finds out is written #1, #2, ... A comparison needs the same fact of both sides and no step for the
     comparing itself. For the routes "direct" and "single" the question is its only sub-question. Answer nothing.

@@ -20,15 +20,18 @@ _ROUTES = {
     "plan": r"plan(?:ning)?|multi[ _-]?\w+",
 }
 _ACTIONS = {
-    "retrieve": r"retriev(?:al|e)|search",
+    "retrieve": r"(?:retriev(?:al|e)|search)(?:[ _-](?:again|(?:once[ _-])?more))?",
     "answer": r"(?:final[ _-]?)?answer(?:[ _-]now)?|llm|generate|stop|finish(?:ed)?|done",
 }
 _ATTRIBUTIONS = {
     "attributable": r"attributable|attributed|supported",
-    "extrapolatory": r"extrapolatory|extrapolated|not enough information",
-    "contradictory": r"contradictory|contradicted",
+    "extrapolatory": r"extrapolat(?:ory|ed|ion)|partially[ _-]attributable|unsupported|not enough information",
+    "contradictory": r"contradict(?:ory|ed|s|ion)|refuted",
 }
-_REVISIONS = {"revised": r"revised|revise", "unconfident": r"unconfident|not confident"}
+_REVISIONS = {
+    "revised": r"revised?(?:[ _-]answer)?|confirmed|confident|supported",
+    "unconfident": r"unconfident|not confident|unchanged|kept|keep(?:[ _-]the)?[ _-]draft|(?:un|not[ _-])revised",
+}
 
 
 class Route(str):

@@ -75,4 +75,4 @@ class CompleteEvidence(dspy.Signature):
     selected: list[str] = dspy.InputField(desc="ids of the evidence selected so far")
     open_questions: list[str] = dspy.InputField(desc="what an earlier look could not find; empty at the first look")
     add: Ids = dspy.OutputField(desc='ids of the sentences to add, most useful first, such as ["3s2"]; may be empty')
-    required: Questions = dspy.OutputField(desc="the questions that are still open; empty if everything is answered")
+    required: Questions = dspy.OutputField(desc="the questions that are still open; [] if everything is answered")

@@ -31,7 +31,8 @@ class RefineQuestion(dspy.Signature):
     The trajectory holds the questions asked so far with their present answers. Put those answers in place of the
     references (#1, #2, ...) in the next question, and reword what does not fit them any more: a wrong kind of thing, a
     wrong gender or number, a name that the correction replaced. What the next question asks for must stay the same: add
-    no condition, drop none, and do not answer it. Where nothing is to be changed, repeat it with the answers put in.
+    no condition, drop none, and do not answer it. An answer "unknown" is not put in: describe it by its question, as in
+    "the author of A". Where nothing is to be changed, repeat the question with the answers put in.
     """
 
     question: str = dspy.InputField(desc="what all steps together are to answer")

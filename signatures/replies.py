@@ -32,7 +32,7 @@ class Questions(list[str]):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
-        return _reads(read_questions, core_schema.list_schema(core_schema.str_schema()))
+        return _reads(_read_asked, core_schema.list_schema(core_schema.str_schema()))
 
 
 class Texts(list[str]):
@@ -66,12 +66,20 @@ Steps.__name__ = "list[dict[str, str]]"
 Probability.__name__ = "float"
 
 _ITEM = re.compile(r"^\s*(?:[-*•]|(?P<number>\d{1,3})[.)])\s+(?=\S)")
+_LABEL = re.compile(r"^\s*(?:(?i:step|question|q)\W*|#)(?P<number>\d{1,3})[.):]?\s+(?=[\"'(]*[A-Z])")
+_THOUGHT = re.compile(r"thought\W*:\W*(.*?)\W*question\W*:\W*([^\n]+)", re.IGNORECASE | re.DOTALL)
 _NOTHING = re.compile(r"\W*(?:none|null|nothing|n/?a|empty)?\W*", re.IGNORECASE)
 _ID = r"[\[(\"'`*]*\d+(?:[sS:./]\d+)?[\])\"'`*]*"
 _ID_LINE = re.compile(rf"{_ID}(?:(?:\s*[,;]\s*|\s+and\s+|\s+){_ID})*[\s.,;]*")
+_KIND = re.compile(r"\b(?:passages?|sentences?|statements?)\s+(?=[\[(\"'`*]*\d)", re.IGNORECASE)  # "Passages 1 and 4"
+_REMARK = re.compile(
+    r"(?:(?<=s\d)|(?<=s\d\d))(?:\s+\((?=[^)]*[^\W\d]{2})[^)]*\)|:\s+.*)"
+)  # "1s2 (his son)", "1s2: He ..."
+_CITING = re.compile(r"\W*\d{1,6}s\d{1,6}\b.*|.*\b\d{1,6}s\d{1,6}\W*")  # a line that an id begins or ends
 _SPLIT_IDS = re.compile(r"[\s,;]+(?:and\s+)?")
 _STATED = re.compile(
-    r"[^\w.-]*(?:(?:confidence|probability|about|around)[^\w.-]*)*(-?(?:\d+(?:[.,]\d+)?|\.\d+)(?:e-?\d+)?)"
+    r"[^\w.-]*(?:(?:confidence|probability|accuracy|sufficiency|score|about|around|near)[^\w.-]*)*"
+    r"(-?(?:\d+(?:[.,]\d+)?|\.\d+)(?:e-?\d+)?)"
 )
 _WORDS = {"certain": 1.0, "very high": 0.95, "high": 0.85, "medium": 0.5, "moderate": 0.5, "low": 0.2, "very low": 0.05}
 
@@ -101,7 +109,7 @@ def _ids_in(text: str) -> list[str]:
         return []
     ids: list[str] = []
     for line in text.strip().splitlines():
-        line = _ITEM.sub("", line).strip()
+        line = _REMARK.sub("", _KIND.sub("", _ITEM.sub("", line))).strip()
         if line and not _ID_LINE.fullmatch(line):
             raise ValueError(f"not a list of ids: {line[:80]!r}")
         ids += [piece for piece in _SPLIT_IDS.split(line) if piece]
@@ -130,6 +138,10 @@ def read_questions(reply: Any) -> Any:
     # "1. FC Köln" alone is a name; a list whose items all count is numbered.
     if all(mark and mark["number"] in (None, str(n)) for n, mark in enumerate(marks, 1)) and len(marks) > 1:
         return [_ITEM.sub("", question) for question in questions]
+    labels = [_LABEL.match(question) for question in questions]
+    # "#1 Who was ...?" has a label, "#1 was born where?" a reference.
+    if all(label and label["number"] == str(n) for n, label in enumerate(labels, 1)):
+        return [_LABEL.sub("", question) for question in questions]
     return questions
 
 
@@ -143,16 +155,22 @@ def read_texts(reply: Any) -> Any:
     if isinstance(reply, str):
         lines = [line.strip() for line in reply.splitlines() if line.strip()]
         items = [line for line in lines if _ITEM.match(line)]
-        if not items and len(lines) > 1:
+        if not items and len(lines) > 1 and not all(_CITING.fullmatch(line) for line in lines):
             raise ValueError(f"not a list: {lines[0][:80]!r}")
         reply = items or lines
     return [text for text in read_questions(reply) if not _NOTHING.fullmatch(text)]
 
 
+def _read_asked(reply: Any) -> Any:
+    """The questions of a list, without what says that there are none."""
+    return [question for question in read_questions(reply) if not _NOTHING.fullmatch(question)]
+
+
 def _question_of(item: Any) -> str:
     if isinstance(item, dict):
+        item = {str(key).lower(): value for key, value in item.items()}
         named = [item[key] for key in ("question", "sub_question", "text") if key in item]
-        return str((named or [value for value in item.values() if isinstance(value, str)] or [""])[0])
+        return str((named or [value for value in item.values() if isinstance(value, str)] or [""])[0] or "")
     return str(item)
 
 
@@ -165,8 +183,11 @@ def read_steps(reply: Any) -> Any:
     reply = unwrap(reply)
     if isinstance(reply, dict):
         reply = [reply] if "question" in reply else list(reply.values())  # {"1": {"thought": ..., "question": ...}}
+    if isinstance(reply, str) and (pairs := _THOUGHT.findall(reply)):
+        reply = [{"thought": thought, "question": question} for thought, question in pairs]
     if not isinstance(reply, list | tuple):
         return [{"thought": "", "question": question} for question in read_questions(reply)]
+    reply = [{str(k).lower(): v for k, v in item.items()} if isinstance(item, dict) else item for item in reply]
     thoughts = [str(item.get("thought") or "") if isinstance(item, dict) else "" for item in reply]
     questions = read_questions([{**item, "thought": None} if isinstance(item, dict) else item for item in reply])
     return [{"thought": thought, "question": text} for thought, text in zip(thoughts, questions, strict=True)]

@@ -6,14 +6,14 @@ from .choices import Action, Route
 from .fields import NumberedPassages
 from .replies import Ids, Questions
 
-_THOUGHTS = "one short line for each passage: its number, and what it says about the question or why it does not help"
+_THOUGHTS = "one short line for each passage: its number, and what it contributes or why it does not help"
 _USEFUL = 'numbers of the passages to keep, most useful first, such as ["3", "1"]; empty if none helps'
 
 
 class RouteQuestion(dspy.Signature):
     """Decide how a question is to be answered; do not answer it.
 
-    There are a language model with general knowledge, and a search engine over documents. Choose "direct" if nothing
+    It goes to a language model with general knowledge, or to a search engine over documents. Choose "direct" if nothing
     has to be looked up: thanks, greetings and other small talk, arithmetic, and facts that every educated person
     knows. Choose "single" if one fact about one thing has to be looked up, because it is special, recent, or must be
     exact. Choose "plan" if it takes more than one fact: the question describes something instead of naming it, compares
@@ -22,7 +22,7 @@ class RouteQuestion(dspy.Signature):
 
     question: str = dspy.InputField()
     route: Route = dspy.OutputField(desc="how to go on")
-    query: str = dspy.OutputField(desc='for "single": what to type into the search engine; otherwise empty')
+    query: str = dspy.OutputField(desc='for "single": what to type into the search engine; otherwise "none"')
 
 
 class DrawRoadmap(dspy.Signature):
@@ -82,5 +82,5 @@ class DecideNext(dspy.Signature):
     passages: NumberedPassages = dspy.InputField(desc="collected so far")
     queries: list[str] = dspy.InputField(desc="earlier queries, with what each one brought")
     thought: str = dspy.OutputField(desc="one or two sentences: what is known, and what to find out next")
-    action: Action = dspy.OutputField(desc="what to do next")
-    query: str = dspy.OutputField(desc='for "retrieve": what to type into the search engine; otherwise empty')
+    action: Action = dspy.OutputField(desc='"retrieve" to search once more, "answer" to answer now')
+    query: str = dspy.OutputField(desc='for "retrieve": what to type into the search engine; otherwise "none"')

@@ -336,7 +336,7 @@ def test_a_step_that_fails_is_looked_for_again_revised_and_the_next_question_ref
 
 def test_only_the_questions_that_need_a_revised_answer_are_refined() -> None:
     script, prediction = play(
-        accuracy_judge=doubts("Who directed Solaris?"), reviser=revised("Andrei Tarkovsky", ["1s1"])
+        accuracy_judge=doubts("Who directed Solaris?"), reviser=revised("Alexander Sokurov", ["1s1"])
     )
     assert [step.number for step in steps(prediction, Refined)] == [4]
     assert len(script.asked("refiner")) == 1
@@ -536,3 +536,8 @@ def test_runs_do_not_depend_on_the_process_or_on_which_thread_is_first() -> None
         for seed in ("1", "2")
     }
     assert len(said) == 1
+
+
+def test_a_draft_that_is_confirmed_changes_no_question() -> None:
+    _, prediction = play(accuracy_judge=doubts("Who directed Solaris?"), reviser=revised("Andrei Tarkovsky", ["1s1"]))
+    assert steps(prediction, Refined) == []

@@ -437,3 +437,16 @@ def test_with_the_embedded_engine() -> None:
     assert prediction.answer == "Leytonstone"
     assert {"film", "man"} <= {item.passage.id for item in prediction.evidence}
     assert prediction.trace.lm_calls <= 6
+
+
+def test_a_correction_in_other_letters_is_the_same_answer() -> None:
+    _, prediction = play(**DOUBTFUL, verifier=verdict("attributable", 0.2, "leytonstone."))
+    assert prediction.answer == "Leytonstone"
+
+
+def test_unknown_is_looked_for_again_even_if_the_verifier_agrees() -> None:
+    script, _ = play(
+        k=2, selector={"keep": ["1s2"]}, adder=[{"add": [], "required": []}, {"add": ["3s2"], "required": []}],
+        answerer=[cited("unknown", 0.0), cited("Leytonstone", 0.8)], verifier=verdict("attributable", 1.0, "unknown"),
+    )  # fmt: skip
+    assert script.order[-2:] == ["adder", "answerer"]

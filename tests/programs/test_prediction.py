@@ -99,7 +99,20 @@ def closed(**reply: Any) -> dspy.Prediction:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "  \n ", "None", "null", "Unknown.", "I don't know", "I do not know.", '"unknown"']
+    "text",
+    [
+        "",
+        "  \n ",
+        "None",
+        "null",
+        "Unknown.",
+        "I don't know",
+        "I do not know.",
+        '"unknown"',
+        "**unknown**",
+        "N/A",
+        "Not stated in the passages.",
+    ],
 )
 def test_no_answer_is_unknown(text: str) -> None:
     assert closed(answer=text).answer == UNKNOWN
@@ -110,7 +123,7 @@ def test_a_json_null_is_no_answer_called_none() -> None:
         assert Direct()(question="Who?").answer == UNKNOWN
 
 
-@pytest.mark.parametrize("text", ["0", "no", "none of them", "Nulla"])
+@pytest.mark.parametrize("text", ["0", "no", "none of them", "Nulla", "Unknown Pleasures", "Unknown (2011 film)"])
 def test_short_answers_stay(text: str) -> None:
     assert closed(answer=text).answer == text
 
@@ -134,3 +147,9 @@ def test_an_answer_longer_than_a_page_is_cut_and_counted() -> None:
     prediction = closed(answer="word " * 2_000)
     assert len(prediction.answer) <= LONGEST_ANSWER
     assert prediction.trace.dropped == 1
+
+
+def test_citations_are_no_part_of_an_answer() -> None:
+    assert closed(answer="Paris [4s2]").answer == "Paris"
+    assert closed(answer="Paris (4s2, 5s1)").answer == "Paris"
+    assert closed(answer="Boeing 747 (1969)").answer == "Boeing 747 (1969)"

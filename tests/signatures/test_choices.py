@@ -25,6 +25,9 @@ from polyhop.signatures.choices import Action, Attribution, Revision, Route
         (Attribution, "attribution: CONTRADICTORY", "contradictory"),
         (Revision, "REVISED\nbecause", "revised"),
         (Revision, "Unconfident - nothing new", "unconfident"),
+        (Revision, "Confirmed.", "revised"),
+        (Revision, "not revised", "unconfident"),
+        (Action, "search once more", "retrieve"),
     ],
 )
 def test_words_that_are_read(kind: Any, reply: str, word: str) -> None:

@@ -260,3 +260,33 @@ def test_a_plan_shows_its_shape_in_the_prompt(adapter: Any) -> None:
     assert "`steps` (list[dict[str, str]])" in system
     assert '"required": ["thought", "question"]' in system.replace('\\"', '"')
     assert "list[dict[str, str]]" in user
+
+
+@pytest.mark.parametrize("reply", ["none", "N/A", "[]", '["None"]', "(empty)", "Nothing."])
+def test_no_questions(reply: str) -> None:
+    assert parse_value(reply, Questions) == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "questions"),
+    [
+        (["#1 Who was it?", "#2 Where is #1?"], ["Who was it?", "Where is #1?"]),
+        (["Step 1: Who was it?", "Step 2: Where is #1?"], ["Who was it?", "Where is #1?"]),
+        (["#1 was born where?"], ["#1 was born where?"]),  # a reference, no label
+    ],
+)
+def test_labels_are_no_references(reply: Any, questions: list[str]) -> None:
+    assert read_questions(reply) == questions
+
+
+@pytest.mark.parametrize(
+    ("reply", "ids"),
+    [("Passages 1, 2 and 4", ["1", "2", "4"]), ("1s2 (his son), 3s1", ["1s2", "3s1"]), ("1s2: He was born.", ["1s2"])],
+)
+def test_ids_with_words_around_them(reply: str, ids: list[str]) -> None:
+    assert read_ids(reply) == ids
+
+
+def test_a_remark_behind_a_bare_number_is_no_choice() -> None:
+    with pytest.raises(ValueError, match="not a list of ids"):
+        read_ids("3: not supported")
