@@ -24,15 +24,16 @@ from ...engines.lexical.gazetteer import countries
 from ...engines.lexical.ranker import Models, Ranker, log_odds
 from ...engines.lexical.reader import answer_chances, weighed, whole_features
 from ...engines.lexical.reading import read_pages
-from ...engines.lexical.resolve import read_hops
+from ...engines.lexical.resolve import read_hops, same
 from ...eval.metrics import answer_f1, exact_match, normalize_answer
-from .examples import Example
+from .examples import MIXED, Example
 from .hops import Hop
 from .network import Recipe, Task, train
 
 HOP, WHOLE = Recipe(units=24, epochs=7), Recipe(units=40, epochs=7)
 RIGHT = 0.8  # F1 from which an answer counts as right
 YES_NO = ("yes", "no")
+STEP = "step"  # the condition under which an annotated sub-question is read as a question of its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +41,16 @@ class Read:
     """A question read under one condition: what the whole ranker needs, and the verdict where a comparison decides.
 
     Attributes:
+        example, asked: The number of its example, and what was asked: the example's question or one of its hops.
+        pages: As the prompt shows them.
         signs: (how it was reached, what speaks for it) of the verdict.
         answer: The verdict's.
     """
 
     example: int
+    asked: Hop
     condition: str
+    pages: str
     task: Task
     answer: str = ""
     signs: tuple[str, tuple[float, ...]] | None = None
@@ -91,15 +96,17 @@ def hop_tasks(example: Example) -> list[Task]:
     hops = example.hops
     if not hops and len(example.sub_questions) == 1 and example.answers[0].lower() not in YES_NO:
         hops = (Hop(example.question, (), example.answers),)
+    # Each is read over mixed pages, where there are some, and in turn over one of the others.
+    mixed = [example.pages[MIXED]] if MIXED in example.pages else []
+    others = [pages for condition, pages in example.pages.items() if condition != MIXED]
     tasks = []
     for n, hop in enumerate(hops):
-        # Each is read once: in turn over gold passages and over what a program would read.
-        pages = list(example.pages.values())
-        book = book_of(read_pages(pages[(n + len(example.question)) % len(pages)]))
-        if book.texts:
-            rows = features(query(hop.question, hop.bound), book).astype(np.float16)
-            task = Task(rows, scored(book, hop.answers, hop.is_country))
-            tasks.append(task.thinned(np.random.default_rng(len(hop.question))))
+        for bound, pages in ((), mixed), (hop.bound, others):
+            book = book_of(read_pages(pages[(n + len(example.question)) % len(pages)])) if pages else book_of(())
+            if book.texts:
+                rows = features(query(hop.question, bound), book).astype(np.float16)
+                task = Task(rows, scored(book, hop.answers, hop.is_country))
+                tasks.append(task.thinned(np.random.default_rng(len(hop.question))))
     return tasks
 
 
@@ -109,18 +116,32 @@ def read_all(ranker: Ranker, numbered: Sequence[tuple[int, Example]]) -> list[Re
 
 
 def _read(ranker: Ranker, number: int, example: Example) -> Iterator[Read]:
-    for condition, rendered in example.pages.items():
-        book = book_of(read_pages(rendered))
+    for hop, sub_questions, condition, pages in _readings(example):
+        book = book_of(read_pages(pages))
         if not book.texts:
             continue
-        hops = read_hops(example.sub_questions, book, ranker)
-        task = Task(whole_features(example.question, hops, book).astype(np.float16), scored(book, example.answers))
-        verdict = compare(example.question, hops, book, ranker)
+        hops = read_hops(sub_questions, book, ranker)
+        rows = whole_features(hop.question, hops, book).astype(np.float16)
+        task = Task(rows, scored(book, hop.answers, hop.is_country))
+        verdict = compare(hop.question, hops, book, ranker)
         if verdict is None:
-            yield Read(number, condition, task)
+            yield Read(number, hop, condition, pages, task)
         else:
             answer, chance = verdict.ranked()[0]
-            yield Read(number, condition, task, answer, (verdict.by, (chance,)))
+            yield Read(number, hop, condition, pages, task, answer, (verdict.by, (chance,)))
+
+
+def _readings(example: Example) -> Iterator[tuple[Hop, Sequence[str], str, str]]:
+    """An example's question under each condition, and one of its sub-questions as a question over mixed pages."""
+    whole = Hop(example.question, (), example.answers)
+    for condition, pages in example.pages.items():
+        if condition != MIXED:
+            yield whole, example.sub_questions, condition, pages
+        elif example.hops:
+            step = example.hops[len(example.question) % len(example.hops)]
+            yield step, (step.question,), STEP, pages
+        else:
+            yield whole, (example.question,), STEP, pages
 
 
 # --- the fit ---------------------------------------------------------------------------------------------------------
@@ -156,7 +177,7 @@ class Fit:
 
             hops = dict(zip(everything, threads.map(fit_hop, everything), strict=True))
             reads = [read for fold in range(folds) for read in self._read(pool, hops[fold], fold)]
-            teaching = [read for read in reads if self.examples[read.example].answers[0].lower() not in YES_NO]
+            teaching = [read for read in reads if read.asked.answers[0].lower() not in YES_NO]
 
             def fit_whole(left_out: int) -> Ranker:
                 return train([r.task for r in teaching if self.fold[r.example] != left_out], recipes[1], seed)
@@ -176,16 +197,17 @@ class Fit:
             yield from part
 
     def _outcome(self, read: Read, whole: Ranker) -> Outcome:
-        example = self.examples[read.example]
-        answer, signs = read.answer, read.signs
+        answer, signs, asked = read.answer, read.signs, read.asked
         if signs is None:
-            book = book_of(read_pages(example.pages[read.condition]))
+            book = book_of(read_pages(read.pages))
             rows = read.task.features.astype(np.float32)
-            chances = answer_chances(whole, example.question, rows, book, len(example.sub_questions))
-            best, said = weighed(example.question, book, chances)[0]
+            hops = 1 if read.condition == STEP else len(self.examples[read.example].sub_questions)
+            chances = answer_chances(whole, asked.question, rows, book, hops)
+            best, said = weighed(asked.question, book, chances)[0]
             answer, signs = best.text, ("span", said)
-        scores = answer_f1(answer, example.answers), exact_match(answer, example.answers)
-        return Outcome(example.source, read.condition, self.fold[read.example], signs, *scores)
+        right = (answer,) if asked.is_country and same(answer, asked.answers[0], as_country=True) else asked.answers
+        scores = answer_f1(answer, right), exact_match(answer, right)
+        return Outcome(self.examples[read.example].source, read.condition, self.fold[read.example], signs, *scores)
 
 
 def calibrate(outcomes: Iterable[Outcome]) -> dict[str, list[float]]:
