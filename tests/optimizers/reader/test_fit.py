@@ -16,9 +16,10 @@ from polyhop.engines.lexical.ranker import Models
 from polyhop.engines.lexical.reader import read_with
 from polyhop.engines.lexical.reading import read_pages
 from polyhop.optimizers.reader.examples import EVIDENCE, GOLD, MIXED, Example, Source, examples
-from polyhop.optimizers.reader.fit import STEP, Fit, calibrate, fold_of, hop_tasks, read_all, report, scored
+from polyhop.optimizers.reader.fit import Fit, calibrate, fold_of, report
 from polyhop.optimizers.reader.hops import Hop, annotated_hops
 from polyhop.optimizers.reader.network import Recipe, Task, train
+from polyhop.optimizers.reader.tasks import STEP, hop_tasks, read_all, scored
 
 NAMES = ("Ada Brook", "Ben Carr", "Cy Dunn", "Dora Eck", "Eli Fenn", "Fay Gold", "Gus Holt", "Ida Jans", "Kay Lind")
 TOWNS = ("Ghent", "Brno", "Cork", "Leith", "Turku", "Arles", "Varna", "Split", "Ulm")
