@@ -36,7 +36,7 @@ from ..signatures import (
 )
 from .candidates import Candidates
 from .lines import one_line, read_query
-from .prediction import UNKNOWN, check_question, conclude, read_answer, tidy
+from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer, tidy
 from .program import Program
 from .search import Search
 from .trace import Decided, Decomposed, Routed, Selected, StepAnswered, Trace
@@ -82,12 +82,15 @@ class C3PO(Program):
         route, query = self._route(task.question, task.trace)
         if route == "direct":
             answer, confidence = read_answer(self.knower(question=task.question), task.trace)
-            return conclude(answer, confidence, task.trace, stop="no retrieval")
-        if route == "single":
+            if answer != UNKNOWN:
+                return conclude(answer, confidence, task.trace, stop="no retrieval")
+        if route != "plan":  # what turns out to be unknown is searched for
             self._retrieve(task, query or task.question)
             stop = "single pass"
         else:
             stop = self._follow_roadmap(task)
+        if task.trace.searches and not task.seen and not task.notes:
+            return nothing_found(task.trace)
         reply = self.answerer(question=task.question, passages=task.show(), notes=task.notes)
         answer, confidence = read_answer(reply, task.trace)
         evidence = list(dict.fromkeys([*task.cited(str(reply.get("reasoning"))), *task.kept]))
@@ -151,8 +154,9 @@ class C3PO(Program):
 
     def _retrieve(self, task: _Task, query: str, objective: str | None = None, n: int = 1) -> None:
         """Search, filter what is new, and collect what is kept; remember what the query brought."""
-        page = task.turn_page(query)
-        hits = self.search(query, task.pool, task.trace, offset=(page - 1) * self.search.k.value)
+        page, offset = task.turn_page(query)
+        hits = self.search(query, task.pool, task.trace, offset=offset)
+        task.received[title_key(query)] += len(hits)
         if new := task.add(hits):
             shown = {"question": task.question, "passages": task.candidates.show(new)}
             reply = self.filter(**shown) if objective is None else self.step_filter(**shown, objective=objective)
@@ -176,6 +180,7 @@ class _Task:
         kept: The collection: passages that the filter kept, in that order.
         queries: What was searched for and what it brought, as the decision maker reads it.
         notes: What was answered without a search.
+        received: How many hits each query has brought.
     """
 
     question: str
@@ -186,16 +191,17 @@ class _Task:
     kept: list[Evidence] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    received: Counter[str] = field(default_factory=Counter)
     _pages: Counter[str] = field(default_factory=Counter)
 
     def show(self) -> NumberedPassages:
         return self.candidates.show(self.kept)
 
-    def turn_page(self, query: str) -> int:
-        """The page of results that the query is to bring, from 1."""
+    def turn_page(self, query: str) -> tuple[int, int]:
+        """The page of results that the query is to bring, from 1, and how many hits it has brought before."""
         key = title_key(query)
         self._pages[key] += 1
-        return self._pages[key]
+        return self._pages[key], self.received[key]
 
     def add(self, hits: Sequence[Hit]) -> list[Evidence]:
         """Number what was found; returns what is not in the collection yet."""

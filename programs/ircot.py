@@ -21,7 +21,7 @@ from ..data.text import split_sentences, title_key
 from ..signatures import AnswerFromPassages, ReasonOn
 from .candidates import Candidates
 from .lines import one_line
-from .prediction import check_question, conclude, read_answer
+from .prediction import check_question, conclude, nothing_found, read_answer
 from .program import Program
 from .search import Search
 from .trace import Thought, Trace
@@ -55,10 +55,12 @@ class IRCoT(Program):
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
         question, trace = check_question(question), Trace()
         seen = self.search(question, pool, trace)
+        if not seen:
+            return nothing_found(trace)
         passages = self._collect(seen)
         thoughts: list[str] = []
-        stop = "sentences" if seen else "nothing found"
-        for _ in range(self.sentences.value if seen else 0):
+        stop = "sentences"
+        for _ in range(self.sentences.value):
             if len(passages.passages) >= self.most.value:
                 stop = "documents"
                 break

@@ -47,7 +47,7 @@ from ..signatures import (
 from ..signatures.replies import read_probability
 from .candidates import Candidates
 from .knowledge import Knowledge, Known, distinct, joined
-from .prediction import check_question, conclude, read_answer
+from .prediction import check_question, conclude, nothing_found, read_answer
 from .program import Program
 from .search import Search
 from .spans import read_facts, read_numbers, read_spans
@@ -141,6 +141,8 @@ class Kair(Program):
         else:
             stop = "steps"
 
+        if not seen:
+            return nothing_found(trace)
         known = lead.inputs["known"]
         reply = self.answerer(question=question, known=known, evidence=documents.show(lead.context))
         answer, confidence = read_answer(reply, trace)
@@ -160,7 +162,8 @@ class Kair(Program):
             return team
         board, n = team[0], self.agents.value
         shares = [replace(board, focus=focus, required=board.required[i::n]) for i, focus in enumerate(FOCI[:n])]
-        return [share for share in shares if share.required]
+        dealt = [share for share in shares if share.required]
+        return dealt if len(dealt) > 1 else [replace(share, focus=ALONE) for share in dealt]
 
     def _ask(self, agent: Knowledge, documents: Candidates, pool: Pool, trace: Trace) -> tuple[Knowledge, list[Hit]]:
         """f and the search: the agent with its new query, and what it found; as it was, if there is no new query."""

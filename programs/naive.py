@@ -10,7 +10,7 @@ from ..data.passages import Evidence, Passage, Retriever
 from ..data.pool import PassagePool
 from ..signatures import AnswerFromPassages
 from .candidates import Candidates
-from .prediction import check_question, conclude, read_answer
+from .prediction import check_question, conclude, nothing_found, read_answer
 from .program import Program
 from .search import Search
 from .trace import Trace
@@ -33,6 +33,8 @@ class Naive(Program):
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
         question, trace = check_question(question), Trace()
         hits = self.search(question, pool, trace)
+        if not hits:
+            return nothing_found(trace)
         passages = Candidates([hit.passage for hit in hits])
         reply = self.answerer(question=question, passages=passages.show())
         evidence = [Evidence(hit.passage) for hit in hits]

@@ -29,7 +29,7 @@ from .candidates import Candidates
 from .complexity import Complexity, estimate_complexity
 from .exemplars import Exemplars
 from .plan import Claim, Plan, Step, bind, demonstrated, trajectory
-from .prediction import UNKNOWN, check_question, conclude, read_answer, tidy
+from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer, tidy
 from .program import Program
 from .review import Review, read_cited
 from .search import Search
@@ -100,6 +100,8 @@ class ParRag(Program):
             acts |= zip((step.number for step in level), together(trace, tasks), strict=True)
         seen = [hit for step in plan.steps for hit in acts[step.number].seen]
 
+        if not seen:
+            return nothing_found(trace)
         cited = [item for step in plan.steps for item in acts[step.number].claim.cited]
         sources = Candidates(item.passage for item in cited)
         evidence = _merged(cited, sources)
@@ -116,7 +118,7 @@ class ParRag(Program):
                 stop, confidence = "revised", self.review.judge(review.claim, sources, hops, trace).confidence
             answer, evidence = review.claim.answer, _merged([*evidence, *review.claim.cited], sources)
             seen += review.found
-        return conclude(answer, confidence, trace, evidence=evidence, seen=seen, stop=stop if seen else "nothing found")
+        return conclude(answer, confidence, trace, evidence=evidence, seen=seen, stop=stop)
 
     def _plan(self, question: str, complexity: Complexity, trace: Trace) -> Plan:
         """The planner's steps; without planning the question itself."""

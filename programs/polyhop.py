@@ -58,7 +58,7 @@ class _Case:
     sub_questions: list[str] = field(default_factory=list)
     candidates: Candidates = field(default_factory=Candidates)
     seen: list[Hit] = field(default_factory=list)
-    queries: Counter[str] = field(default_factory=Counter)
+    received: Counter[str] = field(default_factory=Counter)  # hits, by query
     evidence: list[Evidence] = field(default_factory=list)
     required: list[str] = field(default_factory=list)
 
@@ -125,8 +125,8 @@ class PolyHop(Program):
         if easy and (answer := self._single_pass(case)):
             return self._conclude(answer, case, "single pass")
         route = self._plan(case)
-        if route == "direct":
-            return self._conclude(self._from_knowledge(case), case, "no retrieval")
+        if route == "direct" and (known := self._from_knowledge(case)).text != UNKNOWN:
+            return self._conclude(known, case, "no retrieval")
         if route == "single" and not easy and (answer := self._single_pass(case)):
             return self._conclude(answer, case, "single pass")
         if not case.seen:
@@ -183,9 +183,8 @@ class PolyHop(Program):
     def _look_up(self, query: str, case: _Case) -> list[Passage]:
         """Search, for the next page of results if the query is not new; returns the passages that are."""
         key = title_key(query)
-        offset = case.queries[key] * self.search.k.value
-        case.queries[key] += 1
-        hits = self.search(query, case.pool, case.trace, offset=offset)
+        hits = self.search(query, case.pool, case.trace, offset=case.received[key])
+        case.received[key] += len(hits)
         case.seen += hits
         return case.candidates.extend(hit.passage for hit in hits)
 
@@ -269,7 +268,10 @@ class PolyHop(Program):
         other = title_key(correction) not in (UNKNOWN, title_key(answer.text))
         if other and answer.states(correction, case.question):
             case.trace.add(Replaced(correction, "the verifier reads it so"))
-            return replace(answer, text=correction, confidence=1.0 - accuracy)
+            # That the old answer is wrong does not make the new one right: nobody has judged that.
+            doubt = 0.0 if answer.text == UNKNOWN else 1.0 - accuracy
+            unjudged = (doubt + CREDIBILITY["extrapolatory"]) / 2
+            return replace(answer, text=correction, confidence=min(unjudged, self.sure.value))
         if attribution == "attributable" and answer.text != UNKNOWN:
             return answer  # no step is missing: there is nothing to look for
         again = self._sought_again(answer, case)

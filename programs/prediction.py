@@ -70,6 +70,11 @@ def tidy(answer: object) -> tuple[str, tuple[str, ...]]:
     return text[:LONGEST_ANSWER].rsplit(" ", 1)[0], (f"an answer of {len(text):,} characters, cut",)
 
 
+def nothing_found(trace: Trace) -> dspy.Prediction:
+    """The end of a run whose searches found no passage: nobody is asked to read nothing."""
+    return conclude(UNKNOWN, 0.0, trace, stop="nothing found")
+
+
 def conclude(
     answer: str,
     confidence: float,

@@ -3,8 +3,8 @@
 The Selector guards precision, the Adder recall; both see the question, all sub-questions, the whole candidate pool and
 the evidence so far. What the paper leaves open is decided here: in every round the Selector judges all candidates anew
 (so it may also drop what an earlier round kept), the Adder completes its choice from all candidates, and the union of
-the two is the evidence that the next round starts from. Where the search finds nothing there is nothing to select from:
-no round.
+the two is the evidence that the next round starts from. Where the search finds nothing there is nothing to select from
+and nothing to read: the answer is unknown.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Sequence
 
 import dspy
 
+from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Fact, Passage, Retriever
 from ..data.pool import PassagePool
 from ..signatures import AddEvidence, AnalyzeQuestion, AnswerFromEvidence, SelectEvidence
 from ..signatures.evidence import BRIDGING
 from .candidates import Candidates
-from .prediction import check_question, conclude, read_answer
+from .prediction import check_question, conclude, nothing_found, read_answer
 from .program import Program
 from .search import Search
 from .trace import Added, Decomposed, Selected, Trace
@@ -67,6 +68,8 @@ class Prism(Program):
         question, trace = check_question(question), Trace()
         sub_questions = self._analyze(question, trace)
         hits = self.search(question, pool, trace)
+        if not hits:
+            return nothing_found(trace)
         candidates = Candidates(hit.passage for hit in hits)
         task: dict[str, object] = {
             "question": question,
@@ -75,8 +78,8 @@ class Prism(Program):
         }
 
         evidence: list[Evidence] = []
-        stop = "rounds" if hits else "nothing found"
-        for n in range(1, self.rounds.value + 1 if hits else 1):
+        stop = "rounds"
+        for n in range(1, self.rounds.value + 1):
             kept = self._select(n, task, candidates, evidence, trace)
             merged = self._add(n, task, candidates, kept, trace)
             stable = set(facts(merged)) == set(facts(evidence))
@@ -105,7 +108,10 @@ class Prism(Program):
             return evidence
         signature = self.selector.signature
         if not self.bridging.value:
-            signature = signature.with_instructions(_BRIDGING.sub("", signature.instructions))
+            instructions, left_out = _BRIDGING.subn("", signature.instructions)
+            if not left_out:
+                raise PolyhopError("bridging=False leaves out clauses that the Selector's instruction no longer has")
+            signature = signature.with_instructions(instructions)
         reply = self.selector(**task, selected=candidates.ids(evidence), signature=signature)
         kept, invalid = candidates.resolve(reply.keep)
         kept = self._in_units(kept)

@@ -108,7 +108,7 @@ def build_program(
     if retriever is None:
         retriever = RetrieverName.chain if state is None or _follows_chains(state) else RetrieverName.bm25
     searched = _retriever(retriever, source)
-    program = _named(name, searched) if state is None else _restored(Path(name), state, searched)
+    program = _named(name, searched, source) if state is None else _restored(Path(name), state, searched, source)
     if k is not None:
         if not hasattr(program, "search"):
             raise PolyhopError(f"{name} does not search, so -k means nothing to it")
@@ -163,14 +163,17 @@ def _retriever(name: RetrieverName, source: BM25Index | PassagePool | None) -> R
     return FusedRetriever([source, vectors]) if name is RetrieverName.fused else ChainRetriever(source, vectors=vectors)
 
 
-def _programs(retriever: Retriever | None) -> dict[str, Callable[[], dspy.Module]]:
+def _programs(
+    retriever: Retriever | None, source: BM25Index | PassagePool | None = None
+) -> dict[str, Callable[[], dspy.Module]]:
+    """By name; ``source`` is what a program searches that wants BM25 beside its retriever."""
     from ..programs import C3PO, Direct, IRCoT, Kair, Naive, ParRag, PolyHop, Prism
 
     return {
         "polyhop": partial(PolyHop, retriever),
         "prism": partial(Prism, retriever),
         "kair": partial(Kair, retriever),
-        "par_rag": partial(ParRag, retriever),
+        "par_rag": partial(ParRag, retriever, review_retriever=source),
         "c3po": partial(C3PO, retriever),
         "ircot": partial(IRCoT, retriever),
         "naive": partial(Naive, retriever),
@@ -178,8 +181,8 @@ def _programs(retriever: Retriever | None) -> dict[str, Callable[[], dspy.Module
     }
 
 
-def _named(name: str, retriever: Retriever | None) -> dspy.Module:
-    programs = _programs(retriever)
+def _named(name: str, retriever: Retriever | None, source: BM25Index | PassagePool | None) -> dspy.Module:
+    programs = _programs(retriever, source)
     if name not in programs:
         raise PolyhopError(f"no program {name!r}: choose {', '.join(programs)}, or a saved state that ends in .json")
     return programs[name]()
@@ -200,9 +203,14 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
     return parameters
 
 
-def _restored(path: Path, parameters: dict[str, dict[str, Any]], retriever: Retriever | None) -> dspy.Module:
+def _restored(
+    path: Path,
+    parameters: dict[str, dict[str, Any]],
+    retriever: Retriever | None,
+    source: BM25Index | PassagePool | None,
+) -> dspy.Module:
     """The program whose parameters a state names: exactly those, so that nothing is dropped or stays a default."""
-    programs = {name: new() for name, new in _programs(retriever).items()}
+    programs = {name: new() for name, new in _programs(retriever, source).items()}
     shape = _shape(parameters)
     fitting = {name: program for name, program in programs.items() if _shape(program.dump_state()) == shape}
     if len(fitting) != 1:

@@ -51,6 +51,12 @@ class Setting:
     def name(self) -> str:
         return f"{self.dataset} {'open' if self.index else 'distractor'}"
 
+    @property
+    def folder(self) -> str:
+        """Tells settings apart: the questions' file, and the index."""
+        parts = [self.dataset, self.questions.name.split(".")[0], self.index.name if self.index else "distractor"]
+        return "-".join(parts)
+
 
 def table(
     on: Annotated[list[str], typer.Option(metavar="DATASET:FILE[:INDEX]", help="A benchmark; may be repeated.")],
@@ -73,6 +79,9 @@ def table(
 
     settings = [Setting.parse(text) for text in on]
     cells = [(setting, name) for setting in settings for name in program or PROGRAMS]
+    twice = [f"{name} on {setting.folder}" for setting, name in cells if cells.count((setting, name)) > 1]
+    if twice or len({(setting.folder, Path(name).stem) for setting, name in cells}) < len(cells):
+        raise typer.BadParameter("two of these runs would be one: " + (twice[0] if twice else "same file names"))
     options = [part for spec in lm or () for part in ("--lm", spec)]
     options += ["--limit", str(limit)] if limit else []
     options += ["--seed", str(seed)] if seed is not None else []
@@ -92,7 +101,7 @@ def _run(setting: Setting, program: str, out: Path, options: Sequence[str]) -> d
     Raises:
         PolyhopError: it failed.
     """
-    folder = out / f"{Path(program).stem}-{setting.name.replace(' ', '-')}"
+    folder = out / f"{Path(program).stem}-{setting.folder}"
     command = [sys.executable, "-m", "polyhop.scripts.main", "evaluate", "--json", "--out", str(folder)]
     command += ["--dataset", setting.dataset, "--questions", str(setting.questions), "--program", program]
     command += ["--index", str(setting.index)] if setting.index else []

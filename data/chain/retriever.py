@@ -212,7 +212,8 @@ class ChainRetriever:
         """
         if k <= 0 or offset < 0:
             raise ValueError(f"k must be positive and offset not negative, got k={k}, offset={offset}")
-        choices = follow(self.graph(query), self.weights, offset + k, adaptive=self.adaptive)
+        # What comes after a chain that decided its own length is asked for on purpose.
+        choices = follow(self.graph(query), self.weights, offset + k, adaptive=self.adaptive and not offset)
         scores = accumulate((choice.gain for choice in choices), min)
         return [
             Hit(choice.candidate.reading.passage, score, rank, choice.reason)

@@ -42,7 +42,7 @@ class Reading:
         text: As the page writes it.
         probability: That it is right.
         line, page: Where it stands; None for "yes" and "no".
-        steps: The best answers of the sub-questions.
+        steps: The best answers of the sub-questions; of a single one, this answer.
     """
 
     text: str
@@ -64,16 +64,22 @@ def _read(question: str, sub_questions: tuple[str, ...], pages: tuple[Page, ...]
 
 def read_with(models: Models, question: str, sub_questions: Sequence[str], book: Book) -> list[Reading]:
     """`read` over prepared pages with any models."""
-    whole = query(question)
-    if not book.texts or (whole.names and not known_names(whole, book)):
-        return []  # nothing to read, or nothing that tells of what the question is about
+    named = [each for each in map(query, (question, *sub_questions)) if each.names]
+    if not book.texts or (named and not any(known_names(each, book) for each in named)):
+        return []  # nothing to read, or nothing that tells of what the question or a part of it is about
     hops = read_hops(sub_questions, book, models.hop)
     steps = tuple(hop.best for hop in hops)
     verdict = compare(question, hops, book, models.hop)
     if verdict is None:
         chances = answer_chances(models.whole, question, whole_features(question, hops, book), book, len(hops))
         return [
-            Reading(answer.text, models.probability("span", signs), answer.line, answer.page, steps)
+            Reading(
+                answer.text,
+                models.probability("span", signs),
+                answer.line,
+                answer.page,
+                steps if len(hops) > 1 else (answer,),
+            )
             for answer, signs in weighed(question, book, chances)
         ]
     return [

@@ -1,8 +1,9 @@
-"""What the reader learns from: questions, and the pages that a program would read for them, under three conditions.
+"""What the reader learns from: questions, and the pages that a program would read for them, under four conditions.
 
 gold       the gold passages, whole, where the questions bring their contexts
 retrieved  the five passages of the chain retriever, whole, where there is an index
 evidence   what `Prism` selects, from the question's own contexts or else from the index
+mixed      the gold passages among others: what a program that goes step by step reads for a single step
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from ...programs.candidates import Candidates
 from .hops import Hop, annotated_hops
 
 READ = 5  # passages of the condition "retrieved"
-GOLD, RETRIEVED, EVIDENCE = "gold", "retrieved", "evidence"
+OTHERS, STRANGERS = 3, 1  # passages that "mixed" adds: of the question's own contexts, and of another question's
+GOLD, RETRIEVED, EVIDENCE, MIXED = "gold", "retrieved", "evidence", "mixed"
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,12 @@ def examples(source: Source, seed: int = 0) -> Iterator[Example]:
     rng = Random(seed)
     with dspy.context(lm=language_model("lexical")):
         prism = Prism(retriever)
-        for question in load_questions(source.dataset, source.questions, limit=source.limit, seed=seed):
+        questions = list(load_questions(source.dataset, source.questions, limit=source.limit, seed=seed))
+        for question in questions:
             pages = dict(_conditions(question, retriever, prism))
             hops = tuple(annotated_hops(question, rng))
+            if GOLD in pages and (hops or question.hops == 1):
+                pages[MIXED] = _mixed(question, rng.choice(questions), rng)
             steps = tuple(decompose(question.question))
             if pages and question.answers:
                 yield Example(source.name, question.question, question.answers, steps, hops, pages)
@@ -96,14 +101,30 @@ def examples(source: Source, seed: int = 0) -> Iterator[Example]:
 
 def _conditions(question: Question, retriever: Retriever | None, prism: Any) -> Iterator[tuple[str, str]]:
     pool = question.pool or ()
-    gold = [passage for passage in pool if any(fact.matches(passage) for fact in question.gold)]
-    if gold:
+    if gold := _gold(question):
         yield GOLD, _shown(gold)
     if retriever is not None:
         yield RETRIEVED, _shown([hit.passage for hit in retriever.search(question.question, READ)])
     if question.hops != 1 and (pool or retriever is not None):
         found = prism(question=question.question, pool=pool or None)
         yield EVIDENCE, _shown([item.passage for item in found.evidence], found.evidence)
+
+
+def _gold(question: Question) -> list[Passage]:
+    return [passage for passage in question.pool or () if any(fact.matches(passage) for fact in question.gold)]
+
+
+def _mixed(question: Question, another: Question, rng: Random) -> str:
+    gold, own = _gold(question), question.pool or ()
+    others = [passage for passage in own if passage not in gold]
+    strangers = [passage for passage in another.pool or () if passage not in own]
+    passages = [
+        *gold,
+        *rng.sample(others, min(OTHERS, len(others))),
+        *rng.sample(strangers, min(STRANGERS, len(strangers))),
+    ]
+    rng.shuffle(passages)
+    return _shown(passages)
 
 
 def _shown(passages: Sequence[Passage], evidence: Sequence[Evidence] | None = None) -> str:

@@ -17,38 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from ...engines.lexical.book import Book, Vector, book_of
-from ...engines.lexical.compare import compare
-from ...engines.lexical.features import features, query
-from ...engines.lexical.gazetteer import countries
+from ...engines.lexical.book import book_of
 from ...engines.lexical.ranker import Models, Ranker, log_odds
-from ...engines.lexical.reader import answer_chances, weighed, whole_features
+from ...engines.lexical.reader import answer_chances, weighed
 from ...engines.lexical.reading import read_pages
-from ...engines.lexical.resolve import read_hops
-from ...eval.metrics import answer_f1, exact_match, normalize_answer
+from ...engines.lexical.resolve import same
+from ...eval.metrics import answer_f1, exact_match
 from .examples import Example
-from .hops import Hop
-from .network import Recipe, Task, train
+from .network import Recipe, train
+from .tasks import STEP, YES_NO, Read, hop_tasks, read_all
 
 HOP, WHOLE = Recipe(units=24, epochs=7), Recipe(units=40, epochs=7)
 RIGHT = 0.8  # F1 from which an answer counts as right
-YES_NO = ("yes", "no")
-
-
-@dataclass(frozen=True, eq=False)
-class Read:
-    """A question read under one condition: what the whole ranker needs, and the verdict where a comparison decides.
-
-    Attributes:
-        signs: (how it was reached, what speaks for it) of the verdict.
-        answer: The verdict's.
-    """
-
-    example: int
-    condition: str
-    task: Task
-    answer: str = ""
-    signs: tuple[str, tuple[float, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -66,64 +46,6 @@ class Outcome:
 def fold_of(question: str, folds: int) -> int:
     """The fold of a question, by its words."""
     return int.from_bytes(blake2b(" ".join(question.lower().split()).encode(), digest_size=8).digest()) % folds
-
-
-# --- tasks -----------------------------------------------------------------------------------------------------------
-
-
-def scored(book: Book, answers: Sequence[str], is_country: bool = False) -> Vector:
-    """The F1 of every candidate; for a country, 1 for each of its names and adjectives."""
-    wanted = {mention.country for mention in countries(answers[0])} if is_country else set()
-    words = frozenset(word for answer in answers for word in normalize_answer(answer).split())
-
-    def score(text: str) -> float:
-        named = countries(text) if wanted else ()
-        if len(named) == 1 and named[0].written == text and named[0].country in wanted:
-            return 1.0
-        return 0.0 if words.isdisjoint(normalize_answer(text).split()) else answer_f1(text, answers)
-
-    scores = {text: score(text) for text in dict.fromkeys(book.texts)}
-    return np.array([scores[text] for text in book.texts], np.float32)
-
-
-def hop_tasks(example: Example) -> list[Task]:
-    """The annotated sub-questions of an example, or the question itself where it has none and is a single one."""
-    hops = example.hops
-    if not hops and len(example.sub_questions) == 1 and example.answers[0].lower() not in YES_NO:
-        hops = (Hop(example.question, (), example.answers),)
-    tasks = []
-    for n, hop in enumerate(hops):
-        # Each is read once: in turn over gold passages and over what a program would read.
-        pages = list(example.pages.values())
-        book = book_of(read_pages(pages[(n + len(example.question)) % len(pages)]))
-        if book.texts:
-            rows = features(query(hop.question, hop.bound), book).astype(np.float16)
-            task = Task(rows, scored(book, hop.answers, hop.is_country))
-            tasks.append(task.thinned(np.random.default_rng(len(hop.question))))
-    return tasks
-
-
-def read_all(ranker: Ranker, numbered: Sequence[tuple[int, Example]]) -> list[Read]:
-    """Some examples under all their conditions, their chains read with a ranker of sub-questions."""
-    return [read for number, example in numbered for read in _read(ranker, number, example)]
-
-
-def _read(ranker: Ranker, number: int, example: Example) -> Iterator[Read]:
-    for condition, rendered in example.pages.items():
-        book = book_of(read_pages(rendered))
-        if not book.texts:
-            continue
-        hops = read_hops(example.sub_questions, book, ranker)
-        task = Task(whole_features(example.question, hops, book).astype(np.float16), scored(book, example.answers))
-        verdict = compare(example.question, hops, book, ranker)
-        if verdict is None:
-            yield Read(number, condition, task)
-        else:
-            answer, chance = verdict.ranked()[0]
-            yield Read(number, condition, task, answer, (verdict.by, (chance,)))
-
-
-# --- the fit ---------------------------------------------------------------------------------------------------------
 
 
 class Fit:
@@ -156,7 +78,7 @@ class Fit:
 
             hops = dict(zip(everything, threads.map(fit_hop, everything), strict=True))
             reads = [read for fold in range(folds) for read in self._read(pool, hops[fold], fold)]
-            teaching = [read for read in reads if self.examples[read.example].answers[0].lower() not in YES_NO]
+            teaching = [read for read in reads if read.asked.answers[0].lower() not in YES_NO]
 
             def fit_whole(left_out: int) -> Ranker:
                 return train([r.task for r in teaching if self.fold[r.example] != left_out], recipes[1], seed)
@@ -176,16 +98,17 @@ class Fit:
             yield from part
 
     def _outcome(self, read: Read, whole: Ranker) -> Outcome:
-        example = self.examples[read.example]
-        answer, signs = read.answer, read.signs
+        answer, signs, asked = read.answer, read.signs, read.asked
         if signs is None:
-            book = book_of(read_pages(example.pages[read.condition]))
+            book = book_of(read_pages(read.pages))
             rows = read.task.features.astype(np.float32)
-            chances = answer_chances(whole, example.question, rows, book, len(example.sub_questions))
-            best, said = weighed(example.question, book, chances)[0]
+            hops = 1 if read.condition == STEP else len(self.examples[read.example].sub_questions)
+            chances = answer_chances(whole, asked.question, rows, book, hops)
+            best, said = weighed(asked.question, book, chances)[0]
             answer, signs = best.text, ("span", said)
-        scores = answer_f1(answer, example.answers), exact_match(answer, example.answers)
-        return Outcome(example.source, read.condition, self.fold[read.example], signs, *scores)
+        right = (answer,) if asked.is_country and same(answer, asked.answers[0], as_country=True) else asked.answers
+        scores = answer_f1(answer, right), exact_match(answer, right)
+        return Outcome(self.examples[read.example].source, read.condition, self.fold[read.example], signs, *scores)
 
 
 def calibrate(outcomes: Iterable[Outcome]) -> dict[str, list[float]]:

@@ -304,10 +304,9 @@ def test_nothing_found(route: str) -> None:
         router={"route": route, "query": ""},
         pool=[],
         decider=[search_for("Vertigo"), ENOUGH],
-        answerer=answer("unknown", 0),
+        answerer=answer("London", 0.9),  # would be made up
     )
-    assert "filter" not in script.order  # there is nothing to filter
-    assert script.asked("answerer")[0].inputs["passages"] == "(none)"
+    assert not {"filter", "answerer"} & set(script.order)  # there is nothing to filter and nothing to read
     assert (prediction.answer, prediction.evidence, prediction.ranking) == ("unknown", (), ())
     assert prediction.trace.steps[-1] == Stopped("nothing found")
     if route == "plan":

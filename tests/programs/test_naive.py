@@ -40,10 +40,12 @@ def test_one_search_one_call(adapter: dspy.Adapter, own: bool) -> None:
     assert (prediction.trace.lm_calls, prediction.trace.searches) == (1, 1)
 
 
-def test_an_empty_pool_is_read_as_such() -> None:
-    with playing(scripted()) as script:
+def test_an_empty_pool_is_taken_as_such() -> None:
+    """It is the question's own, so nothing is found, and nobody is asked to read nothing."""
+    with playing(scripted(answerer=answer("London", 0.9))) as script:
         prediction = Naive(PassagePool(PASSAGES))(question="Who?", pool=[])
-    assert script.requests[0].inputs["passages"] == "(none)"  # the question's own pool, not the retriever
+    assert script.order == []
+    assert prediction.stop_reason == "nothing found"
     assert (prediction.answer, prediction.evidence, prediction.ranking) == ("unknown", (), ())
 
 

@@ -425,8 +425,8 @@ def test_an_unknown_final_answer_is_looked_for_by_the_question() -> None:
 
 
 def test_nothing_found_is_unknown_and_no_call_is_paid_to_read_nothing() -> None:
-    script, prediction = play(pool=[], answerer=answer("unknown"))
-    assert script.order == ["planner", "answerer"]
+    script, prediction = play(pool=[], answerer=answer("London"))
+    assert script.order == ["planner"]
     assert (prediction.answer, prediction.evidence, prediction.ranking) == ("unknown", (), ())
     assert (prediction.confidence, prediction.stop_reason) == (0.0, "nothing found")
 

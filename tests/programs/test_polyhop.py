@@ -313,8 +313,27 @@ def test_the_verifier_may_correct_from_the_evidence() -> None:
     script, prediction = play(**DOUBTFUL, verifier=verdict("contradictory", 0.1, "Alfred Hitchcock"))
     assert script.order[-1] == "verifier"  # no further call
     assert prediction.answer == "Alfred Hitchcock"
-    assert prediction.confidence == pytest.approx(0.9)
+    assert prediction.confidence == pytest.approx(0.7)  # (0.9 + 0.5) / 2: nobody has judged the correction
     assert steps(prediction, Replaced)[0].answer == "Alfred Hitchcock"
+
+
+@pytest.mark.parametrize(("proposed", "confidence"), [("Leytonstone", 0.75), ("unknown", 0.25)])
+def test_a_correction_is_never_certain(proposed: str, confidence: float) -> None:
+    _, prediction = play(
+        selector={"keep": ["1s2", "3s2"]},
+        answerer=cited(proposed, 0.3),
+        verifier=verdict("contradictory", 0.0, "Vertigo"),
+    )
+    assert (prediction.answer, prediction.confidence) == ("Vertigo", confidence)
+
+
+def test_who_does_not_know_after_all_looks_it_up() -> None:
+    script, prediction = play(
+        planner={"route": "direct", "sub_questions": []}, answerer=[answer("unknown", 0), cited("Leytonstone")],
+        selector={"keep": ["3"]},
+    )  # fmt: skip
+    assert script.order == ["planner", "answerer", "selector", "adder", "answerer"]
+    assert prediction.answer == "Leytonstone"
 
 
 def test_a_correction_from_nowhere_is_not_taken() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -76,6 +77,25 @@ def test_a_question_error_is_caught_as_ours_and_as_a_value_error() -> None:
 )
 def test_questions_that_can_be_asked(question: str, checked: str) -> None:
     assert check_question(question) == checked
+
+
+@pytest.mark.parametrize("kind", [kind for kind in PROGRAMS if kind is not Direct])
+def test_where_nothing_is_found_nothing_is_made_up(kind: type[dspy.Module]) -> None:
+    script = scripted(answerer=answer("Paris", 0.9), decider={"thought": "", "action": "retrieve", "query": "Paris"})
+    with playing(script):
+        prediction = kind()(question="Which title?", pool=[])
+    assert (prediction.answer, prediction.confidence) == ("unknown", 0.0)
+    assert prediction.stop_reason == "nothing found"
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_awaited_it_does_the_same_and_warns_of_nothing(
+    kind: type[dspy.Module], caplog: pytest.LogCaptureFixture
+) -> None:
+    with playing(scripted(answerer=answer("Title", 85), selector={"keep": ["1s1"]})):
+        prediction = asyncio.run(build(kind).acall(question="Which title?"))
+    assert prediction.stop_reason
+    assert "discouraged" not in caplog.text
 
 
 @pytest.mark.parametrize("kind", PROGRAMS)

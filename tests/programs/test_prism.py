@@ -311,9 +311,8 @@ def test_the_search_asks_the_question_itself_for_k_passages() -> None:
 
 
 def test_nothing_found_means_nothing_to_select() -> None:
-    script, prediction = play(pool=[], answerer=answer("unknown", 0))
-    assert script.order == ["analyzer", "answerer"]  # no call is paid to select from nothing
-    assert script.asked("answerer")[0].inputs["evidence"] == "(none)"
+    script, prediction = play(pool=[], answerer=answer("London", 0.9))
+    assert script.order == ["analyzer"]  # no call is paid to select from nothing, nor to make up an answer
     assert (prediction.answer, prediction.evidence, prediction.ranking) == ("unknown", (), ())
     assert prediction.stop_reason == prediction.trace.steps[-1].reason == "nothing found"
     assert prediction.trace.searches == 1

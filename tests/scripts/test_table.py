@@ -45,7 +45,7 @@ def test_programs_are_rows_and_runs_are_kept(questions: Path, tmp_path: Path) ->
     assert cells[:5] == ["naive", "50.0", "100.0", "66.7", "100.0"]  # both contexts, one of them gold
     assert flagship.startswith("| polyhop | ")
 
-    run = tmp_path / "runs" / "naive-hotpotqa-distractor"
+    run = tmp_path / "runs" / "naive-hotpotqa-dev-distractor"
     lines = (run / "predictions.jsonl").read_text()
     again = table(*arguments)
     assert again.exit_code == 0, again.output
@@ -68,3 +68,14 @@ def test_settings_are_read() -> None:
 @pytest.mark.parametrize("text", ["", "2wiki", "2wiki:", "a:b:c:d", ":dev.json"])
 def test_what_is_no_setting_is_wrong_usage(text: str, tmp_path: Path) -> None:
     assert table("--on", text, "--out", tmp_path).exit_code == 2
+
+
+def test_runs_that_would_share_a_folder_are_refused(questions: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "dev.json").write_text(questions.read_text())
+    for second in (questions, other / "dev.json"):
+        on = ("--on", f"hotpotqa:{questions}", "--on", f"hotpotqa:{second}")
+        result = table(*on, "--out", tmp_path / "runs", "--program", "direct")
+        assert result.exit_code == 2
+        assert "two of these runs would be one" in result.stderr

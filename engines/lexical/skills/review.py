@@ -27,14 +27,15 @@ def judge_accuracy(prompt: Prompt) -> dict[str, Any]:
 
 
 def judge_attribution(prompt: Prompt) -> dict[str, Any]:
-    """Whether a cited line has the answer and what was asked, or another answer fits clearly better."""
+    """Whether a cited line has the answer and what was asked, or has what was asked and an answer that fits better."""
     question, evidence, answer = (prompt.inputs.get(name, "") for name in ("question", "evidence", "answer"))
-    reading = read(question, evidence)
+    reading, pages = read(question, evidence), read_pages(evidence)
     agrees = same(reading.answer, answer)
-    if (agrees and reading.confidence >= PLAINLY) or _says(answer, question, read_pages(evidence)):
+    if (agrees and reading.confidence >= PLAINLY) or _says(answer, question, pages):
         return {"attribution": "attributable"}
     better = not agrees and reading.confidence >= _reading_of(answer, question, evidence).confidence + CLEARLY
-    return {"attribution": "contradictory" if better else "extrapolatory"}
+    contradicts = better and _says(reading.answer, question, pages)
+    return {"attribution": "contradictory" if contradicts else "extrapolatory"}
 
 
 def revise_answer(prompt: Prompt) -> dict[str, Any]:

@@ -45,16 +45,11 @@ class Reading:
 def read(question: str, passages: str) -> Reading:
     """Read the answer to a question from rendered passages.
 
-    A question without parts is first taken for what a step should be, a question about the names in it; if nothing is
-    found so, the answer may be further away. Where no page that is cited explains all of it, it is one that could not
+    Where a question without parts was answered, and no page that is cited explains all of it, it is one that could not
     be taken apart: then the chain that leads to the answer is cited, too.
     """
     parts = decompose(question)
-    if len(parts) == 1:
-        near = _read(question, passages, parts * 2)  # a single sub-question would be followed beyond its names
-        reading = near if near.answer != UNKNOWN else _read(question, passages, parts)
-    else:
-        reading = _read(question, passages, parts)
+    reading = _read(question, passages, parts)
     if reading.answer == UNKNOWN or len(parts) > 1:
         return reading
     pages = read_pages(passages)

@@ -55,6 +55,38 @@ def test_nothing_is_read_where_nothing_is_told() -> None:
     assert read(QUESTION, STEPS, (Page("1", "Empty", ()),)) == []
 
 
+def test_what_a_part_asks_about_is_known_too() -> None:
+    steps = ["Where was Ann Lee born?", "Where was Tom Fox born?"]
+    question = "Were the makers of Fire and Ice born in the same place?"
+    assert read(question, steps, WORLD[1:])[0].text == "no"
+    assert read(question, [question], WORLD[1:]) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "line"),
+    [
+        ("Who directed Slow Glass?", "Ann Lee", "1s1"),
+        ("Who directed Fast Water?", "Kim Park", "4s1"),
+        ("Where was Ann Lee born?", "Leith", "2s2"),
+        ("Where was Tom Fox born?", "Cork", "3s1"),
+        ("When was Ann Lee born?", "4 March 1921", "2s1"),
+        ("When did Ann Lee die?", "2 May 1990", "2s1"),
+        ("Where was Kim Park born?", "Busan", "5s1"),
+        ("When did Kim Park die?", "3 June 1999", "5s1"),
+    ],
+)
+def test_the_name_in_a_question_decides_where_its_answer_stands(question: str, answer: str, line: str) -> None:
+    others = (
+        Page("4", "Fast Water", (Line("4s1", "Fast Water is a 1975 film directed by Kim Park."),)),
+        Page("5", "Kim Park", (Line("5s1", "Kim Park (born in Busan, 7 May 1930, died 3 June 1999) made films."),)),
+    )
+    for pages in ((*WORLD, *others), (*others, *WORLD)):
+        best, *_ = read(question, [question], pages)
+        assert best.line is not None
+        assert (best.text, best.line.id) == (answer, line)
+        assert best.steps[0].text == answer
+
+
 def test_sub_questions_are_answered_in_order() -> None:
     answers = resolve(STEPS, WORLD)
     assert [answer.text for answer in answers] == ["Ann Lee", "Leith"]

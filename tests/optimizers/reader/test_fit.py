@@ -15,10 +15,11 @@ from polyhop.engines.lexical.book import book_of
 from polyhop.engines.lexical.ranker import Models
 from polyhop.engines.lexical.reader import read_with
 from polyhop.engines.lexical.reading import read_pages
-from polyhop.optimizers.reader.examples import EVIDENCE, GOLD, Example, Source, examples
-from polyhop.optimizers.reader.fit import Fit, calibrate, fold_of, report, scored
-from polyhop.optimizers.reader.hops import annotated_hops
+from polyhop.optimizers.reader.examples import EVIDENCE, GOLD, MIXED, Example, Source, examples
+from polyhop.optimizers.reader.fit import Fit, calibrate, fold_of, report
+from polyhop.optimizers.reader.hops import Hop, annotated_hops
 from polyhop.optimizers.reader.network import Recipe, Task, train
+from polyhop.optimizers.reader.tasks import STEP, hop_tasks, read_all, scored
 
 NAMES = ("Ada Brook", "Ben Carr", "Cy Dunn", "Dora Eck", "Eli Fenn", "Fay Gold", "Gus Holt", "Ida Jans", "Kay Lind")
 TOWNS = ("Ghent", "Brno", "Cork", "Leith", "Turku", "Arles", "Varna", "Split", "Ulm")
@@ -117,3 +118,34 @@ def test_examples_of_a_file(tmp_path: Path) -> None:
     assert "Ben Carr" not in made.pages[GOLD]
     assert "1s2 Ada Brook was born in Ghent." in made.pages[EVIDENCE]
     assert Example.from_record(json.loads(json.dumps(made.to_record()))) == made
+
+
+def test_a_single_question_is_also_read_among_other_passages(tmp_path: Path) -> None:
+    def article(title: str, *contexts: str) -> dict[str, object]:
+        qas = [{"id": text, "question": f"What of {text}?", "answers": [{"text": text[:4]}]} for text in contexts]
+        paragraphs = [{"context": text, "qas": [qa]} for text, qa in zip(contexts, qas, strict=True)]
+        return {"title": title, "paragraphs": paragraphs}
+
+    document = {"data": [article("Ghent", *(f"Town {n} is old." for n in range(8))), article("Kay", "Kay paints.")]}
+    file = tmp_path / "made.json"
+    file.write_text(json.dumps(document))
+    *of_town, of_kay = examples(Source.parse(f"squad:{file}"))
+    for made in of_town:
+        assert made.question[8:14] in made.pages[MIXED]
+        assert made.pages[MIXED].count("is old") == 4
+    assert any("Kay paints" in made.pages[MIXED] for made in of_town)
+    assert "Kay paints" in of_kay.pages[MIXED]
+    assert of_kay.pages[MIXED].count("is old") <= 1
+
+
+def test_sub_questions_are_learned_and_read_as_steps_over_mixed_pages(fit: Fit) -> None:
+    gold = example(0).pages[GOLD]
+    mixed = f"{gold}\n[2] Ben Carr\n2s1 Ben Carr was born in Brno."
+    asked = Hop("Where was Ada Brook born?", ("Ada Brook",), ("Ghent",))
+    question, steps = "Where was the painter born?", ("Who is the painter?", "Where was #1 born?")
+    made = Example("people", question, ("Ghent",), steps, (asked,), {GOLD: gold, MIXED: mixed})
+    over_mixed, over_gold = (len(task.features) for task in hop_tasks(made))
+    assert over_mixed > over_gold
+    read = read_all(fit.models.hop, [(0, made)])
+    assert [(each.asked.question, each.condition) for each in read] == [(question, GOLD), (asked.question, STEP)]
+    assert read[1].pages == mixed
