@@ -88,7 +88,11 @@ def table(
     console = Console(stderr=True)
     with ThreadPoolExecutor(jobs) as pool:
         runs = pool.map(lambda cell: _run(cell[0], cell[1], out, options), cells)
-        found = list(track(runs, "programs", len(cells), console=console, disable=not console.is_terminal))
+        try:
+            found = list(track(runs, "programs", len(cells), console=console, disable=not console.is_terminal))
+        except BaseException:  # Ctrl-C too, which the running processes get themselves
+            pool.shutdown(cancel_futures=True)
+            raise
     summaries = dict(zip(cells, found, strict=True))
     for setting in settings:
         rows = {name: summary for (where, name), summary in summaries.items() if where == setting}

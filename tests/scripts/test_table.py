@@ -79,3 +79,10 @@ def test_runs_that_would_share_a_folder_are_refused(questions: Path, tmp_path: P
         result = table(*on, "--out", tmp_path / "runs", "--program", "direct")
         assert result.exit_code == 2
         assert "two of these runs would be one" in result.stderr
+
+
+def test_after_a_failure_no_further_run_is_started(questions: Path, tmp_path: Path) -> None:
+    programs = ("--program", "prsm", "--program", "direct", "--program", "naive")
+    result = table("--on", f"hotpotqa:{questions}", "--out", tmp_path / "runs", *programs)
+    assert result.exit_code == 1
+    assert not list((tmp_path / "runs").glob("naive-*"))
