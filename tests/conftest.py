@@ -15,8 +15,12 @@ import pytest
 os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="polyhop-test-dspy-")
 
 import dspy
+import hypothesis
 from dspy import lm15
 from dspy.dsp.utils.settings import DEFAULT_CONFIG
+
+hypothesis.settings.register_profile("polyhop", deadline=None)  # no test depends on how busy the machine is
+hypothesis.settings.load_profile("polyhop")
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 

@@ -30,11 +30,22 @@ def _prism(rounds: int, stop: str) -> Callable[[], dspy.Module]:
     return partial(Prism, None, k=_DEPTH, rounds=rounds, stop=stop)
 
 
+def _polyhop(least_gain: float | None = None) -> Callable[[], dspy.Module]:
+    def make() -> dspy.Module:
+        program = PolyHop(None, k=_DEPTH, rounds=3)
+        if least_gain is not None:
+            program.least_gain.value = least_gain
+        return program
+
+    return make
+
+
 DESIGNS: dict[str, Design] = {
     **{f"prism-{n}": Design(f"PRISM, N = {n}", _prism(n, "never"), n) for n in (1, 2, 3)},
     "prism-stable": Design("PRISM, N <= 3, until a round changes nothing", _prism(3, "stable")),
     "prism-complete": Design("PRISM, N <= 3, until nothing is added", _prism(3, "complete")),
-    "polyhop": Design("polyhop, N <= 3, until nothing is required", partial(PolyHop, None, k=_DEPTH, rounds=3)),
+    "polyhop": Design("polyhop, N <= 3, until nothing is required", _polyhop()),
+    "polyhop-patient": Design("polyhop, another round for a gain of 0.2", _polyhop(least_gain=0.2)),
 }
 """By the names that they have in folders."""
 
