@@ -1,0 +1,131 @@
+"""What optimization goes by: the score and the costs of a program on each question.
+
+    measured = measure(program, questions, objectives.evidence_f1, threads=8)
+    print(measured.score, measured.cost("lm_calls"), measured.failures)
+
+A question on which the program fails (an exception, a reply that cannot be read) scores 0 and is among the failures, as
+in an evaluation run. What is no `Exception`, such as a spent budget, ends the measurement at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import dspy
+import numpy as np
+
+from ..data.errors import PolyhopError
+from ..engines.models import explain
+from ..eval.costs import Ledger
+from ..eval.window import Task, Window
+
+Metric = Callable[..., Any]
+"""A DSPy metric: called with an example and a prediction, returns a number (or a `dspy.Prediction` with ``score``)."""
+
+_COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Scores and costs by the number of the question; all questions that were asked are in ``scores``.
+
+    Attributes:
+        costs: Of each question: ``seconds``, ``lm_calls``, ``tokens_in``, ``tokens_out``, ``cost_usd`` where prices are
+            known, and what a polyhop trace counts. With a trace, ``lm_calls`` counts replies from a cache too.
+        failures: Why a question failed, in one line.
+    """
+
+    scores: dict[int, float] = field(default_factory=dict)
+    costs: dict[int, dict[str, float]] = field(default_factory=dict)
+    failures: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def score(self) -> float:
+        """The mean over the questions."""
+        return float(np.mean(list(self.scores.values())))
+
+    def cost(self, name: str) -> float:
+        """The mean of a cost over the questions that have it; NaN if none has.
+
+        Failed questions count with what they had cost until they failed.
+        """
+        values = [costs[name] for costs in self.costs.values() if name in costs]
+        return float(np.mean(values)) if values else float("nan")
+
+
+def measure(
+    program: dspy.Module,
+    questions: Sequence[dspy.Example],
+    metric: Metric,
+    *,
+    threads: int = 1,
+    order: Sequence[int] | None = None,
+    on_score: Callable[[int, float], bool] = lambda number, score: True,
+) -> Measured:
+    """Ask a program some questions and score what it says.
+
+    Args:
+        metric: Called with an example and its prediction.
+        threads: Questions asked at the same time.
+        order: The numbers of the questions to ask, in the order in which to ask them; all by default.
+        on_score: Told of each question as it is done, in the order of completion; returns whether to go on.
+
+    Raises:
+        PolyhopError: there are no questions, or the metric raises or returns no number: that is a mistake in the metric
+            and would otherwise pass for a bad program.
+    """
+    numbers = list(range(len(questions)) if order is None else order)
+    if not numbers:
+        raise PolyhopError("there are no questions to measure a program on")
+    measured = Measured()
+    window: Window[tuple[int, float, dict[str, float], str | None]] = Window(threads)
+
+    def take() -> bool:
+        number, score, costs, failure = window.next()
+        measured.scores[number], measured.costs[number] = score, costs
+        if failure is not None:
+            measured.failures[number] = failure
+        return on_score(number, score)
+
+    try:
+        for number in numbers:
+            if window.full and not take():
+                return measured
+            window.start(_task(number, program, questions[number], metric))
+        while window.busy and take():
+            pass
+    finally:
+        for _ in window.finished(0.0):
+            pass  # told to give up: nobody waits for them
+    return measured
+
+
+def _task(
+    number: int, program: dspy.Module, example: dspy.Example, metric: Metric
+) -> Task[tuple[int, float, dict[str, float], str | None]]:
+    ledger = Ledger()
+
+    def ask() -> tuple[int, float, dict[str, float], str | None]:
+        start = perf_counter()
+        try:
+            with dspy.context(usage_tracker=ledger, disable_history=True):
+                prediction = program(**example.inputs())
+        except Exception as error:  # noqa: BLE001  # whatever it is, it must not take the other questions with it
+            return number, 0.0, {**ledger.costs(), "seconds": perf_counter() - start}, explain(error)
+        seconds = perf_counter() - start
+        trace = prediction.get("trace")
+        counted = {name: getattr(trace, name) for name in _COUNTED if hasattr(trace, name)}
+        return number, _score(metric, example, prediction), {**ledger.costs(), **counted, "seconds": seconds}, None
+
+    return Task(ask, ledger.abandoned.set, ask)  # has no time limit
+
+
+def _score(metric: Metric, example: dspy.Example, prediction: Any) -> float:
+    try:
+        score: Any = metric(example, prediction)
+        return float(score.score if isinstance(score, dspy.Prediction) else score)
+    except Exception as error:
+        raise PolyhopError(f"the metric failed on {str(example.get('question'))[:80]!r}: {explain(error)}") from error
