@@ -19,6 +19,7 @@ import ujson
 
 from .errors import CorpusError, Problem
 from .passages import Passage
+from .text import split_sentences
 
 TEXT_SUFFIXES = (".md", ".txt")
 LONGEST_ID = 512  # characters; an id is a keyword in the index, and some of those have limits
@@ -261,7 +262,8 @@ def split_long(passage: Passage, max_words: int) -> list[Passage]:
         return [passage]
     pieces: list[list[str]] = [[]]
     room = max_words
-    for sentence in _no_longer_than(max_words, passage.sentences):
+    whole = passage.given_sentences if passage.given_sentences is not None else split_sentences(passage.text)
+    for sentence in _no_longer_than(max_words, whole):
         length = len(sentence.split())
         if length > room and pieces[-1]:
             pieces.append([])

@@ -25,7 +25,7 @@ from .corpora import Corpus, split_long
 from .errors import CorpusError, IndexFault, PolyhopError, Problem
 from .jvm import anserini_jar, attach, autoclass, call, java_exception, reason
 from .layout import LOCK, LUCENE, MANIFEST, PROBLEMS, VECTORS, Manifest, rebuild
-from .passages import Passage, content_id
+from .passages import PAGE, Passage, content_id
 from .writer import LuceneWriter, open_directory
 
 LISTED_PROBLEMS = 1000  # so many are written to problems.jsonl; all are counted
@@ -75,7 +75,7 @@ def build_index(
     out = Path(out)
     problems = _Problems(on_problem)
     corpus = Corpus([Path(path) for path in corpora], strict=strict, on_problem=problems.add)
-    passages = duplicates = 0
+    passages = duplicates = overlong = 0
     digest = blake2b(digest_size=16)
     with write_faults(out), _building(out) as folder:
         with closing(_SeenIds(out / f"{folder.name}.ids")) as seen, LuceneWriter(folder, threads) as writer:
@@ -88,6 +88,7 @@ def build_index(
                         continue
                     writer.add(piece)
                     passages += 1
+                    overlong += len(piece.text) > PAGE
                     if passages % _TOLD_EVERY == 0:
                         on_progress(Progress(corpus.position, corpus.size, passages))
             if not passages:
@@ -100,6 +101,7 @@ def build_index(
             passages=passages,
             malformed=problems.count - duplicates,
             duplicates=duplicates,
+            overlong=overlong,
             corpus=corpus.names,
             corpus_hash=digest.hexdigest(),
             max_words=max_words,

@@ -51,6 +51,7 @@ class Manifest:
         duplicates: How many were left out because their id had been seen.
         corpus: The names of the files and folders that were indexed, without their places on the machine.
         corpus_hash: Of the passages as read, in their order: the same for a corpus and its gzip.
+        overlong: How many are longer than what is read of a passage (`polyhop.data.passages.PAGE` characters).
         max_words: The length, in words, above which passages were split; None if they were not.
         lucene_folder: The folder of the Lucene index, inside the index's own.
         created: When the build was finished (UTC, ISO 8601).
@@ -69,6 +70,7 @@ class Manifest:
     lucene_folder: str
     created: str
     schema: int = SCHEMA
+    overlong: int = 0  # not in the manifests of older indexes
 
     @classmethod
     def read(cls, index: Path) -> Manifest:
@@ -91,7 +93,8 @@ class Manifest:
                 f"this version reads format {SCHEMA}. {rebuild(index)}"
             )
         try:
-            return cls(**{field.name: _frozen(record[field.name]) for field in fields(cls)})
+            known = {"overlong": 0, **record}
+            return cls(**{field.name: _frozen(known[field.name]) for field in fields(cls)})
         except KeyError as error:
             raise IndexFault(f"The manifest of the index {index} lacks {error}. {rebuild(index)}") from None
 

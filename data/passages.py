@@ -13,10 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from .text import clean, split_sentences
+
+PAGE = 20_000
+"""Characters of a passage that are read: a passage is a page, not a book."""
 
 
 class Fact(NamedTuple):
@@ -63,8 +66,16 @@ class Passage:
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """The corpus's own sentences where it has them, otherwise ours (`split_sentences`)."""
-        return self.given_sentences if self.given_sentences is not None else tuple(split_sentences(self.text))
+        """The corpus's own sentences where it has them, otherwise ours (`split_sentences`); of the first `PAGE`
+        characters, for nobody reads further."""
+        if len(self.text) <= PAGE:
+            return self.given_sentences if self.given_sentences is not None else tuple(split_sentences(self.text))
+        if self.given_sentences is None:
+            return tuple(split_sentences(self.text[:PAGE]))
+        starts = accumulate(map(len, self.given_sentences), initial=0)
+        return tuple(
+            text[: PAGE - start] for text, start in zip(self.given_sentences, starts, strict=False) if start < PAGE
+        )
 
     def to_record(self) -> dict[str, Any]:
         """The JSON object that `from_record` reads back to an equal passage."""
@@ -153,7 +164,8 @@ class Evidence:
 
     @property
     def text(self) -> str:
-        return self.passage.text if self.sentence is None else self.passage.sentences[self.sentence]
+        """What is read of it: at most `PAGE` characters."""
+        return self.passage.text[:PAGE] if self.sentence is None else self.passage.sentences[self.sentence]
 
 
 @runtime_checkable

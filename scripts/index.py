@@ -106,6 +106,7 @@ def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, t
 
 def _summarize(manifest: Manifest, out: Path, seconds: float, problems: list[Problem]) -> None:
     from ..data.layout import PROBLEMS
+    from ..data.passages import PAGE
 
     size = sum(file.stat().st_size for file in (out / manifest.lucene_folder).iterdir())
     rows = [
@@ -117,6 +118,13 @@ def _summarize(manifest: Manifest, out: Path, seconds: float, problems: list[Pro
         ("time", f"{seconds:.1f} s ({manifest.passages / seconds:,.0f} passages/s)"),
     ]
     _table(rows)
+    if manifest.overlong:
+        typer.secho(
+            f"  of {manifest.overlong:,} passages only the first {PAGE:,} characters are read: split long passages "
+            "with --max-words 200",
+            fg=typer.colors.YELLOW,
+            err=True,
+        )
     left_out = manifest.malformed + manifest.duplicates
     for problem in problems:
         typer.secho(f"  {problem.where}: {problem.reason}", fg=typer.colors.YELLOW, err=True)

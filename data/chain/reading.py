@@ -14,14 +14,12 @@ from ..text import (
     join_initials,
     key_word,
     key_words,
-    split_sentences,
     stem,
     title_key,
     title_names,
     words,
 )
 
-LONGEST = 20_000  # characters of a passage that are read: a passage is a page, not a book
 _LONGEST_NAME = 7  # words
 _COPY = 0.7  # share of the shorter passage's different words that the longer one has too
 _JOINING = frozenset("of the and de la le du des del della di da von van der den for in".split())
@@ -57,7 +55,7 @@ class Reading:
         self.subject = _stems(title)
         sentences: list[tuple[str, frozenset[str]]] = []
         forms = set(title)
-        for sentence in self._texts:
+        for sentence in self.passage.sentences:
             keys = key_words(sentence)
             forms.update(keys)
             sentences.append((f" {' '.join(keys)} ", _stems(keys)))
@@ -86,29 +84,18 @@ class Reading:
     def _capitals(self) -> frozenset[str]:
         return frozenset(word for name in self.mentioned for word in name.key.split())
 
-    @property
-    def _texts(self) -> Iterator[str]:
-        left, passage = LONGEST, self.passage
-        # Not `passage.sentences` for a book without any: that would split all of it.
-        whole = passage.given_sentences is not None or len(passage.text) <= LONGEST
-        for sentence in passage.sentences if whole else split_sentences(passage.text[:LONGEST]):
-            if left <= 0:
-                return
-            yield sentence[:left]
-            left -= len(sentence)
-
     @cached_property
     def mentioned(self) -> tuple[Name, ...]:
         """The capitalised names in the text, each once; the title's own name comes first."""
         own = title_key(bare_title(self.passage.title))
-        found = (name for sentence in self._texts for name in _capitalised(sentence))
+        found = (name for sentence in self.passage.sentences for name in _capitalised(sentence))
         return tuple(Name.of(name) for name in dict.fromkeys((own, *found)) if carries_topic(name))
 
     @cached_property
     def title_candidates(self) -> tuple[str, ...]:
         """Every run of words in the text that may be the title of another passage."""
         found: dict[str, None] = {}
-        for sentence in self._texts:
+        for sentence in self.passage.sentences:
             written = words(join_initials(sentence))
             starts = [not word[0].islower() for word in written]
             found.update(dict.fromkeys(runs([key_word(word) for word in written], starts)))

@@ -179,6 +179,11 @@ def test_position_reaches_size(tmp_path: Path) -> None:
     assert corpus.names == ("a.jsonl", "b.jsonl.gz")
 
 
+def test_a_book_is_split_to_its_end() -> None:
+    pieces = split_long(Passage.of("Book", " ".join(f"Sentence {n} is short." for n in range(3_000))), 50)
+    assert pieces[-1].sentences[-1] == "Sentence 2999 is short."
+
+
 def test_split_long() -> None:
     passage = Passage.of("T", "One two three. Four five. Six seven eight nine ten eleven twelve.", id="p")
     pieces = split_long(passage, 5)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.passages import Evidence, Fact, Hit, Passage, Retriever, content_id
+from polyhop.data.passages import PAGE, Evidence, Fact, Hit, Passage, Retriever, content_id
 from polyhop.data.pool import PassagePool
 
 ANY_TEXT = st.text(st.characters(codec=None, categories=None), max_size=30)  # with NULs and lone surrogates
@@ -41,6 +41,22 @@ def test_given_sentences_keep_their_boundaries_and_their_count() -> None:
 def test_white_space_around_title_and_text_goes() -> None:
     passage = Passage.of(" T\n", "  One.  Two. ")
     assert (passage.title, passage.text) == ("T", "One.  Two.")
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_of_a_book_the_first_page_is_read(given: bool) -> None:
+    sentences = [f"Sentence {n} is short." for n in range(3_000)]
+    book = Passage.of("Book", sentences=sentences) if given else Passage.of("Book", " ".join(sentences))
+    assert len(book.text) > 2 * PAGE
+    assert PAGE - 100 < len(" ".join(book.sentences)) <= PAGE + len(book.sentences)
+    assert list(book.sentences[:-1]) == sentences[: len(book.sentences) - 1]
+    assert sentences[len(book.sentences) - 1].startswith(book.sentences[-1])
+    assert Evidence(book).text == book.text[:PAGE]
+    assert Passage.from_record(book.to_record()) == book  # nothing of it is lost
+
+
+def test_a_sentence_as_long_as_a_book_is_cut() -> None:
+    assert Passage.of("Book", sentences=["word " * PAGE, "End."]).sentences == (("word " * PAGE)[:PAGE],)
 
 
 def test_a_text_is_split_into_sentences() -> None:

@@ -42,6 +42,14 @@ def test_build_and_check(corpus: Path, tmp_path: Path) -> None:
         assert "is sound: 2 passages" in checked.stdout
 
 
+def test_passages_that_are_too_long_are_pointed_out(tmp_path: Path) -> None:
+    book = tmp_path / "book.txt"
+    book.write_text("A sentence of some words. " * 2_000)
+    advice = "of 1 passages only the first 20,000 characters are read: split long passages with --max-words 200"
+    assert advice in run(book, "--out", tmp_path / "ix").stderr
+    assert "are read" not in run(book, "--out", tmp_path / "ix", "--max-words", 200).stderr
+
+
 def test_damage(corpus: Path, tmp_path: Path) -> None:
     run(corpus, "--out", tmp_path / "ix")
     path = next((tmp_path / "ix").glob("lucene-*/*.fdt"))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.chain.reading import LONGEST, Name, Reading, carries_topic, runs
-from polyhop.data.passages import Passage
+from polyhop.data.chain.reading import Name, Reading, carries_topic, runs
+from polyhop.data.passages import PAGE, Passage
 from polyhop.data.text import FUNCTION_WORDS, fold, title_key
 
 
@@ -208,7 +208,7 @@ def test_of_a_very_long_passage_the_beginning_is_read(glue: str) -> None:
     again = titled("Page", text + text)
     assert again.text_key == reading.text_key
     assert again.title_candidates == reading.title_candidates
-    assert len(reading.text_key) <= LONGEST + 2 * len(reading.sentences)
+    assert len(reading.text_key) <= PAGE + 2 * len(reading.sentences)
 
 
 def test_given_sentences_are_kept() -> None:
