@@ -9,7 +9,7 @@ from typing import Any
 
 from dspy.utils.usage_tracker import UsageTracker
 
-_FREE = "lexical"  # it counts tokens, so that models can be compared, and nobody pays for them
+from ..engines.prices import FREE, price
 
 
 class Abandoned(BaseException):
@@ -48,24 +48,11 @@ class Ledger(UsageTracker):
 
 def _price(lm: str, usage: Mapping[str, Any]) -> float | None:
     """Dollars, by the provider's own word or by DSPy's price list; None if neither has it."""
-    if lm == _FREE:
-        return 0.0
     told = usage.get("cost")
-    if isinstance(told, int | float):
+    if isinstance(told, int | float) and lm not in FREE:
         return float(told)
-    from dspy.clients.model_metadata import model_info, rate
-
-    provider, _, name = lm.partition("/")
-    info = model_info(provider, name) if name else {}
-    given, taken = rate(info, "input_cost_per_token"), rate(info, "output_cost_per_token")
-    if given is None or taken is None:
-        return None
     cached = _count(usage.get("prompt_tokens_details") or {}, "cached_tokens")
-    cheaper = rate(info, "cache_read_input_token_cost")
-    fresh = _count(usage, "prompt_tokens") - cached
-    price: float = fresh * given + cached * (given if cheaper is None else cheaper)
-    price += _count(usage, "completion_tokens") * taken
-    return price
+    return price(lm, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), cached)
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int:
