@@ -96,6 +96,13 @@ class Budget:
         finally:
             self._kept_back = before
 
+    @property
+    def allowance(self) -> tuple[int | None, float | None, float | None]:
+        """The limits as they are now, less what is kept back: for the budget of another process on the same file."""
+        calls = None if self.calls is None else self.calls - self._kept_back.calls
+        usd = None if self.usd is None else self.usd - self._kept_back.usd
+        return calls, usd, self.minutes
+
     def meter(self, lm: dspy.LM) -> dspy.LM:
         """The same model, on this account. Its cache, its sampling and its retries stay what they are.
 

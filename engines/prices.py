@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 FREE = frozenset({"lexical"})  # they count tokens, so that models can be compared, and nobody pays for them
 
 
@@ -14,6 +16,16 @@ def price(model: str, tokens_in: int, tokens_out: int, cached: int = 0) -> float
     """
     if model in FREE:
         return 0.0
+    rates = _rates(model)
+    if rates is None:
+        return None
+    given, taken, cheaper = rates
+    return (tokens_in - cached) * given + cached * cheaper + tokens_out * taken
+
+
+@cache
+def _rates(model: str) -> tuple[float, float, float] | None:
+    """Dollars for a token given, taken, and given from the provider's cache."""
     from dspy.clients.model_metadata import model_info, rate
 
     provider, _, name = model.partition("/")
@@ -22,6 +34,4 @@ def price(model: str, tokens_in: int, tokens_out: int, cached: int = 0) -> float
     if given is None or taken is None:
         return None
     cheaper = rate(info, "cache_read_input_token_cost")
-    dollars: float = (tokens_in - cached) * given + cached * (given if cheaper is None else cheaper)
-    dollars += tokens_out * taken
-    return dollars
+    return given, taken, given if cheaper is None else cheaper

@@ -59,7 +59,7 @@ def fill_memory(
         found += from_musique(load_questions("musique", file))
     for folder in run or ():
         found += from_run(folder, least_f1)
-    kept = _limited(found, limit)
+    kept = limited(found, limit)
     if not kept:
         raise PolyhopError("nothing fit to be an exemplar was found: the run has no success with a plan")
     try:
@@ -122,7 +122,7 @@ def from_run(run: Path, least_f1: float = LEAST_F1) -> Iterator[Exemplar]:
             continue
 
 
-def _limited(exemplars: Iterable[Exemplar], limit: int | None) -> list[Exemplar]:
+def limited(exemplars: Iterable[Exemplar], limit: int | None) -> list[Exemplar]:
     """Each question once, and at most ``limit`` of each number of hops, the first ones."""
     seen: set[str] = set()
     kept: list[Exemplar] = []

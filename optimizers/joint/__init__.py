@@ -1,0 +1,1 @@
+"""One optimization of a program's exemplars, prompts and thresholds: `polyhop optimize`."""

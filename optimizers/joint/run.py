@@ -1,0 +1,403 @@
+"""The joint run: stages propose, validation questions decide, and what was best is measured on questions nobody saw.
+
+    summary = optimize(make, Splits(train, val, test), "runs/mine", plan=Plan(rounds=2), budget=Budget(calls=20_000))
+    best = polyhop.load("runs/mine/best", retriever)
+
+In every round every stage tunes the best program so far on the train questions. Its proposal takes that program's place
+if a paired test on the validation questions says that it is better, or as good and cheaper (`verdict`). A spent budget
+ends the run with the best program so far; what the last measurement needs is kept back from the beginning.
+
+The run can be stopped at any moment, also by a kill, and goes on with the same call: stages that are over are not
+played again, a search goes on with its next trial, and a prompt optimizer starts again with the replies that DSPy has
+in its cache. It ends with the program it would have ended with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import dspy
+
+from ...data.errors import PolyhopError
+from ...engines.budget import Budget, BudgetSpent
+from ...eval import objectives
+from ...eval.folder import SUMMARY, write_json
+from ...eval.manifest import describe
+from ...eval.objectives import Objective
+from ...eval.run import Progress, evaluate
+from ...eval.scoring import LookUp
+from ...eval.statistics import compare, interval
+from ..artifacts import Provenance, Split, load, save
+from ..measure import Measured, measure
+from .checkpoint import BEST, CANDIDATE, START, Checkpoint, Line
+from .plan import Plan, Splits
+from .stages import STAGES, Make, Report, Work
+from .verdict import judge
+
+TEST, PROPOSAL = "test", "proposal.json"
+_SPARE = 1.25  # what is kept back for a measurement, in shares of what it should need
+_COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")  # by a program's trace, whoever replied
+_NAMED = (*_COUNTED, "tokens_in", "tokens_out", "cost_usd", "seconds")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a run says while it goes: which stage, how far it is, and what has been spent."""
+
+    stage: str
+    report: Report
+    calls: int
+
+
+Workers = Callable[[Any, Path, Budget], Any]
+"""Plays a `TunableSearch` for the program of an artifact in several processes, and returns its outcome."""
+
+
+@dataclass
+class _Run:
+    make: Make
+    splits: Splits
+    checkpoint: Checkpoint
+    plan: Plan
+    budget: Budget
+    threads: int
+    prompt_model: dspy.LM | None
+    workers: Workers | None
+    sources: Mapping[str, Path | str]
+    dataset: str | None
+    look_up: LookUp | None
+    on_told: Callable[[Told], None]
+
+    def __post_init__(self) -> None:
+        self.metric = metric_named(self.plan.metric)
+        self.parts = {name: Split.of(self.sources.get(name, name), part) for name, part in self.splits.named.items()}
+
+    # --- programs ----------------------------------------------------------------------------------------------------
+
+    def program(self, folder: Path) -> dspy.Module:
+        """A program that was put aside, with models on the account. Also of the start: what has been through a file
+        is the same before and after a stop."""
+        program = load(folder, program=self.make())
+        self.budget.meter_program(program)
+        return program
+
+    def folder_of(self, line: Line) -> Path:
+        return self.checkpoint.path / (START if line["stage"] == START else f"{line['n']}-{line['stage']}/{CANDIDATE}")
+
+    def provenance(self, **more: Any) -> Provenance:
+        spent = self.budget.spent
+        return Provenance(
+            dataset=self.dataset,
+            splits=self.parts,
+            metric=self.plan.metric,
+            seed=self.plan.seed,
+            spent={"lm_calls": spent.calls, "cost_usd": spent.usd, "minutes": spent.seconds / 60},
+            settings=self.plan.to_record(),
+            **more,
+        )
+
+    # --- measuring ---------------------------------------------------------------------------------------------------
+
+    def measured(self, program: dspy.Module, stage: str) -> Measured:
+        done = 0
+
+        def told(number: int, score: float) -> bool:
+            nonlocal done
+            done += 1
+            self.tell(stage, Report(done, len(self.splits.val), "validation questions"))
+            return True
+
+        found = measure(program, self.splits.val, self.metric, threads=self.threads, on_score=told)
+        if len(found.failures) == len(found.scores):
+            raise PolyhopError(
+                f"the program failed on every validation question: {next(iter(found.failures.values()))}"
+            )
+        return found
+
+    def tell(self, stage: str, report: Report) -> None:
+        self.on_told(Told(stage, report, self.budget.spent.calls))
+
+    # --- stages ------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Measure the program as it is: what all proposals are compared with."""
+        folder = self.checkpoint.path / START
+        if not folder.exists():
+            save(self.make(), folder, provenance=self.provenance())
+        if not self.checkpoint.lines:
+            measured = self.measured(self.program(folder), START)
+            self.checkpoint.append({"n": 0, "round": 0, "stage": START, "kept": True, **self._record(measured)})
+
+    def play(self, n: int, round_: int, stage: str) -> None:
+        """Play a stage, judge what it proposes, and write that down.
+
+        Raises:
+            BudgetSpent: also after the verdict, if the budget has cut the stage short.
+        """
+        best = self.checkpoint.kept
+        folder = _made(self.checkpoint.path / f"{n}-{stage}")
+        line: Line = {"n": n, "round": round_, "stage": stage, "kept": False}
+        spent: str | None = None
+        if not (folder / CANDIDATE).exists():
+            with self._keeping_back(len(self.splits.val)):
+                proposal = STAGES[stage](self._work(folder, self.folder_of(best), round_, stage))
+            spent = proposal.spent
+            write_json(folder / PROPOSAL, {"note": proposal.note, "spent": spent, "study": proposal.study})
+            if proposal.program is None:
+                self.checkpoint.append({**line, "why": "nothing to propose", "note": proposal.note})
+                return
+            save(proposal.program, folder / CANDIDATE, provenance=self.provenance(study=proposal.study))
+        measured = self.measured(self.program(folder / CANDIDATE), stage)
+        verdict = judge(measured, _measured(best), cost=self.plan.cost, level=self.plan.level, seed=self.plan.seed)
+        note = json.loads((folder / PROPOSAL).read_bytes())["note"]
+        self.checkpoint.append({**line, **verdict.to_record(), "note": note, **self._record(measured)})
+        if spent is not None:
+            raise BudgetSpent(spent)
+
+    def _work(self, folder: Path, best: Path, round_: int, stage: str) -> Work:
+        workers = self.workers
+        return Work(
+            program=self.program(best),
+            train=self.splits.train,
+            metric=self.metric,
+            plan=self.plan,
+            seed=self.plan.seed + round_ - 1,
+            folder=folder,
+            threads=self.threads,
+            prompt_model=self.budget.meter(self.prompt_model) if self.prompt_model else None,
+            workers=None if workers is None else lambda search: workers(search, best, self.budget),
+            on_report=lambda report: self.tell(stage, report),
+        )
+
+    def _keeping_back(self, questions: int) -> AbstractContextManager[None]:
+        """Inside, what so many questions should cost stays in the account."""
+        costs: list[dict[str, float]] = self.checkpoint.lines[0]["costs"]
+        calls = sum(each.get("lm_calls", 0.0) for each in costs) / len(costs)
+        usd = sum(each.get("cost_usd", 0.0) for each in costs) / len(costs)
+        return self.budget.keeping_back(ceil(_SPARE * questions * calls), _SPARE * questions * usd)
+
+    def stages(self) -> str:
+        """Play what is left; returns why that is the end."""
+        with self._keeping_back(2 * len(self.splits.test)):
+            return self._stages(len(self.checkpoint.lines) - 1)
+
+    def _stages(self, played: int) -> str:
+        for round_ in range(1, self.plan.rounds + 1):
+            for place, stage in enumerate(self.plan.stages):
+                n = (round_ - 1) * len(self.plan.stages) + place + 1
+                if n > played:
+                    self.play(n, round_, stage)
+            of_round = [line for line in self.checkpoint.lines if line["round"] == round_]
+            if not any(line["kept"] for line in of_round):
+                return "no stage of a round helped" if round_ < self.plan.rounds else "all stages are played"
+        return "all stages are played"
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def test(self) -> dict[str, Any]:
+        """The start and the best program on the test questions; each is a run that `polyhop compare` takes."""
+        best = self.checkpoint.kept
+        ways = {START: self.checkpoint.path / START, BEST: self.folder_of(best)}
+        if best["stage"] == START:
+            del ways[BEST]
+        scores: dict[str, list[float]] = {}
+        found: dict[str, Any] = {}
+        for name, folder in ways.items():
+            program = self.program(folder)
+            questions = list(self.splits.test)
+            manifest = describe(program, questions, name=name, timeout=None)
+            summary = evaluate(
+                program,
+                questions,
+                self.checkpoint.path / TEST / name,
+                threads=self.threads,
+                look_up=self.look_up,
+                manifest=manifest,
+                on_progress=lambda progress, name=name: self._tell_test(name, progress),  # type: ignore[misc]
+            )
+            found[name] = {key: summary[key] for key in ("metrics", "intervals", "counts") if key in summary}
+            scores[name] = self._scores(name)
+        ours, theirs = scores.get(BEST, scores[START]), scores[START]
+        compared = compare(ours, theirs, seed=self.plan.seed)
+        return {
+            "metric": self.plan.metric,
+            "start": interval(theirs)._asdict(),
+            "best": interval(ours)._asdict(),
+            "difference": compared.difference._asdict(),
+            "p": compared.p_permutation,
+            "runs": found,
+        }
+
+    def _scores(self, name: str) -> list[float]:
+        from ...eval.folder import read_lines
+
+        lines = read_lines(self.checkpoint.path / TEST / name)
+        return [float(line["scores"].get(self.plan.metric, float("nan"))) for line in lines]
+
+    def _tell_test(self, name: str, progress: Progress) -> None:
+        self.tell(TEST, Report(progress.done, progress.questions, f"test questions, {name}"))
+
+    def finish(self, ended: str) -> dict[str, Any]:
+        """Measure the result on the test questions, put it into its place, and sum up."""
+        best = self.checkpoint.kept
+        try:
+            test: dict[str, Any] | None = self.test()
+        except BudgetSpent as spent:
+            test, ended = None, f"{ended}; the budget ({spent}) did not suffice for the test questions"
+        scores = {"val": {self.plan.metric: interval(list(_measured(best).scores.values()))}}
+        if test:
+            of_best = test["runs"].get(BEST, test["runs"][START])
+            scores["test"] = {
+                name: interval_
+                for name, interval_ in ((name, _interval(of_best, name)) for name in of_best["metrics"])
+                if interval_ is not None
+            }
+        save(
+            self.program(self.folder_of(best)),
+            self.checkpoint.path / BEST,
+            provenance=self.provenance(scores=scores, study=self._study(best)),
+        )
+        spent = self.budget.spent
+        summary = {
+            "ended": ended,
+            "best": {"n": best["n"], "stage": best["stage"]},
+            "stages": [
+                {key: value for key, value in line.items() if key not in ("scores", "costs")}
+                for line in self.checkpoint.lines
+            ],
+            "test": test,
+            "spent": {
+                "lm_calls": spent.calls,
+                "tokens_in": spent.tokens_in,
+                "tokens_out": spent.tokens_out,
+                "cost_usd": spent.usd,
+                "seconds": spent.seconds,
+            },
+        }
+        write_json(self.checkpoint.path / SUMMARY, summary)
+        return summary
+
+    def _study(self, best: Line) -> Mapping[str, Any] | None:
+        proposal = self.checkpoint.path / f"{best['n']}-{best['stage']}" / PROPOSAL
+        study: Mapping[str, Any] | None = json.loads(proposal.read_bytes())["study"] if proposal.exists() else None
+        return study
+
+    def _record(self, measured: Measured) -> dict[str, Any]:
+        numbers = sorted(measured.scores)
+        # How long a question took is another number each time: only who asks for it gets it.
+        named = [name for name in _NAMED if name != "seconds" or self.plan.cost == "seconds"]
+        costs = [{name: measured.costs[n][name] for name in named if name in measured.costs[n]} for n in numbers]
+        return {
+            "score": measured.score,
+            "failures": len(measured.failures),
+            "scores": [measured.scores[n] for n in numbers],
+            "costs": costs,
+        }
+
+
+def optimize(
+    make: Make,
+    splits: Splits,
+    out: Path | str,
+    *,
+    plan: Plan | None = None,
+    budget: Budget | None = None,
+    threads: int = 1,
+    prompt_model: dspy.LM | None = None,
+    workers: Workers | None = None,
+    sources: Mapping[str, Path | str] | None = None,
+    dataset: str | None = None,
+    look_up: LookUp | None = None,
+    on_told: Callable[[Told], None] = lambda told: None,
+) -> dict[str, Any]:
+    """Tune a program and return the summary; started again with the same arguments and ``out``, it continues.
+
+    Args:
+        make: Makes the program at its start, with a model for each of its agents.
+        splits: The questions.
+        out: The folder of the run; see `checkpoint`.
+        plan: What to do; all stages once by default.
+        budget: What may be spent; its file is put into the folder if it has none.
+        threads: Questions asked at the same time.
+        prompt_model: Writes instructions, for optimizers that need one.
+        workers: Plays searches over tunables in several processes; in this one by default.
+        sources: The files of the splits by their names, for the record.
+        look_up: Where gold passages are looked up in the last measurement; see `polyhop.eval.run.evaluate`.
+        on_told: Told how the run is going.
+
+    Raises:
+        RunError: the folder holds another run or something else, or is in use.
+        PolyhopError: nothing can be measured, or a stage cannot be played as planned.
+        BudgetSpent: the budget does not suffice to measure the program at its start.
+    """
+    plan = plan or Plan()
+    path = Path(out)
+    program = make()
+    manifest = {
+        "plan": plan.to_record(),
+        "program": describe(program, list(splits.train), name=type(program).__name__, timeout=None)["program"],
+        "questions": {name: Split.of(name, part).hash for name, part in splits.named.items()},
+    }
+    with ExitStack() as stack:
+        checkpoint = stack.enter_context(Checkpoint(path, manifest))
+        if budget is None or budget.file is None:
+            limits = (budget.calls, budget.usd, budget.minutes) if budget else (None, None, None)
+            budget = Budget(*limits, file=path / "spent.json")
+        stack.callback(budget.close)
+        _refuse_free_replies(program, plan)
+        if dspy.settings.lm is not None:  # of agents that have no model of their own
+            stack.enter_context(dspy.context(lm=budget.meter(dspy.settings.lm)))
+        resources = (threads, prompt_model, workers, sources or {}, dataset, look_up, on_told)
+        run = _Run(make, splits, checkpoint, plan, budget, *resources)
+        run.start()
+        try:
+            ended = run.stages()
+        except BudgetSpent as spent:
+            ended = f"the budget is spent: {spent}"
+        return run.finish(ended)
+
+
+def _refuse_free_replies(program: dspy.Module, plan: Plan) -> None:
+    """
+    Raises:
+        PolyhopError: the cost that counts is one that replies from a cache do not have.
+    """
+    models = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
+    if plan.cost not in (None, *_COUNTED) and any(lm is not None and lm.cache for lm in models):
+        raise PolyhopError(
+            f"{plan.cost} says nothing while replies come from DSPy's cache: name one of {', '.join(_COUNTED)} as the "
+            "cost, or give the program models with cache=False"
+        )
+
+
+def metric_named(name: str) -> Objective:
+    """
+    Raises:
+        PolyhopError: there is no objective of this name.
+    """
+    known = {each.name: each for each in vars(objectives).values() if isinstance(each, Objective)}
+    if name not in known:
+        raise PolyhopError(f"no metric {name!r}: choose from {', '.join(known)}")
+    return known[name]
+
+
+def _measured(line: Line) -> Measured:
+    return Measured(dict(enumerate(line["scores"])), dict(enumerate(line["costs"])))
+
+
+def _interval(run: Mapping[str, Any], name: str) -> Any:
+    from ...eval.statistics import Interval
+
+    found = (run.get("intervals") or {}).get(name)
+    return Interval(run["metrics"][name], *found) if found and run["metrics"][name] is not None else None
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    return folder

@@ -1,0 +1,187 @@
+"""The stages of a joint run: each takes the best program so far and train questions, and proposes another program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dspy
+
+from ...engines.budget import BudgetSpent
+from ...eval.objectives import Objective
+from ...programs.exemplars import ExemplarMemory, Exemplars
+from .plan import Plan, divide
+
+Make = Callable[[], dspy.Module]
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a stage is going: ``done`` of ``total`` of what it does, and a word about it."""
+
+    done: float
+    total: float | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a stage works with.
+
+    Attributes:
+        program: The best program so far, which a stage leaves as it is.
+        train: Its questions.
+        seed: Another one in every round.
+        folder: Its own.
+        workers: Plays a search over the tunables in several processes; None to play it in this one.
+    """
+
+    program: dspy.Module
+    train: Sequence[dspy.Example]
+    metric: Objective
+    plan: Plan
+    seed: int
+    folder: Path
+    threads: int = 1
+    prompt_model: dspy.LM | None = None
+    workers: Callable[[Any], Any] | None = None
+    on_report: Callable[[Report], None] = lambda report: None
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a stage comes to.
+
+    Attributes:
+        program: The program to judge; None if there is nothing to propose.
+        note: What was done, in a few words.
+        study: The summary of a search.
+        spent: What part of the budget was spent before the stage was over, if it was: the proposal is the best so far.
+    """
+
+    program: dspy.Module | None
+    note: str
+    study: Mapping[str, Any] | None = field(default=None, repr=False)
+    spent: str | None = None
+
+
+def tune_exemplars(work: Work) -> Proposal:
+    """Fill the memory with plans of the train questions, and choose how many to show, and which.
+
+    The plans are gold decompositions where the benchmark has them, and those of questions that the program answers
+    right. What it had in its memory stays there.
+    """
+    from ..exemplars import collect, from_musique, limited
+
+    names = [name for name, _ in work.program.named_sub_modules(Exemplars)]
+    if not names:
+        return Proposal(None, "it has no exemplar memory")
+    gold = list(from_musique(example for example in work.train if example.get("sub_questions")))
+    solved = collect(
+        work.program,
+        list(work.train),
+        work.folder / "collected",
+        threads=work.threads,
+        on_progress=lambda progress: work.on_report(Report(progress.done, progress.questions, "collecting plans")),
+    )
+    found = limited([*gold, *solved], work.plan.exemplars)
+    program = work.program.deepcopy()
+    memories = [part for _, part in program.named_sub_modules(Exemplars)]
+    added = 0
+    for part in memories:
+        before = part.memory.exemplars
+        merged = limited([*before, *found], None)
+        added += len(merged) - len(before)
+        part.memory = ExemplarMemory(merged)
+    note = f"{added} plans added, {len(gold)} gold and {len(solved)} of its own were found"
+    if not added:
+        return Proposal(None, note)
+    return _search(work, program, note, "exemplars", trials=16, only=[f"{name}." for name in names])
+
+
+def tune_prompts(work: Work) -> Proposal:
+    """Have one of DSPy's optimizers write instructions or choose demos, on one half of the questions for another."""
+    from ..prompts import optimize_prompts
+
+    plan = work.plan
+    first, second = divide(work.train, (0.5, 0.5), work.seed)
+    program = optimize_prompts(
+        plan.optimizer,
+        work.program,
+        first,
+        second,
+        work.metric,
+        preset=plan.preset,
+        seed=work.seed,
+        threads=work.threads,
+        prompt_model=work.prompt_model,
+        log_dir=work.folder / "log",
+        on_progress=lambda done, total: work.on_report(Report(done, total, f"{plan.optimizer}: LM calls")),
+    )
+    return Proposal(program, f"{plan.optimizer}, {plan.preset}")
+
+
+def tune_tunables(work: Work) -> Proposal:
+    """Search the tunables on the train questions."""
+    plan = work.plan
+    note = f"{plan.trials} trials, {plan.sampler}"
+    return _search(work, work.program, note, "tunables", plan.trials, freeze=plan.freeze, ranges=plan.ranges)
+
+
+STAGES: dict[str, Callable[[Work], Proposal]] = {
+    "exemplars": tune_exemplars,
+    "prompts": tune_prompts,
+    "tunables": tune_tunables,
+}
+
+
+def _search(
+    work: Work,
+    program: dspy.Module,
+    note: str,
+    name: str,
+    trials: int,
+    *,
+    freeze: Sequence[str] = (),
+    ranges: Mapping[str, tuple[Any, ...]] | None = None,
+    only: Sequence[str] = (),
+) -> Proposal:
+    """Search a program's tunables, or ``only`` those whose names begin so."""
+    from ...programs.tunables import tunables
+    from ..tuning import TunableSearch
+    from ..tuning.run import Progress
+
+    if only:
+        freeze = [each for each, _ in tunables(program) if not each.startswith(tuple(only))]
+
+    def told(progress: Progress) -> None:
+        best = "" if progress.best is None else f", best {100 * progress.best:.1f}"
+        work.on_report(Report(progress.done, progress.trials, f"trials{best}"))
+
+    search = TunableSearch(
+        metric=work.metric,
+        trials=trials,
+        sampler=work.plan.sampler,
+        cost=work.plan.cost,
+        freeze=freeze,
+        ranges=ranges,
+        seed=work.seed,
+        threads=work.threads,
+        storage=work.folder / f"{name}.journal",
+        on_trial=told,
+    )
+    spent = None
+    try:
+        if work.workers is None:
+            search.compile(program, valset=work.train)
+        else:
+            search.outcome = work.workers(search)
+    except BudgetSpent as error:
+        search.outcome = search.so_far(program, work.train)
+        if search.outcome is None:
+            raise
+        spent, note = str(error), f"{note}, cut short"
+    assert search.outcome is not None
+    return Proposal(search.tuned(program), note, search.outcome.as_json(), spent)
