@@ -48,7 +48,7 @@ def describe(
     count, digest = _content(questions)
     asked = questions.settings if isinstance(questions, Questions) else {}
     skipped = questions.skipped if isinstance(questions, Questions) else 0
-    models = {role: predictors[0].lm or dspy.settings.lm for role, predictors in roles(program).items()}
+    models = _models(program)
     simulations = {lm.model: told for lm in models.values() if (told := _simulation(lm))}
     return {
         "schema": SCHEMA,
@@ -56,20 +56,28 @@ def describe(
         "dataset": questions.dataset if isinstance(questions, Questions) else None,
         "questions": {**asked, "count": count, "skipped": skipped, "hash": digest},
         "index": {key: value for key, value in asdict(index).items() if key not in _OF_THE_BUILD} if index else None,
-        "program": {
-            "name": name,
-            "class": type(program).__qualname__,  # not its module, which is another where a script is run or imported
-            "retriever": _retriever(program),
-            "state_hash": _state_hash(program),
-            "tunables": {name: tunable.value for name, tunable in tunables(program)},
-            "lms": {role: _lm(lm) for role, lm in models.items()},
-        },
+        "program": {"name": name, **describe_program(program)},
         **({"simulation": simulations} if simulations else {}),
         "timeout": timeout,
         "versions": {package: version(package) for package in ("polyhop", "dspy", "pyserini")},
         "python": ".".join(map(str, sys.version_info[:3])),
         "files": {what: str(path.absolute()) for what, path in (files or {}).items() if path is not None},
     }
+
+
+def describe_program(program: dspy.Module) -> dict[str, Any]:
+    """What a program is, as manifests have it; any DSPy program."""
+    return {
+        "class": type(program).__qualname__,  # not its module, which is another where a script is run or imported
+        "retriever": _retriever(program),
+        "state_hash": _state_hash(program),
+        "tunables": {name: tunable.value for name, tunable in tunables(program)},
+        "lms": {role: _lm(lm) for role, lm in _models(program).items()},
+    }
+
+
+def _models(program: dspy.Module) -> dict[str, Any]:
+    return {role: predictors[0].lm or dspy.settings.lm for role, predictors in roles(program).items()}
 
 
 def _content(questions: Iterable[dspy.Example]) -> tuple[int, str]:

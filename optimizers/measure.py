@@ -9,8 +9,9 @@ in an evaluation run. What is no `Exception`, such as a spent budget, ends the m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from time import perf_counter
 from typing import Any
 
@@ -54,6 +55,15 @@ class Measured:
         """
         values = [costs[name] for costs in self.costs.values() if name in costs]
         return float(np.mean(values)) if values else float("nan")
+
+    def only(self, numbers: Iterable[int]) -> Measured:
+        """The part of it that is about some of the questions."""
+        kept = sorted(numbers)
+        return Measured(
+            {number: self.scores[number] for number in kept},
+            {number: self.costs[number] for number in kept},
+            {number: self.failures[number] for number in kept if number in self.failures},
+        )
 
 
 def measure(
@@ -125,7 +135,10 @@ def _task(
 
 def _score(metric: Metric, example: dspy.Example, prediction: Any) -> float:
     try:
-        score: Any = metric(example, prediction)
-        return float(score.score if isinstance(score, dspy.Prediction) else score)
+        said: Any = metric(example, prediction)
+        score = float(said.score if isinstance(said, dspy.Prediction) else said)
+        if not isfinite(score):
+            raise ValueError(f"it returns {score}, which is no score")
+        return score
     except Exception as error:
         raise PolyhopError(f"the metric failed on {str(example.get('question'))[:80]!r}: {explain(error)}") from error
