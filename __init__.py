@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .engines.models import language_model as lm
     from .eval.questions import Questions
     from .eval.run import evaluate
+    from .optimizers.artifacts import load, save
     from .programs import (
         C3PO,
         Direct,
@@ -72,7 +73,9 @@ __all__ = [
     "__version__",
     "evaluate",
     "lm",
+    "load",
     "load_sample",
+    "save",
     "tunables",
 ]
 
@@ -104,7 +107,9 @@ _HOME = {
     "Tunable": "programs",
     "evaluate": "eval.run",
     "lm": "engines.models",
+    "load": "optimizers.artifacts",
     "load_sample": "data.sample",
+    "save": "optimizers.artifacts",
     "tunables": "programs",
 }
 

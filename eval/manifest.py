@@ -45,7 +45,7 @@ def describe(
         index: What is searched.
         files: Where the questions, the index and the program are; not part of what is compared.
     """
-    count, digest = _content(questions)
+    count, digest = content(questions)
     asked = questions.settings if isinstance(questions, Questions) else {}
     skipped = questions.skipped if isinstance(questions, Questions) else 0
     models = _models(program)
@@ -80,7 +80,7 @@ def _models(program: dspy.Module) -> dict[str, Any]:
     return {role: predictors[0].lm or dspy.settings.lm for role, predictors in roles(program).items()}
 
 
-def _content(questions: Iterable[dspy.Example]) -> tuple[int, str]:
+def content(questions: Iterable[dspy.Example]) -> tuple[int, str]:
     """The number of the questions, and the hash of what is asked, what is right and what comes with it.
 
     Raises:

@@ -1,0 +1,288 @@
+"""What is in an artifact: a folder of JSON, and nothing in it that could be run.
+
+    manifest.json      what it is, where it comes from, and the hash of every other file
+    state.json         the agents (instructions, fields, demos) and the tunables (value and range)
+    exemplars.jsonl    the exemplar memory, where the program has one
+    study.json         the summary of the search that found it, where there was one
+
+Here is how its files are read and written: strictly, since an artifact may come from anywhere. Whatever is wrong with
+one ends in an `ArtifactError`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import stat
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ...data.errors import PolyhopError
+
+VERSION = 1
+MANIFEST, STATE, EXEMPLARS, STUDY = "manifest.json", "state.json", "exemplars.jsonl", "study.json"
+
+_LARGEST = 256 * 2**20  # bytes of a file
+_DEEPEST = 32  # levels of lists and objects
+_WIDEST = 2**63  # of a whole number
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class ArtifactError(PolyhopError):
+    """An artifact cannot be saved, read, or loaded into a program; the message says what to do."""
+
+
+class ArtifactWarning(UserWarning):
+    """An artifact loads, but something differs from when it was saved."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class FieldState(_Part):
+    """A field of an agent. All but the prefix, which COPRO tunes, is its shape and has to fit the code.
+
+    Attributes:
+        type: As prompts name it.
+        description: With that of the type.
+        schema_: The JSON schema of an output that is no plain text.
+    """
+
+    name: str
+    role: Literal["input", "output"]
+    type: str
+    description: str
+    schema_: dict[str, Any] | None = Field(alias="schema")
+    prefix: str
+
+    @property
+    def shape(self) -> dict[str, Any]:
+        return self.model_dump(by_alias=True, exclude={"prefix"})
+
+
+class AgentState(_Part):
+    """What an agent is asked.
+
+    Attributes:
+        decisions: DSPy's configuration of decision fields; empty for those who have none.
+    """
+
+    instructions: str
+    fields: list[FieldState]
+    demos: list[dict[str, Any]]
+    decisions: dict[str, Any] = {}
+
+
+class TunableState(_Part):
+    value: bool | int | float | str
+    low: int | float | None = None
+    high: int | float | None = None
+    choices: list[bool | int | float | str] = []
+    log: bool = False
+
+
+class State(_Part):
+    """The parameters of a program by name, except exemplars.
+
+    Attributes:
+        memories: The name of each exemplar memory, and its file.
+        others: What else a program of somebody's own has as DSPy parameters, as these dump themselves.
+    """
+
+    agents: dict[str, AgentState]
+    tunables: dict[str, TunableState]
+    memories: dict[str, str] = {}
+    others: dict[str, Any] = {}
+
+
+class ProgramRecord(_Part):
+    """Which program it was.
+
+    Attributes:
+        name: As in `polyhop.programs.registry`; None for a class of somebody's own.
+        kind: The name of its class, to be read: nothing is imported by it.
+        retriever: One of `polyhop.programs.registry.KINDS`.
+        complexity: The hash of the complexity estimator that came with this version.
+    """
+
+    name: str | None
+    kind: str = Field(alias="class")
+    retriever: str
+    complexity: str
+
+
+class AgentHashes(_Part):
+    shape: str
+    instructions: str
+
+
+class SplitRecord(_Part):
+    file: str
+    count: int
+    hash: str
+
+
+class ScoreRecord(_Part):
+    mean: float
+    low: float
+    high: float
+
+
+class Manifest(_Part):
+    """See `Provenance` for where it comes from; ``hash`` is of all the rest, and so of all files: its identity."""
+
+    polyhop: Literal["artifact"]
+    version: int
+    created: str
+    versions: dict[str, str]
+    program: ProgramRecord
+    lms: dict[str, str | None]
+    agents: dict[str, AgentHashes]
+    dataset: str | None
+    splits: dict[str, SplitRecord]
+    metric: str | None
+    scores: dict[str, dict[str, ScoreRecord]]
+    seed: int | None
+    spent: dict[str, float]
+    settings: dict[str, Any]
+    files: dict[str, str]
+    hash: str
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file of an artifact.
+
+    Raises:
+        ArtifactError: there is none, or no plain file of a size that one has.
+    """
+    try:
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode):
+            raise ArtifactError(f"{path} is no plain file: an artifact consists of nothing else")
+        if found.st_size > _LARGEST:
+            raise ArtifactError(f"{path} has {found.st_size:,} bytes: no artifact has files like that")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise ArtifactError(f"{path.parent} is no complete artifact: {path.name} is missing") from None
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def parse(data: bytes, where: Path | str) -> Any:
+    """The JSON value in some bytes.
+
+    Raises:
+        ArtifactError: they are not JSON, or such as no artifact holds: with a number that is none or does not fit,
+            with half a character, twice the same name in an object, or nested without end.
+    """
+    try:
+        text = data.decode("utf-8")
+        value = json.loads(text, parse_constant=_no_number, parse_float=_finite, object_pairs_hook=_distinct)
+        check(value)
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{where} is damaged: {_short(error)}") from error
+    return value
+
+
+def validate(model: type[M], value: Any, where: Path) -> M:
+    """A part of an artifact from its JSON value.
+
+    Raises:
+        ArtifactError: it is not what this version writes.
+    """
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(map(str, first["loc"])) or "its content"
+        raise ArtifactError(f"{where} is damaged: {place}: {first['msg'].lower()}") from error
+
+
+def check(value: Any, place: str = "", depth: int = 0) -> None:
+    """Whether a value is JSON of the kind that an artifact holds.
+
+    Raises:
+        ValueError: it is not; says where and why.
+    """
+    at = f" at {place}" if place else ""
+    if depth > _DEEPEST:
+        raise ValueError(f"more than {_DEEPEST} levels{at[:60]}")
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"half a character (a lone surrogate){at}") from None
+    elif isinstance(value, int):
+        if not -_WIDEST < value < _WIDEST:
+            raise ValueError(f"a number that is too large{at}")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{value} is no number that JSON has{at}")
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            if not isinstance(name, str):
+                raise ValueError(f"{name!r} is no name that JSON has{at}")
+            check(name, place, depth)
+            check(item, f"{place}.{name}" if place else name, depth + 1)
+    elif isinstance(value, list | tuple):
+        for n, item in enumerate(value):
+            check(item, f"{place}[{n}]", depth + 1)
+    else:
+        raise ValueError(f"a {type(value).__name__}, which JSON has not{at}")
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no number that JSON has")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"a number that is too large: {text[:20]}")
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("an object has the same name twice")
+    return value
+
+
+def _short(error: BaseException) -> str:
+    return "nested without end" if isinstance(error, RecursionError) else " ".join(str(error).split())[:200]
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def encode(value: Any, where: str) -> bytes:
+    """JSON as it stands in an artifact, for people to read.
+
+    Raises:
+        ArtifactError: the value is none that JSON has.
+    """
+    try:
+        check(value)
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{where} cannot be saved: {_short(error)}") from error
+    return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False).encode() + b"\n"
+
+
+def hash_of(value: Any) -> str:
+    """The SHA-256 of bytes, of a text, or of a JSON value whatever the order of its names."""
+    if isinstance(value, bytes):
+        return sha256(value).hexdigest()
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return sha256(text.encode()).hexdigest()
