@@ -15,21 +15,22 @@ from ..reading import Page, read_pages
 from ..relations import relation_terms
 from .answer import SURE, UNKNOWN, answer_question, cited
 
-_STEP = re.compile(r"#(\d+) (.*) -> (.*)", re.DOTALL)
+_STEP = re.compile(r"#(\d{1,9}) (.*) -> (.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A step of a trajectory; ``number`` as it is written."""
+    """A step of a trajectory."""
 
-    number: str
+    number: int
     question: str
     answer: str
 
 
 def read_trajectory(prompt: Prompt) -> list[Taken]:
     """The steps in a prompt's trajectory, "#n question -> answer" each."""
-    return [Taken(*found.groups()) for found in map(_STEP.fullmatch, prompt.listed("trajectory")) if found]
+    steps = filter(None, map(_STEP.fullmatch, prompt.listed("trajectory")))
+    return [Taken(int(step[1]), step[2], step[3]) for step in steps]
 
 
 @dataclass(frozen=True)
