@@ -34,7 +34,7 @@ from ..signatures import (
     NumberedPassages,
     RouteQuestion,
 )
-from .candidates import Candidates
+from .candidates import Candidates, facts
 from .lines import one_line, read_query
 from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer, tidy
 from .program import Program
@@ -161,7 +161,7 @@ class C3PO(Program):
             shown = {"question": task.question, "passages": task.candidates.show(new)}
             reply = self.filter(**shown) if objective is None else self.step_filter(**shown, objective=objective)
             kept, invalid = task.keep(reply.useful, new, self.most.value)
-            task.trace.add(Selected(n, tuple(item.fact for item in kept), invalid))
+            task.trace.add(Selected(n, facts(kept), invalid))
             brought = f"{len(kept)} kept" if kept else "nothing useful"
         else:
             brought = "nothing new" if hits else "no results"

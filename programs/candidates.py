@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from ..data.passages import Evidence, Passage
+from ..data.passages import Evidence, Fact, Passage
 from ..signatures.fields import NumberedPassage, NumberedPassages
 
 _LEADING_ID = re.compile(
@@ -87,3 +87,8 @@ class Candidates:
     def _id(self, item: Evidence) -> str:
         number = self._number[item.passage.id]
         return str(number) if item.sentence is None else f"{number}s{item.sentence + 1}"
+
+
+def facts(evidence: Iterable[Evidence]) -> tuple[Fact, ...]:
+    """What a trace keeps of some evidence."""
+    return tuple(item.fact for item in evidence)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import heapq
 import json
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -32,6 +31,7 @@ from dspy.predict.parameter import Parameter
 
 from ..data.errors import PolyhopError
 from ..data.form import masked
+from ..data.references import references
 from ..data.text import title_key
 from .complexity import HOPS, Complexity
 from .program import Program
@@ -40,7 +40,6 @@ from .tunables import choice, integer
 SHIPPED = Path(__file__).with_name("exemplars.jsonl")
 VERSION = 1
 _HEADER = {"polyhop": "exemplars", "version": VERSION}
-_REFERENCE = re.compile(r"#(\d+)")
 
 
 @dataclass(frozen=True)
@@ -71,8 +70,8 @@ class Exemplar:
         if not isinstance(self.source, str):
             raise ValueError(f"the source of an exemplar is a text, not {self.source!r}")
         for n, text in enumerate(self.sub_questions):
-            for reference in _REFERENCE.findall(text):
-                if not 1 <= int(reference) <= n:
+            for reference in references(text):
+                if not 1 <= reference <= n:
                     raise ValueError(f"sub-question {n + 1} refers to #{reference}, which does not stand before it")
 
     @classmethod

@@ -25,7 +25,7 @@ from ..data.chain import ChainRetriever
 from ..data.passages import Evidence, Hit, Passage, Retriever
 from ..data.pool import PassagePool
 from ..signatures import AnswerFromTrajectory, AnswerStep, PlanSteps, RefineQuestion
-from .candidates import Candidates
+from .candidates import Candidates, facts
 from .complexity import Complexity, estimate_complexity
 from .exemplars import Exemplars
 from .plan import Claim, Plan, Step, bind, demonstrated, trajectory
@@ -148,7 +148,7 @@ class ParRag(Program):
             reply = self.step_answerer(question=asked, sources=sources.show())
             answer, cited, invalid = read_cited(reply.answer, reply.cited, sources)
             claim = Claim(asked, answer, cited)
-            trace.add(StepAnswered(step.number, asked, answer, tuple(item.fact for item in cited), invalid))
+            trace.add(StepAnswered(step.number, asked, answer, facts(cited), invalid))
         if not self.reviewed.value:
             return Act(claim, False, tuple(hits))
         review = self.review(claim, sources, complexity.expected, pool, trace, shown=self.shown.value)

@@ -7,17 +7,15 @@ Steps without references to one another are independent: here #1 and #2 make up 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..data.passages import Evidence
+from ..data.references import references, replace_references
 from ..signatures.replies import Steps
 from .prediction import UNKNOWN
 
 MOST_STEPS = 8  # a longer list is a model that runs away
-
-_REFERENCE = re.compile(r"#(\d{1,3})\b")
 
 
 @dataclass(frozen=True)
@@ -31,8 +29,7 @@ class Step:
     @property
     def needs(self) -> tuple[int, ...]:
         """The earlier steps whose answers it refers to; a reference to itself or forward is none."""
-        referred = dict.fromkeys(int(number) for number in _REFERENCE.findall(self.question))
-        return tuple(number for number in referred if 0 < number < self.number)
+        return tuple(number for number in references(self.question) if 0 < number < self.number)
 
 
 @dataclass(frozen=True)
@@ -74,13 +71,13 @@ class Plan:
 def bind(question: str, claims: Mapping[int, Claim]) -> str:
     """A question with answers in place of its references; an answer that is not known is described by its question."""
 
-    def put(reference: re.Match[str]) -> str:
-        claim = claims.get(int(reference[1]))
+    def answer(number: int) -> str | None:
+        claim = claims.get(number)
         if claim is None:
-            return reference.group()
+            return None
         return claim.answer if claim.answer != UNKNOWN else f"({claim.question.rstrip('?. ')})"
 
-    return _REFERENCE.sub(put, question)
+    return replace_references(question, answer)
 
 
 def trajectory(claims: Mapping[int, Claim]) -> list[str]:

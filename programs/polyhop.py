@@ -35,12 +35,11 @@ from ..signatures import (
     SelectEvidence,
     VerifyAnswer,
 )
-from .candidates import Candidates
+from .candidates import Candidates, facts
 from .complexity import Complexity, estimate_complexity
 from .confidence import CREDIBILITY, Calibration, Confidence
 from .exemplars import Exemplars
-from .prediction import UNKNOWN, check_question, conclude, read_answer, tidy
-from .prism import decomposed, facts
+from .prediction import UNKNOWN, check_question, conclude, decomposed, read_answer, tidy
 from .program import Program
 from .search import Search
 from .trace import Added, Estimated, Judged, Recalled, Replaced, Required, Selected, Trace

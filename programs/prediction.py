@@ -11,13 +11,16 @@ from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Hit, Passage
 from ..data.text import clean
 from ..signatures.replies import read_probability
-from .trace import Answered, Stopped, Trace
+from .trace import Answered, Decomposed, Stopped, Trace
 
 UNKNOWN = "unknown"
 """The answer that says that there is none."""
 
 LONGEST_ANSWER = 400
 """Characters; a longer one is a model that runs away."""
+
+MOST_SUB_QUESTIONS = 10
+"""A longer list is a model that runs away, too."""
 
 _NO_ANSWER = re.compile(
     r"None|null|"  # how a JSON null arrives
@@ -45,6 +48,14 @@ def check_question(question: str) -> str:
     if not any(character.isalnum() for character in question):
         raise QuestionError(f"the question {question!r} has no word in it: ask something")
     return clean(question).strip()
+
+
+def decomposed(replied: Sequence[str], trace: Trace, route: str = "") -> list[str]:
+    """The sub-questions of an analyzer's reply, recorded; too many of them are cut off."""
+    asked = [" ".join(text.split()) for text in replied if text.strip()]
+    asked, surplus = asked[:MOST_SUB_QUESTIONS], asked[MOST_SUB_QUESTIONS:]
+    trace.add(Decomposed(tuple(asked), tuple(surplus), route=route))
+    return asked
 
 
 def read_answer(reply: dspy.Prediction, trace: Trace, invalid: tuple[str, ...] = ()) -> tuple[str, float]:

@@ -15,18 +15,16 @@ from collections.abc import Sequence
 import dspy
 
 from ..data.errors import PolyhopError
-from ..data.passages import Evidence, Fact, Passage, Retriever
+from ..data.passages import Evidence, Passage, Retriever
 from ..data.pool import PassagePool
 from ..signatures import AddEvidence, AnalyzeQuestion, AnswerFromEvidence, SelectEvidence
 from ..signatures.evidence import BRIDGING
-from .candidates import Candidates
-from .prediction import check_question, conclude, nothing_found, read_answer
+from .candidates import Candidates, facts
+from .prediction import check_question, conclude, decomposed, nothing_found, read_answer
 from .program import Program
 from .search import Search
-from .trace import Added, Decomposed, Selected, Trace
+from .trace import Added, Selected, Trace
 from .tunables import choice, integer
-
-MOST_SUB_QUESTIONS = 10  # a longer list is a model that runs away
 
 _BRIDGING = re.compile("|".join(r"\s+".join(map(re.escape, clause.split())) for clause in BRIDGING))
 
@@ -135,15 +133,3 @@ class Prism(Program):
         if self.unit.value == "sentence":
             return evidence
         return list(dict.fromkeys(Evidence(item.passage) for item in evidence))
-
-
-def decomposed(replied: Sequence[str], trace: Trace, route: str = "") -> list[str]:
-    """The sub-questions of an analyzer's reply, recorded; too many of them are cut off."""
-    asked = [" ".join(text.split()) for text in replied if text.strip()]
-    asked, surplus = asked[:MOST_SUB_QUESTIONS], asked[MOST_SUB_QUESTIONS:]
-    trace.add(Decomposed(tuple(asked), tuple(surplus), route=route))
-    return asked
-
-
-def facts(evidence: Sequence[Evidence]) -> tuple[Fact, ...]:
-    return tuple(item.fact for item in evidence)

@@ -21,7 +21,7 @@ from dspy.utils.exceptions import AdapterParseError
 from ..data.passages import Evidence, Hit, Passage, Retriever
 from ..data.pool import PassagePool
 from ..signatures import JudgeAccuracy, JudgeAttribution, ReviseAnswer
-from .candidates import Candidates
+from .candidates import Candidates, facts
 from .confidence import CREDIBILITY, Confidence
 from .plan import Claim
 from .prediction import UNKNOWN, tidy
@@ -123,8 +123,7 @@ class Review(Program):
         reply = self.reviser(question=claim.question, sources=sources.show(), draft=claim.answer)
         answer, cited, invalid = read_cited(reply.answer, reply.cited, sources)
         accepted = reply.decision == "revised" and answer != UNKNOWN
-        facts = tuple(item.fact for item in cited)
-        trace.add(Revised(answer, str(reply.reason or "").strip(), accepted, facts, invalid))
+        trace.add(Revised(answer, str(reply.reason or "").strip(), accepted, facts(cited), invalid))
         return replace(claim, answer=answer, cited=cited or claim.cited) if accepted else None
 
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..eval.comparison import Flip, Result, Row
+    from ..eval.comparison import Flip, Result, Run
+    from ..eval.statistics import Comparison
 
 _SHOWN = 3  # flipped questions of a kind
 
@@ -49,7 +50,9 @@ def compare(
             typer.secho(f"{run.path} is not finished: {run.done} of {run.questions}", fg=typer.colors.YELLOW, err=True)
     sizes = {run.questions for run in result.runs}
     console.print(f"{result.shared} questions shared" + ("" if sizes == {result.shared} else f" of {_sizes(result)}"))
-    console.print(_table(result))
+    console.print(_means(result))
+    for run in result.runs[1:]:
+        console.print(_differences(result, run))
     _print_flips(console, result, everything=flips)
     for path, write in ((csv, write_csv), (latex, write_latex)):
         if path is not None:
@@ -63,22 +66,36 @@ def _sizes(result: Result) -> str:
     return ", ".join(f"{run.questions} in {run.name}" for run in result.runs)
 
 
-def _table(result: Result) -> Table:
-    from rich.table import Table
-
-    first, *others = [run.name for run in result.runs]
-    table = Table(header_style="bold")
-    table.add_column("")
-    table.add_column(first, justify="right")
-    for name in others:
-        table.add_column(name, justify="right")
-        table.add_column("difference (95%)", justify="right")
-        table.add_column("p boot / perm", justify="right")
-        table.add_column("wins / losses", justify="right")
+def _means(result: Result) -> Table:
+    """A line a metric, a column a run."""
+    table = _table()
+    for run in result.runs:
+        table.add_column(run.name, justify="right", overflow="fold")
     for metric in dict.fromkeys(row.metric for row in result.rows):
         heading, factor = _heading(metric)
-        rows = [result.row(metric, name) for name in (first, *others)]
-        table.add_row(heading, *(cell for row in rows if row for cell in _cells(row, factor)))
+        rows = [result.row(metric, run.name) for run in result.runs]
+        table.add_row(heading, *(_number(factor * row.mean) if row else "" for row in rows))
+    return table
+
+
+def _differences(result: Result, run: Run) -> Table:
+    """What a run has ahead of the first; the columns fit a terminal of 80 characters."""
+    table = _table(f"{run.name} against {result.runs[0].name}")
+    for heading in ("difference (95%)", "p boot", "p perm", "wins /\nlosses"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in result.rows:
+        if row.run == run.name and row.versus:
+            heading, factor = _heading(row.metric)
+            table.add_row(heading, *_cells(row.versus, factor))
+    return table
+
+
+def _table(heading: str = "") -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column(heading, min_width=18, overflow="fold")
     return table
 
 
@@ -91,13 +108,14 @@ def _heading(metric: str) -> tuple[str, float]:
     return HEADINGS.get(metric, (metric, 100 if metric in METRICS else 1))
 
 
-def _cells(row: Row, factor: float) -> list[str]:
-    mean = f"{factor * row.mean:.1f}"
-    if row.versus is None:
-        return [mean]
-    difference, low, high = (f"{factor * value:+.1f}" for value in row.versus.difference)
-    chance = f"{_chance(row.versus.p_bootstrap)} / {_chance(row.versus.p_permutation)}"
-    return [mean, f"{difference} ({low} to {high})", chance, f"{row.versus.wins} / {row.versus.losses}"]
+def _cells(versus: Comparison, factor: float) -> list[str]:
+    difference, low, high = (_number(factor * value, "+") for value in versus.difference)
+    chances = map(_chance, (versus.p_bootstrap, versus.p_permutation))
+    return [f"{difference} ({low} to {high})", *chances, f"{versus.wins} / {versus.losses}"]
+
+
+def _number(value: float, sign: str = "") -> str:
+    return f"{value:{sign}.1f}" if abs(value) < 1000 else f"{value:{sign},.0f}"
 
 
 def _chance(p: float) -> str:

@@ -135,12 +135,24 @@ def _set(program: dspy.Module, text: str) -> None:
     name, equals, value = text.partition("=")
     known = dict(tunables(program))
     if name not in known or not equals:
-        raise PolyhopError(f"no tunable in {text!r}: say NAME=VALUE, with one of {', '.join(known) or 'no names'}")
+        raise PolyhopError(f"no tunable in {text!r}: {_advice(name, list(known))}")
     try:
         known[name].value = value if value in known[name].choices else json.loads(value)
     except ValueError as error:
         reason = f"must be one of {list(known[name].choices)}" if known[name].choices else str(error)
         raise PolyhopError(f"--set {text}: {reason}") from error
+
+
+def _advice(name: str, known: Sequence[str]) -> str:
+    """What can be set: the nearest names first; of the many weights of the chain only what they are called."""
+    from difflib import get_close_matches
+
+    if not known:
+        return "this program has none"
+    near = " or ".join(f"{each}=VALUE" for each in get_close_matches(name, known))
+    single = ", ".join(each for each in known if "[" not in each)
+    weights = [f", and the weights {each.partition('[')[0]}[...]" for each in known if "[" in each][:1]
+    return " ".join([f"did you mean {near}?" if near else "say NAME=VALUE.", "There are", single]) + "".join(weights)
 
 
 def _retriever(name: RetrieverName, source: BM25Index | PassagePool | None) -> Retriever | None:

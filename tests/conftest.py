@@ -19,6 +19,8 @@ import hypothesis
 from dspy import lm15
 from dspy.dsp.utils.settings import DEFAULT_CONFIG
 
+from polyhop.engines.requests import respond
+
 hypothesis.settings.register_profile("polyhop", deadline=None)  # no test depends on how busy the machine is
 hypothesis.settings.load_profile("polyhop")
 
@@ -60,8 +62,7 @@ class Parrot:
         self.reply = reply
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        message, usage = lm15.Message.assistant(self.reply), lm15.Usage(input_tokens=1, output_tokens=1)
-        return lm15.Response(id="parrot", model=request.model, message=message, usage=usage, finish_reason="stop")
+        return respond(request, self.reply)
 
 
 @pytest.fixture

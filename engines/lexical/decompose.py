@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
+from ...data.references import references, replace_references
 from .analogy import Pattern, learn
 from .question import AUXILIARY, mask
 from .relations import relation_terms
@@ -61,7 +62,7 @@ def _known(question: str, plan: tuple[str, ...]) -> bool:
     named = relation_terms(" ".join(names))
     steps = decompose(question)
     return len(steps) == len(plan) and all(
-        _REFERENCE.findall(step) == _REFERENCE.findall(planned)
+        references(step) == references(planned)
         and [name in step for name in names] == [name in planned for name in names]
         and not (_asked_for(step) - named).isdisjoint(_asked_for(planned) - named)
         for step, planned in zip(steps, plan, strict=True)
@@ -69,10 +70,7 @@ def _known(question: str, plan: tuple[str, ...]) -> bool:
 
 
 def _asked_for(step: str) -> frozenset[str]:
-    return relation_terms(_REFERENCE.sub(" ", step))
-
-
-_REFERENCE = re.compile(r"#\d+")
+    return relation_terms(replace_references(step, lambda _: " "))
 
 
 def _new(part: Pattern) -> bool:

@@ -7,10 +7,10 @@ that has the name and half of what is asked.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ...data.references import references, replace_references
 from ...data.text import bare_title, title_key
 from .features import about
 from .question import mask
@@ -20,8 +20,6 @@ from .resolve import NONE, Answer, resolve
 
 OWN_PAGE = 0.5  # least certainty that a page is about the bearer of a name
 RELATED = 0.5  # share of the words of what is asked that a line beside the name has
-
-_REFERENCE = re.compile(r"#(\d+)")
 
 
 class Gap(NamedTuple):
@@ -50,11 +48,11 @@ def missing(question: str, sub_questions: Sequence[str], pages: Sequence[Page]) 
     answers: list[Answer] = []
     gaps = []
     for number, (text, answer) in enumerate(zip(steps, resolve(steps, pages), strict=True)):
-        bound, given = put_in(text, answers), [answers[n - 1].text for n in _references(text, number)]
-        told = answer.text and not _REFERENCE.search(bound) and is_told(bound, given, pages)
+        bound, given = put_in(text, answers), [answers[n - 1].text for n in references(text) if 0 < n <= number]
+        told = answer.text and not references(bound) and is_told(bound, given, pages)
         answers.append(answer if told else NONE)
         if not told:
-            gaps.append(Gap(number, bound, not _REFERENCE.search(bound)))
+            gaps.append(Gap(number, bound, not references(bound)))
     return gaps
 
 
@@ -69,15 +67,7 @@ def is_told(question: str, given: Iterable[str], pages: Sequence[Page]) -> bool:
     return not keys or any(len(asked & relation_terms(line.text)) >= RELATED * len(asked) for line in lines)
 
 
-def _references(text: str, before: int) -> list[int]:
-    return [number for number in map(int, _REFERENCE.findall(text)) if 0 < number <= before]
-
-
 def put_in(text: str, answers: Sequence[Answer]) -> str:
     """A sub-question with the known answers in place of the references to them."""
-
-    def answer(match: re.Match[str]) -> str:
-        number = int(match[1])
-        return (answers[number - 1].text if 0 < number <= len(answers) else "") or match[0]
-
-    return _REFERENCE.sub(answer, text)
+    known = {number: answer.text for number, answer in enumerate(answers, 1) if answer.text}
+    return replace_references(text, known.get)

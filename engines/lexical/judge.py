@@ -17,6 +17,7 @@ from ...data.chain.graph import Candidate, Tie, Via
 from ...data.chain.reading import Name
 from ...data.passages import Passage
 from ...data.pool import PassagePool
+from ...data.references import references
 from ...data.text import bare_title, content_terms, title_key
 from .asked import asked
 from .gaps import put_in
@@ -156,7 +157,7 @@ class Judge:
 
     def is_needed(self, number: int) -> bool:
         """Whether a sub-question, counted from 1, is referred to by another."""
-        return any(f"#{number}" in step for step in self.steps)
+        return any(number in references(step) for step in self.steps)
 
     def ties(self, one: Candidate) -> dict[str, tuple[float, float, float]]:
         """How strongly a page links to, is linked from, and shares a name with each other one, by number."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from ...data.references import replace_references
 from ...data.text import content_terms, title_key
 from .reading import Line, Page
 from .resolve import support
@@ -20,7 +20,6 @@ SECOND_LINE = 0.92  # share of the best line's score that a further line of the 
 OUTSIDE = 0.2  # weight of a mention of a page that is not chosen
 
 _CERTAINTY = (1.0, 0.9, 0.6, 0.6)  # that a mention by each of a page's names means it
-_REFERENCE = re.compile(r"#\d+")
 
 
 class Lines:
@@ -34,7 +33,7 @@ class Lines:
 
     def __init__(self, question: str, sub_questions: Sequence[str], pages: Sequence[Page]) -> None:
         self._sub_questions, self._pages = sub_questions, pages
-        asked = [question, *(_REFERENCE.sub(" ", text) for text in sub_questions)]
+        asked = [question, *(replace_references(text, lambda _: " ") for text in sub_questions)]
         self._terms = frozenset(content_terms(" ".join(asked)))
         self._key = "".join(f" {title_key(text)} " for text in asked)
         self._weight = {}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...data.references import references, replace_references
 from ...data.text import title_key
 from .question import mask
 from .reading import Page
 from .resolve import NONE, Answer, resolve
-
-_REFERENCE = re.compile(r"#(\d+)")
 
 
 @dataclass(frozen=True)
@@ -27,9 +25,9 @@ def sub_goals(sub_questions: Sequence[str], pages: Sequence[Page], least: float)
     answers = resolve(sub_questions, pages) if pages else []
     reached: dict[int, str] = {}
     for n, text in enumerate(sub_questions, 1):
-        referred = [int(number) for number in _REFERENCE.findall(text) if int(number) <= len(sub_questions)]
+        referred = [number for number in references(text) if number <= len(sub_questions)]
         if all(number in reached for number in referred):
-            question = _REFERENCE.sub(lambda match: reached.get(int(match[1]), match[0]), text)
+            question = replace_references(text, reached.get)
             answer = answers[n - 1] if answers else NONE
             if answer.text and answer.score >= least and _is_told(question, answer):
                 reached[n] = answer.text

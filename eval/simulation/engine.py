@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from hashlib import blake2b
 from typing import Any
 
 import dspy
 from dspy import lm15
 
 from ...engines.lexical.prompt import read_prompt, write_reply
+from ...engines.requests import read_request, respond
 from .agents import FIELDS, Rates, Scene
 from .annotations import annotate, question_key
 
@@ -62,8 +62,8 @@ class SimulatedEngine:
             ValueError: the prompt is in no dialect that is read, its question is not among the examples, or it asks for
                 fields that nothing is known about.
         """
-        system, messages = _text(request.system), [_text(message.parts) for message in request.messages]
-        prompt = read_prompt(system, messages[-1])
+        system, messages = read_request(request)
+        prompt = read_prompt(system, messages[-1].text)
         known = self._known.get(question_key(prompt.inputs.get("question", "")))
         if known is None:
             question = prompt.inputs.get("question", "(the prompt has no field 'question')")
@@ -72,23 +72,7 @@ class SimulatedEngine:
         if unknown:
             raise ValueError(f"no agent is simulated that fills {', '.join(unknown)}; known are {', '.join(FIELDS)}")
         scene = Scene(prompt, known, self.rates, self.seed)
-        reply = write_reply({name: FIELDS[name](scene) for name in prompt.outputs}, prompt.as_json)
-        given = len(system) + sum(map(len, messages))
-        return lm15.Response(
-            id=blake2b(reply.encode("utf-8", "replace"), digest_size=8).hexdigest(),
-            model=request.model,
-            message=lm15.Message.assistant(reply),
-            usage=lm15.Usage(input_tokens=given // 4, output_tokens=len(reply) // 4),
-            finish_reason="stop",
-        )
+        return respond(request, write_reply({name: FIELDS[name](scene) for name in prompt.outputs}, prompt.as_json))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SimulatedEngine:
         return self  # immutable, and teleprompters copy language models
-
-
-def _text(content: Any) -> str:
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    return "".join(part if isinstance(part, str) else getattr(part, "text", "") for part in content)

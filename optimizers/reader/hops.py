@@ -5,12 +5,12 @@ A triple becomes a question in one of the forms that decompositions have; a coun
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
 from ...data.benchmarks import Question
+from ...data.references import references, replace_references
 
 _FORMS = {
     "director": ("Who is the director of film {}?", "Who is the director of {}?", "Who directed {}?"),
@@ -44,7 +44,6 @@ _FORMS = {
     "publisher": ("Who is the publisher of {}?",),
 }
 _COUNTRIES = ("country of citizenship", "country", "country of origin")
-_REFERENCE = re.compile(r"#(\d+)")
 _RELATION_FORMS = ("What is the {} of {}?", "Who is the {} of {}?", "{1} {0}?")
 
 
@@ -62,15 +61,14 @@ def annotated_hops(question: Question, rng: Random) -> Iterator[Hop]:
     """The sub-questions of a question that its benchmark answers; the question itself where it is a single one."""
     steps = question.sub_questions
     for n, step in enumerate(steps):
-        referred = [int(number) for number in _REFERENCE.findall(step.question) if 0 < int(number) <= n]
+        known = {number: earlier.answer for number, earlier in enumerate(steps[:n], 1)}
         text = step.question
         if " >> " in text:  # "The Age of Reason >> author"
             subject, relation = text.rsplit(" >> ", 1)
             text = rng.choice(_RELATION_FORMS).format(relation, subject)
-        for number in range(1, n + 1):
-            text = text.replace(f"#{number}", steps[number - 1].answer)
+        bound = tuple(known[number] for number in references(step.question) if number in known)
         answers = question.answers if n == len(steps) - 1 else (step.answer,)
-        yield Hop(text, tuple(steps[number - 1].answer for number in referred), answers)
+        yield Hop(replace_references(text, known.get), bound, answers)
     for subject, relation, answer in question.evidences:
         if relation in _FORMS:
             text = rng.choice(_FORMS[relation]).format(subject)

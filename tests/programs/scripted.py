@@ -13,6 +13,8 @@ from typing import Any
 import dspy
 from dspy import lm15
 
+from polyhop.engines.requests import Message, read_request, respond
+
 AGENTS = {
     "route sub_questions": "planner",
     "correction": "verifier",
@@ -54,13 +56,13 @@ class Request:
 
     agent: str
     system: str
-    messages: tuple[tuple[str, str], ...]
+    messages: tuple[Message, ...]
     as_json: bool
 
     @property
     def prompt(self) -> str:
         """The last user message: the task itself, without demos."""
-        return self.messages[-1][1]
+        return self.messages[-1].text
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -68,7 +70,7 @@ class Request:
 
     @property
     def demos(self) -> int:
-        return sum(role == "assistant" for role, _ in self.messages)
+        return sum(message.role == "assistant" for message in self.messages)
 
 
 @dataclass
@@ -94,14 +96,7 @@ class Script:
             reply = reply(seen)
         if isinstance(reply, BaseException):
             raise reply
-        text = reply if isinstance(reply, str) else write(reply, seen.as_json)
-        return lm15.Response(
-            id="scripted",
-            model=request.model,
-            message=lm15.Message.assistant(text),
-            usage=lm15.Usage(input_tokens=1, output_tokens=1),
-            finish_reason="stop",
-        )
+        return respond(request, reply if isinstance(reply, str) else write(reply, seen.as_json))
 
     def asked(self, agent: str) -> list[Request]:
         return [request for request in self.requests if request.agent == agent]
@@ -117,11 +112,10 @@ class Script:
         return {}
 
     def _read(self, request: lm15.Request) -> Request:
-        system = _text(request.system)
+        system, messages = read_request(request)
         listed = _OUTPUTS.search(system)
         outputs = _LISTED.findall(listed[1]) if listed else []
         agent = next((agent for names, agent in AGENTS.items() if set(names.split()) <= set(outputs)), "other")
-        messages = tuple((str(message.role), _text(message.parts)) for message in request.messages)
         return Request(agent, system, messages, "Outputs will be a JSON object" in system)
 
 
@@ -175,11 +169,3 @@ def playing(script: Script, adapter: Any = None) -> Iterator[Script]:
     """Run programs on a script, in this thread."""
     with dspy.context(lm=lm(script), adapter=adapter or dspy.ChatAdapter()):
         yield script
-
-
-def _text(content: Any) -> str:
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content
-    return "".join(part if isinstance(part, str) else getattr(part, "text", "") for part in content)

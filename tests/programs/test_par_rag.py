@@ -208,9 +208,9 @@ def test_one_exemplar_is_shown_as_a_plan_behind_the_planners_own_demos() -> None
     assert request.demos == 2
     (recalled,) = steps(prediction, Recalled)
     assert len(recalled.questions) == 1
-    assert "Own?" in request.messages[0][1]
-    assert recalled.questions[0] in request.messages[2][1]
-    assert "Needs nothing before it." in request.messages[3][1]
+    assert "Own?" in request.messages[0].text
+    assert recalled.questions[0] in request.messages[2].text
+    assert "Needs nothing before it." in request.messages[3].text
     assert all(request.demos == 0 for request in script.requests if request.agent != "planner")
 
 
@@ -219,7 +219,7 @@ def test_an_exemplar_is_written_as_the_planner_would_write_it() -> None:
         program.exemplars = type(program.exemplars)([Exemplar("Q?", ("Who is A?", "Where was #1 born?"), 2)], count=1)
 
     script, _ = play(dspy.JSONAdapter(), set=memory)
-    assert json.loads(script.asked("planner")[0].messages[1][1]) == {
+    assert json.loads(script.asked("planner")[0].messages[1].text) == {
         "steps": [
             {"thought": "Needs nothing before it.", "question": "Who is A?"},
             {"thought": "Needs the answer of step 1.", "question": "Where was #1 born?"},

@@ -444,7 +444,7 @@ def test_the_planner_is_shown_plans_of_the_same_complexity() -> None:
         prediction = program(question=QUESTION)
     shown = steps(prediction, Recalled)[0].questions
     assert len(shown) == program.exemplars.count.value == script.asked("planner")[0].demos
-    assert all(any(text in message for _, message in script.asked("planner")[0].messages) for text in shown)
+    assert all(any(text in message.text for message in script.asked("planner")[0].messages) for text in shown)
     assert script.asked("selector")[0].demos == 0
 
 

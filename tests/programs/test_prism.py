@@ -13,7 +13,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.programs import Prism
-from polyhop.programs.prism import MOST_SUB_QUESTIONS
+from polyhop.programs.prediction import MOST_SUB_QUESTIONS
 from polyhop.programs.trace import Added, Decomposed, Selected
 from polyhop.signatures.evidence import BRIDGING
 

@@ -290,7 +290,7 @@ def test_bootstrapped_demos_reach_every_agent_and_survive_a_saved_program(tmp_pa
     assert [request.messages for request in script.requests[after:]] == [request.messages for request in before]
     for request in before:
         assert request.demos >= 2, request.agent
-    demo = next(request for request in before if request.agent == "selector").messages[0][1]
+    demo = next(request for request in before if request.agent == "selector").messages[0].text
     assert "\n1s1 Sentence " in demo  # passages as an agent reads them, not their JSON
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,8 @@ from polyhop.scripts.main import app
 from ..eval.small import Fake, numbered
 
 
-def polyhop(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "200"})
+def polyhop(*arguments: str | Path, columns: int = 200) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": str(columns)})
 
 
 @pytest.fixture(scope="module")
@@ -35,19 +36,32 @@ def test_two_real_runs(runs: tuple[Path, Path]) -> None:
     result = polyhop("compare", *runs)
     assert result.exit_code == 0, result.output
     assert "55 questions shared\n" in result.stdout
-    for text in ("naive", "prism", "difference (95%)", "answer EM", "fact F1 (sentences)", "ms a question"):
+    for text in ("prism against naive", "difference (95%)", "fact F1 (sentences)", "ms a question"):
         assert text in result.stdout
-    (row,) = re.findall(r"answer EM .*", result.stdout)
+    means, differences = re.findall(r"answer EM .*", result.stdout)
     before, after = ([line["scores"]["answer_em"] for line in read_lines(run)] for run in runs)
     wins, losses = (sum(a > b for a, b in zip(x, y, strict=True)) for x, y in ((after, before), (before, after)))
-    assert f"{100 * sum(before) / 55:.1f}" in row
-    assert f"{100 * sum(after) / 55:.1f}" in row
-    assert f"{wins} / {losses}" in row
+    assert means.split() == ["answer", "EM", f"{100 * sum(before) / 55:.1f}", f"{100 * sum(after) / 55:.1f}"]
+    assert f"{100 * (sum(after) - sum(before)) / 55:+.1f} (" in differences
+    assert differences.rstrip().endswith(f" {wins} / {losses}")
     assert wins > 3
     assert f"prism: {wins} wrong before and right now" in result.stdout
     assert f"... and {wins - 3} more: --flips" in result.stdout
     everything = polyhop("compare", *runs, "--flips").stdout
     assert everything.count("    gold ") == wins + losses
+
+
+def test_three_runs_fit_a_terminal_of_80_columns(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    again = shutil.copytree(runs[1], tmp_path / "prism, once more")
+    result = polyhop("compare", *runs, again, columns=80)
+    assert result.exit_code == 0, result.output
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert "…" not in result.stdout
+    for metric in ("answer EM", "LM calls a question", "tokens a question"):
+        means, *differences = [line for line in result.stdout.splitlines() if line.strip().startswith(metric)]
+        assert len(means.removeprefix(f" {metric}").split()) == 3
+        assert [len(re.findall(r"[+-][\d,.]+", line)) for line in differences] == [3, 3]
+        assert all(re.search(r" \d+ / \d+ *$", line) for line in differences)
 
 
 def test_a_run_against_itself_differs_in_nothing(runs: tuple[Path, Path]) -> None:

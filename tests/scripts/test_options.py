@@ -203,8 +203,16 @@ def test_tunables_are_set_by_name() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("round=1", "no tunable in 'round=1': say NAME=VALUE, with one of search.k, "),
-        ("rounds", "no tunable in 'rounds'"),
+        (
+            "round=1",
+            r"no tunable in 'round=1': did you mean rounds=VALUE\? There are search\.k, search\.k1, search\.b, rounds",
+        ),
+        ("rounds", r"no tunable in 'rounds': did you mean rounds=VALUE\?"),
+        ("search.chain[link]=2", r"did you mean search\.chain\['link'\]=VALUE or "),
+        (
+            "colour=red",
+            r": say NAME=VALUE\. There are search\.k, [^\[]*, unit, and the weights search\.chain\[\.\.\.\]$",
+        ),
         ("rounds=99", r"--set rounds=99: must be an integer in 1\.\.6, got 99"),
         ("rounds=", "--set rounds=: "),
         ("bridging=maybe", "must be one of"),
@@ -214,3 +222,10 @@ def test_tunables_are_set_by_name() -> None:
 def test_a_setting_that_is_none(setting: str, message: str) -> None:
     with pytest.raises(PolyhopError, match=message):
         build_program("prism", POOL, settings=[setting])
+
+
+def test_what_a_program_without_chain_or_tunables_says_to_a_setting() -> None:
+    with pytest.raises(PolyhopError, match=r"There are search\.k, search\.k1, search\.b$"):
+        build_program("naive", POOL, retriever=RetrieverName.bm25, settings=["colour=red"])
+    with pytest.raises(PolyhopError, match="no tunable in 'rounds=1': this program has none"):
+        build_program("direct", None, settings=["rounds=1"])

@@ -5,10 +5,10 @@ A fact is written as "sub-question? answer." and a gap as the sub-question, so t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
+from ....data.references import references, replace_references
 from ....data.text import content_terms
 from ..chain import Chain
 from ..decompose import decompose
@@ -18,7 +18,6 @@ from ..question import mask
 from ..reading import Line, Page, read_pages
 from ..resolve import resolve
 
-_REFERENCE = re.compile(r"#(\d+)")
 STATED = 0.6  # share of a statement's words that its line has, with the title
 
 
@@ -30,7 +29,7 @@ def propose_queries(prompt: Prompt) -> dict[str, Any]:
     turn = 1 if "entit" in focus else 2 if "constraint" in focus else 0
     known = _known(decompose(question), prompt.listed("known"))
     required = [_bound(gap, known) for gap in prompt.listed("required")]
-    gaps = [gap for gap in required if not _REFERENCE.search(gap)] or required
+    gaps = [gap for gap in required if not references(gap)] or required
     found = [form(gap, question) for form in (*forms[turn:], *forms[:turn]) for gap in gaps]
     earlier = {frozenset(content_terms(query)) for query in prompt.listed("earlier")}
     fresh = [query for query in dict.fromkeys(found) if query and frozenset(content_terms(query)) not in earlier]
@@ -39,7 +38,7 @@ def propose_queries(prompt: Prompt) -> dict[str, Any]:
 
 
 def _as_it_is(gap: str, question: str) -> str:
-    return _REFERENCE.sub(" ", gap).strip(" ?")
+    return replace_references(gap, lambda _: " ").strip(" ?")
 
 
 def _names(gap: str, question: str) -> str:
@@ -59,8 +58,8 @@ def update_knowledge(prompt: Prompt) -> dict[str, Any]:
     facts = []
     for n, found in zip(where, resolve(open_, pages), strict=True):
         bound = _bound(sub_questions[n - 1], known)
-        given = [known[int(m)] for m in _REFERENCE.findall(sub_questions[n - 1]) if int(m) in known]
-        if found.text and found.line and not _REFERENCE.search(bound) and is_told(bound, given, pages):
+        given = [known[m] for m in references(sub_questions[n - 1]) if m in known]
+        if found.text and found.line and not references(bound) and is_told(bound, given, pages):
             known[n] = found.text
             facts.append(f"{bound} {found.text}. ({found.line.id})")
     facts += [f"{line.text} ({line.id})" for line in _chain_lines(prompt)]
@@ -96,14 +95,14 @@ def _open(sub_questions: Sequence[str], known: dict[int, str]) -> tuple[list[str
     where = [n for n in range(1, len(sub_questions) + 1) if n not in known]
     number = {old: new for new, old in enumerate(where, 1)}
 
-    def put(match: re.Match[str]) -> str:
-        return known.get(int(match[1])) or f"#{number.get(int(match[1]), 0)}"
+    def put(old: int) -> str:
+        return known.get(old) or f"#{number.get(old, 0)}"
 
-    return [_REFERENCE.sub(put, sub_questions[n - 1]) for n in where], where
+    return [replace_references(sub_questions[n - 1], put) for n in where], where
 
 
 def _bound(text: str, known: dict[int, str]) -> str:
-    return _REFERENCE.sub(lambda match: known.get(int(match[1]), match.group()), text)
+    return replace_references(text, known.get)
 
 
 def check_facts(prompt: Prompt) -> dict[str, Any]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from ....data.references import references, replace_references
 from ..decompose import decompose
 from ..prompt import Prompt
 from .answer import UNKNOWN
 from .trajectory import read_trajectory
-
-_REFERENCE = re.compile(r"#(\d+)")
 
 
 def plan_steps(prompt: Prompt) -> dict[str, Any]:
@@ -20,7 +18,7 @@ def plan_steps(prompt: Prompt) -> dict[str, Any]:
 
 
 def _thought(question: str) -> str:
-    needed = list(dict.fromkeys(_REFERENCE.findall(question)))
+    needed = [str(number) for number in references(question)]
     if not needed:
         return "Needs nothing before it."
     return f"Needs the answer{'s' * (len(needed) > 1)} of step{'s' * (len(needed) > 1)} {' and '.join(needed)}."
@@ -30,4 +28,4 @@ def refine_question(prompt: Prompt) -> dict[str, Any]:
     """The next question with the answers that are known in place of its references."""
     known = {step.number: step.answer for step in read_trajectory(prompt) if step.answer != UNKNOWN}
     question = prompt.inputs.get("next_question", "")
-    return {"refined_question": _REFERENCE.sub(lambda found: known.get(found[1], found.group()), question)}
+    return {"refined_question": replace_references(question, known.get)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,26 +10,27 @@ from typing import Any
 from ..chain import Chain
 from ..decompose import decompose
 from ..prompt import Prompt
+from ..reader import read as candidate_answers
 from ..reading import Page, read_pages
 from ..relations import relation_terms
-from .answer import UNKNOWN, answer_question
+from .answer import SURE, UNKNOWN, answer_question, cited
 
-_STEP = re.compile(r"#(\d+) (.*) -> (.*)", re.DOTALL)
-_CITED = re.compile(r"\[(\d+s\d+)\]")
+_STEP = re.compile(r"#(\d{1,9}) (.*) -> (.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A step of a trajectory; ``number`` as it is written."""
+    """A step of a trajectory."""
 
-    number: str
+    number: int
     question: str
     answer: str
 
 
 def read_trajectory(prompt: Prompt) -> list[Taken]:
     """The steps in a prompt's trajectory, "#n question -> answer" each."""
-    return [Taken(*found.groups()) for found in map(_STEP.fullmatch, prompt.listed("trajectory")) if found]
+    steps = filter(None, map(_STEP.fullmatch, prompt.listed("trajectory")))
+    return [Taken(int(step[1]), step[2], step[3]) for step in steps]
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,10 @@ def read(question: str, passages: str) -> Reading:
     Where a question without parts was answered, and no page that is cited explains all of it, it is one that could not
     be taken apart: then the chain that leads to the answer is cited, too.
     """
-    parts = decompose(question)
-    reading = _read(question, passages, parts)
+    parts, pages = decompose(question), read_pages(passages)
+    reading = _read(question, parts, pages)
     if reading.answer == UNKNOWN or len(parts) > 1:
         return reading
-    pages = read_pages(passages)
     numbers = {id.partition("s")[0] for id in reading.cited}
     if any(_explains(page, question) for page in pages if page.number in numbers):
         return reading
@@ -67,11 +66,11 @@ def _explains(page: Page, question: str) -> bool:
     return relation_terms(question) <= relation_terms(" ".join([page.title, *(line.text for line in page.lines)]))
 
 
-def _read(question: str, passages: str, sub_questions: Sequence[str]) -> Reading:
-    inputs = {"question": question, "passages": passages, "sub_questions": json.dumps(list(sub_questions))}
-    reply = answer_question(Prompt(inputs, ("reasoning", "answer", "confidence"), as_json=True))
-    cited = dict.fromkeys(_CITED.findall(reply["reasoning"])) if reply["answer"] != UNKNOWN else {}
-    return Reading(reply["answer"], reply["confidence"], tuple(cited))
+def _read(question: str, sub_questions: Sequence[str], pages: Sequence[Page]) -> Reading:
+    best = next(iter(candidate_answers(question, sub_questions, pages)), None)
+    if best is None or best.probability < SURE:
+        return Reading(UNKNOWN, 0.0)
+    return Reading(best.text, round(best.probability, 2), tuple(cited(best)))
 
 
 def answer_step(prompt: Prompt) -> dict[str, Any]:
@@ -85,7 +84,7 @@ def answer_finally(prompt: Prompt) -> dict[str, Any]:
     steps = read_trajectory(prompt)
     if not steps:
         return answer_question(prompt)
-    question, evidence = prompt.inputs.get("question", ""), prompt.inputs.get("evidence", "")
-    reading = _read(question, evidence, [step.question for step in steps])
+    question, pages = prompt.inputs.get("question", ""), read_pages(prompt.inputs.get("evidence", ""))
+    reading = _read(question, [step.question for step in steps], pages)
     reasoning = " ".join(f"{step.question} {step.answer}." for step in steps)
     return {"reasoning": reasoning, "answer": reading.answer, "confidence": reading.confidence}

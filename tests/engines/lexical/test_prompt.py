@@ -9,6 +9,7 @@ import pytest
 from dspy import lm15
 
 from polyhop.engines.lexical.prompt import Prompt, as_list, read_prompt, write_reply
+from polyhop.engines.requests import read_request, respond
 from polyhop.signatures import AnalyzeQuestion, NumberedPassage, NumberedPassages, SelectEvidence
 
 PASSAGES = NumberedPassages(passages=[NumberedPassage(number=1, title="Solaris", sentences={1: "One.", 2: "Two."})])
@@ -29,16 +30,10 @@ class Reader:
         self.prompt: Prompt | None = None
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        *texts, task = ["".join(getattr(part, "text", "") for part in message.parts) for message in request.messages]
-        self.prompt = read_prompt(str(request.system), task, zip(texts[::2], texts[1::2], strict=True))
-        text = write_reply(self.values, self.prompt.as_json)
-        return lm15.Response(
-            id="r",
-            model="reader",
-            message=lm15.Message.assistant(text),
-            usage=lm15.Usage(input_tokens=1, output_tokens=1),
-            finish_reason="stop",
-        )
+        system, messages = read_request(request)
+        *texts, task = [message.text for message in messages]
+        self.prompt = read_prompt(system, task, zip(texts[::2], texts[1::2], strict=True))
+        return respond(request, write_reply(self.values, self.prompt.as_json))
 
 
 def read(adapter: Any, signature: Any, values: dict[str, Any], demos: list[Any], **inputs: Any) -> tuple[Prompt, Any]:
