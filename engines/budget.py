@@ -186,6 +186,12 @@ class Budget:
         return self
 
 
+def engine_of(lm: dspy.LM) -> Any:
+    """The engine that answers for a model, metered or not."""
+    engine = getattr(lm, "engine", None)
+    return engine.engine if isinstance(engine, _Metered) else engine
+
+
 _WIDTH = 200
 _SAMPLING = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "rollout_id")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,25 +18,17 @@ from .options import (
     RetrieverOption,
     SettingsOption,
     build_program,
-    sample_pool,
 )
+from .source import Setting, Source, setting_of
 
 if TYPE_CHECKING:
     import dspy
     from rich.console import Console
 
-    from ..data.bm25 import BM25Index
-    from ..data.passages import Passage
-    from ..data.pool import PassagePool
     from ..eval.questions import Questions
     from ..eval.run import Progress
 
 _DEFAULT_PROGRAMS = ("polyhop", "prism", "naive")
-
-
-class Setting(StrEnum):
-    distractor = "distractor"
-    open = "open"
 
 
 def evaluate(
@@ -114,12 +105,12 @@ def evaluate(
         dataset,
         questions,
         split=split,
-        setting=_setting(dataset, setting, index),
+        setting=setting_of(dataset, setting, index),
         limit=limit,
         seed=seed,
         strict=strict,
     )
-    source = _Source(asked, index)
+    source = Source(asked, index)
     programs = {
         name: build_program(
             name, source.searched, lm or (), k, retriever=retriever, adaptive=adaptive, settings=settings or ()
@@ -140,50 +131,10 @@ def evaluate(
         raise PolyhopError("every question failed")
 
 
-def _setting(dataset: str, setting: Setting | None, index: Path | None) -> Any:
-    from ..data.benchmarks import find_benchmark
-
-    if setting is Setting.distractor and index is not None:
-        raise PolyhopError("The setting distractor searches the questions' own contexts: leave --index out.")
-    has_contexts = dataset.casefold() != "sample" and find_benchmark(dataset).has_contexts
-    default = "distractor" if index is None and has_contexts else "open"
-    return setting.value if setting else default
-
-
-class _Source:
-    """The questions, and what is searched for their answers."""
-
-    def __init__(self, questions: Questions, index: Path | None) -> None:
-        self.questions = questions
-        self.index: BM25Index | None = None
-        self.searched: BM25Index | PassagePool | None = None
-        self.look_up: Callable[[str], list[Passage]] | None = None
-        self.path = index
-        if index is not None:
-            from ..data.bm25 import BM25Index
-
-            self.index = self.searched = BM25Index(index)
-            self.look_up = self.index.titled
-        elif questions.dataset == "sample":
-            pool = self.searched = sample_pool()
-            self.look_up = lambda title: [passage for passage in pool.passages if passage.title == title]
-
-    def check(self, name: str, program: dspy.Module) -> None:
-        """
-        Raises:
-            PolyhopError: the program would have nothing to search.
-        """
-        if self.searched is None and self.questions.setting == "open" and hasattr(program, "search"):
-            raise PolyhopError(
-                f"{name} has nothing to search: name an --index"
-                + (", or use --setting distractor." if self.questions.have_contexts else ".")
-            )
-
-
 def _run(
     name: str,
     program: dspy.Module,
-    source: _Source,
+    source: Source,
     console: Console,
     out: Path | None,
     threads: int,

@@ -19,6 +19,7 @@ from .compare import compare
 from .demo import demo
 from .evaluate import evaluate
 from .index import index
+from .optimize import optimize
 from .table import table
 
 
@@ -76,6 +77,7 @@ app.command()(ask)
 app.command()(index)
 app.command()(evaluate)
 app.command()(compare)
+app.command()(optimize)
 app.command()(table)
 app.command()(demo)
 app.command()(benchmark)

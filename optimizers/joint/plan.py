@@ -12,6 +12,7 @@ import dspy
 from ...data.errors import PolyhopError
 
 StageName = Literal["exemplars", "prompts", "tunables"]
+_UNSAVED = ("ensemble", "knn")
 STAGES: tuple[StageName, ...] = get_args(StageName)
 
 
@@ -56,6 +57,11 @@ class Plan:
         for name, least in (("rounds", 1), ("trials", 2), ("exemplars", 1)):
             if getattr(self, name) < least:
                 raise PolyhopError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        if self.optimizer in _UNSAVED and "prompts" in self.stages:
+            raise PolyhopError(
+                f"{self.optimizer} makes a program around programs, which no artifact holds: use it from Python "
+                "(polyhop.optimizers.prompts), and another one here"
+            )
         if not 0 < self.level <= 1:
             raise PolyhopError(f"the level of a test is above 0 and at most 1, got {self.level}")
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -263,7 +263,6 @@ class _Run:
             self.checkpoint.path / BEST,
             provenance=self.provenance(scores=scores, study=self._study(best)),
         )
-        spent = self.budget.spent
         summary = {
             "ended": ended,
             "best": {"n": best["n"], "stage": best["stage"]},
@@ -272,13 +271,7 @@ class _Run:
                 for line in self.checkpoint.lines
             ],
             "test": test,
-            "spent": {
-                "lm_calls": spent.calls,
-                "tokens_in": spent.tokens_in,
-                "tokens_out": spent.tokens_out,
-                "cost_usd": spent.usd,
-                "seconds": spent.seconds,
-            },
+            "spent": asdict(self.budget.spent),
         }
         write_json(self.checkpoint.path / SUMMARY, summary)
         return summary

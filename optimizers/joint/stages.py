@@ -16,6 +16,8 @@ from .plan import Plan, divide
 
 Make = Callable[[], dspy.Module]
 
+EXEMPLAR_TRIALS = 16  # of how many to show, and which
+
 
 @dataclass(frozen=True)
 class Report:
@@ -75,7 +77,7 @@ def tune_exemplars(work: Work) -> Proposal:
     """
     from ..exemplars import collect, from_musique, limited
 
-    names = [name for name, _ in work.program.named_sub_modules(Exemplars)]
+    names = [name.removeprefix("self.") for name, _ in work.program.named_sub_modules(Exemplars)]
     if not names:
         return Proposal(None, "it has no exemplar memory")
     gold = list(from_musique(example for example in work.train if example.get("sub_questions")))
@@ -98,7 +100,7 @@ def tune_exemplars(work: Work) -> Proposal:
     note = f"{added} plans added, {len(gold)} gold and {len(solved)} of its own were found"
     if not added:
         return Proposal(None, note)
-    return _search(work, program, note, "exemplars", trials=16, only=[f"{name}." for name in names])
+    return _search(work, program, note, "exemplars", trials=EXEMPLAR_TRIALS, only=[f"{name}." for name in names])
 
 
 def tune_prompts(work: Work) -> Proposal:
@@ -118,7 +120,7 @@ def tune_prompts(work: Work) -> Proposal:
         threads=work.threads,
         prompt_model=work.prompt_model,
         log_dir=work.folder / "log",
-        on_progress=lambda done, total: work.on_report(Report(done, total, f"{plan.optimizer}: LM calls")),
+        on_progress=lambda calls: work.on_report(Report(calls, None, f"LM calls of {plan.optimizer}")),
     )
     return Proposal(program, f"{plan.optimizer}, {plan.preset}")
 
@@ -151,7 +153,7 @@ def _search(
     """Search a program's tunables, or ``only`` those whose names begin so."""
     from ...programs.tunables import tunables
     from ..tuning import TunableSearch
-    from ..tuning.run import Progress
+    from ..tuning.run import Progress, Run
 
     if only:
         freeze = [each for each, _ in tunables(program) if not each.startswith(tuple(only))]
@@ -179,9 +181,10 @@ def _search(
         else:
             search.outcome = work.workers(search)
     except BudgetSpent as error:
-        search.outcome = search.so_far(program, work.train)
-        if search.outcome is None:
-            raise
+        with Run(search, program, list(work.train)) as run:
+            if not any(slot and trial.state == "complete" for slot, trial in run.ended().items()):
+                raise
+            search.outcome = run.outcome()
         spent, note = str(error), f"{note}, cut short"
     assert search.outcome is not None
     return Proposal(search.tuned(program), note, search.outcome.as_json(), spent)

@@ -11,6 +11,7 @@ import dspy
 from dspy.utils.callback import BaseCallback
 
 from ...data.errors import PolyhopError
+from ...engines.budget import engine_of
 from ...engines.lexical import LexicalEngine
 from ...engines.models import explain
 from ...eval.costs import Ledger
@@ -148,7 +149,7 @@ def estimates(
 
 def can_write(lm: Any) -> bool:
     """Whether a language model can write instructions; the embedded and the simulated one only play agents."""
-    return not isinstance(getattr(lm, "engine", None), LexicalEngine | SimulatedEngine)
+    return not isinstance(engine_of(lm), LexicalEngine | SimulatedEngine)
 
 
 def _chosen(name: str, preset: str, numbers: Mapping[str, int] | None) -> tuple[PromptOptimizer, Numbers]:
