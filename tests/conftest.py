@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-# Before anything imports dspy, which looks at it once.
+# Before anything imports dspy, which looks at them once.
 os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="polyhop-test-dspy-")
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # prices are looked up, and not on the network
 
 import dspy
 import hypothesis

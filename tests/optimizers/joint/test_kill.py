@@ -1,0 +1,90 @@
+"""A joint run that is killed ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+KILLS, THREADS = 10, 2
+_PATIENCE = 300  # seconds; only a run that hangs takes so long
+
+
+class Folder:
+    """The folders of one run of ``tiny.py``."""
+
+    def __init__(self, path: Path) -> None:
+        self.run, self.cache, self.log = path / "run", path / "cache", path / "log"
+        path.mkdir()
+
+    def start(self) -> subprocess.Popen[bytes]:
+        script = Path(__file__).with_name("tiny.py")
+        environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENBLAS_NUM_THREADS": "1"}
+        command = [sys.executable, str(script), str(self.run), str(self.cache), str(self.log)]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
+
+    def finish(self) -> None:
+        process = self.start()
+        _, errors = process.communicate(timeout=_PATIENCE)
+        assert process.returncode == 0, errors.decode()[-2000:]
+
+    def kill_at(self, calls: int) -> bool:
+        """Kill a process when the model has been asked so often; False if it ended before."""
+        process, end = self.start(), time.monotonic() + _PATIENCE
+        while process.poll() is None and len(self.calls) < calls:
+            assert time.monotonic() < end
+            time.sleep(0.002)
+        killed = process.poll() is None
+        if killed:
+            process.send_signal(signal.SIGKILL)
+        _, errors = process.communicate()
+        assert killed or process.returncode == 0, errors.decode()[-2000:]
+        return killed
+
+    @property
+    def calls(self) -> list[str]:
+        """The requests that reached the model."""
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """What must be the same: the verdicts, every trial, the best program, its score on the test questions."""
+        lines = [json.loads(line) for line in (self.run / "stages.jsonl").read_text().splitlines()]
+        trials = json.loads((self.run / "3-tunables" / "proposal.json").read_text())["study"]["trials"]
+        for trial in trials:
+            trial["costs"] = {
+                "lm_calls": trial["costs"]["lm_calls"]
+            }  # tokens and seconds are those that were not saved
+        best = self.run / "best"
+        return {
+            "stages": [{key: line[key] for key in ("n", "stage", "kept", "score", "failures")} for line in lines],
+            "trials": trials,
+            "best": [(best / name).read_text() for name in ("state.json", "exemplars.jsonl") if (best / name).exists()],
+            "test": json.loads((self.run / "summary.json").read_text())["test"]["best"],
+        }
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_ten_kills_change_nothing(tmp_path: Path, seed: int) -> None:
+    whole, killed = Folder(tmp_path / "whole"), Folder(tmp_path / "killed")
+    whole.finish()
+    total = len(whole.calls)
+    assert max(Counter(whole.calls).values()) == 1  # replies come from the cache the second time
+    moments = sorted(random.Random(seed).sample(range(1, total), KILLS))
+    kills = sum(killed.kill_at(calls) for calls in moments)
+    assert kills == KILLS
+    killed.finish()
+    assert killed.result == whole.result
+    assert set(killed.calls) == set(whole.calls)
+    assert len(killed.calls) <= total + kills * THREADS  # a call in flight is lost, and nothing else
+    spent = json.loads((killed.run / "spent.json").read_bytes())["calls"]
+    assert spent == len(killed.calls)
