@@ -6,6 +6,7 @@ from typing import Any
 
 import dspy
 
+from .adapter import ADAPTER
 from .tunables import Tunable
 
 
@@ -16,6 +17,12 @@ class Program(dspy.Module):
         if isinstance(self.__dict__.get(name), Tunable) and not isinstance(value, Tunable):
             raise TypeError(f"{name} is a tunable: set its value with .{name}.value = {value!r}")
         super().__setattr__(name, value)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if dspy.settings.adapter is not None:
+            return super().__call__(*args, **kwargs)
+        with dspy.context(adapter=ADAPTER):
+            return super().__call__(*args, **kwargs)
 
     async def aforward(self, *args: Any, **kwargs: Any) -> Any:
         """``await program.acall(question=...)``: the same, in a thread, so that an event loop can go on."""

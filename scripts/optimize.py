@@ -1,4 +1,4 @@
-"""`polyhop optimize`: tune a program's exemplars, prompts and thresholds under a budget, as a run that can be stopped."""
+"""`polyhop optimize`: tune exemplars, prompts and thresholds under a budget, as a run that can be stopped."""
 
 from __future__ import annotations
 
