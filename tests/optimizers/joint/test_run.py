@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,14 @@ from typing import Any
 import dspy
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from tiny import Engine, Tiny, examples, make
-
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.eval.folder import RunError
 from polyhop.optimizers.artifacts import load, read
 from polyhop.optimizers.joint.plan import Plan, Splits
 from polyhop.optimizers.joint.run import Told, optimize
+
+from .tiny import Engine, Tiny, examples, make
 
 SPLITS = Splits(examples(0, 24), examples(100, 60), examples(200, 16))
 PLAN = Plan(metric="answer_em", optimizer="bootstrap", trials=8, seed=3)
