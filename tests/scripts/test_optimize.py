@@ -1,0 +1,132 @@
+"""`polyhop optimize`: a joint run from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from polyhop.scripts.main import app
+
+QUICK = (
+    "--program",
+    "naive",
+    "--retriever",
+    "bm25",
+    "--stages",
+    "tunables",
+    "--trials",
+    "3",
+    "--metric",
+    "evidence_f1",
+)
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["optimize", *map(str, arguments)])
+
+
+def test_a_run_and_its_best_program(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = run("--out", out, *QUICK)
+    assert done.exit_code == 0, done.output
+    assert "evidence_f1 on the validation questions" in done.stdout
+    assert "test questions: evidence_f1" in done.stdout
+    summary = json.loads((out / "summary.json").read_bytes())
+    assert [line["stage"] for line in summary["stages"]] == ["start", "tunables"]
+    again = run("--out", out, *QUICK, "--json")
+    assert {**json.loads(again.stdout), "spent": 0} == {**summary, "spent": 0}
+    asked = CliRunner().invoke(app, ["ask", "Who directed Solaris?", "--program", str(out / "best"), "--json"])
+    assert asked.exit_code == 0, asked.output
+
+
+def test_workers_in_processes_share_a_search(tmp_path: Path) -> None:
+    done = run("--out", tmp_path / "run", *QUICK, "--jobs", "2")
+    assert done.exit_code == 0, done.output
+    study = json.loads((tmp_path / "run/1-tunables/proposal.json").read_bytes())["study"]
+    assert [trial["slot"] for trial in study["trials"]] == [0, 1, 2]
+
+
+def test_a_dry_run_says_what_it_would_cost_and_does_nothing(tmp_path: Path) -> None:
+    done = run("--out", tmp_path / "run", *QUICK, "--dry-run")
+    assert done.exit_code == 0, done.output
+    rows = {line.split("│")[1].strip(): line.split("│")[2].strip() for line in done.stdout.splitlines() if "│" in line}
+    assert rows["start: validation"] == "23"  # one call a question
+    assert rows["round 1: tunables"] == f"{3 * 34}"
+    assert rows["in all"] == f"{23 + 3 * 34 + 23 + 2 * 55}"
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_budget_ends_it_in_good_order(tmp_path: Path) -> None:
+    done = run("--out", tmp_path / "run", *QUICK, "--trials", "30", "--budget-calls", "400", "--json")
+    assert done.exit_code == 0, done.output
+    summary = json.loads(done.stdout)
+    assert summary["ended"] == "the budget is spent: 400 LM calls"
+    assert summary["spent"]["calls"] <= 400
+    assert summary["test"]
+    short = run("--out", tmp_path / "short", *QUICK, "--budget-calls", "10")
+    assert short.exit_code == 1
+    assert "the budget (10 LM calls) does not suffice to measure the program on the 23 validation questions" in (
+        short.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dataset", "hotpotqa"], "name the questions to tune on: --dataset hotpotqa --train FILE"),
+        (["--stages", "magic"], "no stage 'magic': choose from exemplars, prompts, tunables"),
+        (["--metric", "beauty"], "no metric 'beauty': choose from answer_em"),
+        (["--range", "rounds"], "neither NAME=LOW..HIGH nor NAME=A,B"),
+        (["--stages", "tunables", "--range", "beauty=1..2"], "beauty"),
+        (["--stages", "tunables", "--freeze", "beauty"], "the program has no tunable 'beauty'"),
+        (["--stages", "prompts", "--optimizer", "gepa"], "lexical cannot write instructions"),
+        (["--stages", "prompts", "--optimizer", "magic"], "no prompt optimizer 'magic'"),
+        (["--program", "magic"], "no program 'magic'"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_asked(tmp_path: Path, arguments: list[str], message: str) -> None:
+    done = run("--out", tmp_path / "run", *arguments)
+    assert done.exit_code in (1, 2)
+    assert message in done.stderr
+    assert not (tmp_path / "run" / "stages.jsonl").exists()
+
+
+def test_what_may_cost_something_has_to_be_confirmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from polyhop.engines import models
+    from polyhop.engines.lexical import LexicalEngine
+
+    def sold(spec: str = "") -> object:
+        import dspy
+
+        return dspy.LM("openai/gpt-4o-mini", engine=LexicalEngine(), cache=False)
+
+    monkeypatch.setattr(models, "language_model", sold)
+    refused = run("--out", tmp_path / "run", *QUICK, "--trials", "100")
+    assert refused.exit_code == 1
+    assert "this may take 3,556 LM calls: say --yes, or set --budget-calls" in refused.stderr
+    assert "dollars" in refused.stdout
+    small = run("--out", tmp_path / "run", *QUICK, "--trials", "100", "--budget-calls", "200")
+    assert small.exit_code == 0, small.output
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "polyhop.scripts.main", "optimize", "--out", str(tmp_path / "run"), *QUICK]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [*command, "--trials", "500"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    )
+    end = time.monotonic() + 120
+    while not (tmp_path / "run/1-tunables").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from here" in errors.decode()
