@@ -14,7 +14,6 @@ note, and what turns out to be unknown is searched for.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +34,7 @@ from ..signatures import (
     RouteQuestion,
 )
 from .candidates import Candidates, facts
+from .citations import cited_in
 from .lines import one_line, read_query
 from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer, tidy
 from .program import Program
@@ -168,9 +168,6 @@ class C3PO(Program):
         task.queries.append(f'"{query}"{f", page {page}" if page > 1 else ""} - {brought}')
 
 
-_CITED = re.compile(r"\[([\ds,; ]+)\]")
-
-
 @dataclass
 class _Task:
     """A question, and what was found for it so far.
@@ -220,6 +217,5 @@ class _Task:
 
     def cited(self, reasoning: str) -> Iterator[Evidence]:
         """The collected passages that a reasoning cites ("[2s1]"), in its order."""
-        ids = [id for group in _CITED.findall(reasoning) for id in re.split(r"[,;\s]+", group)]
-        named = (Evidence(item.passage) for item in self.candidates.resolve(ids)[0])
+        named = (Evidence(item.passage) for item in self.candidates.resolve(cited_in(reasoning))[0])
         return (item for item in named if item in self.kept)

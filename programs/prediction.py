@@ -11,6 +11,7 @@ from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Hit, Passage
 from ..data.text import clean
 from ..signatures.replies import read_probability
+from .citations import cut_citations
 from .trace import Answered, Decomposed, Stopped, Trace
 
 UNKNOWN = "unknown"
@@ -27,9 +28,6 @@ _NO_ANSWER = re.compile(
     r"(?i:\W*(?:unknown|(?:I|we) (?:don['’]t|do not) know|(?:not enough|insufficient) information|n/a|unanswerable|"
     r"(?:it )?cannot be (?:determined|told)|not (?:known|stated|mentioned|specified|given|found))"
     r"(?:\W*|(?:\s*[-–(:;,.]\s*|\s+(?:in|from|by|as|since|because)\s).*\b(?:evidence|sources?|passages?|context)\b.*))"
-)
-_MARK = re.compile(
-    r"\s*(?:\[\d{1,6}s\d{1,6}(?:[,;\s]+\d{1,6}s\d{1,6})*\]|\(\d{1,6}s\d{1,6}(?:[,;\s]+\d{1,6}s\d{1,6})*\))"
 )
 
 
@@ -73,7 +71,7 @@ def read_answer(reply: dspy.Prediction, trace: Trace, invalid: tuple[str, ...] =
 
 def tidy(answer: object) -> tuple[str, tuple[str, ...]]:
     """An answer on one line, and what had to be cut off it. Whatever says that there is none becomes ``"unknown"``."""
-    text = _MARK.sub("", " ".join(str(answer).split()))
+    text, _ = cut_citations(" ".join(str(answer).split()))
     if not text or _NO_ANSWER.fullmatch(text):
         return UNKNOWN, ()
     if len(text) <= LONGEST_ANSWER:

@@ -10,7 +10,6 @@ Decisions of ours: an answer that cites nothing is extrapolatory, which no judge
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +21,7 @@ from ..data.passages import Evidence, Hit, Passage, Retriever
 from ..data.pool import PassagePool
 from ..signatures import JudgeAccuracy, JudgeAttribution, ReviseAnswer
 from .candidates import Candidates, facts
+from .citations import cut_citations
 from .confidence import CREDIBILITY, Confidence
 from .plan import Claim
 from .prediction import UNKNOWN, tidy
@@ -29,8 +29,6 @@ from .program import Program
 from .search import Search
 from .together import together
 from .trace import Judged, Revised, Trace, Weighed
-
-_MARK = re.compile(r"\s*\[(\d{1,3}s\d{1,3})\]")
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,7 @@ def read_cited(
     Sentence ids that stand in the answer itself ("Paris [2s1]") are citations, too. What is not known rests on nothing.
     """
     ids = [str(id) for id in citations]
-    marked = [id for id in _MARK.findall(str(answer)) if id not in ids]
-    text, cut = tidy(_MARK.sub("", str(answer)))
-    cited, invalid = sources.resolve([*ids, *marked])
+    text, marked = cut_citations(str(answer))
+    text, cut = tidy(text)
+    cited, invalid = sources.resolve([*ids, *(id for id in marked if id not in ids)])
     return text, tuple(cited) if text != UNKNOWN else (), (*cut, *invalid)

@@ -10,20 +10,14 @@ from collections.abc import Iterable, Sequence
 
 from ..data.passages import Evidence, Fact, Passage
 from .candidates import Candidates
+from .citations import SENTENCE, split_citations
 from .knowledge import Known
 
-_SENTENCE = r"\d{1,6}s\d{1,6}"
-_MORE = r"(?:(?:\s*[,;]\s*(?:and\s+)?|\s+and\s+|\s+)\d{1,6}(?:s\d{1,6})?)*"
-# "(2s1)", "[2s1, 3s2]", "[2]", "2s1" at the end; "(1941)" and "(2)" belong to the fact.
-_CITED = re.compile(
-    rf"(?:\s*(?:\[\d{{1,6}}(?:s\d{{1,6}})?{_MORE}\]"
-    rf"|\((?:(?:ids?|sources?|see|sentences?)\W+)?{_SENTENCE}{_MORE}\)|\b{_SENTENCE}\b)[.,;]*)+\Z"
-)
 _NUMBER = re.compile(
     r"(?:[-*•>]\s+)?[*`]*(?:[\[(](\d{1,6})(?:s\d{1,6})?[\])]|(\d{1,6})s\d{1,6}\b)[*`]*(?:\s*[-–:.,])?\s*"
 )
 _COUNT = re.compile(r"\W*(?:statement\W+)?(\d{1,4})(?!\w)", re.IGNORECASE)
-_ID = re.compile(rf"[\[(]?{_SENTENCE}[\])]?")
+_ID = re.compile(rf"[\[(]?{SENTENCE}[\])]?")
 _QUOTES = str.maketrans("’‘‛“”„‟«»", '\'\'\'""""""')
 
 
@@ -31,11 +25,10 @@ def read_facts(texts: Iterable[str], documents: Candidates) -> tuple[list[Known]
     """Facts with the sentences that they cite ("... (2s1)"), and the citations that address nothing."""
     facts, invalid = [], list[str]()
     for text in (" ".join(text.split()) for text in texts):
-        mark = _CITED.search(text)
-        ids = re.findall(r"\d+(?:s\d+)?", mark.group()) if mark else []
-        support, wrong = documents.resolve(dict.fromkeys(ids))
+        fact, ids = split_citations(text)
+        support, wrong = documents.resolve(ids)
         invalid += wrong
-        facts.append(Known(text[: mark.start()] if mark else text, tuple(support)))
+        facts.append(Known(fact, tuple(support)))
     return [fact for fact in facts if fact.text], tuple(invalid)
 
 
@@ -59,8 +52,8 @@ def _addressed(span: str, documents: Candidates) -> Sequence[Evidence]:
     if _ID.fullmatch(span):
         return documents.resolve([span])[0]
     mark = _NUMBER.match(span)
-    if mark is None and (behind := _CITED.search(span)):  # "He was ... (2s1)"
-        mark = _NUMBER.match(span := f"[{re.findall(r'[0-9]+', behind.group())[0]}] {span[: behind.start()]}")
+    if mark is None and (cited := split_citations(span))[1]:  # "He was ... (2s1)"
+        mark = _NUMBER.match(span := f"[{cited[1][0]}] {cited[0]}")
     number = int(mark[1] or mark[2]) if mark else 0
     if mark and 1 <= number <= len(documents.passages):
         return locate(span[mark.end() :], documents.passages[number - 1])

@@ -10,7 +10,7 @@ import typer
 from ..data.errors import PolyhopError
 
 if TYPE_CHECKING:
-    from ..data.dense import Encoder
+    from ..data.encoder import Encoder
     from ..data.errors import Problem
     from ..data.layout import Manifest
 
@@ -138,7 +138,7 @@ def _table(rows: list[tuple[str, str]]) -> None:
 
 
 def _encoder() -> Encoder:
-    from ..data.dense import MiniLM
+    from ..data.encoder import MiniLM
 
     return MiniLM()
 
@@ -156,7 +156,7 @@ def _embed(folder: Path, encoder: Encoder | None = None) -> None:
         TimeRemainingColumn,
     )
 
-    from ..data.dense import embed_index
+    from ..data.vectors import embed_index
 
     console = Console(stderr=True)
     started = monotonic()

@@ -90,7 +90,9 @@ def table(
         runs = pool.map(lambda cell: _run(cell[0], cell[1], out, options), cells)
         try:
             found = list(track(runs, "programs", len(cells), console=console, disable=not console.is_terminal))
-        except BaseException:  # Ctrl-C too, which the running processes get themselves
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):  # which the running processes get themselves
+                typer.echo(f"{out}: what is done is kept; the same command goes on from there.", err=True)
             pool.shutdown(cancel_futures=True)
             raise
     summaries = dict(zip(cells, found, strict=True))

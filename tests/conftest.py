@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -70,3 +72,18 @@ class Parrot:
 def parrot() -> Callable[[str], Any]:
     """Makes a language model that gives the same reply to everything."""
     return lambda reply: dspy.LM("parrot", engine=Parrot(reply), cache=False, num_retries=0)
+
+
+@pytest.fixture
+def printed() -> Callable[[str], set[str]]:
+    """Runs code in processes of its own, and returns all that they print: one text, unless it depends on the process.
+
+    PYTHONHASHSEED gives each another order of sets.
+    """
+
+    def run(code: str, seed: str) -> str:
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", code]
+        return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    return lambda code: {run(code, seed) for seed in "12"}

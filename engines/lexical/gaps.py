@@ -3,6 +3,9 @@
 A reader finds some answer in any pages: its probability compares the spans at hand, which may all be about something
 else. So a sub-question counts as answered where the pages tell about what it names: by a page of its own, or by a line
 that has the name and half of what is asked.
+
+`subgoals` asks for more. Here that would open sub-questions again that are answered: KAIR and polyhop searched more for
+it, and found as much.
 """
 
 from __future__ import annotations

@@ -36,7 +36,11 @@ def sub_goals(sub_questions: Sequence[str], pages: Sequence[Page], least: float)
 
 def _is_told(question: str, answer: Answer) -> bool:
     """Whether the answer stands on the page of something that the question names: its probability only compares the
-    spans of the pages at hand, which may all be about something else."""
+    spans of the pages at hand, which may all be about something else.
+
+    `gaps.is_told` is content with less, with any page that tells about what is named. But a sub-goal is stated and gone
+    on from, so that a wrong one leads astray: by that rule IRCoT searched more, and answered somewhat fewer questions.
+    """
     asked = f" {title_key(question)} "
     if not mask(question).names:
         return True

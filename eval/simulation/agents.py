@@ -5,7 +5,6 @@ An agent is the fields that it fills, so an agent with a new set of known fields
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -18,8 +17,6 @@ from ..metrics import exact_match
 from .annotations import Annotated, GoldPage
 
 T = TypeVar("T")
-
-_SENTENCE = re.compile(r"^\d+s\d+ ", re.MULTILINE)  # stands in fields that hold passages
 
 
 @dataclass(frozen=True)
@@ -84,9 +81,8 @@ class Scene:
         """All passages of the prompt by number: of candidates, evidence, citations."""
         pages: dict[str, Page] = {}
         for text in self.prompt.inputs.values():
-            if _SENTENCE.search(text):
-                for page in read_pages(text):
-                    pages.setdefault(page.number, page)
+            for page in read_pages(text):  # none in a field that holds no passages
+                pages.setdefault(page.number, page)
         return pages
 
     @cached_property

@@ -84,7 +84,7 @@ def _play(sets: Sequence[Any], out: Path, seeds: int, jobs: int) -> dict[Any, An
     conditions = [
         Condition(questions, rate, design, seed)
         for questions, rate, design in product(sets, RATES, DESIGNS)
-        for seed in range(seeds if rate else 1)  # without errors nothing is drawn
+        for seed in range(seeds)  # without errors, too: how sure a judge is, and luck, are drawn at any rate
     ]
     console, played = Console(stderr=True), {}
     columns = (

@@ -3,77 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import dspy
 import pytest
-from dspy.utils.exceptions import AdapterParseError
 
-from polyhop.data.passages import Hit, Passage, Retriever
-from polyhop.data.pool import PassagePool
-from polyhop.engines.lexical import LexicalEngine
 from polyhop.programs import Kair
-from polyhop.programs.kair import ALONE, FOCI, MOST
-from polyhop.programs.trace import Checked, Judged, Learned, Parallel, Proposed, Searched, Selected
+from polyhop.programs.kair import ALONE, MOST
+from polyhop.programs.trace import Checked, Judged, Learned, Proposed, Searched, Selected
 
-from .scripted import Request, Script, answer, playing, scripted
-
-QUESTION = "Where was the director of Vertigo born?"
-POOL = [
-    Passage.of("Vertigo (film)", sentences=["Vertigo is a film.", "Its director was Alfred Hitchcock."], id="film"),
-    Passage.of("Alfred Hitchcock", sentences=["Hitchcock made films.", "He came from Leytonstone."], id="man"),
-    Passage.of("Vertigo (album)", sentences=["Vertigo is an album.", "It was produced by Dan."], id="album"),
-]
-ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
-DIRECTED, BORN = "Alfred Hitchcock directed Vertigo.", "Alfred Hitchcock came from Leytonstone."
-GAP = "Where was Alfred Hitchcock born?"
-FILM_SPAN, MAN_SPAN = "1s2 Its director was Alfred Hitchcock.", "2s2 He came from Leytonstone."
-WALK: dict[str, Any] = {
-    "querier": {"queries": [QUESTION, "Vertigo album", "Alfred Hitchcock born", "Hitchcock", "Leytonstone"]},
-    "updater": [
-        {"new_facts": [f"{DIRECTED} (1s2)"], "gaps": [GAP]},
-        {"new_facts": [f"{BORN} (2s2)"], "gaps": []},
-    ],
-    "checker": {"supported": ["1"], "relevant": ["1"]},
-    "filterer": [{"spans": [FILM_SPAN]}, {"spans": [MAN_SPAN, FILM_SPAN]}],
-    "answerer": answer("Leytonstone"),
-}
-
-
-def play(
-    adapter: Any = None,
-    *,
-    pool: list[Passage] | None = None,
-    retriever: Retriever | None = None,
-    settings: dict[str, Any] | None = None,
-    **replies: Any,
-) -> tuple[Script, dspy.Prediction]:
-    """The walk-through below, with other replies; one passage a search, so that the chain takes two steps."""
-    program = Kair(retriever, k=1)
-    for name, value in (settings or {}).items():
-        target = program.search if name == "k" else program
-        getattr(target, name).value = value
-    if pool is None and retriever is None:
-        pool = POOL
-    with playing(scripted(**(WALK | replies)), adapter) as script:
-        prediction = program(question=QUESTION, pool=pool)
-    assert prediction.trace.lm_calls == len(script.requests)
-    return script, prediction
-
-
-def facts(prediction: dspy.Prediction) -> list[tuple[str, int | None]]:
-    return [tuple(item.fact) for item in prediction.evidence]
-
-
-def steps(prediction: dspy.Prediction, kind: type) -> list[Any]:
-    return [step for step in prediction.trace.flat() if isinstance(step, kind)]
-
-
-def known(script: Script) -> list[str]:
-    texts: list[str] = json.loads(script.asked("answerer")[0].inputs["known"])
-    return texts
-
+from .kair_script import (
+    ADAPTERS,
+    BORN,
+    DIRECTED,
+    FILM_SPAN,
+    GAP,
+    MAN_SPAN,
+    QUESTION,
+    Shelf,
+    facts,
+    known,
+    play,
+    steps,
+)
+from .scripted import Request, answer
 
 # --- the walk-through ------------------------------------------------------------------------------------------------
 
@@ -359,220 +312,8 @@ def test_nothing_found_means_nothing_to_read() -> None:
     assert prediction.stop_reason == "nothing found"
 
 
-class Shelf:
-    """Finds the film for whatever speaks of Vertigo, and nothing else."""
-
-    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        return [Hit(POOL[0], 1.0, 1)] if "Vertigo" in query else []
-
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        return [self.search(query, k) for query in queries]
-
-
 def test_nothing_found_later_keeps_what_there_is() -> None:
     script, prediction = play(querier={"queries": ["xyzzy"]}, retriever=Shelf())
     assert prediction.stop_reason == "nothing found"
     assert script.order == ["updater", "checker", "filterer", "querier", "answerer"]
     assert facts(prediction) == [("film", 1)]
-
-
-# --- several agents --------------------------------------------------------------------------------------------------
-
-
-def by_focus(**replies: dict[str, Any]) -> Callable[[Request], dict[str, Any]]:
-    """A reply for each focus, by its first word."""
-    return lambda request: replies[request.inputs["focus"].split(":")[0]]
-
-
-COMPETE: dict[str, Any] = {"agents": 2, "k": 1}
-
-
-def compete(settings: dict[str, Any] | None = None, **replies: Any) -> tuple[Script, dspy.Prediction]:
-    common: dict[str, Any] = {
-        "querier": by_focus(entities={"queries": ["Leytonstone"]}, relations={"queries": ["Alfred Hitchcock"]}),
-        "updater": by_focus(
-            entities={"new_facts": [f"{DIRECTED} (1s2)"], "gaps": ["Who?", "Where?"]},
-            relations={"new_facts": [f"{BORN} (2s2)"], "gaps": ["Where?"]},
-        ),
-        "filterer": {"spans": [MAN_SPAN, FILM_SPAN]},
-    }
-    return play(settings=COMPETE | (settings or {}), **(common | replies))
-
-
-def test_of_competing_agents_the_one_with_the_fewest_gaps_writes_the_context() -> None:
-    script, prediction = compete({"steps": 1})
-    assert script.order[0] == "querier"  # the first asks the question; the second would only repeat it
-    assert script.asked("querier")[0].inputs["focus"] == FOCI[1]
-    assert script.asked("querier")[0].inputs["earlier"] == json.dumps([QUESTION])
-    assert {step.query for step in steps(prediction, Searched)} == {QUESTION, "Alfred Hitchcock"}
-    assert len(script.asked("updater")) == len(script.asked("checker")) == 2
-    (request,) = script.asked("filterer")
-    assert request.inputs["known"] == json.dumps([BORN])
-    assert request.inputs["required"] == json.dumps(["Where?"])
-    assert request.inputs["passages"].startswith("[2] Alfred Hitchcock")  # D_new is what the winner found
-    assert "[1] " not in request.inputs["passages"]
-    assert known(script) == [BORN]
-    assert prediction.trace.lm_calls == 7
-    assert prediction.trace.lm_calls_critical_path == 5  # querier, updater, checker, filterer, answerer
-    assert sum(isinstance(step, Parallel) for step in prediction.trace.steps) == 2
-
-
-def test_no_competing_agent_repeats_the_first_query() -> None:
-    replies = by_focus(entities={"queries": []}, relations={"queries": [QUESTION.upper(), "Alfred Hitchcock"]})
-    _, prediction = compete({"steps": 1}, querier=replies)
-    assert {step.query for step in steps(prediction, Searched)} == {QUESTION, "Alfred Hitchcock"}
-
-
-def test_ties_go_to_the_first() -> None:
-    both = {"new_facts": [f"{DIRECTED} (1s2)"], "gaps": ["Where?"]}
-    other = {"new_facts": [f"{BORN} (2s2)"], "gaps": ["Who?"]}
-    script, _ = compete({"steps": 1}, updater=by_focus(entities=both, relations=other))
-    assert known(script) == [DIRECTED]
-
-
-def test_competing_agents_know_their_own_and_share_the_context() -> None:
-    script, _ = compete({"steps": 2})
-    seen = {
-        request.inputs["focus"]: request.inputs
-        for request in script.asked("querier")
-        if request.inputs["known"] != "[]"
-    }
-    assert set(seen) == set(FOCI[:2])
-    assert seen[FOCI[0]]["known"] == json.dumps([DIRECTED])
-    assert seen[FOCI[0]]["earlier"] == json.dumps([QUESTION])
-    assert seen[FOCI[0]]["required"] == json.dumps(["Who?", "Where?"])
-    assert seen[FOCI[1]]["known"] == json.dumps([BORN])
-    assert seen[FOCI[1]]["earlier"] == json.dumps([QUESTION, "Alfred Hitchcock"])
-    assert seen[FOCI[0]]["evidence"] == seen[FOCI[1]]["evidence"] != "(none)"
-
-
-def test_any_agent_without_gaps_ends_the_competition() -> None:
-    done = {"new_facts": [f"{BORN} (2s2)"], "gaps": []}
-    script, prediction = compete(updater=by_focus(entities={"new_facts": [], "gaps": ["A?", "B?"]}, relations=done))
-    assert prediction.stop_reason == "complete"
-    assert len(script.asked("updater")) == 2
-    assert known(script) == [BORN]
-
-
-def test_an_agent_that_found_nothing_makes_no_proposal() -> None:
-    script, prediction = compete({"steps": 1}, querier={"queries": ["xyzzy"]}, retriever=Shelf())
-    assert known(script) == [DIRECTED]  # though two gaps are more than the question that the other was left with
-    assert len(script.asked("updater")) == 1
-    assert prediction.stop_reason == "steps"
-
-
-def collaborate(settings: dict[str, Any] | None = None, **replies: Any) -> tuple[Script, dspy.Prediction]:
-    def update(request: Request) -> dict[str, Any]:
-        if request.inputs["required"] == json.dumps([QUESTION]):
-            return {"new_facts": [f"{DIRECTED} (1s2)"], "gaps": ["Who is A?", "Who is B?", "Who is C?"]}
-        if "Who is A?" in request.inputs["required"]:
-            return {"new_facts": ["A is known. (1s1)"], "gaps": ["Who is C?", "Who is B?"]}
-        return {"new_facts": ["B is known. (1s1)"], "gaps": ["Who is A?"]}
-
-    common: dict[str, Any] = {
-        "querier": by_focus(
-            entities={"queries": ["Hitchcock"]}, relations={"queries": ["album"]}, **{ALONE: {"queries": ["actor"]}}
-        ),
-        "updater": update,
-        "filterer": {"spans": [FILM_SPAN, "2s1"]},
-    }
-    return play(settings={"agents": 2, "mode": "collaboration"} | (settings or {}), **(common | replies))
-
-
-def test_collaborating_agents_are_dealt_the_gaps() -> None:
-    script, prediction = collaborate({"steps": 2})
-    # One gap, the question, is for one agent; of three, the first and third are for the first agent.
-    shares = {request.inputs["focus"]: request.inputs["required"] for request in script.asked("querier")}
-    assert shares == {FOCI[0]: json.dumps(["Who is A?", "Who is C?"]), FOCI[1]: json.dumps(["Who is B?"])}
-    assert {request.inputs["earlier"] for request in script.asked("querier")} == {json.dumps([QUESTION])}
-    assert {request.inputs["known"] for request in script.asked("querier")} == {json.dumps([DIRECTED])}
-    assert len(script.asked("updater")) == 3
-    _, second = script.asked("filterer")  # one context, from what all found
-    assert second.inputs["known"] == json.dumps([DIRECTED, "A is known.", "B is known."])
-    # The second closed its gap, whatever the first says of it, and may not reopen the first's.
-    assert second.inputs["required"] == json.dumps(["Who is C?"])
-    assert second.inputs["passages"].count("[") == 3
-    assert known(script) == [DIRECTED, "A is known.", "B is known."]
-    assert prediction.trace.lm_calls == 3 + 2 * 3 + 1 + 1
-    assert prediction.trace.lm_calls_critical_path == 3 + 4 + 1
-
-
-def test_collaborating_agents_end_when_nothing_is_required() -> None:
-    _, prediction = collaborate(updater={"new_facts": [f"{DIRECTED} (1s2)"], "gaps": []})
-    assert prediction.stop_reason == "complete"
-
-
-def test_queries_of_all_are_remembered_on_the_blackboard() -> None:
-    script, _ = collaborate({"steps": 3})
-    last = script.asked("querier")[-1].inputs
-    assert last["earlier"] == json.dumps([QUESTION, "Hitchcock", "album"])
-
-
-# --- replies that are none -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("agent", ["updater", "checker", "filterer", "querier", "answerer", "moderator"])
-@pytest.mark.parametrize("adapter", ADAPTERS)
-def test_a_reply_that_cannot_be_read_is_an_error_never_an_answer(agent: str, adapter: Any) -> None:
-    replies: dict[str, Any] = {agent: "I am afraid I cannot do that.\nSorry."}
-    with pytest.raises(AdapterParseError):
-        play(adapter, settings={"moderated": True}, **replies)
-
-
-@pytest.mark.parametrize("agents", [1, 3])
-def test_an_error_of_the_engine_comes_through(agents: int) -> None:
-    with pytest.raises(Exception, match="out of memory"):
-        play(updater=RuntimeError("out of memory"), settings={"agents": agents}, querier={"queries": ["album"]})
-
-
-def test_nonsense_numbers_and_lists_as_text() -> None:
-    script, prediction = play(
-        updater={"new_facts": f"- {DIRECTED} (1s2)\n- It is a film. (1s1)", "gaps": "none"},
-        checker={"supported": ["7", "2", "1", "1"], "relevant": "1, 2, 0"},
-        filterer={"spans": "- 1s2 Its director was Alfred Hitchcock.\n- 1s2"},
-    )
-    assert known(script) == [DIRECTED, "It is a film."]
-    assert facts(prediction) == [("film", 1)]
-    assert steps(prediction, Checked)[0].invalid == ("7", "0")
-    assert prediction.stop_reason == "complete"
-
-
-def test_an_answer_longer_than_a_page_is_cut() -> None:
-    _, prediction = play(answerer=answer("word " * 2000))
-    assert len(prediction.answer) <= 400
-    assert prediction.trace.dropped == 3  # and two queries
-
-
-# --- with the embedded engine ----------------------------------------------------------------------------------------
-
-WORLD = [
-    Passage.of("Solaris (1972 film)", sentences=["Solaris is a film directed by Andrei Tarkovsky.", "It is long."]),
-    Passage.of("Andrei Tarkovsky", sentences=["Andrei Tarkovsky was a director.", "He was born in Zavrazhye."]),
-    Passage.of("Zavrazhye", sentences=["Zavrazhye is a village on the Volga."]),
-    Passage.of("Lake Solaris", sentences=["Lake Solaris is a lake where a director of parks was born in Canada."]),
-    Passage.of("Volga", sentences=["The Volga flows through Russia."]),
-]
-
-
-@pytest.mark.parametrize("k", [1, 10])
-@pytest.mark.parametrize(("agents", "mode"), [(1, "competition"), (3, "competition"), (2, "collaboration")])
-def test_the_lexical_engine_plays_all_agents(k: int, agents: int, mode: str) -> None:
-    program = Kair(k=k, agents=agents, mode=mode)
-    program.moderated.value = True
-    with dspy.context(lm=dspy.LM("lexical", engine=LexicalEngine(), cache=False)):
-        prediction = program(question="Where was the director of Solaris (1972 film) born?", pool=WORLD)
-    assert prediction.answer == "Zavrazhye"
-    assert prediction.stop_reason == "complete"
-    assert {item.text for item in prediction.evidence} >= {WORLD[0].sentences[0], WORLD[1].sentences[1]}
-    assert "Lake Solaris" not in {item.passage.title for item in prediction.evidence}
-    assert prediction.trace.searches >= (2 if k == 1 else 1)
-
-
-def test_programs_are_saved_and_loaded(tmp_path: Any) -> None:
-    program = Kair(PassagePool(POOL), k=7, steps=3, agents=2, mode="collaboration")
-    program.unsupported.value = "discard"
-    program.save(tmp_path / "kair.json")
-    fresh = Kair(PassagePool(POOL))
-    fresh.load(tmp_path / "kair.json")
-    assert (fresh.search.k.value, fresh.steps.value, fresh.agents.value) == (7, 3, 2)
-    assert (fresh.mode.value, fresh.unsupported.value) == ("collaboration", "discard")

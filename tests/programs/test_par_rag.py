@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import dspy
@@ -15,8 +12,6 @@ import pytest
 from dspy.utils.exceptions import AdapterParseError
 
 from polyhop.data.chain import ChainRetriever
-from polyhop.data.errors import PolyhopError
-from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.models import language_model, roles
 from polyhop.programs import ParRag, tunables
@@ -26,99 +21,28 @@ from polyhop.programs.plan import MOST_STEPS
 from polyhop.programs.trace import (
     Decomposed,
     Estimated,
-    Judged,
     Parallel,
     Recalled,
-    Refined,
-    Revised,
     Searched,
     StepAnswered,
     Weighed,
 )
 
-from .scripted import Reply, Request, Script, answer, playing, scripted
-
-QUESTION = "Which film has the younger director, Vertigo or Solaris?"
-PLAN = [
-    {"thought": "Needs nothing before it.", "question": "Who directed Vertigo?"},
-    {"thought": "Needs nothing before it.", "question": "Who directed Solaris?"},
-    {"thought": "Needs the answer of step 1.", "question": "When was #1 born?"},
-    {"thought": "Needs the answer of step 2.", "question": "When was #2 born?"},
-]
-POOL = [
-    Passage.of("Vertigo", sentences=["Vertigo is a film.", "Vertigo was directed by Alfred Hitchcock."], id="vertigo"),
-    Passage.of("Solaris", sentences=["Solaris was directed by Andrei Tarkovsky."], id="solaris"),
-    Passage.of("Alfred Hitchcock", sentences=["Alfred Hitchcock was born in 1899."], id="hitchcock"),
-    Passage.of("Andrei Tarkovsky", sentences=["Andrei Tarkovsky was born in 1932."], id="tarkovsky"),
-]
-ANSWERS = {
-    "Who directed Vertigo?": "Alfred Hitchcock",
-    "Who directed Solaris?": "Andrei Tarkovsky",
-    "When was Alfred Hitchcock born?": "1899",
-    "When was Andrei Tarkovsky born?": "1932",
-}
-ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
-
-
-def reads(answers: Mapping[str, str] = ANSWERS) -> Callable[[Request], dict[str, Any]]:
-    """Answers each question as told, and cites the first sentence that has the answer."""
-
-    def reply(request: Request) -> dict[str, Any]:
-        text = answers.get(request.inputs["question"], "I don't know")
-        lines = (line.split(" ", 1) for line in request.inputs["sources"].splitlines() if not line.startswith("["))
-        return {"cited": [id for id, line in lines if text in line][:1], "answer": text}
-
-    return reply
-
-
-def doubts(*questions: str) -> Callable[[Request], dict[str, Any]]:
-    """An accuracy judge that is sure of everything but the answers to some questions."""
-    return lambda request: {"accuracy": 0.0 if request.inputs["question"] in questions else 1.0}
-
-
-def revised(text: str, cited: list[str]) -> dict[str, Any]:
-    return {"reason": "Read again.", "decision": "REVISED", "answer": text, "cited": cited}
-
-
-def play(
-    adapter: Any = None,
-    *,
-    set: Callable[[ParRag], None] = lambda program: None,
-    pool: list[Passage] | None = None,
-    **replies: Reply | list[Reply],
-) -> tuple[Script, dspy.Prediction]:
-    given: dict[str, Any] = {"planner": {"steps": PLAN}, "step_answerer": reads(), "answerer": answer("Solaris")}
-    program = ParRag()
-    program.review.confidence.adaptive.value = False  # accuracy and credibility weigh the same
-    set(program)
-    with playing(scripted(**(given | replies)), adapter) as script:
-        prediction = program(question=QUESTION, pool=POOL if pool is None else pool)
-    return script, prediction
-
-
-def play_with(agent: str, reply: Reply, adapter: Any = None) -> tuple[Script, dspy.Prediction]:
-    """A run in which an agent replies so."""
-    replies: dict[str, Any] = {agent: reply}
-    return play(adapter, **replies)
-
-
-def steps(prediction: dspy.Prediction, kind: type) -> list[Any]:
-    return [step for step in prediction.trace.flat() if isinstance(step, kind)]
-
-
-def facts(prediction: dspy.Prediction) -> list[tuple[str, int | None]]:
-    return [tuple(item.fact) for item in prediction.evidence]
-
-
-def queries(prediction: dspy.Prediction) -> list[str]:
-    return [step.query for step in steps(prediction, Searched)]
-
-
-def asked(script: Script, agent: str, question: str) -> Request:
-    """The one request to an agent about a question; steps side by side ask in any order."""
-    (request,) = [each for each in script.asked(agent) if each.inputs["question"] == question]
-    return request
-
+from .par_rag_script import (
+    ADAPTERS,
+    ANSWERS,
+    PLAN,
+    POOL,
+    QUESTION,
+    asked,
+    facts,
+    play,
+    play_with,
+    queries,
+    reads,
+    steps,
+)
+from .scripted import Reply, Request, answer, playing, scripted
 
 # --- the walk-through ------------------------------------------------------------------------------------------------
 
@@ -308,150 +232,6 @@ def test_an_unknown_answer_is_described_to_the_steps_that_need_it() -> None:
     assert facts(prediction) == []  # what is not known rests on nothing
 
 
-# --- review ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_step_that_fails_is_looked_for_again_revised_and_the_next_question_refined() -> None:
-    wrong = ANSWERS | {"Who directed Vertigo?": "Dan", "When was Sir Alfred Hitchcock born?": "1899"}
-    script, prediction = play(
-        planner={"steps": [PLAN[0], PLAN[2]]},
-        step_answerer=reads(wrong),
-        accuracy_judge=doubts("Who directed Vertigo?"),
-        reviser=revised("Alfred Hitchcock", ["1s2"]),
-        refiner={"refined_question": "When was Sir Alfred Hitchcock born?"},
-    )
-    assert queries(prediction) == ["Who directed Vertigo?", "Dan", "When was Sir Alfred Hitchcock born?"]
-    assert script.asked("reviser")[0].inputs["draft"] == "Dan"
-    assert script.asked("refiner")[0].inputs == {
-        "question": QUESTION,
-        "trajectory": '["#1 Who directed Vertigo? -> Alfred Hitchcock"]',  # with the correction
-        "next_question": "When was #1 born?",
-    }
-    assert steps(prediction, Refined) == [Refined(2, "When was Sir Alfred Hitchcock born?")]
-    assert [step.accepted for step in steps(prediction, Revised)] == [True]
-    assert facts(prediction) == [("vertigo", 1), ("hitchcock", 0)]
-    assert prediction.trace.lm_calls == len(script.requests) == 1 + 3 + 4 + 3  # "Dan" cites nothing to be judged
-    assert prediction.trace.lm_calls_critical_path == 1 + 3 + 3 + 2
-
-
-def test_only_the_questions_that_need_a_revised_answer_are_refined() -> None:
-    script, prediction = play(
-        accuracy_judge=doubts("Who directed Solaris?"), reviser=revised("Alexander Sokurov", ["1s1"])
-    )
-    assert [step.number for step in steps(prediction, Refined)] == [4]
-    assert len(script.asked("refiner")) == 1
-
-
-def test_a_refined_question_may_still_refer_or_be_empty() -> None:
-    for reply in ("When was #2 born?", "", None):
-        _, prediction = play(
-            dspy.JSONAdapter(),
-            accuracy_judge=doubts("Who directed Solaris?"),
-            reviser=revised("Andrei Tarkovsky", ["1s1"]),
-            refiner={"refined_question": reply},
-        )
-        assert queries(prediction)[-1] == "When was Andrei Tarkovsky born?"
-
-
-def test_an_unconfident_revision_keeps_the_answer_and_refines_nothing() -> None:
-    script, prediction = play(accuracy_judge=doubts("Who directed Solaris?"))
-    assert "reviser" in script.order
-    assert "refiner" not in script.order
-    assert prediction.stop_reason == "confident"
-    assert ("solaris", 0) in facts(prediction)
-
-
-def test_an_unknown_step_is_looked_for_again_by_its_question() -> None:
-    script, prediction = play(planner={"steps": PLAN[:1]}, step_answerer={"cited": [], "answer": "I don't know"})
-    assert queries(prediction)[:2] == ["Who directed Vertigo?"] * 2
-    assert "Who directed Vertigo?" not in {r.inputs["question"] for r in script.asked("accuracy_judge")}
-
-
-def test_a_judge_that_cannot_be_read_scores_0() -> None:
-    _, prediction = play(accuracy_judge="Well,\nhard to say.")
-    assert {step.score for step in steps(prediction, Judged) if step.aspect == "accuracy"} == {0.0}
-    assert prediction.confidence == pytest.approx(0.5)
-    assert prediction.trace.dropped == 5
-
-
-def test_without_review_every_answer_passes() -> None:
-    script, prediction = play(set=lambda program: setattr(program.reviewed, "value", False))
-    assert set(script.order) == {"planner", "step_answerer", "answerer"}
-    assert prediction.confidence == pytest.approx(0.9)  # the answerer's own
-    assert prediction.stop_reason == "plan done"
-    assert prediction.trace.lm_calls == len(script.requests) == 6
-
-
-def test_the_threshold_is_read_at_every_call() -> None:
-    program = ParRag()
-    program.review.confidence.adaptive.value = False
-    for threshold, stop in ((0.9, "confident"), (0.97, "unconfident")):
-        program.review.confidence.threshold.value = threshold
-        with playing(scripted(planner={"steps": PLAN}, step_answerer=reads(), answerer=answer("Solaris"))):
-            assert program(question=QUESTION, pool=POOL).stop_reason == stop
-
-
-# --- the final answer ------------------------------------------------------------------------------------------------
-
-
-def test_a_final_answer_that_fails_is_revised_once_and_judged_again() -> None:
-    def judge(request: Request) -> dict[str, Any]:
-        return {"accuracy": 0.0 if request.inputs["answer"] == "Solaris" else 0.8}
-
-    script, prediction = play(
-        planner={"steps": PLAN[:1]}, accuracy_judge=judge, reviser=revised("Vertigo", ["1s2", "2s1"])
-    )
-    assert script.order[-6:-3] != script.order[-3:]
-    assert script.order[-3] == "reviser"
-    assert sorted(script.order[-2:]) == ["accuracy_judge", "attribution_judge"]
-    assert queries(prediction)[-1] == "Solaris"
-    assert (prediction.answer, prediction.stop_reason) == ("Vertigo", "revised")
-    assert prediction.confidence == pytest.approx(0.5 * 0.8 + 0.5 * 1.0)
-    assert facts(prediction) == [("vertigo", 1), ("solaris", 0)]  # the steps' citations, then the revision's
-    assert prediction.trace.lm_calls == len(script.requests)
-    assert len(steps(prediction, Weighed)) == 3
-
-
-def test_a_final_answer_that_stays_unconvincing_is_given_with_its_confidence() -> None:
-    _, prediction = play(accuracy_judge=doubts(QUESTION))
-    assert (prediction.answer, prediction.stop_reason) == ("Solaris", "unconfident")
-    assert prediction.confidence == pytest.approx(0.5)
-
-
-def test_an_unknown_final_answer_is_looked_for_by_the_question() -> None:
-    _, prediction = play(answerer=answer("unknown"), reviser=revised("Solaris", ["2s1"]))
-    assert queries(prediction)[-1] == QUESTION
-    assert (prediction.answer, prediction.stop_reason) == ("Solaris", "revised")
-
-
-def test_nothing_found_is_unknown_and_no_call_is_paid_to_read_nothing() -> None:
-    script, prediction = play(pool=[], answerer=answer("London"))
-    assert script.order == ["planner"]
-    assert (prediction.answer, prediction.evidence, prediction.ranking) == ("unknown", (), ())
-    assert (prediction.confidence, prediction.stop_reason) == (0.0, "nothing found")
-
-
-# --- where it searches -----------------------------------------------------------------------------------------------
-
-
-def test_the_review_looks_in_a_sparse_retriever() -> None:
-    pool, other = PassagePool(POOL), PassagePool(POOL[:1])
-    assert ParRag(pool).review.search.retriever is pool
-    assert ParRag(pool, review_retriever=other).review.search.retriever is other
-    assert ParRag(ChainRetriever(pool)).review.search.retriever is pool
-    assert ParRag(ChainRetriever()).review.search.retriever is None
-    program = ParRag(ChainRetriever())
-    with playing(scripted(planner={"steps": PLAN[:1]}, answerer=answer("x"))):
-        first, second, *_ = steps(program(question=QUESTION, pool=POOL), Searched)
-    assert first.reasons  # a chain through the question's own pool ...
-    assert not second.reasons  # ... and BM25 over it
-
-
-def test_no_retriever_and_no_pool() -> None:
-    with playing(scripted()), pytest.raises(PolyhopError, match="nothing to search"):
-        ParRag()(question=QUESTION)
-
-
 # --- failures, roles, state ------------------------------------------------------------------------------------------
 
 
@@ -516,7 +296,7 @@ def test_end_to_end_with_the_lexical_engine(question: str, expected: str, adapte
         assert {item.passage.id for item in prediction.evidence} >= {"vertigo", "hitchcock"}
 
 
-def test_runs_do_not_depend_on_the_process_or_on_which_thread_is_first() -> None:
+def test_runs_do_not_depend_on_the_process_or_on_which_thread_is_first(printed: Callable[[str], set[str]]) -> None:
     code = (
         "import dspy, polyhop\n"
         "from polyhop.data.sample import load_sample, sample_passages\n"
@@ -525,19 +305,4 @@ def test_runs_do_not_depend_on_the_process_or_on_which_thread_is_first() -> None
         "program = ParRag(polyhop.ChainRetriever(polyhop.PassagePool(sample_passages())))\n"
         "print([program(**q.inputs()).trace.to_records() for q in load_sample('dev')[:6]])"
     )
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(said) == 1
-
-
-def test_a_draft_that_is_confirmed_changes_no_question() -> None:
-    _, prediction = play(accuracy_judge=doubts("Who directed Solaris?"), reviser=revised("Andrei Tarkovsky", ["1s1"]))
-    assert steps(prediction, Refined) == []
+    assert len(printed(code)) == 1

@@ -9,61 +9,23 @@ import dspy
 import pytest
 from dspy.utils.exceptions import AdapterParseError
 
-from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
-from polyhop.programs import PolyHop, tunables
-from polyhop.programs.trace import Decomposed, Judged, Recalled, Replaced, Required, Searched, Selected, Weighed
+from polyhop.programs import PolyHop
+from polyhop.programs.trace import Decomposed, Recalled, Required, Searched, Selected
 
-from .scripted import Script, answer, playing, scripted
-
-QUESTION = "Where was the director of Vertigo born?"
-SUB_QUESTIONS = ["Who directed Vertigo?", "Where was #1 born?"]
-PLAN = {"route": "plan", "sub_questions": SUB_QUESTIONS}
-FILM = Passage.of("Vertigo (film)", sentences=["Vertigo is a film.", "Its director was Alfred Hitchcock."], id="film")
-ALBUM = Passage.of("Vertigo (album)", sentences=["Vertigo is an album.", "It was produced by Dan."], id="album")
-MAN = Passage.of("Alfred Hitchcock", sentences=["Hitchcock made films.", "He came from Leytonstone."], id="man")
-TOWN = Passage.of("Leytonstone", sentences=["Leytonstone lies in London."], id="town")
-POOL = [FILM, ALBUM, MAN, TOWN]
-ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
-
-
-def play(
-    adapter: Any = None,
-    *,
-    question: str = QUESTION,
-    pool: list[Passage] | None = None,
-    k: int = 20,
-    settings: dict[str, Any] | None = None,
-    **replies: Any,
-) -> tuple[Script, dspy.Prediction]:
-    """One question, with exact numbers of candidates: 1 film, 2 album, then what is found later."""
-    program = PolyHop(PassagePool(POOL if pool is None else pool), k=k)
-    program.exemplars.mode.value = "none"
-    program.easy.value = 1.0
-    known = dict(tunables(program))
-    known["least_gain"].value = 0.2
-    for name, value in (settings or {}).items():
-        known[name].value = value
-    replies = {"planner": PLAN, "answerer": cited("Leytonstone")} | replies
-    with playing(scripted(**replies), adapter) as script:
-        return script, program(question=question)
-
-
-def cited(text: str, confidence: float = 0.9, ids: tuple[str, ...] = ("1s2", "3s2")) -> dict[str, Any]:
-    return answer(text, confidence) | {"citations": list(ids)}
-
-
-def facts(prediction: dspy.Prediction) -> list[tuple[str, int | None]]:
-    return [tuple(item.fact) for item in prediction.evidence]
-
-
-def queries(prediction: dspy.Prediction) -> list[str]:
-    return [step.query for step in steps(prediction, Searched)]
-
-
-def steps(prediction: dspy.Prediction, kind: type) -> list[Any]:
-    return [step for step in prediction.trace.steps if isinstance(step, kind)]
-
+from .polyhop_script import (
+    ADAPTERS,
+    PLAN,
+    POOL,
+    QUESTION,
+    SUB_QUESTIONS,
+    cited,
+    facts,
+    play,
+    queries,
+    steps,
+)
+from .scripted import answer, playing, scripted
 
 # --- one round is enough ---------------------------------------------------------------------------------------------
 
@@ -272,136 +234,6 @@ def test_citations_from_other_passages_are_evidence_only_where_some_is_known_to_
         assert facts(prediction) == expected
 
 
-# --- review ----------------------------------------------------------------------------------------------------------
-
-DOUBTFUL: dict[str, Any] = {"selector": {"keep": ["1s2", "3s2"]}, "answerer": cited("Leytonstone", 0.3)}
-
-
-def verdict(attribution: str = "attributable", accuracy: Any = 0.9, correction: str = "Leytonstone") -> dict[str, Any]:
-    return {"attribution": attribution, "accuracy": accuracy, "correction": correction}
-
-
-def test_an_answer_in_doubt_is_verified() -> None:
-    script, prediction = play(**DOUBTFUL, verifier=verdict())
-    assert script.order == ["planner", "selector", "adder", "answerer", "verifier"]
-    asked = script.asked("verifier")[0].inputs
-    assert asked["proposed_answer"] == "Leytonstone"
-    assert asked["evidence"] == script.asked("answerer")[0].inputs["evidence"]
-    weighed = steps(prediction, Weighed)[0]
-    assert weighed.passed
-    assert prediction.confidence == pytest.approx(weighed.alpha * 0.9 + (1 - weighed.alpha) * 1.0)
-    assert steps(prediction, Judged) == [Judged("verification", 0.9, "attributable")]
-
-
-@pytest.mark.parametrize(
-    ("review", "reply", "verified"),
-    [
-        ("doubt", cited("Leytonstone", 0.9), False),
-        ("doubt", cited("yes", 0.9), False),
-        ("doubt", cited("Atlantis", 0.9), True),  # stands nowhere
-        ("doubt", cited("unknown", 0.9), True),
-        ("always", cited("Leytonstone", 0.9), True),
-        ("never", cited("Atlantis", 0.1), False),
-    ],
-)
-def test_when_an_answer_is_verified(review: str, reply: dict[str, Any], verified: bool) -> None:
-    script, _ = play(settings={"review": review}, selector={"keep": ["1s2", "3s2"]}, answerer=reply, verifier=verdict())
-    assert bool(script.asked("verifier")) == verified
-
-
-def test_the_verifier_may_correct_from_the_evidence() -> None:
-    script, prediction = play(**DOUBTFUL, verifier=verdict("contradictory", 0.1, "Alfred Hitchcock"))
-    assert script.order[-1] == "verifier"  # no further call
-    assert prediction.answer == "Alfred Hitchcock"
-    assert prediction.confidence == pytest.approx(0.7)  # (0.9 + 0.5) / 2: nobody has judged the correction
-    assert steps(prediction, Replaced)[0].answer == "Alfred Hitchcock"
-
-
-@pytest.mark.parametrize(("proposed", "confidence"), [("Leytonstone", 0.75), ("unknown", 0.25)])
-def test_a_correction_is_never_certain(proposed: str, confidence: float) -> None:
-    _, prediction = play(
-        selector={"keep": ["1s2", "3s2"]},
-        answerer=cited(proposed, 0.3),
-        verifier=verdict("contradictory", 0.0, "Vertigo"),
-    )
-    assert (prediction.answer, prediction.confidence) == ("Vertigo", confidence)
-
-
-def test_who_does_not_know_after_all_looks_it_up() -> None:
-    script, prediction = play(
-        planner={"route": "direct", "sub_questions": []}, answerer=[answer("unknown", 0), cited("Leytonstone")],
-        selector={"keep": ["3"]},
-    )  # fmt: skip
-    assert script.order == ["planner", "answerer", "selector", "adder", "answerer"]
-    assert prediction.answer == "Leytonstone"
-
-
-def test_a_correction_from_nowhere_is_not_taken() -> None:
-    _, prediction = play(**DOUBTFUL, verifier=verdict("extrapolatory", 0.1, "Atlantis"))
-    assert prediction.answer == "Leytonstone"
-    assert prediction.confidence < 0.5
-
-
-def test_an_answer_that_lacks_a_step_is_looked_for_again() -> None:
-    """The answer is the query; what it finds completes the evidence, and the question is answered anew."""
-    script, prediction = play(
-        k=2, selector={"keep": ["1s2"]}, adder=[{"add": [], "required": []}, {"add": ["3s2"], "required": []}],
-        answerer=[cited("Hitchcock", 0.3), cited("Leytonstone", 0.8)],
-        verifier=verdict("extrapolatory", 0.2, "unknown"),
-    )  # fmt: skip
-    assert script.order == ["planner", "selector", "adder", "answerer", "verifier", "adder", "answerer"]
-    assert [record["query"] for record in prediction.trace.to_records() if record["step"] == "searched"][
-        -1
-    ] == "Hitchcock"
-    assert (prediction.answer, prediction.confidence) == ("Leytonstone", 0.8)
-    assert facts(prediction) == [("film", 1), ("man", 1)]
-
-
-def test_a_second_answer_must_be_surer() -> None:
-    _, prediction = play(
-        k=2, selector={"keep": ["1s2"]}, adder=[{"add": [], "required": []}, {"add": ["3s2"], "required": []}],
-        answerer=[cited("Hitchcock", 0.3), cited("Dan", 0.2)], verifier=verdict("extrapolatory", 0.2, "unknown"),
-    )  # fmt: skip
-    assert prediction.answer == "Hitchcock"
-
-
-def test_nothing_is_looked_for_where_nothing_is_missing_or_new() -> None:
-    for attribution in ("attributable", "extrapolatory"):  # all four passages are candidates already
-        script, prediction = play(**DOUBTFUL, verifier=verdict(attribution, 0.1, "unknown"))
-        assert script.order[-1] == "verifier"
-        assert prediction.answer == "Leytonstone"
-
-
-def test_an_unreadable_verdict_speaks_against_the_answer() -> None:
-    script, prediction = play(**DOUBTFUL, verifier="Well, who knows?")
-    assert [request.as_json for request in script.asked("verifier")] == [False, True]
-    assert steps(prediction, Judged)[0] == Judged("verification", 0.0, "", ("the verdict could not be read",))
-    assert prediction.answer == "Leytonstone"
-    assert prediction.confidence < 0.5
-
-
-def test_a_model_that_fails_is_no_verdict() -> None:
-    with pytest.raises(Exception, match="gone"):
-        play(**DOUBTFUL, verifier=ConnectionError("gone"))
-
-
-# --- confidence ------------------------------------------------------------------------------------------------------
-
-
-def test_it_abstains_only_if_asked_to() -> None:
-    for below, expected, stop in ((0.0, "Leytonstone", "complete"), (0.95, "unknown", "abstained")):
-        _, prediction = play(settings={"abstain_below": below}, selector={"keep": ["1s2", "3s2"]})
-        assert (prediction.answer, prediction.confidence, prediction.stop_reason) == (expected, 0.9, stop)
-    assert steps(prediction, Replaced)[0].reason == "Leytonstone is not sure enough"
-
-
-def test_confidence_is_calibrated_before_it_is_compared() -> None:
-    settings = {"calibration.offset": -3.0, "abstain_below": 0.5}
-    _, prediction = play(settings=settings, selector={"keep": ["1s2", "3s2"]})
-    assert prediction.confidence == pytest.approx(0.309, abs=1e-3)  # sigmoid(logit(0.9) - 3)
-    assert prediction.answer == "unknown"
-
-
 # --- nonsense --------------------------------------------------------------------------------------------------------
 
 
@@ -456,16 +288,3 @@ def test_with_the_embedded_engine() -> None:
     assert prediction.answer == "Leytonstone"
     assert {"film", "man"} <= {item.passage.id for item in prediction.evidence}
     assert prediction.trace.lm_calls <= 6
-
-
-def test_a_correction_in_other_letters_is_the_same_answer() -> None:
-    _, prediction = play(**DOUBTFUL, verifier=verdict("attributable", 0.2, "leytonstone."))
-    assert prediction.answer == "Leytonstone"
-
-
-def test_unknown_is_looked_for_again_even_if_the_verifier_agrees() -> None:
-    script, _ = play(
-        k=2, selector={"keep": ["1s2"]}, adder=[{"add": [], "required": []}, {"add": ["3s2"], "required": []}],
-        answerer=[cited("unknown", 0.0), cited("Leytonstone", 0.8)], verifier=verdict("attributable", 1.0, "unknown"),
-    )  # fmt: skip
-    assert script.order[-2:] == ["adder", "answerer"]

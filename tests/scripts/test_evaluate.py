@@ -33,24 +33,6 @@ def steady(summary: dict[str, Any]) -> dict[str, Any]:
     return summary | parts | {"timing": None}
 
 
-@pytest.fixture
-def hotpotqa(tmp_path: Path) -> Path:
-    """Three questions, each about the second of its contexts, and a broken record."""
-    record = {
-        "question": "Which river flows through Testville?",
-        "answer": "Blue River",
-        "type": "bridge",
-        "context": [
-            ["Otherville", ["Otherville is a town."]],
-            ["Testville", ["The Blue River flows through Testville.", " It is old."]],
-        ],
-        "supporting_facts": [["Testville", 0]],
-    }
-    path = tmp_path / "dev.json"
-    path.write_text(json.dumps([*({"_id": f"q{n}", **record} for n in range(3)), {"_id": "broken"}]))
-    return path
-
-
 # --- side by side ----------------------------------------------------------------------------------------------------
 
 

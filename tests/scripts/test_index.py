@@ -100,8 +100,13 @@ class Lengths:
 @pytest.fixture
 def encoder(monkeypatch: pytest.MonkeyPatch) -> Lengths:
     """In place of the default encoder, whose packages are an extra."""
-    monkeypatch.setattr("polyhop.data.dense.MiniLM", Lengths)
+    replace_default(monkeypatch)
     return Lengths()
+
+
+def replace_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("encoder", "vectors"):
+        monkeypatch.setattr(f"polyhop.data.{module}.MiniLM", Lengths)
 
 
 def test_dense_with_a_build(corpus: Path, tmp_path: Path, encoder: Lengths) -> None:
@@ -126,7 +131,7 @@ def test_dense_afterwards(corpus: Path, tmp_path: Path, encoder: Lengths) -> Non
 
 
 def test_dense_errors(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: None)
+    monkeypatch.setattr("polyhop.data.encoder.find_spec", lambda name: None)
     cases: list[tuple[list[str | Path], int, str]] = [
         (["--dense"], 2, "--dense DIR"),
         (["--dense", corpus, tmp_path / "ix"], 2, "--dense DIR"),
@@ -140,6 +145,6 @@ def test_dense_errors(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert message in " ".join(result.stderr.split())
         assert "Traceback" not in result.output
     assert not (tmp_path / "ix").exists()  # told before anything was built
-    monkeypatch.setattr("polyhop.data.dense.MiniLM", Lengths)
+    replace_default(monkeypatch)
     missing = run("--dense", tmp_path / "ix")
     assert (missing.exit_code, "There is no index at" in missing.stderr) == (1, True)

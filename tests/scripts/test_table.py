@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +22,8 @@ def table(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["table", *map(str, arguments)], env={"COLUMNS": "120"})
 
 
-@pytest.fixture
-def questions(tmp_path: Path) -> Path:
-    record = {
-        "question": "Which river flows through Testville?",
-        "answer": "Blue River",
-        "type": "bridge",
-        "context": [
-            ["Otherville", ["Otherville is a town."]],
-            ["Testville", ["The Blue River flows through Testville.", " It is old."]],
-        ],
-        "supporting_facts": [["Testville", 0]],
-    }
-    path = tmp_path / "dev.json"
-    path.write_text(json.dumps([{"_id": f"q{n}", **record} for n in range(3)]))
-    return path
-
-
-def test_programs_are_rows_and_runs_are_kept(questions: Path, tmp_path: Path) -> None:
-    arguments: list[Any] = ["--on", f"hotpotqa:{questions}", "--out", tmp_path / "runs", "--jobs", "2"]
+def test_programs_are_rows_and_runs_are_kept(hotpotqa: Path, tmp_path: Path) -> None:
+    arguments: list[Any] = ["--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path / "runs", "--jobs", "2"]
     arguments += ["--program", "naive", "--program", "polyhop"]
     result = table(*arguments, "--markdown")
     assert result.exit_code == 0, result.output
@@ -53,8 +41,8 @@ def test_programs_are_rows_and_runs_are_kept(questions: Path, tmp_path: Path) ->
     assert "hotpotqa distractor, 3 questions" in again.stdout
 
 
-def test_a_program_that_fails_says_where(questions: Path, tmp_path: Path) -> None:
-    result = table("--on", f"hotpotqa:{questions}", "--out", tmp_path / "runs", "--program", "prsm")
+def test_a_program_that_fails_says_where(hotpotqa: Path, tmp_path: Path) -> None:
+    result = table("--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path / "runs", "--program", "prsm")
     assert result.exit_code == 1
     assert "prsm on hotpotqa distractor: error: no program 'prsm'" in result.stderr
 
@@ -70,19 +58,50 @@ def test_what_is_no_setting_is_wrong_usage(text: str, tmp_path: Path) -> None:
     assert table("--on", text, "--out", tmp_path).exit_code == 2
 
 
-def test_runs_that_would_share_a_folder_are_refused(questions: Path, tmp_path: Path) -> None:
+def test_runs_that_would_share_a_folder_are_refused(hotpotqa: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    (other / "dev.json").write_text(questions.read_text())
-    for second in (questions, other / "dev.json"):
-        on = ("--on", f"hotpotqa:{questions}", "--on", f"hotpotqa:{second}")
+    (other / "dev.json").write_text(hotpotqa.read_text())
+    for second in (hotpotqa, other / "dev.json"):
+        on = ("--on", f"hotpotqa:{hotpotqa}", "--on", f"hotpotqa:{second}")
         result = table(*on, "--out", tmp_path / "runs", "--program", "direct")
         assert result.exit_code == 2
         assert "two of these runs would be one" in result.stderr
 
 
-def test_after_a_failure_no_further_run_is_started(questions: Path, tmp_path: Path) -> None:
+def test_after_a_failure_no_further_run_is_started(hotpotqa: Path, tmp_path: Path) -> None:
     programs = ("--program", "prsm", "--program", "direct", "--program", "naive")
-    result = table("--on", f"hotpotqa:{questions}", "--out", tmp_path / "runs", *programs)
+    result = table("--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path / "runs", *programs)
     assert result.exit_code == 1
     assert not list((tmp_path / "runs").glob("naive-*"))
+
+
+def test_ctrl_c_says_how_to_go_on(write_hotpotqa: Callable[[int], Path], tmp_path: Path) -> None:
+    """As a terminal does it: the signal goes to the table and to the run that it waits for."""
+    count = 500
+    arguments = ["--on", f"hotpotqa:{write_hotpotqa(count)}", "--out", str(tmp_path / "runs")]
+    arguments += ["--program", "prism", "--program", "direct"]
+    command = [sys.executable, "-m", "polyhop.scripts.main", "table", *arguments]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    first, second = (tmp_path / "runs" / f"{name}-hotpotqa-dev-distractor" for name in ("prism", "direct"))
+    predictions = first / "predictions.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (predictions.exists() and predictions.read_bytes().count(b"\n") > 2):
+        time.sleep(0.002)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130, said
+    assert f"{tmp_path / 'runs'}: what is done is kept; the same command goes on from there." in said
+    assert "interrupted" in said
+    assert "Traceback" not in said
+    done = predictions.read_bytes()
+    assert 2 < done.count(b"\n") < count
+    assert not second.exists()
+
+    result = table(*arguments)
+    assert result.exit_code == 0, result.output
+    assert f"hotpotqa distractor, {count} questions" in result.stdout
+    continued = predictions.read_bytes()
+    assert continued.startswith(done)  # nothing was asked again
+    assert continued.count(b"\n") == count
+    assert second.exists()

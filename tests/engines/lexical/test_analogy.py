@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from typing import Any
 
 import dspy
@@ -148,19 +146,9 @@ def test_demos_in_the_prompt_shape_the_analyzer(adapter: Any, wrap: Any) -> None
         assert analyzer(question=question, demos=demos).sub_questions == ["Who wrote Moby Dick?", "How old was #1?"]
 
 
-def test_lessons_do_not_depend_on_the_process() -> None:
+def test_lessons_do_not_depend_on_the_process(printed: Callable[[str], set[str]]) -> None:
     code = (
         "from polyhop.engines.lexical.analogy import learn\n"
         f"print([learn(*each) for each in {[WHOEVER, LIES, AGES, NESTED]!r}])"
     )
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
-    assert len(said) == 1
+    assert len(printed(code)) == 1

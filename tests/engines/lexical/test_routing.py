@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -146,7 +143,7 @@ def test_sentences_of_other_questions_name_what_they_are_about() -> None:
     assert reason((2,), question="Where did Andrei Tarkovsky die?").startswith("Andrei Tarkovsky did die in ")
 
 
-def test_programs_do_not_depend_on_the_process() -> None:
+def test_programs_do_not_depend_on_the_process(printed: Callable[[str], set[str]]) -> None:
     """The order of sets does (PYTHONHASHSEED), and so must nothing that an agent says."""
     code = (
         "import dspy, polyhop\n"
@@ -157,14 +154,4 @@ def test_programs_do_not_depend_on_the_process() -> None:
         "for kind in (C3PO, IRCoT):\n"
         "    print([kind(pool)(**q.inputs()).trace.to_records() for q in list(load_sample('dev'))[:12]])"
     )
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(said) == 1
+    assert len(printed(code)) == 1

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -39,20 +37,14 @@ def test_replies_do_not_depend_on_threads_and_order(tmp_path: Path) -> None:
     assert len({tuple(ids) for ids in kept}) > 10
 
 
-def test_replies_do_not_depend_on_the_process(tmp_path: Path) -> None:
-    code = (
-        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]);"
-        "from tests.eval.simulation.test_engine import replies; print(replies(Path(sys.argv[2])))"
-    )
+def test_replies_do_not_depend_on_the_process(tmp_path: Path, printed: Callable[[str], set[str]]) -> None:
     root = Path(__file__).parents[3]
-    ran = subprocess.run(
-        [sys.executable, "-c", code, str(root), str(tmp_path)],
-        env={**os.environ, "PYTHONHASHSEED": "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"},
-        capture_output=True,
-        text=True,
-        check=True,
+    code = (
+        f"import sys; from pathlib import Path; sys.path.insert(0, {str(root)!r});"
+        f"from tests.eval.simulation.test_engine import replies; print(replies(Path({str(tmp_path)!r})))"
     )
-    assert ran.stdout.strip() == str(replies(tmp_path))
+    (found,) = printed(code)
+    assert found.strip() == str(replies(tmp_path))
 
 
 def test_the_same_prompt_gets_the_same_reply_and_another_selection_another(tmp_path: Path) -> None:

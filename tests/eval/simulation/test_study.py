@@ -69,7 +69,7 @@ def test_a_study_from_end_to_end(small: list[str], tmp_path: Path) -> None:
     assert all(len(line.split(" | ")) in (10, 9) for line in lines if line.startswith("| hotpotqa"))
     # Each run is a run.
     runs = [path for path in out.iterdir() if path.is_dir()]
-    assert len(runs) == 2 * 3 * (1 + 2)  # without errors all seeds are one
+    assert len(runs) == 2 * 3 * (2 + 2)
     assert all("simulation" in read_manifest(run) for run in runs)
 
 
@@ -146,7 +146,7 @@ def test_ctrl_c_says_how_far_it_got(small: list[str], tmp_path: Path, monkeypatc
     monkeypatch.setattr(runs, "play", play)
     result = invoke(*small)
     assert result.exit_code != 0
-    assert "1 of 18 runs are done; the same command goes on from there." in result.stderr
+    assert "1 of 24 runs are done; the same command goes on from there." in result.stderr
     assert result.stdout == ""
 
 

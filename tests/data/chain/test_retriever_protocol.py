@@ -1,0 +1,214 @@
+"""The chain retriever as a retriever: pages, threads, copies; its settings."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polyhop.data.bm25 import BM25Index
+from polyhop.data.chain import ChainRetriever, ChainWeights
+from polyhop.data.errors import PolyhopError
+from polyhop.data.passages import Passage, Retriever
+from polyhop.data.pool import PassagePool
+
+from .searching import QUESTIONS, Fixed, ids, over
+from .world import CASES, WORLD
+
+# --- the protocol ----------------------------------------------------------------------------------------------------
+
+
+def test_it_is_a_retriever(retriever: ChainRetriever) -> None:
+    assert isinstance(retriever, Retriever)
+
+
+@settings(deadline=None, max_examples=20)
+@given(question=st.sampled_from(QUESTIONS), k=st.integers(1, 25), offset=st.integers(0, 25))
+def test_pages_are_slices_of_the_whole(retriever: ChainRetriever, question: str, k: int, offset: int) -> None:
+    assert retriever.search(question, k, offset) == retriever.search(question, 50)[offset : offset + k]
+
+
+def test_pages_are_slices_of_a_long_whole_too() -> None:
+    places = [f"{a}{b}" for a in "Anna Bert Carl Dora Emil Fritz Gerd".split() for b in "berg feld haus thal".split()]
+    chain = over(
+        *(
+            Passage.of(f"{place} {n}", f"The film of {places[n * 5 % 28]} and {places[n * 3 % 28]}. Film {n}." + end)
+            for n, place in enumerate(places * 5)
+            for end in (" Its director is old.", "")
+        )
+    )
+    whole = ids(chain.search("Who is the director of the film of Annaberg?", 1000))
+    assert len(whole) == 280
+    for k, offset in ((5, 0), (50, 0), (60, 0), (100, 0), (20, 40), (20, 60), (100, 100)):
+        assert (
+            ids(chain.search("Who is the director of the film of Annaberg?", k, offset)) == whole[offset : offset + k]
+        )
+
+
+@pytest.mark.parametrize("question", [*QUESTIONS, "", "What is it?", "moon"])
+def test_ranks_count_from_1_scores_never_rise_and_no_passage_comes_twice(
+    retriever: ChainRetriever, question: str
+) -> None:
+    hits = retriever.search(question, 60)
+    assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert len(set(ids(hits))) == len(hits)
+
+
+def test_more_than_there_is(source: BM25Index | PassagePool, retriever: ChainRetriever) -> None:
+    hits = retriever.search(QUESTIONS[0], 10**9)
+    assert len(hits) <= len(WORLD)
+    assert set(ids(hits)) >= set(ids(source.search(QUESTIONS[0], 10**9)))
+    assert retriever.search(QUESTIONS[0], 3, len(hits)) == []
+    assert retriever.search(QUESTIONS[0], 3, 10**9) == []
+
+
+def test_a_pool_is_ranked_whole() -> None:
+    assert sorted(ids(ChainRetriever(PassagePool(WORLD)).search("moon", 1000))) == sorted(p.id for p in WORLD)
+
+
+@pytest.mark.parametrize(("k", "offset"), [(0, 0), (-1, 0), (1, -1)])
+def test_impossible_pages(retriever: ChainRetriever, k: int, offset: int) -> None:
+    with pytest.raises(ValueError, match=f"k must be positive and offset not negative, got k={k}, offset={offset}"):
+        retriever.search(QUESTIONS[0], k, offset)
+
+
+def test_many_questions_at_once(retriever: ChainRetriever) -> None:
+    questions = [*QUESTIONS, "", QUESTIONS[0]]
+    assert retriever.search_many(questions, 6) == [retriever.search(question, 6) for question in questions]
+    assert retriever.search_many([], 6) == []
+
+
+def test_sixteen_threads_find_what_one_finds(source: BM25Index | PassagePool) -> None:
+    expected = [ChainRetriever(source).search(question, 6) for question in QUESTIONS]
+    shared = ChainRetriever(source)  # knows nothing yet
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(16) as pool:
+            found = list(pool.map(lambda question: shared.search(question, 6), QUESTIONS * 4))
+    finally:
+        sys.setswitchinterval(interval)
+    assert found == expected * 4
+
+
+def test_another_process_finds_the_same(tmp_path: Path, printed: Callable[[str], set[str]]) -> None:
+    """Whatever the order of sets there."""
+    chain = ChainRetriever(PassagePool(WORLD))
+    expected = [[[hit.passage.id, hit.score] for hit in chain.search(question, 10)] for question in QUESTIONS]
+    assert expected == [[[hit.passage.id, hit.score] for hit in chain.search(question, 10)] for question in QUESTIONS]
+    pickled = tmp_path / "chain.pickle"
+    pickled.write_bytes(pickle.dumps((ChainRetriever(PassagePool(WORLD)), QUESTIONS)))
+    code = (
+        "import json, pickle\n"
+        f"chain, questions = pickle.load(open({str(pickled)!r}, 'rb'))\n"
+        "print(json.dumps([[[h.passage.id, h.score] for h in chain.search(q, 10)] for q in questions]))"
+    )
+    (found,) = printed(code)
+    assert json.loads(found) == expected
+
+
+def test_copies_are_the_retriever_itself(retriever: ChainRetriever) -> None:
+    assert copy.copy(retriever) is copy.deepcopy(retriever) is retriever
+
+
+def test_a_pickle_keeps_what_was_set(source: BM25Index | PassagePool) -> None:
+    chain = ChainRetriever(source.with_bm25(1.2, 0.7), ChainWeights(link=2.5), adaptive=True)
+    again = pickle.loads(pickle.dumps(chain))
+    assert (again.k1, again.b, again.weights, again.adaptive) == (1.2, 0.7, ChainWeights(link=2.5), True)
+    assert again.search_many(QUESTIONS, 5) == chain.search_many(QUESTIONS, 5)
+
+
+# --- settings --------------------------------------------------------------------------------------------------------
+
+
+def test_settings_of_bm25_reach_the_source_and_leave_the_original_alone(retriever: ChainRetriever) -> None:
+    before = retriever.search(QUESTIONS[0], 5)
+    view = retriever.with_bm25(k1=3.0, b=1.0)
+    assert (view.k1, view.b) == (3.0, 1.0)
+    assert (retriever.k1, retriever.b) == (0.9, 0.4)
+    assert retriever.with_bm25(b=0.1).k1 == 0.9
+    assert view.search(QUESTIONS[0], 5) != before
+    assert view.search(QUESTIONS[0], 5) == ChainRetriever(view.source).search(QUESTIONS[0], 5)
+    assert retriever.search(QUESTIONS[0], 5) == before
+
+
+def test_other_weights_leave_the_original_alone(retriever: ChainRetriever) -> None:
+    before, weights = retriever.search(QUESTIONS[0], 5), retriever.weights
+    plain = ChainWeights(bm25=1, coverage=0, sentence=0, named=0, link=0, back=0, shared=0)
+    view = retriever.with_weights(plain, adaptive=False)
+    assert view.weights == plain
+    assert "tarkovsky" not in ids(view.search(QUESTIONS[0], 5))
+    assert (retriever.weights, retriever.adaptive) == (weights, False)
+    assert retriever.search(QUESTIONS[0], 5) == before
+    assert retriever.with_weights(weights, adaptive=True).adaptive
+
+
+def test_with_bm25_alone_the_ranking_is_bm25s(source: BM25Index | PassagePool) -> None:
+    alone = ChainWeights(bm25=1, coverage=0, sentence=0, named=0, link=0, back=0, shared=0)
+    for question in QUESTIONS:
+        theirs = source.search(question, 7)
+        ours = ChainRetriever(source, alone).search(question, 7)
+        assert ids(ours) == ids(theirs)
+        assert [hit.score for hit in ours] == pytest.approx([hit.score / theirs[0].score for hit in theirs])
+
+
+@pytest.mark.parametrize(
+    ("weight", "case"), [("link", "link"), ("back", "back-link"), ("shared", "shared name"), ("link", "comparison")]
+)
+def test_a_tie_that_is_worth_nothing_leads_nowhere(retriever: ChainRetriever, weight: str, case: str) -> None:
+    question, target = CASES[case].question, CASES[case].target
+    ties: dict[str, float] = {"link": 0.0, "back": 0.0, "shared": 0.0}
+    without = retriever.with_weights(ChainWeights(**ties), adaptive=False)
+    only = retriever.with_weights(ChainWeights(**{**ties, weight: 2.0}), adaptive=False)
+    assert target not in ids(without.search(question, 5))
+    assert target in ids(only.search(question, 5))
+
+
+def test_a_name_that_several_pages_bear_counts_less_and_one_that_a_single_page_bears_as_much(
+    retriever: ChainRetriever,
+) -> None:
+    def best(case: str, ambiguity: float) -> float:
+        view = retriever.with_weights(ChainWeights(ambiguity=ambiguity), adaptive=False)
+        return view.search(CASES[case].question, 1)[0].score
+
+    assert best("ambiguous title", 2.0) < best("ambiguous title", 0.0)
+    assert best("link", 2.0) == best("link", 0.0)
+
+
+def test_another_collection_is_searched_with_the_same_settings(source: BM25Index | PassagePool) -> None:
+    weights = ChainWeights(link=2.5)
+    own = PassagePool([Passage.of("Moon", "The moon is old."), Passage.of("Sun", "The sun is older.")])
+    chain = ChainRetriever(source, weights, vectors=Fixed({}, source), adaptive=True)  # type: ignore[arg-type]
+    other = chain.over(own)
+    assert (other.source, other.weights, other.adaptive, other.vectors) == (own, weights, True, None)
+    assert other.search("How old is the moon?", 1)[0].passage.title == "Moon"
+    assert chain.source is source
+
+
+def test_without_anything_to_search_the_message_says_what_to_do() -> None:
+    with pytest.raises(PolyhopError, match="nothing to search: give ChainRetriever an index, or each question its own"):
+        ChainRetriever().search("moon", 1)
+    assert ChainRetriever().over(PassagePool(WORLD)).search("Solaris", 1)[0].passage.id == "solaris"
+    assert (ChainRetriever().k1, ChainRetriever().b) == (0.9, 0.4)
+
+
+WEIGHTS = [(weight.name, weight.metadata["low"], weight.metadata["high"]) for weight in fields(ChainWeights)]
+
+
+@pytest.mark.parametrize(("name", "low", "high"), WEIGHTS, ids=[name for name, _, _ in WEIGHTS])
+def test_weights_have_a_range(name: str, low: float, high: float) -> None:
+    assert getattr(ChainWeights(**{name: low}), name) == low
+    assert getattr(ChainWeights(**{name: high}), name) == high
+    for value in (low - 0.01, high + 0.01, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"{name} must be in {low}..{high}, got {value}"):
+            ChainWeights(**{name: value})

@@ -1,0 +1,79 @@
+"""A question that KAIR answers in two steps, and the replies of its agents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import dspy
+
+from polyhop.data.passages import Hit, Passage, Retriever
+from polyhop.programs import Kair
+
+from .scripted import Script, answer, playing, scripted
+
+QUESTION = "Where was the director of Vertigo born?"
+POOL = [
+    Passage.of("Vertigo (film)", sentences=["Vertigo is a film.", "Its director was Alfred Hitchcock."], id="film"),
+    Passage.of("Alfred Hitchcock", sentences=["Hitchcock made films.", "He came from Leytonstone."], id="man"),
+    Passage.of("Vertigo (album)", sentences=["Vertigo is an album.", "It was produced by Dan."], id="album"),
+]
+ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
+DIRECTED, BORN = "Alfred Hitchcock directed Vertigo.", "Alfred Hitchcock came from Leytonstone."
+GAP = "Where was Alfred Hitchcock born?"
+FILM_SPAN, MAN_SPAN = "1s2 Its director was Alfred Hitchcock.", "2s2 He came from Leytonstone."
+WALK: dict[str, Any] = {
+    "querier": {"queries": [QUESTION, "Vertigo album", "Alfred Hitchcock born", "Hitchcock", "Leytonstone"]},
+    "updater": [
+        {"new_facts": [f"{DIRECTED} (1s2)"], "gaps": [GAP]},
+        {"new_facts": [f"{BORN} (2s2)"], "gaps": []},
+    ],
+    "checker": {"supported": ["1"], "relevant": ["1"]},
+    "filterer": [{"spans": [FILM_SPAN]}, {"spans": [MAN_SPAN, FILM_SPAN]}],
+    "answerer": answer("Leytonstone"),
+}
+
+
+def play(
+    adapter: Any = None,
+    *,
+    pool: list[Passage] | None = None,
+    retriever: Retriever | None = None,
+    settings: dict[str, Any] | None = None,
+    **replies: Any,
+) -> tuple[Script, dspy.Prediction]:
+    """The walk-through below, with other replies; one passage a search, so that the chain takes two steps."""
+    program = Kair(retriever, k=1)
+    for name, value in (settings or {}).items():
+        target = program.search if name == "k" else program
+        getattr(target, name).value = value
+    if pool is None and retriever is None:
+        pool = POOL
+    with playing(scripted(**(WALK | replies)), adapter) as script:
+        prediction = program(question=QUESTION, pool=pool)
+    assert prediction.trace.lm_calls == len(script.requests)
+    return script, prediction
+
+
+def facts(prediction: dspy.Prediction) -> list[tuple[str, int | None]]:
+    return [tuple(item.fact) for item in prediction.evidence]
+
+
+def steps(prediction: dspy.Prediction, kind: type) -> list[Any]:
+    return [step for step in prediction.trace.flat() if isinstance(step, kind)]
+
+
+def known(script: Script) -> list[str]:
+    texts: list[str] = json.loads(script.asked("answerer")[0].inputs["known"])
+    return texts
+
+
+class Shelf:
+    """Finds the film for whatever speaks of Vertigo, and nothing else."""
+
+    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
+        return [Hit(POOL[0], 1.0, 1)] if "Vertigo" in query else []
+
+    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
+        return [self.search(query, k) for query in queries]

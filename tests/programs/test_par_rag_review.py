@@ -1,0 +1,183 @@
+"""PAR-RAG's review: of steps, and of the final answer; where it searches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dspy
+import pytest
+
+from polyhop.data.chain import ChainRetriever
+from polyhop.data.errors import PolyhopError
+from polyhop.data.pool import PassagePool
+from polyhop.programs import ParRag
+from polyhop.programs.trace import (
+    Judged,
+    Refined,
+    Revised,
+    Searched,
+    Weighed,
+)
+
+from .par_rag_script import (
+    ANSWERS,
+    PLAN,
+    POOL,
+    QUESTION,
+    doubts,
+    facts,
+    play,
+    queries,
+    reads,
+    revised,
+    steps,
+)
+from .scripted import Request, answer, playing, scripted
+
+# --- review ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_step_that_fails_is_looked_for_again_revised_and_the_next_question_refined() -> None:
+    wrong = ANSWERS | {"Who directed Vertigo?": "Dan", "When was Sir Alfred Hitchcock born?": "1899"}
+    script, prediction = play(
+        planner={"steps": [PLAN[0], PLAN[2]]},
+        step_answerer=reads(wrong),
+        accuracy_judge=doubts("Who directed Vertigo?"),
+        reviser=revised("Alfred Hitchcock", ["1s2"]),
+        refiner={"refined_question": "When was Sir Alfred Hitchcock born?"},
+    )
+    assert queries(prediction) == ["Who directed Vertigo?", "Dan", "When was Sir Alfred Hitchcock born?"]
+    assert script.asked("reviser")[0].inputs["draft"] == "Dan"
+    assert script.asked("refiner")[0].inputs == {
+        "question": QUESTION,
+        "trajectory": '["#1 Who directed Vertigo? -> Alfred Hitchcock"]',  # with the correction
+        "next_question": "When was #1 born?",
+    }
+    assert steps(prediction, Refined) == [Refined(2, "When was Sir Alfred Hitchcock born?")]
+    assert [step.accepted for step in steps(prediction, Revised)] == [True]
+    assert facts(prediction) == [("vertigo", 1), ("hitchcock", 0)]
+    assert prediction.trace.lm_calls == len(script.requests) == 1 + 3 + 4 + 3  # "Dan" cites nothing to be judged
+    assert prediction.trace.lm_calls_critical_path == 1 + 3 + 3 + 2
+
+
+def test_only_the_questions_that_need_a_revised_answer_are_refined() -> None:
+    script, prediction = play(
+        accuracy_judge=doubts("Who directed Solaris?"), reviser=revised("Alexander Sokurov", ["1s1"])
+    )
+    assert [step.number for step in steps(prediction, Refined)] == [4]
+    assert len(script.asked("refiner")) == 1
+
+
+def test_a_refined_question_may_still_refer_or_be_empty() -> None:
+    for reply in ("When was #2 born?", "", None):
+        _, prediction = play(
+            dspy.JSONAdapter(),
+            accuracy_judge=doubts("Who directed Solaris?"),
+            reviser=revised("Andrei Tarkovsky", ["1s1"]),
+            refiner={"refined_question": reply},
+        )
+        assert queries(prediction)[-1] == "When was Andrei Tarkovsky born?"
+
+
+def test_an_unconfident_revision_keeps_the_answer_and_refines_nothing() -> None:
+    script, prediction = play(accuracy_judge=doubts("Who directed Solaris?"))
+    assert "reviser" in script.order
+    assert "refiner" not in script.order
+    assert prediction.stop_reason == "confident"
+    assert ("solaris", 0) in facts(prediction)
+
+
+def test_an_unknown_step_is_looked_for_again_by_its_question() -> None:
+    script, prediction = play(planner={"steps": PLAN[:1]}, step_answerer={"cited": [], "answer": "I don't know"})
+    assert queries(prediction)[:2] == ["Who directed Vertigo?"] * 2
+    assert "Who directed Vertigo?" not in {r.inputs["question"] for r in script.asked("accuracy_judge")}
+
+
+def test_a_judge_that_cannot_be_read_scores_0() -> None:
+    _, prediction = play(accuracy_judge="Well,\nhard to say.")
+    assert {step.score for step in steps(prediction, Judged) if step.aspect == "accuracy"} == {0.0}
+    assert prediction.confidence == pytest.approx(0.5)
+    assert prediction.trace.dropped == 5
+
+
+def test_without_review_every_answer_passes() -> None:
+    script, prediction = play(set=lambda program: setattr(program.reviewed, "value", False))
+    assert set(script.order) == {"planner", "step_answerer", "answerer"}
+    assert prediction.confidence == pytest.approx(0.9)  # the answerer's own
+    assert prediction.stop_reason == "plan done"
+    assert prediction.trace.lm_calls == len(script.requests) == 6
+
+
+def test_the_threshold_is_read_at_every_call() -> None:
+    program = ParRag()
+    program.review.confidence.adaptive.value = False
+    for threshold, stop in ((0.9, "confident"), (0.97, "unconfident")):
+        program.review.confidence.threshold.value = threshold
+        with playing(scripted(planner={"steps": PLAN}, step_answerer=reads(), answerer=answer("Solaris"))):
+            assert program(question=QUESTION, pool=POOL).stop_reason == stop
+
+
+def test_a_draft_that_is_confirmed_changes_no_question() -> None:
+    _, prediction = play(accuracy_judge=doubts("Who directed Solaris?"), reviser=revised("Andrei Tarkovsky", ["1s1"]))
+    assert steps(prediction, Refined) == []
+
+
+# --- the final answer ------------------------------------------------------------------------------------------------
+
+
+def test_a_final_answer_that_fails_is_revised_once_and_judged_again() -> None:
+    def judge(request: Request) -> dict[str, Any]:
+        return {"accuracy": 0.0 if request.inputs["answer"] == "Solaris" else 0.8}
+
+    script, prediction = play(
+        planner={"steps": PLAN[:1]}, accuracy_judge=judge, reviser=revised("Vertigo", ["1s2", "2s1"])
+    )
+    assert script.order[-6:-3] != script.order[-3:]
+    assert script.order[-3] == "reviser"
+    assert sorted(script.order[-2:]) == ["accuracy_judge", "attribution_judge"]
+    assert queries(prediction)[-1] == "Solaris"
+    assert (prediction.answer, prediction.stop_reason) == ("Vertigo", "revised")
+    assert prediction.confidence == pytest.approx(0.5 * 0.8 + 0.5 * 1.0)
+    assert facts(prediction) == [("vertigo", 1), ("solaris", 0)]  # the steps' citations, then the revision's
+    assert prediction.trace.lm_calls == len(script.requests)
+    assert len(steps(prediction, Weighed)) == 3
+
+
+def test_a_final_answer_that_stays_unconvincing_is_given_with_its_confidence() -> None:
+    _, prediction = play(accuracy_judge=doubts(QUESTION))
+    assert (prediction.answer, prediction.stop_reason) == ("Solaris", "unconfident")
+    assert prediction.confidence == pytest.approx(0.5)
+
+
+def test_an_unknown_final_answer_is_looked_for_by_the_question() -> None:
+    _, prediction = play(answerer=answer("unknown"), reviser=revised("Solaris", ["2s1"]))
+    assert queries(prediction)[-1] == QUESTION
+    assert (prediction.answer, prediction.stop_reason) == ("Solaris", "revised")
+
+
+def test_nothing_found_is_unknown_and_no_call_is_paid_to_read_nothing() -> None:
+    script, prediction = play(pool=[], answerer=answer("London"))
+    assert script.order == ["planner"]
+    assert (prediction.answer, prediction.evidence, prediction.ranking) == ("unknown", (), ())
+    assert (prediction.confidence, prediction.stop_reason) == (0.0, "nothing found")
+
+
+# --- where it searches -----------------------------------------------------------------------------------------------
+
+
+def test_the_review_looks_in_a_sparse_retriever() -> None:
+    pool, other = PassagePool(POOL), PassagePool(POOL[:1])
+    assert ParRag(pool).review.search.retriever is pool
+    assert ParRag(pool, review_retriever=other).review.search.retriever is other
+    assert ParRag(ChainRetriever(pool)).review.search.retriever is pool
+    assert ParRag(ChainRetriever()).review.search.retriever is None
+    program = ParRag(ChainRetriever())
+    with playing(scripted(planner={"steps": PLAN[:1]}, answerer=answer("x"))):
+        first, second, *_ = steps(program(question=QUESTION, pool=POOL), Searched)
+    assert first.reasons  # a chain through the question's own pool ...
+    assert not second.reasons  # ... and BM25 over it
+
+
+def test_no_retriever_and_no_pool() -> None:
+    with playing(scripted()), pytest.raises(PolyhopError, match="nothing to search"):
+        ParRag()(question=QUESTION)
