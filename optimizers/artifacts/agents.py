@@ -55,9 +55,9 @@ def misfits(name: str, saved: Sequence[FieldState], signature: type[dspy.Signatu
     """What of an agent's shape is otherwise in this version than in an artifact; nothing if it fits."""
     ours = {field.name: field for field in field_states(signature)}
     theirs = {field.name: field for field in saved}
-    for lost in theirs.keys() - ours.keys():
+    for lost in (each for each in theirs if each not in ours):
         yield f"agent {name!r}: field {lost!r} is not in this version"
-    for new in ours.keys() - theirs.keys():
+    for new in (each for each in ours if each not in theirs):
         yield f"agent {name!r}: field {new!r} is not in the artifact"
     for field in (each for each in ours if each in theirs):
         before, now = theirs[field], ours[field]

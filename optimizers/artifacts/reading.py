@@ -44,6 +44,7 @@ from .files import (
 )
 
 PACKAGES = ("polyhop", "dspy")
+_SHOWN = 6  # of what does not fit
 EXEMPLARS_HEADER = {"polyhop": "exemplars", "version": 1}
 
 
@@ -182,9 +183,10 @@ def restore(artifact: Artifact, program: dspy.Module) -> list[str]:
     parameters = dict(program.named_parameters())
     problems = list(_problems(artifact, parameters))
     if problems:
+        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise ArtifactError(
-            f"{artifact.path} does not fit {type(program).__name__} of this version: {'; '.join(problems)}. "
-            f"Load it with {_versions(artifact)}, by which it was saved, or tune anew"
+            f"{artifact.path} does not fit {type(program).__name__} of this version: {'; '.join(problems[:_SHOWN])}{more}. "
+            f"Load it into a {artifact.manifest.program.kind[:80]}, by {_versions(artifact)} as it was saved, or tune anew"
         )
     differences = list(_differences(artifact, program, parameters))
     for trial in (True, False):
