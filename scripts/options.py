@@ -150,7 +150,7 @@ def _program(name: str, source: BM25Index | PassagePool | None, retriever: Retri
 
 def _loaded(artifact: Artifact, source: BM25Index | PassagePool | None, retriever: RetrieverName | None) -> dspy.Module:
     """The program in an artifact; what differs from when it was saved is said on stderr."""
-    from ..optimizers.artifacts.reading import build, restore
+    from ..optimizers.artifacts.loading import build, restore
     from ..programs.registry import follows_chains
 
     kind = artifact.manifest.program.retriever

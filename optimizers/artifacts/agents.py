@@ -14,7 +14,8 @@ import dspy
 from dspy.adapters.utils import get_annotation_name, serialize_for_json
 from pydantic import TypeAdapter
 
-from .files import AgentState, ArtifactError, FieldState, check
+from .files import ArtifactError, check, hash_of
+from .schema import AgentState, FieldState
 
 ADAPTERS = (dspy.ChatAdapter(), dspy.JSONAdapter())
 
@@ -30,6 +31,14 @@ def agent_state(name: str, predictor: dspy.Predict) -> AgentState:
         demos=[_demo(demo, predictor.signature, f"agent {name!r}, demo {n}") for n, demo in enumerate(predictor.demos)],
         decisions=dict(predictor.fields),
     )
+
+
+def agent_hashes(state: AgentState) -> dict[str, str]:
+    """Of the shape and of the instructions of an agent."""
+    return {
+        "shape": hash_of([each.shape for each in state.fields]),
+        "instructions": hash_of(state.instructions),
+    }
 
 
 def field_states(signature: type[dspy.Signature]) -> list[FieldState]:

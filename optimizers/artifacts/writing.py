@@ -19,23 +19,12 @@ from ...engines.models import roles
 from ...programs.exemplars import ExemplarMemory
 from ...programs.registry import name_of, new_program, retriever_kind, retriever_of
 from ...programs.tunables import Tunable
-from .agents import agent_state
-from .files import (
-    EXEMPLARS,
-    MANIFEST,
-    STATE,
-    STUDY,
-    VERSION,
-    ArtifactError,
-    Manifest,
-    State,
-    encode,
-    hash_of,
-    parse,
-    read_bytes,
-)
+from .agents import agent_hashes, agent_state
+from .files import ArtifactError, encode, hash_of, parse, read_bytes
+from .loading import PACKAGES, estimator_hash, restore
 from .provenance import Provenance
-from .reading import EXEMPLARS_HEADER, PACKAGES, agent_hashes, estimator_hash, memory_file, read, restore
+from .reading import read
+from .schema import EXEMPLARS, EXEMPLARS_HEADER, MANIFEST, STATE, STUDY, VERSION, Manifest, State, memory_file
 
 
 def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None = None) -> Path:

@@ -140,7 +140,7 @@ def edits() -> Iterator[tuple[str, Edit]]:
     yield "exemplar memory 'exemplars.memory' is not in the artifact", lambda state: state["memories"].clear()
     yield "parameter 'more' is not in this version", lambda state: state["others"].update(more={})
     yield (
-        "agent 'rounds' is not",
+        "tunable 'rounds' is not in the artifact",
         lambda s: s["agents"].update(rounds=s["agents"]["adder"]) or s["tunables"].pop("rounds"),
     )
 
