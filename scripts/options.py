@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..data.passages import Retriever
     from ..data.pool import PassagePool
     from ..optimizers.artifacts import Artifact
+    from ..optimizers.artifacts.schema import Manifest
 
 
 class RetrieverName(StrEnum):
@@ -149,22 +150,42 @@ def _program(name: str, source: BM25Index | PassagePool | None, retriever: Retri
 
 
 def _loaded(artifact: Artifact, source: BM25Index | PassagePool | None, retriever: RetrieverName | None) -> dspy.Module:
-    """The program in an artifact; what differs from when it was saved is said on stderr."""
-    from ..optimizers.artifacts.loading import build, restore
+    """The program in an artifact, searching as it was tuned."""
+    from ..optimizers.artifacts.loading import build
     from ..programs.registry import follows_chains
 
     kind = artifact.manifest.program.retriever
     if kind == "none":
         if retriever is not None:
             raise PolyhopError(f"{artifact.path} does not search, so --retriever means nothing to it")
-        program = build(artifact, None)
-    else:
-        retriever = retriever or (RetrieverName(kind) if kind in list(RetrieverName) else RetrieverName.bm25)
-        if follows_chains(kind) != follows_chains(retriever):
-            raise PolyhopError(
-                f"{artifact.path} was saved with --retriever {kind}: leave --retriever out, or name that"
-            )
-        program = build(artifact, _retriever(retriever, source), source)
+        return _refilled(artifact, build(artifact, None))
+    retriever = retriever or (RetrieverName(kind) if kind in list(RetrieverName) else RetrieverName.bm25)
+    if follows_chains(kind) != follows_chains(retriever):
+        raise PolyhopError(f"{artifact.path} was saved with --retriever {kind}: leave --retriever out, or name that")
+    return _refilled(artifact, build(artifact, _retriever(retriever, source), source))
+
+
+def open_prompts(name: str) -> tuple[dspy.Module, Manifest | None]:
+    """A program that nobody will ask anything, for what is in it; with the manifest of its artifact.
+
+    Raises:
+        PolyhopError: there is none of this name, or it is a program of somebody's own class.
+    """
+    from ..programs.registry import PROGRAMS
+
+    if name in PROGRAMS or name.endswith(".json") or not Path(name).is_dir():
+        return _program(name, None, None), None
+    from ..optimizers.artifacts import read
+    from ..optimizers.artifacts.loading import build
+
+    artifact = read(name)
+    return _refilled(artifact, build(artifact, None)), artifact.manifest
+
+
+def _refilled(artifact: Artifact, program: dspy.Module) -> dspy.Module:
+    """Load an artifact into its program; what differs from when it was saved is said on stderr."""
+    from ..optimizers.artifacts.loading import restore
+
     for difference in restore(artifact, program):
         typer.secho(f"{artifact.path}: {difference}", fg=typer.colors.YELLOW, err=True)
     return program

@@ -23,7 +23,16 @@ from ...data.chain import ChainRetriever
 from ...data.passages import Retriever
 from ...programs.complexity import SHIPPED as ESTIMATOR
 from ...programs.exemplars import ExemplarMemory
-from ...programs.registry import KINDS, PROGRAMS, follows_chains, kind_of, name_of, new_program, retriever_kind
+from ...programs.registry import (
+    KINDS,
+    PROGRAMS,
+    follows_chains,
+    kind_of,
+    name_of,
+    new_program,
+    retriever_kind,
+    retriever_of,
+)
 from ...programs.tunables import Tunable
 from . import agents
 from .files import ArtifactError, ArtifactWarning, hash_of
@@ -160,7 +169,7 @@ def _differences(artifact: Artifact, program: dspy.Module, parameters: Mapping[s
             yield f"it was saved with {package} {str(then)[:40]}, this is {now}"
     if name_of(program) != manifest.program.name or type(program).__qualname__ != manifest.program.kind:
         yield f"it was saved from {manifest.program.kind[:80]}, not from {type(program).__qualname__}"
-    if retriever_kind(program) != manifest.program.retriever:
+    if retriever_of(program) is not None and retriever_kind(program) != manifest.program.retriever:
         yield f"it was tuned with the retriever {manifest.program.retriever[:80]}, not {retriever_kind(program)}"
     if manifest.program.complexity != estimator_hash():
         yield "complexity is estimated otherwise by this version"
