@@ -176,17 +176,15 @@ def _tunables(before: State, after: State) -> dict[str, tuple[Any, Any, str]]:
 def _scores(
     before: Manifest | None, after: Manifest | None
 ) -> dict[str, tuple[dict[str, float] | None, dict[str, float] | None]]:
-    sides = [
-        {
-            f"{split} {metric}": score.model_dump()
-            for split, scores in side.scores.items()
-            for metric, score in scores.items()
-        }
-        if side
-        else {}
-        for side in (before, after)
-    ]
-    return {name: (sides[0].get(name), sides[1].get(name)) for name in {**sides[0], **sides[1]}}
+    ours, theirs = _scores_of(before), _scores_of(after)
+    return {name: (ours.get(name), theirs.get(name)) for name in {**ours, **theirs}}
+
+
+def _scores_of(manifest: Manifest | None) -> dict[str, dict[str, float]]:
+    if manifest is None:
+        return {}
+    found = [(split, name, score) for split, each in manifest.scores.items() for name, score in each.items()]
+    return {f"{split} {name}": score.model_dump() for split, name, score in found}
 
 
 def _about(before: Manifest | None, after: Manifest | None) -> dict[str, tuple[Any, Any]]:

@@ -22,19 +22,20 @@ The agent %(agent)s of %(program)s, as DSPy's %(adapter)s sends it. Renders to a
 #}
 """
 
-# "[[" before "##" is broken up, so that nothing in a passage can pass for a field.
+# The names of macros begin as those of fields cannot. As in `polyhop.signatures.fields`, "[[" before "##" is broken up,
+# so that nothing in a passage can pass for a field.
 _PASSAGES = """\
-{%- macro line(text) -%}
+{%- macro _line(text) -%}
 {{ text.split() | join(" ") | replace("[[ ##", "[ [ ##") | replace("[[##", "[ [##")
    | replace("<<CUSTOM-TYPE", "< <CUSTOM-TYPE") | replace("<</CUSTOM-TYPE", "< </CUSTOM-TYPE") }}
 {%- endmacro -%}
-{%- macro passages(shown) -%}
+{%- macro _passages(shown) -%}
 {%- if shown is string -%}{{ shown }}
 {%- else -%}
 {%- for passage in shown -%}
-{{ "" if loop.first else "\\n" }}[{{ passage["number"] }}] {{ line(passage["title"]) or "(untitled)" }}
+{{ "" if loop.first else "\\n" }}[{{ passage["number"] }}] {{ _line(passage["title"]) or "(untitled)" }}
 {%- for number, text in passage["sentences"].items() -%}
-{{ "\\n" }}{{ passage["number"] }}s{{ number }} {{ line(text) }}
+{{ "\\n" }}{{ passage["number"] }}s{{ number }} {{ _line(text) }}
 {%- endfor -%}
 {%- else -%}(none)
 {%- endfor -%}
@@ -44,28 +45,28 @@ _PASSAGES = """\
 
 # What json.dumps(..., ensure_ascii=False) writes, which Jinja's own filter does not.
 _VALUE = """\
-{%%- macro quoted(text) -%%}
+{%%- macro _quoted(text) -%%}
 {%%- set written = namespace(text=text | replace("\\\\", "\\\\\\\\") | replace('"', '\\\\"')) -%%}
 {%%- for character, name in [%(controls)s] -%%}
 {%%- set written.text = written.text | replace(character, "\\\\" ~ name) -%%}
 {%%- endfor -%%}
 "{{ written.text }}"
 {%%- endmacro -%%}
-{%%- macro as_json(item) -%%}
-{%%- if item is string -%%}{{ quoted(item) }}
+{%%- macro _json(item) -%%}
+{%%- if item is string -%%}{{ _quoted(item) }}
 {%%- elif item is none -%%}null
 {%%- elif item is boolean -%%}{{ "true" if item else "false" }}
 {%%- elif item is mapping -%%}
 {{ "{" }}{%% for name, inner in item.items() %%}
-{{- "" if loop.first else ", " }}{{ quoted(name ~ "") }}: {{ as_json(inner) }}
+{{- "" if loop.first else ", " }}{{ _quoted(name ~ "") }}: {{ _json(inner) }}
 {%%- endfor %%}{{ "}" }}
 {%%- elif item is iterable -%%}
-[{%% for inner in item %%}{{ "" if loop.first else ", " }}{{ as_json(inner) }}{%% endfor %%}]
+[{%% for inner in item %%}{{ "" if loop.first else ", " }}{{ _json(inner) }}{%% endfor %%}]
 {%%- else -%%}{{ item }}
 {%%- endif -%%}
 {%%- endmacro -%%}
-{%%- macro value(item) -%%}
-{%%- if item is mapping or (item is iterable and item is not string) -%%}{{ as_json(item) }}
+{%%- macro _value(item) -%%}
+{%%- if item is mapping or (item is iterable and item is not string) -%%}{{ _json(item) }}
 {%%- else -%%}{{ item }}
 {%%- endif -%%}
 {%%- endmacro -%%}
@@ -90,8 +91,9 @@ def jinja_template(prompt: Prompt, program: str) -> str:
     """
     formats = prompt.formats
     notes = [f"{name}: {_NOTES[kind]}" for name, kind in formats.items()]
+    extra = "_exemplars" if "exemplars" in formats else "exemplars"
     notes.append(
-        'exemplars: messages to put before the last one, each {"role": ..., "content": ...}; may be left out'
+        f'{extra}: messages to put before the last one, each {{"role": ..., "content": ...}}; may be left out'
         + (". The program shows some to this agent at each call, chosen for the question" * prompt.shown_exemplars)
     )
     head = {
@@ -107,9 +109,9 @@ def jinja_template(prompt: Prompt, program: str) -> str:
     *before, last = prompt.messages
     content = _escaped(last["content"])
     for name, kind in formats.items():
-        shown = name if kind == "text" else f"{kind}({name})"
+        shown = name if kind == "text" else f"_{kind}({name})"
         content = content.replace(_escaped(place(name)), f"{{{{ {shown} }}}}", 1)
-    more = "{% for message in exemplars or [] %}{{ message | tojson }},\n{% endfor %}"
+    more = f"{{% for _message in {extra} or [] %}}{{{{ _message | tojson }}}},\n{{% endfor %}}"
     messages = [*(_message(each["role"], _escaped(each["content"])) + ",\n" for each in before), more]
     return "".join([*parts, "[\n", *messages, _message(last["role"], content), "\n]\n"])
 
