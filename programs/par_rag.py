@@ -68,6 +68,8 @@ class ParRag(Program):
     a review every answer passes, and the confidence is the answering agent's own.
     """
 
+    shown_exemplars = ("planner",)
+
     def __init__(
         self,
         retriever: Retriever | None = None,

@@ -92,6 +92,8 @@ class PolyHop(Program):
         rounds: The most rounds of selecting and completing.
     """
 
+    shown_exemplars = ("planner",)
+
     def __init__(self, retriever: Retriever | None = None, k: int = 20, rounds: int = 3) -> None:
         super().__init__()
         self.search = Search(retriever, k)

@@ -104,17 +104,23 @@ class Prism(Program):
         """The Selector's choice, given the evidence so far."""
         if not self.select.value:
             return evidence
-        signature = self.selector.signature
-        if not self.bridging.value:
-            instructions, left_out = _BRIDGING.subn("", signature.instructions)
-            if not left_out:
-                raise PolyhopError("bridging=False leaves out clauses that the Selector's instruction no longer has")
-            signature = signature.with_instructions(instructions)
+        signature = self.sent_signature("selector")
         reply = self.selector(**task, selected=candidates.ids(evidence), signature=signature)
         kept, invalid = candidates.resolve(reply.keep)
         kept = self._in_units(kept)
         trace.add(Selected(n, facts(kept), invalid))
         return kept
+
+    def sent_signature(self, agent: str) -> type[dspy.Signature]:
+        """The Selector's is without the clauses on bridging facts, if that is switched off."""
+        signature = super().sent_signature(agent)
+        if agent != "selector" or self.bridging.value:
+            return signature
+        instructions, left_out = _BRIDGING.subn("", signature.instructions)
+        if not left_out:
+            raise PolyhopError("bridging=False leaves out clauses that the Selector's instruction no longer has")
+        bridged: type[dspy.Signature] = signature.with_instructions(instructions)
+        return bridged
 
     def _add(
         self, n: int, task: dict[str, object], candidates: Candidates, kept: list[Evidence], trace: Trace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import dspy
 
@@ -11,7 +11,18 @@ from .tunables import Tunable
 
 
 class Program(dspy.Module):
-    """A `dspy.Module` that refuses ``program.rounds = 4``, which would replace the tunable by a plain number."""
+    """A `dspy.Module` that refuses ``program.rounds = 4``, which would replace the tunable by a plain number.
+
+    Attributes:
+        shown_exemplars: The agents that are shown exemplars at each call, as demos after their own.
+    """
+
+    shown_exemplars: ClassVar[tuple[str, ...]] = ()
+
+    def sent_signature(self, agent: str) -> type[dspy.Signature]:
+        """What an agent is sent, as the tunables are now; its own signature unless a program says otherwise."""
+        signature: type[dspy.Signature] = dict(self.named_predictors())[agent].signature
+        return signature
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(self.__dict__.get(name), Tunable) and not isinstance(value, Tunable):

@@ -22,7 +22,7 @@ def ask(
     question: Annotated[str, typer.Argument(help="A question in plain words.", show_default=False)],
     index: IndexOption = None,
     program: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="A program, or a saved state of one (FILE.json).")
+        str, typer.Option(metavar="NAME|DIR|FILE", help="A program, an artifact (DIR), or a saved state (FILE.json).")
     ] = "polyhop",
     lm: ModelsOption = None,
     k: DepthOption = None,

@@ -18,6 +18,7 @@ from .options import (
     RetrieverOption,
     SettingsOption,
     build_program,
+    label,
 )
 from .source import Setting, Source, setting_of
 
@@ -58,7 +59,7 @@ def evaluate(
     program: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME|FILE",
+            metavar="NAME|DIR|FILE",
             help="As for 'ask'; without --out repeatable.  [default: polyhop; without --out prism and naive too]",
         ),
     ] = None,
@@ -145,21 +146,22 @@ def _run(
     from ..eval.folder import read_lines
     from ..eval.manifest import describe
     from ..eval.run import evaluate
+    from ..programs.registry import PROGRAMS
 
-    label = Path(name).stem if name.endswith(".json") else name
+    called, file = label(name), Path(name)
     manifest = describe(
         program,
         source.questions,
-        name=label,
+        name=called,
         timeout=timeout,
         index=source.index.manifest if source.index else None,
         files={
             "questions": source.questions.file,
             "index": source.path,
-            "program": Path(name) if name.endswith(".json") else None,
+            "program": None if name in PROGRAMS else file,
         },
     )
-    with _bar(label, console) as show:
+    with _bar(called, console) as show:
         try:
             return evaluate(
                 program,

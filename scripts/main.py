@@ -17,7 +17,9 @@ from .ask import ask
 from .benchmark import benchmark
 from .compare import compare
 from .demo import demo
+from .diff import diff
 from .evaluate import evaluate
+from .export import export
 from .index import index
 from .optimize import optimize
 from .table import table
@@ -79,6 +81,8 @@ app.command()(evaluate)
 app.command()(compare)
 app.command()(optimize)
 app.command()(table)
+app.command()(diff)
+app.command()(export)
 app.command()(demo)
 app.command()(benchmark)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
     from ..data.bm25 import BM25Index
     from ..data.passages import Retriever
     from ..data.pool import PassagePool
+    from ..optimizers.artifacts import Artifact
+    from ..optimizers.artifacts.schema import Manifest
 
 
 class RetrieverName(StrEnum):
@@ -47,7 +48,7 @@ RetrieverOption = Annotated[
         "--retriever",
         help="chain follows the chain of evidence, bm25 matches words; dense (vectors), fused (bm25 and dense by rank) "
         "and chain-dense (vectors as one more sign) need an index made with 'polyhop index --dense'.  [default: chain; "
-        "for a saved program chain or bm25, as it was saved]",
+        "for a saved program as it was saved]",
         show_default=False,
     ),
 ]
@@ -88,27 +89,21 @@ def build_program(
     adaptive: bool = False,
     settings: Sequence[str] | None = None,
 ) -> dspy.Module:
-    """The program of a name, or of a saved state (a path ending in .json), with its models.
+    """The program of a name, of an artifact (a folder) or of a saved state (a path ending in .json), with its models.
 
-    Models never come from the file: a state says what to ask, the command line whom.
+    Models never come from a file: a state says what to ask, the command line whom.
 
     Args:
         source: What is searched; None if every question brings its own passages.
         settings: Values of tunables, each as ``NAME=VALUE``.
 
     Raises:
-        PolyhopError: an unknown program, model or tunable, an unreadable state, ``k`` or ``adaptive`` for a program
-            that has no such thing, or a retriever that needs vectors where there are none.
+        PolyhopError: an unknown program, model or tunable, an unreadable state or artifact, ``k`` or ``adaptive`` for a
+            program that has no such thing, or a retriever that needs vectors where there are none.
     """
     from ..engines.models import assign_models
 
-    state = _read(Path(name)) if name.endswith(".json") else None
-    if retriever is not None and name == "direct":
-        raise PolyhopError(f"{name} does not search, so --retriever means nothing to it")
-    if retriever is None:
-        retriever = RetrieverName.chain if state is None or _follows_chains(state) else RetrieverName.bm25
-    searched = _retriever(retriever, source)
-    program = _named(name, searched, source) if state is None else _restored(Path(name), state, searched, source)
+    program = _program(name, source, retriever)
     if k is not None:
         if not hasattr(program, "search"):
             raise PolyhopError(f"{name} does not search, so -k means nothing to it")
@@ -123,6 +118,76 @@ def build_program(
     for text in settings or ():
         _set(program, text)
     assign_models(program, models)
+    return program
+
+
+def label(name: str) -> str:
+    """What a program is called in tables: its name, or that of its file or folder."""
+    return Path(name).stem if name.endswith(".json") else Path(name).name
+
+
+def _program(name: str, source: BM25Index | PassagePool | None, retriever: RetrieverName | None) -> dspy.Module:
+    from ..programs.registry import PROGRAMS, new_program
+
+    path = Path(name)
+    if name in PROGRAMS:
+        if retriever is not None and name == "direct":
+            raise PolyhopError(f"{name} does not search, so --retriever means nothing to it")
+        return new_program(name, _retriever(retriever or RetrieverName.chain, source), source)
+    if name.endswith(".json"):
+        state = _read(path)
+        if retriever is None:
+            retriever = RetrieverName.chain if _follows_chains(state) else RetrieverName.bm25
+        return _restored(path, state, _retriever(retriever, source), source)
+    if path.is_dir():
+        from ..optimizers.artifacts import read
+
+        return _loaded(read(path), source, retriever)
+    known = ", ".join(PROGRAMS)
+    raise PolyhopError(
+        f"no program {name!r}: choose {known}, or a saved state that ends in .json, or the folder of an artifact"
+    )
+
+
+def _loaded(artifact: Artifact, source: BM25Index | PassagePool | None, retriever: RetrieverName | None) -> dspy.Module:
+    """The program in an artifact, searching as it was tuned."""
+    from ..optimizers.artifacts.loading import build
+    from ..programs.registry import follows_chains
+
+    kind = artifact.manifest.program.retriever
+    if kind == "none":
+        if retriever is not None:
+            raise PolyhopError(f"{artifact.path} does not search, so --retriever means nothing to it")
+        return _refilled(artifact, build(artifact, None))
+    retriever = retriever or (RetrieverName(kind) if kind in list(RetrieverName) else RetrieverName.bm25)
+    if follows_chains(kind) != follows_chains(retriever):
+        raise PolyhopError(f"{artifact.path} was saved with --retriever {kind}: leave --retriever out, or name that")
+    return _refilled(artifact, build(artifact, _retriever(retriever, source), source))
+
+
+def open_prompts(name: str) -> tuple[dspy.Module, Manifest | None]:
+    """A program that nobody will ask anything, for what is in it; with the manifest of its artifact.
+
+    Raises:
+        PolyhopError: there is none of this name, or it is a program of somebody's own class.
+    """
+    from ..programs.registry import PROGRAMS
+
+    if name in PROGRAMS or name.endswith(".json") or not Path(name).is_dir():
+        return _program(name, None, None), None
+    from ..optimizers.artifacts import read
+    from ..optimizers.artifacts.loading import build
+
+    artifact = read(name)
+    return _refilled(artifact, build(artifact, None)), artifact.manifest
+
+
+def _refilled(artifact: Artifact, program: dspy.Module) -> dspy.Module:
+    """Load an artifact into its program; what differs from when it was saved is said on stderr."""
+    from ..optimizers.artifacts.loading import restore
+
+    for difference in restore(artifact, program):
+        typer.secho(f"{artifact.path}: {difference}", fg=typer.colors.YELLOW, err=True)
     return program
 
 
@@ -175,31 +240,6 @@ def _retriever(name: RetrieverName, source: BM25Index | PassagePool | None) -> R
     return FusedRetriever([source, vectors]) if name is RetrieverName.fused else ChainRetriever(source, vectors=vectors)
 
 
-def _programs(
-    retriever: Retriever | None, source: BM25Index | PassagePool | None = None
-) -> dict[str, Callable[[], dspy.Module]]:
-    """By name; ``source`` is what a program searches that wants BM25 beside its retriever."""
-    from ..programs import C3PO, Direct, IRCoT, Kair, Naive, ParRag, PolyHop, Prism
-
-    return {
-        "polyhop": partial(PolyHop, retriever),
-        "prism": partial(Prism, retriever),
-        "kair": partial(Kair, retriever),
-        "par_rag": partial(ParRag, retriever, review_retriever=source),
-        "c3po": partial(C3PO, retriever),
-        "ircot": partial(IRCoT, retriever),
-        "naive": partial(Naive, retriever),
-        "direct": Direct,
-    }
-
-
-def _named(name: str, retriever: Retriever | None, source: BM25Index | PassagePool | None) -> dspy.Module:
-    programs = _programs(retriever, source)
-    if name not in programs:
-        raise PolyhopError(f"no program {name!r}: choose {', '.join(programs)}, or a saved state that ends in .json")
-    return programs[name]()
-
-
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     """The parameters of a saved program by name."""
     import json
@@ -222,7 +262,9 @@ def _restored(
     source: BM25Index | PassagePool | None,
 ) -> dspy.Module:
     """The program whose parameters a state names: exactly those, so that nothing is dropped or stays a default."""
-    programs = {name: new() for name, new in _programs(retriever, source).items()}
+    from ..programs.registry import PROGRAMS, new_program
+
+    programs = {name: new_program(name, retriever, source) for name in PROGRAMS}
     shape = _shape(parameters)
     fitting = {name: program for name, program in programs.items() if _shape(program.dump_state()) == shape}
     if len(fitting) != 1:
@@ -233,10 +275,19 @@ def _restored(
         raise PolyhopError(f"{path} {found}: it names {', '.join(parameters) or 'none'}")
     program = next(iter(fitting.values()))
     try:
-        program.load_state({name: {**value, "lm": None} for name, value in parameters.items()})
+        program.load_state({name: _without_settings(value) for name, value in parameters.items()})
     except (KeyError, TypeError, ValueError) as error:
         raise PolyhopError(f"{path} holds a value that its program refuses: {error}") from error
     return program
+
+
+def _without_settings(value: dict[str, Any]) -> dict[str, Any]:
+    """The state of a parameter; of a predictor only its prompt, since DSPy would set whatever else stands in the file,
+    such as where to send it."""
+    if "signature" not in value:
+        return value
+    prompt: dict[str, Any] = {name: value[name] for name in ("signature", "demos", "fields") if name in value}
+    return {"traces": [], "train": [], **prompt, "lm": None}
 
 
 def _follows_chains(parameters: dict[str, dict[str, Any]]) -> bool:

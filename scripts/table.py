@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from ..data.errors import PolyhopError
-from .options import ModelsOption
+from .options import ModelsOption, label
 
 PROGRAMS = ("direct", "naive", "ircot", "prism", "kair", "par_rag", "c3po", "polyhop")
 
@@ -63,7 +63,7 @@ def table(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the runs are kept; a table that was stopped goes on.")
     ],
-    program: Annotated[list[str] | None, typer.Option(metavar="NAME|FILE", help="[default: all programs]")] = None,
+    program: Annotated[list[str] | None, typer.Option(metavar="NAME|DIR|FILE", help="[default: all programs]")] = None,
     lm: ModelsOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N questions of each.")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: N random questions instead.")] = None,
@@ -80,7 +80,7 @@ def table(
     settings = [Setting.parse(text) for text in on]
     cells = [(setting, name) for setting in settings for name in program or PROGRAMS]
     twice = [f"{name} on {setting.folder}" for setting, name in cells if cells.count((setting, name)) > 1]
-    if twice or len({(setting.folder, Path(name).stem) for setting, name in cells}) < len(cells):
+    if twice or len({(setting.folder, label(name)) for setting, name in cells}) < len(cells):
         raise typer.BadParameter("two of these runs would be one: " + (twice[0] if twice else "same file names"))
     options = [part for spec in lm or () for part in ("--lm", spec)]
     options += ["--limit", str(limit)] if limit else []
@@ -107,7 +107,7 @@ def _run(setting: Setting, program: str, out: Path, options: Sequence[str]) -> d
     Raises:
         PolyhopError: it failed.
     """
-    folder = out / f"{Path(program).stem}-{setting.folder}"
+    folder = out / f"{label(program)}-{setting.folder}"
     command = [sys.executable, "-m", "polyhop.scripts.main", "evaluate", "--json", "--out", str(folder)]
     command += ["--dataset", setting.dataset, "--questions", str(setting.questions), "--program", program]
     command += ["--index", str(setting.index)] if setting.index else []
@@ -121,7 +121,7 @@ def _run(setting: Setting, program: str, out: Path, options: Sequence[str]) -> d
 def _print(setting: Setting, summaries: Mapping[str, Mapping[str, Any]], markdown: bool) -> None:
     count = next(iter(summaries.values()))["counts"]["questions"]
     title = f"{setting.name}, {count} questions"
-    rows = [[Path(name).stem, *_cells(summary)] for name, summary in summaries.items()]
+    rows = [[label(name), *_cells(summary)] for name, summary in summaries.items()]
     headings = [heading for heading, _, _ in _COLUMNS.values()]
     if markdown:
         typer.echo(f"| {title} | {' | '.join(headings)} |\n|---|{'---:|' * len(headings)}")

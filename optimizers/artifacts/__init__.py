@@ -7,8 +7,9 @@ No code, no key, no endpoint and no language model gets into it; nothing in it c
 """
 
 from .files import ArtifactError, ArtifactWarning
+from .loading import load
 from .provenance import Provenance, Split
-from .reading import Artifact, load, read
+from .reading import Artifact, read
 from .writing import save
 
 __all__ = ["Artifact", "ArtifactError", "ArtifactWarning", "Provenance", "Split", "load", "read", "save"]

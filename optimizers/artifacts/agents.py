@@ -14,7 +14,8 @@ import dspy
 from dspy.adapters.utils import get_annotation_name, serialize_for_json
 from pydantic import TypeAdapter
 
-from .files import AgentState, ArtifactError, FieldState, check
+from .files import ArtifactError, check, hash_of
+from .schema import AgentState, FieldState
 
 ADAPTERS = (dspy.ChatAdapter(), dspy.JSONAdapter())
 
@@ -30,6 +31,14 @@ def agent_state(name: str, predictor: dspy.Predict) -> AgentState:
         demos=[_demo(demo, predictor.signature, f"agent {name!r}, demo {n}") for n, demo in enumerate(predictor.demos)],
         decisions=dict(predictor.fields),
     )
+
+
+def agent_hashes(state: AgentState) -> dict[str, str]:
+    """Of the shape and of the instructions of an agent."""
+    return {
+        "shape": hash_of([each.shape for each in state.fields]),
+        "instructions": hash_of(state.instructions),
+    }
 
 
 def field_states(signature: type[dspy.Signature]) -> list[FieldState]:
@@ -55,9 +64,9 @@ def misfits(name: str, saved: Sequence[FieldState], signature: type[dspy.Signatu
     """What of an agent's shape is otherwise in this version than in an artifact; nothing if it fits."""
     ours = {field.name: field for field in field_states(signature)}
     theirs = {field.name: field for field in saved}
-    for lost in theirs.keys() - ours.keys():
+    for lost in (each for each in theirs if each not in ours):
         yield f"agent {name!r}: field {lost!r} is not in this version"
-    for new in ours.keys() - theirs.keys():
+    for new in (each for each in ours if each not in theirs):
         yield f"agent {name!r}: field {new!r} is not in the artifact"
     for field in (each for each in ours if each in theirs):
         before, now = theirs[field], ours[field]

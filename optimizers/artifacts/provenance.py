@@ -12,7 +12,7 @@ import dspy
 
 from ...eval.manifest import content
 from ...eval.statistics import Interval
-from .files import ScoreRecord, SplitRecord
+from .schema import ScoreRecord, SplitRecord
 
 
 @dataclass(frozen=True)

@@ -19,23 +19,12 @@ from ...engines.models import roles
 from ...programs.exemplars import ExemplarMemory
 from ...programs.registry import name_of, new_program, retriever_kind, retriever_of
 from ...programs.tunables import Tunable
-from .agents import agent_state
-from .files import (
-    EXEMPLARS,
-    MANIFEST,
-    STATE,
-    STUDY,
-    VERSION,
-    ArtifactError,
-    Manifest,
-    State,
-    encode,
-    hash_of,
-    parse,
-    read_bytes,
-)
+from .agents import agent_hashes, agent_state
+from .files import ArtifactError, encode, hash_of, parse, read_bytes
+from .loading import PACKAGES, estimator_hash, restore
 from .provenance import Provenance
-from .reading import EXEMPLARS_HEADER, PACKAGES, agent_hashes, estimator_hash, memory_file, read, restore
+from .reading import read
+from .schema import EXEMPLARS, EXEMPLARS_HEADER, MANIFEST, STATE, STUDY, VERSION, Manifest, State, memory_file
 
 
 def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None = None) -> Path:
@@ -95,7 +84,7 @@ def dump(program: dspy.Module) -> tuple[State, dict[str, ExemplarMemory]]:
 def _files(program: dspy.Module, provenance: Provenance) -> dict[str, bytes]:
     """The content of an artifact by file name, the manifest last."""
     state, memories = dump(program)
-    files = {STATE: encode(state.model_dump(by_alias=True, exclude_defaults=False), "the program")}
+    files = {STATE: encode(state.model_dump(by_alias=True), "the program")}
     for name, memory in memories.items():
         records = [EXEMPLARS_HEADER, *(exemplar.to_record() for exemplar in memory.exemplars)]
         encode(records, f"the exemplars {name}")
@@ -131,12 +120,18 @@ def _refuse_misfit(unfinished: Path, program: dspy.Module) -> None:
     twin = program.deepcopy() if name is None else new_program(name, retriever_of(program))
     try:
         restore(read(unfinished), twin)
-        same = dump(twin)[0] == dump(program)[0]
+        same = _values(twin) == _values(program)
     except ArtifactError as error:
         reason = str(error).removeprefix(str(unfinished)).lstrip(": ")
         raise ArtifactError(f"the program cannot be saved as it is, for it could not be loaded: {reason}") from error
     if not same:
         raise ArtifactError("the program cannot be saved: what was loaded again is not the same")
+
+
+def _values(program: dspy.Module) -> dict[str, Any]:
+    """All that is loaded: ranges are not, they are those of the code."""
+    state = dump(program)[0]
+    return {**state.model_dump(), "tunables": {name: each.value for name, each in state.tunables.items()}}
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

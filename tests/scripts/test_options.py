@@ -7,14 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dspy
 import pytest
 
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
+from polyhop.optimizers.artifacts import save
 from polyhop.programs import C3PO, Direct, IRCoT, Kair, Naive, ParRag, PolyHop, Prism, tunables
-from polyhop.scripts.options import RetrieverName, build_program, open_source
+from polyhop.scripts.options import RetrieverName, build_program, label, open_source
 
 POOL = PassagePool([])
 
@@ -181,6 +183,63 @@ def test_what_does_not_search_has_no_retriever() -> None:
 def test_a_program_saved_without_a_chain_is_not_adaptive(tmp_path: Path) -> None:
     with pytest.raises(PolyhopError, match="--adaptive is for programs that search with --retriever chain"):
         build_program(saved(Naive(), tmp_path), POOL, adaptive=True)
+
+
+def artifact(program: Any, path: Path) -> str:
+    return str(save(program, path / "best"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_artifact_is_a_program_too(name: str, tmp_path: Path) -> None:
+    before: Any = build_program(name, POOL)
+    before.named_predictors()[0][1].demos = [dspy.Example(question="Who?", answer="Ann.")]
+    program: Any = build_program(artifact(before, tmp_path), POOL)
+    for each in (before, program):
+        each.set_lm(None)
+    assert program.dump_state() == before.dump_state()
+    assert type(program) is NAMES[name]
+
+
+def test_an_artifact_is_searched_as_it_was_tuned(tmp_path: Path) -> None:
+    assert build_program(artifact(Prism(POOL), tmp_path), POOL).search.retriever is POOL
+    path = artifact(Prism(ChainRetriever()), tmp_path)
+    assert build_program(path, POOL).search.retriever.source is POOL
+    with pytest.raises(PolyhopError, match="best was saved with --retriever chain: leave --retriever out, or name"):
+        build_program(path, POOL, retriever=RetrieverName.bm25)
+    assert build_program(path, POOL, k=3, settings=["rounds=1"], adaptive=True).rounds.value == 1
+    with pytest.raises(PolyhopError, match="does not search, so --retriever means nothing to it"):
+        build_program(artifact(Direct(), tmp_path), POOL, retriever=RetrieverName.bm25)
+
+
+def test_what_of_an_artifact_differs_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = Prism(ChainRetriever())
+    before.rounds.high = 9
+    build_program(artifact(before, tmp_path), POOL)
+    assert "the range of rounds was 1..9, and is 1..6" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_artifact_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PolyhopError, match="is no artifact: it has no manifest.json"):
+        build_program(str(tmp_path), POOL)
+    with pytest.raises(PolyhopError, match="or the folder of an artifact"):
+        build_program(str(tmp_path / "none"), POOL)
+
+
+def test_a_state_sets_nothing_but_the_prompt(tmp_path: Path) -> None:
+    state = Direct().dump_state()
+    state["answerer"] |= {"config": {"api_base": "http://elsewhere"}, "forward": 1, "callbacks": [1]}
+    (tmp_path / "x.json").write_text(json.dumps(state))
+    answerer = build_program(str(tmp_path / "x.json"), POOL).answerer
+    assert (answerer.config, answerer.callbacks) == ({}, [])
+    assert callable(answerer.forward)
+
+
+@pytest.mark.parametrize(
+    ("name", "called"),
+    [("prism", "prism"), ("runs/x.json", "x"), ("runs/a/best", "best"), ("runs/a/best-0.5/", "best-0.5")],
+)
+def test_what_a_program_is_called(name: str, called: str) -> None:
+    assert label(name) == called
 
 
 @pytest.mark.parametrize("name", ["dense", "fused", "chain-dense"])

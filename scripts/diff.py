@@ -1,0 +1,161 @@
+"""`polyhop diff`: what changed between two programs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .text import plain, short
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
+    from rich.text import Text
+
+    from ..optimizers.artifacts.comparing import AgentChange, Difference, Piece, Side
+
+_MARKS = {"=": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
+_STYLES = {"=": "", "-": "red", "+": "green"}
+_AROUND = 60  # characters of a stretch that is the same, before and after a change
+
+
+def diff(
+    before: Annotated[str, typer.Argument(metavar="A", help="An artifact, a program as it ships, or a saved state.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="The same.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Show what changed from A to B: instructions, demos, exemplars, tunables, scores, versions.
+
+    Between instructions, what stood in A is marked [-so-] and what stands in B {+so+}.
+    """
+    from ..optimizers.artifacts.comparing import compare
+
+    first, second = _sides(before, after)
+    found = compare(first, second)
+    if as_json:
+        typer.echo(json.dumps({"a": before, "b": after, "same": found.same, **asdict(found)}, ensure_ascii=False))
+        return
+    _print(found, before, after)
+
+
+def _sides(before: str, after: str) -> tuple[Side, Side]:
+    """Both sides; a program as it ships is built over the kind of retriever that the other was tuned with."""
+    from ..optimizers.artifacts import read
+    from ..optimizers.artifacts.comparing import Side
+    from ..programs.registry import PROGRAMS, new_program
+    from .options import open_prompts
+
+    artifacts = {name: read(name) for name in (before, after) if name not in PROGRAMS and Path(name).is_dir()}
+    chained = any(name.startswith("search.chain[") for each in artifacts.values() for name in each.state.tunables)
+
+    def side(name: str) -> Side:
+        if name in artifacts:
+            return Side.of_artifact(name, artifacts[name])
+        if name in PROGRAMS and artifacts and not chained:
+            return Side.of(name, new_program(name))
+        return Side.of(name, open_prompts(name)[0])
+
+    return side(before), side(after)
+
+
+def _print(found: Difference, before: str, after: str) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    names = (_name(before), _name(after))
+    if found.same:
+        console.print("The same instructions, demos, exemplars and tunables.")
+    for missing, where in ((found.only_before, before), (found.only_after, after)):
+        if missing:
+            console.print(f"Only in {plain(where)}: {plain(', '.join(missing))}\n", markup=False)
+    for name, change in found.agents.items():
+        _print_agent(console, name, change)
+    exemplars = [
+        (plain(name), _hops(change.before), _hops(change.after), f"-{change.removed} +{change.added}")
+        for name, change in found.exemplars.items()
+    ]
+    tunables = [
+        (plain(name), json.dumps(old), json.dumps(new), plain(range_))
+        for name, (old, new, range_) in found.tunables.items()
+    ]
+    scores = [(plain(name), _score(old), _score(new)) for name, (old, new) in found.scores.items()]
+    about = [(plain(name), _value(old), _value(new)) for name, (old, new) in found.about.items()]
+    _print_table(console, "Exemplars, by hops", ("", *names, "exemplars"), exemplars)
+    _print_table(console, "Tunables", ("", *names, "range"), tunables)
+    _print_table(console, "Scores, with their intervals", ("", *names), scores)
+    _print_table(console, "Where they come from", ("", *names), about)
+
+
+def _print_agent(console: Console, name: str, change: AgentChange) -> None:
+    from rich.text import Text
+
+    console.print(Text(plain(name), "bold"))
+    if change.fields:
+        console.print(Text(f"  other fields: {plain(', '.join(change.fields))}"))
+    if change.instructions:
+        console.print(_instructions(change.instructions))
+    for mark, demos in (("-", change.removed), ("+", change.added)):
+        for demo in demos:
+            told = short(json.dumps(demo, ensure_ascii=False))
+            console.print(Text(f"  {mark} demo {told}", _STYLES[mark]))
+    console.print()
+
+
+def _instructions(pieces: Iterable[Piece]) -> Text:
+    """The changed words among those around them."""
+    from rich.text import Text
+
+    text = Text("  ")
+    pieces = list(pieces)
+    for n, (kind, words) in enumerate(pieces):
+        words = plain(words) if kind != "=" else _around(words, n == 0, n == len(pieces) - 1)
+        if words.strip():
+            opening, closing = _MARKS[kind]
+            text.append(f"{opening}{words}{closing} ", _STYLES[kind])
+    return text
+
+
+def _around(words: str, first: bool, last: bool) -> str:
+    """The ends of a stretch that is the same."""
+    words = plain(words)
+    if len(words) <= 2 * _AROUND:
+        return words
+    start = "" if first else words[:_AROUND].rsplit(" ", 1)[0]
+    end = "" if last else words[-_AROUND:].split(" ", 1)[-1]
+    return f"{start} … {end}".strip()
+
+
+def _print_table(console: Console, title: str, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        return
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for n, heading in enumerate(headings):
+        table.add_column(Text(heading), justify="left" if n == 0 else "right")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table, "")
+
+
+def _name(side: str) -> str:
+    """What a side is called in tables: the end of its path, with the folder that it is in."""
+    return plain("/".join(Path(side).parts[-2:]))
+
+
+def _hops(counts: dict[int, int]) -> str:
+    return f"{sum(counts.values())} ({', '.join(f'{count} of {hops}' for hops, count in counts.items())})"
+
+
+def _score(score: dict[str, float] | None) -> str:
+    return "" if score is None else f"{score['mean']:.4f} ({score['low']:.4f} to {score['high']:.4f})"
+
+
+def _value(value: Any) -> str:
+    return "" if value is None else plain(value if isinstance(value, str) else json.dumps(value))

@@ -1,0 +1,257 @@
+"""Exported prompts are what DSPy sends, to the byte: for every agent of every program, whatever the inputs are."""
+
+from __future__ import annotations
+
+import json
+import re
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import dspy
+import jinja2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import polyhop
+from polyhop.data.errors import PolyhopError
+from polyhop.data.pool import PassagePool
+from polyhop.data.sample import load_sample, sample_passages
+from polyhop.optimizers.artifacts.prompts import FORMATS, REPLIES, AdapterName, Prompt, place, prompts
+from polyhop.optimizers.artifacts.templates import jinja_template
+from polyhop.programs import PolyHop, Prism
+from polyhop.programs.registry import PROGRAMS, new_program
+from polyhop.signatures import NumberedPassage, NumberedPassages
+
+ADAPTERS: dict[AdapterName, Any] = {"chat": dspy.ChatAdapter, "json": dspy.JSONAdapter}
+TEXTS = [
+    "", " ", "Who was Zoë?", "{{ question }}", "{{question}} {{candidates}}", "{% raw %}{% endraw %}{# x #}",
+    "}} %} #}", "[[ ## keep ## ]]", "[[ ## completed ## ]]", "[[##x", "[[[ ## x", "<<CUSTOM-TYPE-X", "a\r\nb\rc\n\n",
+    "\ttab \x00\x1f\x7f", 'a "quoted" \\ back\\\\slash', "{", "{{", "<b>&amp;'</b>", "\u2028\xa0\u3000x", "None",
+    "«a»", "#1", "[1, 2]", "{\r", "a  \n  ",
+]  # fmt: skip
+
+SELECTOR = next(prompt for prompt in prompts(PolyHop()) if prompt.agent == "selector")
+TEMPLATE = jinja2.Template(jinja_template(SELECTOR, "polyhop"))
+
+
+# --- what somebody without DSPy does ----------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """The value as somebody has it who has no class for passages."""
+    if isinstance(value, NumberedPassages):
+        return [{"number": p.number, "title": p.title, "sentences": p.sentences} for p in value.passages]
+    return value
+
+
+def by_jinja(prompt: Prompt, inputs: dict[str, Any], **more: Any) -> Any:
+    template = jinja2.Template(jinja_template(prompt, "it"))
+    return json.loads(template.render({name: plain(value) for name, value in inputs.items()}, **more))
+
+
+def written(value: Any, format: str) -> str:
+    """By the rules of `FORMATS`, in code of its own."""
+    if format == "passages":
+        lines = []
+        for passage in plain(value):
+            lines.append(f"[{passage['number']}] {one_line(passage['title']) or '(untitled)'}")
+            lines += [f"{passage['number']}s{n} {one_line(text)}" for n, text in passage["sentences"].items()]
+        return "\n".join(lines) or "(none)"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
+
+
+def one_line(text: str) -> str:
+    for marker in ("[[ ##", "[[##", "<<CUSTOM-TYPE", "<</CUSTOM-TYPE"):
+        text = " ".join(text.split()).replace(marker, f"{marker[0]} {marker[1:]}")
+    return text
+
+
+def by_hand(prompt: Prompt, inputs: dict[str, Any]) -> Any:
+    """All places filled at once."""
+    texts = {name: written(value, prompt.formats[name]) for name, value in inputs.items()}
+    *before, last = [dict(message) for message in prompt.messages]
+    last["content"] = re.sub(r"\{\{(\w+)\}\}", lambda match: texts[match[1]], last["content"])
+    return [*before, last]
+
+
+# --- real calls ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Call:
+    signature: Any
+    demos: list[Any]
+    inputs: dict[str, Any]
+    messages: list[Any]
+
+
+def spy(adapter: AdapterName) -> Any:
+    calls: list[Call] = []
+
+    listening = ADAPTERS[adapter]()
+    send = listening.format
+
+    def format(signature: Any, demos: Any, inputs: Any) -> Any:
+        messages = send(signature, demos, inputs)
+        calls.append(Call(signature, list(demos), deepcopy(inputs), messages))
+        return messages
+
+    listening.format = format
+    return listening, calls
+
+
+@pytest.mark.parametrize("demos", [False, True])
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_programs_send(name: str, adapter: AdapterName, demos: bool) -> None:
+    program = new_program(name, PassagePool(sample_passages()))
+    program.set_lm(polyhop.lm())
+    if demos:
+        for predictor in program.predictors():
+            outputs = {
+                field: ["1s1"] if "list" in str(info) else "0.5" for field, info in predictor.signature.fields.items()
+            }
+            predictor.demos = [dspy.Example(outputs), dspy.Example(dict(list(outputs.items())[1:]))]
+    exported = {prompt.signature.instructions: prompt for prompt in prompts(program, adapter)}
+    listening, calls = spy(adapter)
+    with dspy.context(adapter=listening):
+        for example in load_sample()[:4]:
+            program(question=example.question)
+    assert calls
+    for call in calls:
+        prompt = exported[call.signature.instructions]
+        own = prompt.messages
+        exemplars = call.messages[len(own) - 1 : -1]  # shown after the agent's own demos
+        assert bool(exemplars) <= prompt.shown_exemplars
+        assert by_jinja(prompt, call.inputs, exemplars=exemplars) == call.messages
+        *before, last = by_hand(prompt, call.inputs)
+        assert [*before, *exemplars, last] == call.messages
+    shown = {exported[call.signature.instructions].agent for call in calls if len(call.demos) > 2 * demos}
+    assert shown == {prompt.agent for prompt in exported.values() if prompt.shown_exemplars}
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_whatever_is_in_a_prompt_and_in_its_inputs(name: str, adapter: AdapterName) -> None:
+    program = new_program(name)
+    for n, predictor in enumerate(program.predictors()):
+        signature = predictor.signature
+        predictor.signature = signature.with_instructions("\n".join(["Do it.", *TEXTS[n:], *TEXTS[:n]]))
+        for turn in range(0, len(TEXTS), 5):
+            values = {field: _filled(info.annotation, n + turn) for field, info in signature.fields.items()}
+            predictor.demos += [dspy.Example(values), dict(list(values.items())[1:])]
+    for prompt, predictor in zip(prompts(program, adapter), program.predictors(), strict=True):
+        template = jinja2.Template(jinja_template(prompt, "it #}"))
+        for turn in range(len(TEXTS)):
+            fields = prompt.signature.input_fields.items()
+            inputs = {field: _filled(info.annotation, turn + n) for n, (field, info) in enumerate(fields)}
+            sent = ADAPTERS[adapter]().format(predictor.signature, predictor.demos, inputs)
+            rendered = template.render({field: plain(value) for field, value in inputs.items()})
+            assert json.loads(rendered) == sent
+            assert by_hand(prompt, inputs) == sent
+
+
+def _filled(annotation: Any, turn: int) -> Any:
+    """A value of a type, another in each turn."""
+    some = [TEXTS[(turn + n) % len(TEXTS)] for n in range(turn % 4)]
+    text = TEXTS[turn % len(TEXTS)]
+    if annotation is NumberedPassages:
+        numbered = [
+            NumberedPassage(number=n + 1, title=text, sentences=dict(enumerate(some, n))) for n in range(turn % 3)
+        ]
+        return NumberedPassages(passages=numbered)
+    if "dict" in getattr(annotation, "__name__", ""):
+        return [{"thought": text, "question": each} for each in some]
+    if isinstance(annotation, type) and issubclass(annotation, float | int):
+        return turn / 7 if issubclass(annotation, float) else turn
+    if "list" in str(annotation) or issubclass(annotation, list):
+        return some
+    return None if turn % 11 == 10 else text
+
+
+@settings(max_examples=200)
+@given(
+    text=st.text(max_size=20),
+    some=st.lists(st.text(max_size=8), max_size=3),
+    title=st.text(alphabet=st.sampled_from("[]#<>/ \n\t\xa0axCUSTOM-TYPE")),
+    sentence=st.text(max_size=20),
+)
+def test_whatever_the_inputs_are(text: str, some: list[str], title: str, sentence: str) -> None:
+    passage = NumberedPassage(number=7, title=title, sentences={3: sentence, 11: title + sentence})
+    inputs = {
+        "question": text,
+        "sub_questions": some,
+        "candidates": NumberedPassages(passages=[passage]),
+        "selected": some,
+    }
+    sent = dspy.ChatAdapter().format(SELECTOR.signature, [], inputs)
+    assert json.loads(TEMPLATE.render({name: plain(value) for name, value in inputs.items()})) == sent
+    assert by_hand(SELECTOR, inputs) == sent
+
+
+def test_a_placeholder_is_replaced_by_hand() -> None:
+    (prompt,) = [prompt for prompt in prompts(Prism()) if prompt.agent == "analyzer"]
+    filled = [
+        {**message, "content": message["content"].replace("{{question}}", "Who wrote Emma?")}
+        for message in prompt.messages
+    ]
+    assert filled == dspy.ChatAdapter().format(prompt.signature, [], {"question": "Who wrote Emma?"})
+
+
+def test_switches_change_what_is_exported() -> None:
+    program = Prism()
+    before = {prompt.agent: prompt.messages for prompt in prompts(program)}
+    program.bridging.value = False
+    after = {prompt.agent: prompt.messages for prompt in prompts(program)}
+    assert [agent for agent in before if before[agent] != after[agent]] == ["selector"]
+    assert "bridging" in before["selector"][0]["content"]
+    assert "Keep bridging facts" not in after["selector"][0]["content"]
+    program = new_program("prism", PassagePool(sample_passages()))
+    program.bridging.value = False
+    program.set_lm(polyhop.lm())
+    listening, calls = spy("chat")
+    with dspy.context(adapter=listening):
+        program(question=load_sample()[0].question)
+    (selector,) = [prompt for prompt in prompts(program) if prompt.agent == "selector"]
+    sent = [call for call in calls if "keep" in call.signature.output_fields]
+    assert [by_jinja(selector, call.inputs) for call in sent] == [call.messages for call in sent] != []
+
+
+def test_all_that_another_program_needs() -> None:
+    (selector,) = [prompt for prompt in prompts(PolyHop()) if prompt.agent == "selector"]
+    record = json.loads(json.dumps(selector.to_record()))
+    formats = {each["name"]: each["format"] for each in record["inputs"]}
+    assert formats == {"question": "text", "sub_questions": "value", "candidates": "passages", "selected": "value"}
+    assert set(formats.values()) == set(FORMATS)
+    assert record["inputs"][0]["description"] == ""
+    assert record["inputs"][2]["description"].startswith("passages with their titles")
+    (keep,) = record["outputs"]
+    assert keep["schema"] == {"type": "array", "items": {"type": "string"}}
+    assert place("question") in record["messages"][-1]["content"]
+    assert set(REPLIES) == set(ADAPTERS)
+
+
+def test_any_dspy_program_is_exported() -> None:
+    class Own(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.steps = [
+                dspy.ChainOfThought("question, weights: dict[str, list[float]], strict: bool -> answer") for _ in "ab"
+            ]
+
+    found = prompts(Own())
+    assert [prompt.agent for prompt in found] == ["steps[0].predict", "steps[1].predict"]
+    inputs = {"question": "q", "weights": {"ä\n": [1.0, 1e-07, 1e22], "b": []}, "strict": True}
+    assert by_jinja(found[0], inputs) == dspy.ChatAdapter().format(found[0].signature, [], inputs)
+
+
+def test_what_is_no_text_is_refused() -> None:
+    class Own(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.viewer = dspy.Predict("question, pictures: list[dspy.Image] -> answer")
+
+    with pytest.raises(PolyhopError, match="agent 'viewer' has an input 'pictures' that is no text"):
+        prompts(Own())

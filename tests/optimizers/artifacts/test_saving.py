@@ -1,0 +1,209 @@
+"""How an artifact is written: whole or not at all, in the place of another and of nothing else, without a secret."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+import polyhop
+from polyhop.data.sample import load_sample
+from polyhop.eval.statistics import Interval
+from polyhop.optimizers.artifacts import ArtifactError, Provenance, Split, read
+from polyhop.optimizers.artifacts import writing as module
+from polyhop.programs import PolyHop, Prism
+
+KNOWN = Provenance(
+    dataset="hotpotqa",
+    splits={"val": Split.of("/home/me/data/val.jsonl", load_sample()[:5])},
+    metric="evidence_f1",
+    scores={"val": {"evidence_f1": Interval(0.5, 0.4, 0.6), "fact_f1": Interval(float("nan"), float("nan"), 0.0)}},
+    seed=7,
+    spent={"lm_calls": 1200, "cost_usd": 0.5},
+    settings={"stages": ["exemplars", "tunables"]},
+    study={"trials": [{"number": 0, "values": [0.5]}]},
+)
+
+
+def test_what_is_in_an_artifact(tmp_path: Path) -> None:
+    program = PolyHop(polyhop.ChainRetriever())
+    program.set_lm(polyhop.lm("openai/gpt-4o-mini"))
+    program.rounds.value = 2
+    assert polyhop.save(program, tmp_path / "new" / "best", provenance=KNOWN) == tmp_path / "new" / "best"
+    files = {path.name: path.read_bytes() for path in (tmp_path / "new" / "best").iterdir()}
+    assert sorted(files) == ["exemplars.jsonl", "manifest.json", "state.json", "study.json"]
+    manifest = json.loads(files["manifest.json"])
+    assert manifest["program"]["name"] == "polyhop"
+    assert manifest["program"]["retriever"] == "chain"
+    assert manifest["splits"]["val"] | {"hash": ""} == {"file": "val.jsonl", "count": 5, "hash": ""}
+    assert len(manifest["splits"]["val"]["hash"]) == 32
+    assert manifest["scores"] == {"val": {"evidence_f1": {"mean": 0.5, "low": 0.4, "high": 0.6}}}
+    assert (manifest["seed"], manifest["spent"]["lm_calls"]) == (7, 1200)
+    assert manifest["lms"]["selector"] == "openai/gpt-4o-mini"
+    assert set(manifest["files"]) == set(files) - {"manifest.json"}
+    state = json.loads(files["state.json"])
+    assert state["tunables"]["rounds"] == {"value": 2, "low": 1, "high": 6, "choices": [], "log": False}
+    assert state["agents"]["selector"]["fields"][-1]["name"] == "keep"
+    assert len(files["exemplars.jsonl"].splitlines()) == 25
+    assert read(tmp_path / "new" / "best").study == KNOWN.study
+
+
+def test_the_shape_and_the_instruction_of_an_agent_have_hashes_of_their_own(tmp_path: Path) -> None:
+    program = Prism()
+    first = read(polyhop.save(program, tmp_path / "a")).manifest.agents
+    program.selector.signature = program.selector.signature.with_instructions("Keep all.")
+    second = read(polyhop.save(program, tmp_path / "b")).manifest.agents
+    assert first["adder"] == second["adder"]
+    assert first["selector"].shape == second["selector"].shape
+    assert first["selector"].instructions != second["selector"].instructions
+
+
+SECRETS = [f"sk-secret-{n}-{'x' * 20}" for n in range(12)]
+
+
+def test_no_secret_gets_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = ["api_key", "api_base", "base_url", "aws_access_key_id", "aws_secret_access_key", "vertex_credentials"]
+    planted = dict(zip(keys, SECRETS, strict=False))
+    headers = {"headers": {"Authorization": SECRETS[6]}, "extra_headers": {"X-Key": SECRETS[7]}}
+    monkeypatch.setenv("OPENAI_API_KEY", SECRETS[8])
+    monkeypatch.setenv("POLYHOP_LM", f"openai/{SECRETS[9]}")
+    program = PolyHop()
+    program.set_lm(dspy.LM("openai/gpt-4o-mini", **planted, **headers))
+    program.selector.config = {"api_key": SECRETS[10]}
+    program.selector.traces, program.selector.train = [SECRETS[11]], [SECRETS[11]]
+    dspy.configure(lm=dspy.LM("openai/gpt-4o", api_key=SECRETS[0]))
+    polyhop.save(program, tmp_path / "best", provenance=KNOWN)
+    found = b"".join(path.read_bytes() for path in (tmp_path / "best").rglob("*") if path.is_file())
+    assert b"openai/gpt-4o-mini" in found
+    assert [secret for secret in SECRETS if secret.encode() in found] == []
+    assert str(tmp_path).encode() not in found
+    assert b"/home/me" not in found
+
+
+# --- in the place of another -----------------------------------------------------------------------------------------
+
+
+def test_an_artifact_is_replaced(tmp_path: Path) -> None:
+    program = PolyHop()
+    polyhop.save(program, tmp_path / "best", provenance=KNOWN)
+    program.rounds.value = 5
+    polyhop.save(program, tmp_path / "best")
+    assert sorted(os.listdir(tmp_path / "best")) == ["exemplars.jsonl", "manifest.json", "state.json"]
+    assert polyhop.load(tmp_path / "best").rounds.value == 5
+    polyhop.save(Prism(), tmp_path / "best")
+    assert type(polyhop.load(tmp_path / "best")) is Prism
+    assert os.listdir(tmp_path) == ["best"]
+
+
+def test_an_empty_folder_is_filled_and_a_damaged_artifact_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "best").mkdir()
+    polyhop.save(Prism(), tmp_path / "best")
+    (tmp_path / "best" / "state.json").write_text("{")
+    polyhop.save(Prism(), str(tmp_path / "best"))
+    assert type(polyhop.load(str(tmp_path / "best"))) is Prism
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"notes.md": "mine"},
+        {"manifest.json": "{}"},
+        {"manifest.json": '{"schema": 1, "created": "of a run"}'},
+        {"manifest.json": '{"polyhop": "artifact"}', "notes.md": "mine"},
+        {"state.json": "{}"},
+        {".git": ""},
+    ],
+)
+def test_nothing_else_is_replaced(content: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "best"
+    folder.mkdir()
+    for name, text in content.items():
+        (folder / name).write_text(text)
+    with pytest.raises(
+        ArtifactError, match=r"best is no artifact, or holds other files too \(.*\): name another folder"
+    ):
+        polyhop.save(Prism(), folder)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == content
+    assert os.listdir(tmp_path) == ["best"]
+
+
+def test_a_file_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "best").write_text("mine")
+    with pytest.raises(ArtifactError, match="is a file: name a folder"):
+        polyhop.save(Prism(), tmp_path / "best")
+    with pytest.raises(ArtifactError, match="cannot write the artifact .*: Not a directory"):
+        polyhop.save(Prism(), tmp_path / "best" / "x")
+    assert (tmp_path / "best").read_text() == "mine"
+
+
+def test_only_programs_are_saved(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="only a DSPy program can be saved, not str"):
+        polyhop.save("prism", tmp_path / "best")
+
+
+@pytest.mark.parametrize(
+    "provenance",
+    [
+        Provenance(study={"best": float("nan")}),
+        Provenance(settings={"of": object()}),
+        Provenance(spent={"lm_calls": float("inf")}),
+        Provenance(dataset="\ud800"),
+    ],
+)
+def test_a_provenance_that_is_not_json_is_refused(provenance: Provenance, tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="cannot be saved: "):
+        polyhop.save(Prism(), tmp_path / "best", provenance=provenance)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_full_disk_leaves_the_old_one(exchanges: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not exchanges:
+        monkeypatch.setattr(module, "_exchange", lambda one, other: False)
+    polyhop.save(Prism(rounds=2), tmp_path / "best")
+
+    def full(path: Path, data: bytes) -> None:
+        if path.name == "manifest.json":
+            raise OSError(28, "No space left on device")
+        path.write_bytes(data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "_write", full)
+        with pytest.raises(ArtifactError, match="cannot write the artifact .*: No space left on device"):
+            polyhop.save(Prism(rounds=4), tmp_path / "best")
+    assert os.listdir(tmp_path) == ["best"]
+    assert polyhop.load(tmp_path / "best").rounds.value == 2
+    polyhop.save(Prism(rounds=4), tmp_path / "best")
+    assert os.listdir(tmp_path) == ["best"]
+    assert polyhop.load(tmp_path / "best").rounds.value == 4
+
+
+def _save_for_ever(path: str, started: Any) -> None:
+    program = Prism()
+    while True:
+        for rounds in (1, 2, 3):
+            program.rounds.value = rounds
+            polyhop.save(program, path)
+            started.set()
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="only Linux exchanges folders in one step")
+def test_a_killed_save_leaves_an_artifact(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    rng = random.Random(0)
+    for _ in range(3):
+        started = context.Event()
+        process = context.Process(target=_save_for_ever, args=(str(tmp_path / "best"), started))
+        process.start()
+        assert started.wait(60)
+        time.sleep(rng.uniform(0.0, 0.2))
+        process.kill()
+        process.join()
+        assert polyhop.load(tmp_path / "best").rounds.value in (1, 2, 3)
