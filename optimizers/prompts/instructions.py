@@ -101,7 +101,7 @@ class Mipro(PromptOptimizer):
         )
         return teleprompter.compile(
             task.student,
-            trainset=[_Brief(example) for example in task.trainset],
+            trainset=[_Brief(example).with_inputs(*example.inputs().keys()) for example in task.trainset],
             valset=task.valset,
             num_trials=numbers["trials"],
             minibatch=numbers["minibatch"] < len(task.valset),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from ..measure import Metric
 from .costs import Estimate
 from .optimizer import PromptOptimizer, Size, Task, in_presets
 from .quiet import quiet
-from .student import prepared
+from .student import prepared, with_steps
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,18 +59,28 @@ class Nearest(dspy.Module):
     def __init__(self, program: dspy.Module, trainset: Sequence[dspy.Example], metric: Metric, k: int) -> None:
         super().__init__()
         self.program = program
+        self.metric = metric
         self.teleprompter = _KNNFewShot(
             k=k,
             trainset=list(trainset),
             vectorizer=_Forms([_asked(example.inputs()) for example in trainset]),
-            metric=metric,
             max_bootstrapped_demos=k,
             max_labeled_demos=0,
         )
 
     def forward(self, **inputs: Any) -> Any:
+        """The program's prediction, with a trace of all that it took."""
+        shown: list[dspy.Prediction] = []
+
+        def judged(example: dspy.Example, prediction: dspy.Prediction, trace: Any) -> Any:
+            shown.append(prediction)
+            return self.metric(example, prediction, trace)
+
+        teleprompter = copy.copy(self.teleprompter)
+        teleprompter.few_shot_bootstrap_args = {**teleprompter.few_shot_bootstrap_args, "metric": judged}
         with quiet():
-            return self.teleprompter.compile(prepared(self.program, brief=True))(**inputs)
+            prediction = teleprompter.compile(prepared(self.program, brief=True))(**inputs)
+        return with_steps(prediction, [*shown, prediction])
 
 
 class _KNNFewShot(dspy.KNNFewShot):
