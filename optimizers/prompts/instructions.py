@@ -155,8 +155,9 @@ class Simba(PromptOptimizer):
 class Gepa(PromptOptimizer):
     """`dspy.GEPA`: instructions evolve by reflection on feedback, up to ``runs`` runs of the program.
 
-    Of our objectives the feedback is that of `polyhop.eval.feedback`. With a folder for its log it continues there, and
-    keeps a pickle in it. The last round may go over ``runs`` by one look at the validation set.
+    Of our objectives the feedback is that of `polyhop.eval.feedback`. With a folder for its log it continues there
+    after it scored the program as it is once more, and keeps a pickle in it. The last round may go over ``runs`` by
+    one look at the validation set.
     """
 
     name = "gepa"
