@@ -232,7 +232,12 @@ class _InferRules(InferRules):
         return [{name: demo[name] for name in fields if name in demo} for demo in predictor.demos]
 
     def induce_natural_language_rules(self, predictor: Any, trainset: Any) -> str:
-        return str(super().induce_natural_language_rules(predictor, trainset)) if predictor.demos else ""
+        if not predictor.demos:
+            return ""
+        try:
+            return str(super().induce_natural_language_rules(predictor, trainset))
+        except AssertionError as error:
+            raise error.__context__ or error from None  # it asserts that only too long a prompt can fail
 
     def update_program_instructions(self, predictor: Any, natural_language_rules: str) -> None:
         signature = predictor.signature

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import math
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import dspy
@@ -97,15 +100,25 @@ class _Forms:
     """
 
     def __init__(self, questions: Sequence[str]) -> None:
-        from sklearn.feature_extraction.text import TfidfVectorizer
+        found = Counter(term for question in questions for term in set(_terms(question)))
+        self._column = {term: n for n, term in enumerate(sorted(found))}
+        self._weight = {term: 1 + math.log(len(questions) / count) for term, count in found.items()}
 
-        self._vectorizer = TfidfVectorizer(preprocessor=masked, token_pattern=r"\S+", ngram_range=(1, 2))
-        self._vectorizer.fit(questions)
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
 
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        questions = [text.removeprefix("question: ").partition(" | pool: ")[0] for text in texts]
-        vectors: NDArray[np.float64] = self._vectorizer.transform(questions).toarray()
+        vectors = np.zeros((len(texts), len(self._column)), np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            for term, count in Counter(_terms(text.removeprefix("question: ").partition(" | pool: ")[0])).items():
+                if term in self._column:
+                    row[self._column[term]] = count * self._weight[term]
+            row /= np.linalg.norm(row) or 1.0
         return vectors
+
+
+def _terms(question: str) -> list[str]:
+    words = masked(question).split()
+    return [*words, *(f"{left} {right}" for left, right in pairwise(["^", *words, "$"]))]
 
 
 def _asked(inputs: dspy.Example) -> str:

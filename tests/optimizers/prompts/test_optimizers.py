@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +17,7 @@ from polyhop.optimizers.prompts import OPTIMIZERS, Probe, estimate, optimize_pro
 from polyhop.programs import Exemplars, Prism, tunables
 
 from ...programs.scripted import Script, lm
-from .world import MAGIC, instructions, players, program, questions, state, writer
+from .world import MAGIC, instructions, moody, players, program, questions, state, writer
 
 NUMBERS: dict[str, dict[str, int]] = {
     "labeled": {"demos": 2},
@@ -33,6 +34,7 @@ NUMBERS: dict[str, dict[str, int]] = {
     "better_together": {"demos": 2, "candidates": 2, "val": 6, "runs": 60},
 }
 TRAIN = {"knn": questions(8, 0), "copro": questions(2, 2)}  # of knn the nearest question is a success
+SIMBA = {"demos": 2, "candidates": 3, "steps": 2, "batch": 8}
 METRIC = objectives.answer_em
 
 
@@ -145,6 +147,16 @@ def test_an_ensemble_costs_as_many_times_the_calls(compiled: Callable[[str], Com
     done.script.requests.clear()
     prediction = done.result(**questions(1, 0)[0].inputs())
     assert prediction.trace.lm_calls == len(done.script.requests) == 12
+
+
+def test_simba_has_rules_written_where_answers_vary() -> None:
+    pen = writer()
+    optimize_prompts("simba", program(moody()), questions(4, 4), [], METRIC, numbers=SIMBA, prompt_model=lm(pen))
+    assert pen.requests
+    for request in pen.requests:
+        assert {"analyzer", "selector", "adder", "answerer"} <= set(
+            re.findall(r'"module_name": "(\w+)"', request.inputs["better_program_trajectory"])
+        )
 
 
 def test_rules_of_one_candidate_are_not_those_of_all(compiled: Callable[[str], Compiled]) -> None:
