@@ -27,6 +27,8 @@ def gold_demos(program: dspy.Module, questions: Sequence[dspy.Example]) -> dict[
     Passages come from the question's own pool, or from the program's retriever, if it has one. No model is asked.
     """
     retriever = getattr(getattr(program, "search", None), "retriever", None)
+    if getattr(retriever, "source", retriever) is None:  # one that only follows chains through a question's own pool
+        retriever = None
     known = [case for case in (solved(question, retriever) for question in questions) if case is not None]
     return {name: list(_demos(predictor.signature, known, questions)) for name, predictor in program.named_predictors()}
 

@@ -20,7 +20,7 @@ from polyhop.optimizers.prompts import OPTIMIZERS, PRESETS, Probe, estimate, est
 from polyhop.programs import Prism
 
 from ...programs.scripted import Script, lm
-from .test_optimizers import NUMBERS
+from .test_optimizers import NUMBERS, SIMBA
 from .world import moody, players, program, questions, writer
 
 METRIC = objectives.answer_em
@@ -74,17 +74,9 @@ def test_a_spent_budget_ends_a_compilation_at_once(name: str, budget: int) -> No
 @pytest.mark.parametrize("name", WRITING)
 def test_so_does_a_spent_budget_of_the_prompt_model(name: str) -> None:
     student, (spent, model) = program(moody()), purse(writer(), 0)
+    numbers = SIMBA if name == "simba" else NUMBERS[name]
     with pytest.raises(Spent):
-        optimize_prompts(
-            name,
-            student,
-            questions(4, 6),
-            questions(4, 4),
-            METRIC,
-            numbers=NUMBERS[name],
-            threads=4,
-            prompt_model=model,
-        )
+        optimize_prompts(name, student, questions(4, 6), questions(4, 4), METRIC, numbers=numbers, prompt_model=model)
     assert spent.reached == 0
 
 
