@@ -13,12 +13,11 @@ from dspy.teleprompt import BetterTogether as DSPyBetterTogether
 from ...data.errors import PolyhopError
 from ...engines.models import explain
 from ...eval.metrics import normalize_answer
-from ...programs.trace import Trace
 from .costs import Estimate
 from .few_shot import RandomSearch
 from .instructions import Gepa
 from .optimizer import PromptOptimizer, Size, Task, in_presets, merged
-from .student import transplanted
+from .student import transplanted, with_steps
 
 
 class Ensemble(PromptOptimizer):
@@ -92,7 +91,7 @@ class _BetterTogether(DSPyBetterTogether):
             raise
 
 
-def vote(predictions: Sequence[dspy.Prediction]) -> dspy.Prediction:
+def vote(predictions: Sequence[Any]) -> Any:
     """The prediction whose answer the most confidence is for, of several programs; of equals the first.
 
     Answers are compared as exact match does; a prediction without a confidence counts 1. Its trace is that of all
@@ -102,10 +101,7 @@ def vote(predictions: Sequence[dspy.Prediction]) -> dspy.Prediction:
     for prediction in predictions:
         weights[_key(prediction)] += prediction.get("confidence", 1.0)
     best = max(predictions, key=lambda each: (weights[_key(each)], each.get("confidence", 1.0)))
-    if not isinstance(best.get("trace"), Trace):
-        return best
-    steps = [step for prediction in predictions for step in prediction.trace.steps]
-    return dspy.Prediction(**{**best, "trace": Trace(steps)})
+    return with_steps(best, predictions)
 
 
 def _key(prediction: dspy.Prediction) -> str:

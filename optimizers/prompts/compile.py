@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -13,7 +14,7 @@ from dspy.utils.callback import BaseCallback
 from ...data.errors import PolyhopError
 from ...engines.budget import engine_of
 from ...engines.lexical import LexicalEngine
-from ...engines.models import explain
+from ...engines.models import explain, model_errors
 from ...eval.costs import Ledger
 from ...eval.simulation.engine import SimulatedEngine
 from ..measure import Metric
@@ -24,7 +25,7 @@ from .instructions import Copro, Gepa, Mipro, Rules, Simba
 from .nearest import Knn
 from .optimizer import PRESETS, Numbers, PromptOptimizer, Size, Task, drawn
 from .quiet import quiet
-from .student import prepared
+from .student import is_agent, prepared
 
 OPTIMIZERS: Mapping[str, PromptOptimizer] = {
     optimizer.name: optimizer
@@ -73,6 +74,7 @@ def optimize_prompts(
     Raises:
         PolyhopError: unknown names or numbers, missing questions, no model that can write where one is needed: before
             anything runs; or more than half of the runs of the program failed.
+        ModelError: the prompt model fails, or does not answer what it is asked.
         BaseException: what is no `Exception`, such as a spent budget, comes through at once from any thread.
     """
     optimizer, chosen = _chosen(name, preset, numbers)
@@ -90,7 +92,7 @@ def optimize_prompts(
         "max_errors": 1_000_000,
     }
     try:
-        with quiet(), dspy.context(**settings):
+        with quiet(), model_errors(), dspy.context(**settings):
             compiled = optimizer.compile(task)
     except BaseException:
         meter.abandoned.set()  # threads that DSPy leaves behind stop at their next call
@@ -208,34 +210,41 @@ class _Meter(Ledger):
 
 
 class _Watch(BaseCallback):
-    """Sees whether the program runs at all: DSPy takes a failed run for a bad one."""
+    """Sees whether the program runs, and whether proposals are made: DSPy takes a failed run for a bad one, and mostly
+    goes on without a proposal that failed."""
 
     def __init__(self, kind: type[dspy.Module]) -> None:
         self._kind = kind
-        self._running: set[str] = set()
-        self._runs = self._failures = 0
-        self._last: BaseException | None = None
+        self._under_way: dict[str, str] = {}
+        self._begun: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
+        self._last: dict[str, BaseException] = {}
         self._lock = Lock()
 
     def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-        if isinstance(instance, self._kind):
-            with self._lock:
-                self._running.add(call_id)
-                self._runs += 1
+        what = "runs of the program" if isinstance(instance, self._kind) else ""
+        if isinstance(instance, dspy.Predict) and not is_agent(instance):
+            what = "proposals"
+        with self._lock:
+            if what:
+                self._under_way[call_id] = what
+                self._begun[what] += 1
 
     def on_module_end(self, call_id: str, outputs: Any, exception: Exception | None = None) -> None:
         with self._lock:
-            if call_id in self._running and exception is not None:
-                self._failures, self._last = self._failures + 1, exception
-            self._running.discard(call_id)
+            what = self._under_way.pop(call_id, None)
+            if what and exception is not None:
+                self._failed[what] += 1
+                self._last[what] = exception
 
     def check(self) -> None:
         """
         Raises:
-            PolyhopError: more than half of the runs failed.
+            PolyhopError: more than half of the runs or of the proposals failed.
         """
-        if self._last is not None and 2 * self._failures > self._runs:
-            raise PolyhopError(
-                f"the program failed on {self._failures} of {self._runs} questions, so that nothing could be learned; "
-                f"the last time: {explain(self._last)}"
-            ) from self._last
+        for what, failed in self._failed.items():
+            if 2 * failed > self._begun[what]:
+                raise PolyhopError(
+                    f"{failed} of {self._begun[what]} {what} failed, so that nothing could be learned; the last one: "
+                    f"{explain(self._last[what])}"
+                ) from self._last[what]

@@ -101,7 +101,7 @@ class Mipro(PromptOptimizer):
         )
         return teleprompter.compile(
             task.student,
-            trainset=[_Brief(example) for example in task.trainset],
+            trainset=[_Brief(example).with_inputs(*example.inputs().keys()) for example in task.trainset],
             valset=task.valset,
             num_trials=numbers["trials"],
             minibatch=numbers["minibatch"] < len(task.valset),
@@ -155,8 +155,9 @@ class Simba(PromptOptimizer):
 class Gepa(PromptOptimizer):
     """`dspy.GEPA`: instructions evolve by reflection on feedback, up to ``runs`` runs of the program.
 
-    Of our objectives the feedback is that of `polyhop.eval.feedback`. With a folder for its log it continues there, and
-    keeps a pickle in it. The last round may go over ``runs`` by one look at the validation set.
+    Of our objectives the feedback is that of `polyhop.eval.feedback`. With a folder for its log it continues there
+    after it scored the program as it is once more, and keeps a pickle in it. The last round may go over ``runs`` by
+    one look at the validation set.
     """
 
     name = "gepa"
@@ -231,7 +232,12 @@ class _InferRules(InferRules):
         return [{name: demo[name] for name in fields if name in demo} for demo in predictor.demos]
 
     def induce_natural_language_rules(self, predictor: Any, trainset: Any) -> str:
-        return str(super().induce_natural_language_rules(predictor, trainset)) if predictor.demos else ""
+        if not predictor.demos:
+            return ""
+        try:
+            return str(super().induce_natural_language_rules(predictor, trainset))
+        except AssertionError as error:
+            raise error.__context__ or error from None  # it asserts that only too long a prompt can fail
 
     def update_program_instructions(self, predictor: Any, natural_language_rules: str) -> None:
         signature = predictor.signature

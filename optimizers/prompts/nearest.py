@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import math
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import dspy
@@ -12,7 +16,7 @@ from ..measure import Metric
 from .costs import Estimate
 from .optimizer import PromptOptimizer, Size, Task, in_presets
 from .quiet import quiet
-from .student import prepared
+from .student import prepared, with_steps
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,18 +62,28 @@ class Nearest(dspy.Module):
     def __init__(self, program: dspy.Module, trainset: Sequence[dspy.Example], metric: Metric, k: int) -> None:
         super().__init__()
         self.program = program
+        self.metric = metric
         self.teleprompter = _KNNFewShot(
             k=k,
             trainset=list(trainset),
             vectorizer=_Forms([_asked(example.inputs()) for example in trainset]),
-            metric=metric,
             max_bootstrapped_demos=k,
             max_labeled_demos=0,
         )
 
     def forward(self, **inputs: Any) -> Any:
+        """The program's prediction, with a trace of all that it took."""
+        shown: list[dspy.Prediction] = []
+
+        def judged(example: dspy.Example, prediction: dspy.Prediction, trace: Any) -> Any:
+            shown.append(prediction)
+            return self.metric(example, prediction, trace)
+
+        teleprompter = copy.copy(self.teleprompter)
+        teleprompter.few_shot_bootstrap_args = {**teleprompter.few_shot_bootstrap_args, "metric": judged}
         with quiet():
-            return self.teleprompter.compile(prepared(self.program, brief=True))(**inputs)
+            prediction = teleprompter.compile(prepared(self.program, brief=True))(**inputs)
+        return with_steps(prediction, [*shown, prediction])
 
 
 class _KNNFewShot(dspy.KNNFewShot):
@@ -86,15 +100,25 @@ class _Forms:
     """
 
     def __init__(self, questions: Sequence[str]) -> None:
-        from sklearn.feature_extraction.text import TfidfVectorizer
+        found = Counter(term for question in questions for term in set(_terms(question)))
+        self._column = {term: n for n, term in enumerate(sorted(found))}
+        self._weight = {term: 1 + math.log(len(questions) / count) for term, count in found.items()}
 
-        self._vectorizer = TfidfVectorizer(preprocessor=masked, token_pattern=r"\S+", ngram_range=(1, 2))
-        self._vectorizer.fit(questions)
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        import numpy as np
 
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        questions = [text.removeprefix("question: ").partition(" | pool: ")[0] for text in texts]
-        vectors: NDArray[np.float64] = self._vectorizer.transform(questions).toarray()
+        vectors = np.zeros((len(texts), len(self._column)), np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            for term, count in Counter(_terms(text.removeprefix("question: ").partition(" | pool: ")[0])).items():
+                if term in self._column:
+                    row[self._column[term]] = count * self._weight[term]
+            row /= np.linalg.norm(row) or 1.0
         return vectors
+
+
+def _terms(question: str) -> list[str]:
+    words = masked(question).split()
+    return [*words, *(f"{left} {right}" for left, right in pairwise(["^", *words, "$"]))]
 
 
 def _asked(inputs: dspy.Example) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dspy
 
 from ...data.errors import PolyhopError
+from ...programs.trace import Trace
 from ...signatures import NumberedPassages
 
 _DISTRACTORS = 2  # passages in a demo that nothing in it refers to
@@ -54,6 +55,11 @@ def _seat(kind: Any) -> Any:
     if issubclass(kind, _Seat):
         return kind
     return type(kind.__name__, (_Seat, kind), {"__module__": kind.__module__})
+
+
+def is_agent(predictor: dspy.Predict) -> bool:
+    """Whether a predictor is one of a program that is being compiled, and not the teleprompter's own."""
+    return isinstance(predictor, _Seat)
 
 
 def prepared(program: dspy.Module, *, brief: bool = False) -> dspy.Module:
@@ -106,3 +112,12 @@ def shortened(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str
 def _few(shown: NumberedPassages, named: set[int]) -> NumberedPassages:
     others = [passage.number for passage in shown.passages if passage.number not in named][:_DISTRACTORS]
     return NumberedPassages(passages=[each for each in shown.passages if each.number in named.union(others)])
+
+
+def with_steps(prediction: Any, predictions: Sequence[Any]) -> Any:
+    """A prediction with the steps of several in its trace, one after the other, so that it shows what they cost; one
+    without a trace as it is."""
+    if not isinstance(prediction.get("trace"), Trace):
+        return prediction
+    steps = [step for each in predictions for step in each.trace.steps]
+    return dspy.Prediction(**{**prediction, "trace": Trace(steps)})

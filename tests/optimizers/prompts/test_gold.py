@@ -1,0 +1,204 @@
+"""Demos from annotations: for every agent of every program with its own fields, right, short, and read by all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dspy
+import pytest
+from pydantic import TypeAdapter
+
+from polyhop import signatures
+from polyhop.data.benchmarks import load_questions
+from polyhop.data.errors import PolyhopError
+from polyhop.data.passages import Passage
+from polyhop.data.pool import PassagePool
+from polyhop.data.sample import load_sample, sample_passages
+from polyhop.engines.models import language_model
+from polyhop.eval import objectives
+from polyhop.optimizers.prompts import gold_demos, optimize_prompts
+from polyhop.optimizers.prompts.gold import MOST_WORDS
+from polyhop.optimizers.prompts.solved import solved
+from polyhop.programs import Prism
+from polyhop.scripts.options import build_program
+
+from .world import players, program, questions
+
+PROGRAMS = ("polyhop", "prism", "kair", "par_rag", "c3po", "ircot", "naive", "direct")
+UNKNOWN = {"kair": {"querier", "updater", "checker"}, "ircot": {"reasoner"}}
+"""Agents about whose work no dataset knows anything."""
+PLANNERS = {signatures.AnalyzeQuestion, signatures.PlanResearch, signatures.PlanSteps, signatures.DrawRoadmap}
+"""Whose replies demos are meant to shape, also with the lexical engine."""
+
+
+@pytest.fixture(scope="module")
+def sample() -> PassagePool:
+    return PassagePool(sample_passages())
+
+
+def demos_of(name: str, sample: PassagePool, count: int = 9) -> tuple[dspy.Module, dict[str, list[dspy.Example]]]:
+    built = build_program(name, sample)
+    composed = [example for example in load_sample("train") if example.hops > 1]
+    return built, gold_demos(built, composed[:count])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_agent_gets_whole_demos_of_the_right_types(name: str, sample: PassagePool) -> None:
+    built, demos = demos_of(name, sample)
+    assert {agent for agent, given in demos.items() if not given} == UNKNOWN.get(name, set())
+    for agent, predictor in built.named_predictors():
+        for demo in demos[agent]:
+            assert set(demo.keys()) == set(predictor.signature.fields)
+            assert sum(len(str(value).split()) for value in demo.values()) <= MOST_WORDS
+            for field, info in predictor.signature.fields.items():
+                assert TypeAdapter(info.annotation).validate_python(demo[field]) == demo[field], (agent, field)
+
+
+@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_demos_are_rendered_whole_and_read_back_as_they_are(name: str, adapter: Any, sample: PassagePool) -> None:
+    built, demos = demos_of(name, sample)
+    for agent, predictor in built.named_predictors():
+        inputs = dict.fromkeys(predictor.signature.input_fields, "")
+        messages = adapter.format(predictor.signature, demos[agent], inputs)[1:-1]
+        assert len(messages) == 2 * len(demos[agent])
+        for demo, asked, replied in zip(demos[agent], messages[::2], messages[1::2], strict=True):
+            assert "not supplied" not in (asked["content"] + replied["content"]).lower()
+            read = adapter.parse(predictor.signature, replied["content"])
+            assert read == {field: demo[field] for field in predictor.signature.output_fields}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_lexical_engine_replies_as_without_demos(name: str, sample: PassagePool) -> None:
+    built, demos = demos_of(name, sample)
+    planning = {frozenset(dspy.Predict(planner).signature.fields) for planner in PLANNERS}
+    for agent, predictor in built.named_predictors():
+        if not demos[agent] or frozenset(predictor.signature.fields) in planning:
+            continue
+        predictor.lm = language_model()
+        for task in demos[agent][-3:]:
+            inputs = {field: task[field] for field in predictor.signature.input_fields}
+            bare, shown = predictor(**inputs), predictor(**inputs, demos=demos[agent][:3])
+            assert bare.toDict() == shown.toDict(), agent
+
+
+def test_a_demo_says_what_the_dataset_says() -> None:
+    example = questions(1, 0)[0]
+    demos = gold_demos(Prism(), [example])
+    (analyzed,), (selected,), (added,), (answered,) = demos.values()
+    assert analyzed.sub_questions == ["Who wrote Book 0?", "Where was #1 born?"]
+    assert [passage.title for passage in selected.candidates.passages] == ["Book 0", "Writer 0", "Stones"]
+    assert (selected.selected, selected.keep) == ([], ["1s2", "2s1"])
+    assert (added.selected, added.add) == (["1s2"], ["2s1"])
+    assert answered.evidence.format() == "[1] Book 0\n1s2 It was written by Writer 0.\n" + (
+        "[2] Writer 0\n2s1 Writer 0 was born in Aldea."
+    )
+    assert answered.answer == "Aldea"
+    assert answered.reasoning == "Who wrote Book 0? Writer 0 [1s2]. Where was Writer 0 born? Aldea [2s1]."
+
+
+def test_the_adder_is_also_shown_that_nothing_is_missing_and_what_is_required() -> None:
+    built = build_program("polyhop", None)
+    adder = gold_demos(built, questions(3, 0))["adder"]
+    assert [(demo.selected, demo.add, demo.required) for demo in adder] == [
+        (["1s2"], ["2s1"], []),
+        (["1s2"], [], ["Where was Writer 1 born?"]),
+        (["1s2", "2s1"], [], []),
+    ]
+    assert [passage.title for passage in adder[1].candidates.passages] == ["Book 1", "Stones"]
+
+
+def test_verifiers_and_judges_see_right_and_wrong_answers() -> None:
+    verified = gold_demos(build_program("polyhop", None), questions(2, 0))["verifier"]
+    assert [(demo.proposed_answer, demo.correction, demo.attribution, demo.accuracy) for demo in verified] == [
+        ("Aldea", "Aldea", "attributable", 0.95),
+        ("Writer 1", "Brunn", "contradictory", pytest.approx(0.05)),
+    ]
+    judged = gold_demos(build_program("par_rag", None), questions(3, 0))["review.attribution_judge"]
+    assert [demo.attribution for demo in judged] == ["attributable", "extrapolatory", "contradictory"]
+
+
+def test_a_passage_that_counts_whole_is_narrowed_to_the_sentence_with_the_answer() -> None:
+    example = questions(1, 0)[0]
+    example.gold_facts = ()
+    case = solved(example)
+    assert case is not None
+    assert case.ids(case.evidence) == ["1s2", "2s1"]
+
+
+def test_without_the_texts_of_the_evidence_there_are_demos_of_questions_only() -> None:
+    example = questions(1, 0)[0]
+    example.pool = None
+    demos = gold_demos(build_program("polyhop", None), [example])
+    assert {agent for agent, given in demos.items() if given} == {"planner", "direct_answerer"}
+
+
+def test_passages_of_the_programs_retriever_serve_as_well() -> None:
+    example = questions(1, 0)[0]
+    pool, example.pool = PassagePool(example.pool), None
+    assert all(gold_demos(build_program("polyhop", pool), [example]).values())
+
+
+def test_long_passages_make_no_demos() -> None:
+    example = questions(1, 0)[0]
+    first, *others = example.pool
+    long = Passage.of(first.title, sentences=[*first.sentences, "And so on. " * 200], id=first.id)
+    example.pool = (long, *others)
+    demos = gold_demos(Prism(), [example])
+    assert {agent for agent, given in demos.items() if given} == {"analyzer"}
+
+
+@pytest.mark.parametrize("answers", [("unknown",), ()])
+def test_a_question_without_an_answer_makes_no_demos(answers: tuple[str, ...]) -> None:
+    example = questions(1, 0)[0]
+    example.answers = answers
+    assert not any(gold_demos(Prism(), [example]).values()) if answers else solved(example) is None
+
+
+def test_an_agent_is_known_whatever_its_instruction_has_become() -> None:
+    student = Prism()
+    student.analyzer.signature = student.analyzer.signature.with_instructions("Split it.")
+    assert gold_demos(student, questions(1, 0))["analyzer"]
+
+
+def test_another_programs_agents_get_what_stands_in_the_questions() -> None:
+    class Own(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = dspy.Predict("question -> topic")
+            self.second = dspy.Predict("question, topic -> answer")
+
+    asked = [dspy.Example(question="Who?", topic="people", answers=("Ann",)), dspy.Example(question="Why?")]
+    demos = gold_demos(Own(), asked)
+    assert [demo.toDict() for demo in demos["first"]] == [{"question": "Who?", "topic": "people"}]
+    assert [demo.toDict() for demo in demos["second"]] == [{"question": "Who?", "topic": "people", "answer": "Ann"}]
+
+
+def test_labeled_costs_nothing_and_tells_if_there_is_nothing_to_show() -> None:
+    script = players()
+    result = optimize_prompts("labeled", program(script), questions(3, 2), [], objectives.answer_em)
+    assert not script.requests
+    assert [len(predictor.demos) for predictor in result.predictors()] == [2, 2, 2, 2]
+    bare = [dspy.Example(question="Who?", answers=("unknown",)).with_inputs("question")]
+    with pytest.raises(PolyhopError, match="no annotations"):
+        optimize_prompts("labeled", program(script), bare, [], objectives.answer_em)
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize(
+    ("benchmark", "file", "without"),
+    [
+        ("musique", "musique_ans_train.jsonl.gz", set()),
+        ("hotpotqa", "hotpotqa_train.json.gz", {"planner"}),
+        ("2wiki", "2wiki_train.json.gz", {"planner"}),
+    ],
+)
+def test_benchmarks_make_demos(benchmark: str, file: str, without: set[str], shared_data: Any) -> None:
+    asked = []
+    for example in load_questions(benchmark, shared_data / file):
+        asked.append(example)
+        if len(asked) == 40:
+            break
+    demos = gold_demos(build_program("polyhop", None), asked)
+    assert {agent for agent, given in demos.items() if not given} == without
+    assert all(len(given) > 10 for agent, given in demos.items() if agent not in without)

@@ -1,0 +1,111 @@
+"""A made-up world in which prompts matter: the answerer knows easy questions, and the others only when it is shown how
+(a demo) or told (an instruction with the magic word)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from itertools import count
+from typing import Any
+
+import dspy
+
+from polyhop.data.passages import Passage
+from polyhop.data.sample import SubQuestion
+from polyhop.programs import Prism
+
+from ...programs.scripted import Request, Script, lm, scripted
+
+MAGIC = "abracadabra"
+TOWNS = ["Aldea", "Brunn", "Calder", "Dorne", "Elmet", "Fosse", "Grend", "Harle", "Ister", "Jorvik", "Kells", "Lund"]
+
+
+def questions(easy: int, hard: int) -> list[dspy.Example]:
+    """Easy and hard ones in turns, as far as there are both; of two hops, with their own passages."""
+    kinds = [kind for pair in zip(["easy"] * easy, ["hard"] * hard, strict=False) for kind in pair]
+    kinds += ["easy"] * (easy - hard) + ["hard"] * (hard - easy)
+    return [_question(n, kind) for n, kind in enumerate(kinds)]
+
+
+def _question(n: int, kind: str) -> dspy.Example:
+    town, author = TOWNS[n % len(TOWNS)], f"Writer {n}"
+    pool = (
+        Passage.of(f"Book {n}", sentences=[f"Book {n} is a novel.", f"It was written by {author}."], id=f"book{n}"),
+        Passage.of(author, sentences=[f"{author} was born in {town}.", "The weather was fine."], id=f"writer{n}"),
+        Passage.of("Stones", sentences=["A stone is hard."], id=f"stone{n}"),
+    )
+    return dspy.Example(
+        question=f"Where was the author of {kind} Book {n} born?",
+        pool=pool,
+        answers=(town,),
+        gold_passages=(f"book{n}", f"writer{n}"),
+        gold_facts=((f"book{n}", 1), (f"writer{n}", 0)),
+        hops=2,
+        sub_questions=(
+            SubQuestion(f"Who wrote Book {n}?", author, f"book{n}"),
+            SubQuestion("Where was #1 born?", town, f"writer{n}"),
+        ),
+    ).with_inputs("question", "pool")
+
+
+def players() -> Script:
+    """Plays the agents. What the answerer says depends on its prompt alone."""
+    return scripted(
+        analyzer={"sub_questions": ["Who wrote the book?", "Where was #1 born?"]},
+        selector={"keep": ["1s2", "2s1"]},
+        adder={"add": []},
+        answerer=_answer,
+    )
+
+
+def _answer(request: Request) -> dict[str, Any]:
+    told = MAGIC in request.system or request.demos > 0
+    known = told or "easy" in request.inputs["question"]
+    number = int(re.findall(r"Book (\d+)", request.inputs["question"])[0])
+    answer = TOWNS[number % len(TOWNS)] if known else "somewhere"
+    return {"reasoning": "So it is [2s1].", "answer": answer, "confidence": 0.9}
+
+
+def moody() -> Script:
+    """As `players`, but the answerer forgets two of five answers: what SIMBA makes rules of is what varies."""
+    turns = count()
+
+    def forgetful(request: Request) -> dict[str, Any]:
+        reply = _answer(request)
+        return reply if next(turns) % 5 > 1 else {**reply, "answer": "somewhere"}
+
+    script = players()
+    script.replies["answerer"] = [forgetful]
+    return script
+
+
+def writer() -> Script:
+    """Writes the same instruction whatever it is asked."""
+    return Script({"other": [_write]})
+
+
+def _write(request: Request) -> dict[str, Any] | str:
+    listed = re.search(r"Your output fields are:\n(.*?)\nAll interactions", request.system, re.DOTALL)
+    assert listed is not None
+    names = re.findall(r"^\d+\. `(\w+)` \(", listed[1], re.MULTILINE)
+    return {name: json.dumps({"answerer": MAGIC}) if name == "module_advice" else f"Say {MAGIC}." for name in names}
+
+
+def program(script: Script) -> Prism:
+    """Four calls a question."""
+    prism = Prism(rounds=1)
+    prism.set_lm(lm(script))
+    return prism
+
+
+def instructions(module: dspy.Module) -> Mapping[str, str]:
+    return {name: predictor.signature.instructions for name, predictor in module.named_predictors()}
+
+
+def state(module: dspy.Module) -> dict[str, Any]:
+    """All that is saved of a program, without its models."""
+    twin = module.deepcopy()
+    twin.set_lm(None)
+    saved: dict[str, Any] = twin.dump_state()
+    return saved
