@@ -156,7 +156,7 @@ def _limits(name: str, tunable: Tunable[Any], narrowed: Sequence[Any] | None) ->
         return tunable.low, tunable.high
     whole = type(tunable.low) is int
     said = f"the range of {name} is two numbers within {tunable.low}..{tunable.high}, not {narrowed!r}"
-    if isinstance(narrowed, str) or len(narrowed) != 2:
+    if not isinstance(narrowed, list | tuple) or len(narrowed) != 2:
         raise PolyhopError(said)
     low, high = narrowed
     if not all(type(value) is int or (type(value) is float and not whole) for value in (low, high)):
@@ -201,7 +201,7 @@ def _value(distribution: BaseDistribution, place: float) -> Any:
     value = math.exp(value) if distribution.log else value
     if isinstance(distribution, IntDistribution):
         value = round(value)
-    return min(max(value, distribution.low), distribution.high)
+    return min(max(value, distribution.low), distribution.high)  # logarithms lose a digit
 
 
 def _axis(distribution: BaseDistribution, points: int) -> list[Any]:

@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from ...data.errors import PolyhopError
 from ...eval.folder import cut_half_line
 from .alive import Alive, Alone, Heartbeats, Locks
+from .sampler import quiet
 
 GRACE = 60
 """Seconds without a sign of life after which a worker on a database counts as dead."""
@@ -50,12 +51,13 @@ def _database(url: str, grace: int) -> RDBStorage:
     connect = {"timeout": 60} if url.startswith("sqlite") else {}  # seconds that a writer waits for another
     for attempt in (1, 2, 3):
         try:
-            return RDBStorage(
-                url,
-                engine_kwargs={"connect_args": connect},
-                heartbeat_interval=max(1, grace // 4),
-                grace_period=grace,
-            )
+            with quiet():
+                return RDBStorage(
+                    url,
+                    engine_kwargs={"connect_args": connect},
+                    heartbeat_interval=max(1, grace // 4),
+                    grace_period=grace,
+                )
         except (ArgumentError, NoSuchModuleError) as error:
             raise PolyhopError(f"{told} is no database that SQLAlchemy knows: {error}") from error
         except ImportError as error:
