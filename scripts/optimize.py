@@ -231,7 +231,7 @@ def optimize(
     from ..engines.models import language_model
     from ..eval.folder import RunError
     from ..optimizers.joint.plan import Plan
-    from ..optimizers.joint.run import metric_named
+    from ..optimizers.joint.run import check_plan
     from ..optimizers.joint.run import optimize as run
 
     setup = _Setup(
@@ -265,10 +265,10 @@ def optimize(
         exemplars=exemplars,
         seed=seed,
     )
-    metric_named(metric)
     opened = setup.open()
     splits = opened.splits()
     prompt_model = language_model(prompt_lm) if prompt_lm else None
+    check_plan(plan, opened.program(), prompt_model)
     console = Console(stderr=True)
     if out.exists() and not out.is_dir():
         raise RunError(f"{out} is a file: name another --out.")

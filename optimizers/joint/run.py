@@ -332,6 +332,7 @@ def optimize(
     plan = plan or Plan()
     path = Path(out)
     program = make()
+    check_plan(plan, program, prompt_model)
     manifest = {
         "plan": plan.to_record(),
         "program": describe(program, list(splits.train), name=type(program).__name__, timeout=None)["program"],
@@ -343,7 +344,6 @@ def optimize(
             limits = (budget.calls, budget.usd, budget.minutes) if budget else (None, None, None)
             budget = Budget(*limits, file=path / "spent.json")
         stack.callback(budget.close)
-        _refuse_free_replies(program, plan)
         if dspy.settings.lm is not None:  # of agents that have no model of their own
             stack.enter_context(dspy.context(lm=budget.meter(dspy.settings.lm)))
         resources = (threads, prompt_model, workers, sources or {}, dataset, look_up, on_told)
@@ -356,11 +356,23 @@ def optimize(
         return run.finish(ended)
 
 
-def _refuse_free_replies(program: dspy.Module, plan: Plan) -> None:
+def check_plan(plan: Plan, program: dspy.Module, prompt_model: dspy.LM | None = None) -> None:
     """
     Raises:
-        PolyhopError: the cost that counts is one that replies from a cache do not have.
+        PolyhopError: a stage could not be played with this program, or the cost that counts is one that replies from a
+            cache do not have.
     """
+    metric_named(plan.metric)
+    if "prompts" in plan.stages:
+        from ..prompts import check
+
+        check(plan.optimizer, program, preset=plan.preset, prompt_model=prompt_model)
+    if "tunables" in plan.stages:
+        from ..tuning.sampler import make_sampler
+        from ..tuning.space import Space
+
+        space = Space.of(program, plan.freeze, plan.ranges)
+        make_sampler(plan.sampler, space, plan.seed, objectives=2 if plan.cost else 1)
     models = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
     if plan.cost not in (None, *_COUNTED) and any(lm is not None and lm.cache for lm in models):
         raise PolyhopError(

@@ -17,7 +17,7 @@ quiet.py         no prints and bars
 """
 
 from .combined import vote
-from .compile import OPTIMIZERS, can_write, estimate, estimates, optimize_prompts
+from .compile import OPTIMIZERS, can_write, check, estimate, estimates, optimize_prompts
 from .costs import Cost, Estimate, Probe
 from .gold import gold_demos
 from .nearest import Nearest
@@ -32,6 +32,7 @@ __all__ = [
     "Probe",
     "PromptOptimizer",
     "can_write",
+    "check",
     "estimate",
     "estimates",
     "gold_demos",

@@ -149,6 +149,19 @@ def estimates(
     return rows
 
 
+def check(
+    name: str, program: dspy.Module, *, preset: str = "light", prompt_model: dspy.LM | None = None
+) -> None:
+    """Whether `optimize_prompts` with these arguments can start.
+
+    Raises:
+        PolyhopError: an unknown name, or no model that can write where one is needed.
+    """
+    optimizer, _ = _chosen(name, preset, None)
+    if optimizer.needs_prompt_model:
+        _writer(optimizer, prepared(program), prompt_model)
+
+
 def can_write(lm: Any) -> bool:
     """Whether a language model can write instructions; the embedded and the simulated one only play agents."""
     return not isinstance(engine_of(lm), LexicalEngine | SimulatedEngine)
