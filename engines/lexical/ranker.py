@@ -51,7 +51,7 @@ class Ranker:
         return cls(
             np.concatenate([each.hidden for each in rankers], axis=1),
             np.concatenate([each.bias for each in rankers]),
-            np.concatenate([each.out for each in rankers]) / np.float32(len(rankers)),
+            np.concatenate([each.out / np.float32(len(rankers)) for each in rankers]),
             np.mean([each.linear for each in rankers], axis=0),
         )
 
@@ -93,8 +93,8 @@ class Models:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Models:
         """Read what `to_record` wrote."""
-        rankers = (Ranker.from_record(record[name]) for name in ("hop", "bare", "whole"))
-        return cls(*rankers, record["calibration"])
+        hop, bare, whole = (Ranker.from_record(record[name]) for name in ("hop", "bare", "whole"))
+        return cls(hop, bare, whole, record["calibration"])
 
     def to_record(self) -> dict[str, Any]:
         """As JSON."""
