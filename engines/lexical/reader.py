@@ -100,7 +100,7 @@ def answer_chances(bare: Ranker, whole: Ranker, question: str, rows: Matrix, boo
         chances = np.sqrt(chances * rows[:, len(FEATURES) + CHAIN.index("here")])
     kind = asked(question).kind
     if kind == "year":  # not the day, whose year is a candidate of its own
-        chances = np.where([span.kind == DATE for span in book.spans], chances * 0.01, chances)
+        chances = np.where([span.kind == DATE for span in book.spans], chances * 1e-6, chances)
     sides = options(question) if kind == "either" else None
     if sides is not None:  # where a question offers two answers, only these
         keys = [title_key(side) for side in sides]
