@@ -47,6 +47,7 @@ _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _LIFE = re.compile(r"\(([^()]*\d{3,4}[^()]*)\)")  # "(12 May 1901 – 3 June 1980)"
 _PREVIOUS = re.compile(r"(?:[\w'’]+|[^\w\s])\s*$")
 _NEXT = re.compile(r"\s*('s|\w+|[^\w\s])")
+_DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True)
@@ -104,30 +105,31 @@ def _signs(text: str, spans: Sequence[Candidate]) -> Matrix:
     rows = np.zeros((len(spans), len(SIGNS)), np.float32)
     life = _LIFE.search(text)
     dated = [s for s in spans if life and s.kind in (DATE, YEAR) and life.start() <= s.start < life.end()]
-    holds: list[tuple[int, int]] = []
+    holds: list[int] = []  # in the flattened rows
     reached = 0
     for n, span in enumerate(spans):
         on = [*_own_signs(span.text, span.kind), *_neighbours(text, span)]
         if span.end > reached:
-            on.append("longest")
+            on.append(_COLUMN["longest"])
             reached = span.end
         if dated and span.start == dated[0].start:
-            on.append("first of life")
+            on.append(_COLUMN["first of life"])
         elif dated and span.end == dated[-1].end:
-            on.append("last of life")
-        holds += [(n, _COLUMN[name]) for name in on]
+            on.append(_COLUMN["last of life"])
+        row = n * len(SIGNS)
+        holds += [row + column for column in on]
     if holds:
-        rows[tuple(zip(*holds, strict=True))] = 1
+        rows.ravel()[holds] = 1
         rows[:, _COLUMN["place in line"]] = [span.start / len(text) for span in spans]
     return rows
 
 
 @lru_cache(maxsize=32768)
-def _own_signs(text: str, kind: str) -> tuple[str, ...]:
+def _own_signs(text: str, kind: str) -> tuple[int, ...]:
     words = text.split()
-    content = [word for word in words if word.lower() not in FUNCTION_WORDS]
-    capitals = bool(content) and all(word[0].isupper() for word in content)
-    digit = any(character.isdigit() for character in text)
+    capitals = [word[0].isupper() for word in words if word.lower() not in FUNCTION_WORDS]
+    capital = bool(capitals) and all(capitals)
+    digit = _DIGIT.search(text) is not None
     last = words[-1].lower().rstrip(".") if words else ""
     on = [kind, ("1 word", "2 words", "3 words", "4 words")[min(len(words), 4) - 1]]
     on += [name for name, nouns in _NOUNS.items() if last in nouns or last.removesuffix("s") in nouns]
@@ -135,37 +137,49 @@ def _own_signs(text: str, kind: str) -> tuple[str, ...]:
         on.append("state" if is_state(text) else "adjective" if is_adjective(text) else "country")
     elif is_adjective(text):
         on.append("adjective")
-    tests = {
-        "capitals": capitals,
-        "first capital": text[:1].isupper(),
-        "digit": digit,
-        "article": bool(words) and words[0].lower() in ("the", "a", "an"),
-        "list": "," in text or " and " in text,
-        "of": " of " in text,
-        "like a person": capitals and 2 <= len(words) <= 4 and not digit and "," not in text and "of" not in words,
-    }
-    return (*on, *(name for name, holds in tests.items() if holds))
+    if capital:
+        on.append("capitals")
+    if text[:1].isupper():
+        on.append("first capital")
+    if digit:
+        on.append("digit")
+    if words and words[0].lower() in ("the", "a", "an"):
+        on.append("article")
+    if "," in text or " and " in text:
+        on.append("list")
+    if " of " in text:
+        on.append("of")
+    if capital and 2 <= len(words) <= 4 and not digit and "," not in text and "of" not in words:
+        on.append("like a person")
+    return tuple(_COLUMN[name] for name in on)
 
 
-def _neighbours(text: str, span: Candidate) -> list[str]:
+def _neighbours(text: str, span: Candidate) -> list[int]:
     on = []
     if text.rfind("(", 0, span.start) > text.rfind(")", 0, span.start):
-        on.append("in parentheses")
+        on.append(_COLUMN["in parentheses"])
     if previous := _PREVIOUS.search(text[max(0, span.start - 24) : span.start]):
-        word = previous.group().rstrip()
-        if word.lower() in _BEFORE:
-            on.append(f"after {word.lower()}")
-        elif word[0].isupper() or word[0].isdigit():
-            on.append("after a capital" if word[0].isupper() else "after a digit")
+        on.append(_beside(previous.group().rstrip(), True))
     else:
-        on.append("opens line")
+        on.append(_COLUMN["opens line"])
     if following := _NEXT.match(text, span.end):
-        word = following[1]
-        if word.lower() in _AFTER:
-            on.append(f"before {word.lower()}")
-        elif word[0].isalpha():
-            on.append("before a capital" if word[0].isupper() else "before another")
-    return on
+        on.append(_beside(following[1], False))
+    return [column for column in on if column >= 0]
+
+
+@lru_cache(maxsize=8192)
+def _beside(word: str, is_before: bool) -> int:
+    """The column of the word before or after a span; -1 where nothing is made of it."""
+    side, known = ("after", _BEFORE) if is_before else ("before", _AFTER)
+    if word.lower() in known:
+        return _COLUMN[f"{side} {word.lower()}"]
+    if is_before:
+        return (
+            _COLUMN["after a capital"] if word[0].isupper() else _COLUMN["after a digit"] if word[0].isdigit() else -1
+        )
+    if not word[0].isalpha():
+        return -1
+    return _COLUMN["before a capital" if word[0].isupper() else "before another"]
 
 
 class Book:
@@ -248,12 +262,12 @@ class Book:
         self.mentions = np.bincount(self.group, minlength=size)
         self.page_mentions = np.bincount(np.unique(self.group * pages + self.page) // pages, minlength=size)
         self.entitled: dict[int, list[int]] = {}
-        self.is_own = np.zeros(len(self.texts), bool)
         for n, page in enumerate(self.pages):
             for name in dict.fromkeys(answer_key(name) for name in page.names[:2]):
                 if (group := self.groups.get(name)) is not None:
                     self.entitled.setdefault(group, []).append(n)
-                    self.is_own |= (self.group == group) & (self.page == n)
+        own = [group * pages + n for group, numbers in self.entitled.items() for n in numbers]
+        self.is_own = np.isin(self.group * pages + self.page, own)
 
 
 @lru_cache(maxsize=64)
@@ -278,11 +292,15 @@ def _joined(parts: Sequence[Indices]) -> Indices:
 
 def _links(pages: Sequence[Page]) -> Matrix:
     found = np.zeros((len(pages), len(pages)), np.float32)
+    by_word: dict[str, list[tuple[str, int, float]]] = {}  # names by their first word
+    for b, page in enumerate(pages):
+        for name, worth in zip(page.names, (1.0, 0.9, 0.6, 0.6), strict=False):
+            if len(name) > 2:
+                by_word.setdefault(name.split()[0], []).append((f" {name} ", b, worth))
     for a, page in enumerate(pages):
         text = " ".join(line.key for line in page.lines)
-        for b, other in enumerate(pages):
-            for name, worth in zip(other.names, (1.0, 0.9, 0.6, 0.6), strict=False):
-                if a != b and len(name) > 2 and f" {name} " in text:
+        for word in by_word.keys() & text.split():
+            for name, b, worth in by_word[word]:
+                if a != b and worth > found[a, b] and name in text:
                     found[a, b] = worth
-                    break
     return found

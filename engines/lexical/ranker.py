@@ -19,6 +19,8 @@ import numpy as np
 
 from .book import Matrix, Vector
 
+_PARTS = np.float32(1000)  # of which weights are kept whole numbers
+
 
 @dataclass(frozen=True)
 class Ranker:
@@ -44,17 +46,26 @@ class Ranker:
         return share
 
     @classmethod
+    def mean(cls, rankers: Sequence[Ranker]) -> Ranker:
+        """One that gives the mean of their scores."""
+        return cls(
+            np.concatenate([each.hidden for each in rankers], axis=1),
+            np.concatenate([each.bias for each in rankers]),
+            np.concatenate([each.out / np.float32(len(rankers)) for each in rankers]),
+            np.mean([each.linear for each in rankers], axis=0),
+        )
+
+    @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Ranker:
         """Read what `to_record` wrote."""
-        return cls(*(np.array(record[name], np.float32) for name in ("hidden", "bias", "out", "linear")))
+        return cls(*(np.array(record[name], np.float32) / _PARTS for name in ("hidden", "bias", "out", "linear")))
 
     def to_record(self) -> dict[str, Any]:
-        """The weights to three significant digits, as JSON."""
-        return {name: _rounded(getattr(self, name)) for name in ("hidden", "bias", "out", "linear")}
-
-
-def _rounded(values: Any) -> Any:
-    return [_rounded(row) for row in values] if np.ndim(values) else float(f"{values:.3g}")
+        """The weights in thousandths, as JSON."""
+        return {
+            name: np.rint(getattr(self, name) * _PARTS).astype(int).tolist()
+            for name in ("hidden", "bias", "out", "linear")
+        }
 
 
 @dataclass(frozen=True)
@@ -62,12 +73,14 @@ class Models:
     """All that was fitted.
 
     Attributes:
-        hop: Ranks the answers of a sub-question.
-        whole: Ranks the answers of a whole question.
+        hop: Ranks the answers of a sub-question, by its `features`.
+        bare: Ranks the answers of a whole question, by its `features`.
+        whole: The same by its `whole_features`, which tell where a candidate stands in the chain of sub-questions.
         calibration: For each way to reach an answer, the weights of its signs' log-odds and the offset.
     """
 
     hop: Ranker
+    bare: Ranker
     whole: Ranker
     calibration: Mapping[str, Sequence[float]]
 
@@ -80,12 +93,14 @@ class Models:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Models:
         """Read what `to_record` wrote."""
-        return cls(Ranker.from_record(record["hop"]), Ranker.from_record(record["whole"]), record["calibration"])
+        hop, bare, whole = (Ranker.from_record(record[name]) for name in ("hop", "bare", "whole"))
+        return cls(hop, bare, whole, record["calibration"])
 
     def to_record(self) -> dict[str, Any]:
         """As JSON."""
         return {
             "hop": self.hop.to_record(),
+            "bare": self.bare.to_record(),
             "whole": self.whole.to_record(),
             "calibration": {way: [round(weight, 3) for weight in weights] for way, weights in self.calibration.items()},
         }

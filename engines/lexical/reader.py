@@ -1,8 +1,9 @@
 """Reads a question over pages: its candidate answers, best first, each with the probability that it is right.
 
 The sub-questions are read one after the other (`resolve`). A question that compares is decided from their answers
-(`compare`). For any other question the whole of it is read over all pages, and where a span stands in the chain of the
-sub-questions is one more sign: an answer is found although a sub-question went astray, and a chain that holds decides.
+(`compare`). Any other question is read as a whole over all pages, by two rankers, one of which also knows where a span
+stands in the chain of the sub-questions: an answer is found although a sub-question went astray, and a chain that holds
+decides. A question without parts has no chain: if short, it is a sub-question itself and is read as one, too.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ CHAIN = (
     "answers the last hop", "log of that", "here", "answers an earlier hop", "its page is about an earlier answer",
     "chain holds", "hops",
 )  # fmt: skip
+SHORT = 12  # words of a question without parts that is taken for a single one; longer ones hide their parts
 MOST = 12  # answers that are weighed against one another
 
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -71,7 +73,9 @@ def read_with(models: Models, question: str, sub_questions: Sequence[str], book:
     steps = tuple(hop.best for hop in hops)
     verdict = compare(question, hops, book, models.hop)
     if verdict is None:
-        chances = answer_chances(models.whole, question, whole_features(question, hops, book), book, len(hops))
+        chances = answer_chances(
+            models.bare, models.whole, question, whole_features(question, hops, book), book, len(hops)
+        )
         return [
             Reading(
                 answer.text,
@@ -87,14 +91,16 @@ def read_with(models: Models, question: str, sub_questions: Sequence[str], book:
     ]
 
 
-def answer_chances(ranker: Ranker, question: str, rows: Matrix, book: Book, hops: int) -> Vector:
+def answer_chances(bare: Ranker, whole: Ranker, question: str, rows: Matrix, book: Book, hops: int) -> Vector:
     """The probability of each candidate to answer a whole question, from its `whole_features` and number of hops."""
-    chances = ranker.probabilities(rows)
-    if hops == 1:  # both rankers have read the same question: their geometric mean errs less than either
+    chances = bare.probabilities(rows[:, : len(FEATURES)])
+    if hops > 1:  # the geometric mean of two rankers errs less than either
+        chances = np.sqrt(chances * whole.probabilities(rows))
+    elif len(question.split()) <= SHORT:
         chances = np.sqrt(chances * rows[:, len(FEATURES) + CHAIN.index("here")])
     kind = asked(question).kind
     if kind == "year":  # not the day, whose year is a candidate of its own
-        chances = np.where([span.kind == DATE for span in book.spans], chances * 0.01, chances)
+        chances = np.where([span.kind == DATE for span in book.spans], chances * 1e-6, chances)
     sides = options(question) if kind == "either" else None
     if sides is not None:  # where a question offers two answers, only these
         keys = [title_key(side) for side in sides]

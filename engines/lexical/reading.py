@@ -4,6 +4,7 @@ back in every round and for every agent."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -151,21 +152,30 @@ class Page:
 
 _HEAD = re.compile(r"^\[(\d+)\] (.*)$")
 _LINE = re.compile(r"^(\d+s\d+) (.*)$")
+_LONGEST = 2000  # characters of a line; what is longer is no sentence, and is read in pieces
+_MOST = 100_000  # characters of a prompt; of a longer one, every page is read up to its share of them
+_PIECE = re.compile(rf".{{1,{_LONGEST}}}(?:\s|$)|.{{{_LONGEST}}}", re.DOTALL)
 
 
 @lru_cache(maxsize=64)
 def read_pages(rendered: str) -> tuple[Page, ...]:
-    """The pages of a rendered `NumberedPassages` field."""
-    pages: list[Page] = []
-    lines: list[Line] = []
-    number = title = ""
-    for row in [*rendered.splitlines(), "[0] "]:
+    """The pages of a rendered `NumberedPassages` field. The pieces of a line that is too long share its id."""
+    pages: list[tuple[str, str, list[tuple[str, list[str]]]]] = []
+    for row in rendered.splitlines():
         if head := _HEAD.match(row):
-            if number:
-                pages.append(Page(number, "" if title == "(untitled)" else title, tuple(lines)))
-            number, title, lines = head[1], head[2], []
-        elif line := _LINE.match(row):
-            lines.append(Line(line[1], line[2]))
-        elif lines:  # a demo or a template may wrap a sentence
-            lines[-1] = Line(lines[-1].id, f"{lines[-1].text} {row.strip()}")
-    return tuple(pages)
+            pages.append((head[1], "" if head[2] == "(untitled)" else head[2], []))
+        elif pages and (line := _LINE.match(row)):
+            pages[-1][2].append((line[1], [line[2]]))
+        elif pages and pages[-1][2]:  # a demo or a template may wrap a sentence
+            pages[-1][2][-1][1].append(row.strip())
+    share = _MOST // max(len(pages), 1) if len(rendered) > _MOST else len(rendered)
+    return tuple(Page(number, title, tuple(_pieces(lines, share))) for number, title, lines in pages)
+
+
+def _pieces(lines: Iterable[tuple[str, list[str]]], most: int) -> Iterator[Line]:
+    for number, rows in lines:
+        if most <= 0:
+            return
+        text = " ".join(rows)[:most]
+        most -= len(text)
+        yield from (Line(number, piece) for piece in (_PIECE.findall(text) if len(text) > _LONGEST else [text]))

@@ -52,9 +52,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Example:
-    """A question as the reader meets it: its sub-questions, and pages as prompts show them, by condition."""
+    """A question as the reader meets it: its sub-questions, and pages as prompts show them, by condition.
+
+    Questions that stand on the same passages share what ``gold`` says: the titles of these, or else the question.
+    """
 
     source: str
+    gold: str
     question: str
     answers: tuple[str, ...]
     sub_questions: tuple[str, ...]
@@ -96,7 +100,8 @@ def examples(source: Source, seed: int = 0) -> Iterator[Example]:
                 pages[MIXED] = _mixed(question, rng.choice(questions), rng)
             steps = tuple(decompose(question.question))
             if pages and question.answers:
-                yield Example(source.name, question.question, question.answers, steps, hops, pages)
+                gold = " | ".join(sorted({fact.title for fact in question.gold})) or question.question
+                yield Example(source.name, gold, question.question, question.answers, steps, hops, pages)
 
 
 def _conditions(question: Question, retriever: Retriever | None, prism: Any) -> Iterator[tuple[str, str]]:

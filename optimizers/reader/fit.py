@@ -1,9 +1,10 @@
 """The fit of the reader: cross-fitted, calibrated, measured.
 
-The questions are parted into folds by what they ask, so that a question that stands in two files is in one fold.
+The questions are parted into folds by the passages that they stand on, so that questions about the same passages, and
+a question that stands in two files, are in one fold.
 Rankers of sub-questions come first, one for each fold, fitted without it; the chains of all questions are read with the
 ranker that does not know them, as at work, and rankers of whole questions learn from that. What is reported as
-cross-validated was read with both rankers fitted, and the probability calibrated, without the question's fold.
+cross-validated was read with all rankers fitted, and the probability calibrated, without the question's fold.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...engines.lexical.book import book_of
+from ...engines.lexical.features import FEATURES
 from ...engines.lexical.ranker import Models, Ranker, log_odds
 from ...engines.lexical.reader import answer_chances, weighed
 from ...engines.lexical.reading import read_pages
@@ -27,7 +29,7 @@ from .examples import Example
 from .network import Recipe, train
 from .tasks import STEP, YES_NO, Read, hop_tasks, read_all
 
-HOP, WHOLE = Recipe(units=24, epochs=7), Recipe(units=40, epochs=7)
+HOP, BARE, WHOLE = Recipe(24, epochs=7), Recipe(40, epochs=7, networks=3), Recipe(40, epochs=7)
 RIGHT = 0.8  # F1 from which an answer counts as right
 
 
@@ -43,9 +45,9 @@ class Outcome:
     exact: float
 
 
-def fold_of(question: str, folds: int) -> int:
-    """The fold of a question, by its words."""
-    return int.from_bytes(blake2b(" ".join(question.lower().split()).encode(), digest_size=8).digest()) % folds
+def fold_of(gold: str, folds: int) -> int:
+    """The fold of an example, by its `gold`."""
+    return int.from_bytes(blake2b(" ".join(gold.lower().split()).encode(), digest_size=8).digest()) % folds
 
 
 class Fit:
@@ -63,10 +65,10 @@ class Fit:
         folds: int = 3,
         jobs: int = 1,
         seed: int = 0,
-        recipes: tuple[Recipe, Recipe] = (HOP, WHOLE),
+        recipes: tuple[Recipe, Recipe, Recipe] = (HOP, BARE, WHOLE),
     ) -> None:
         self.examples, self.folds = examples, folds
-        self.fold = [fold_of(example.question, folds) for example in examples]
+        self.fold = [fold_of(example.gold, folds) for example in examples]
         everything = range(-1, folds)  # -1 leaves nothing out
         # Processes read; training, which is matrix products, goes on in threads that share the rows.
         with ProcessPoolExecutor(jobs) as pool, ThreadPoolExecutor(jobs) as threads:
@@ -80,14 +82,16 @@ class Fit:
             reads = [read for fold in range(folds) for read in self._read(pool, hops[fold], fold)]
             teaching = [read for read in reads if read.asked.answers[0].lower() not in YES_NO]
 
-            def fit_whole(left_out: int) -> Ranker:
-                return train([r.task for r in teaching if self.fold[r.example] != left_out], recipes[1], seed)
+            def fit_wholes(left_out: int) -> tuple[Ranker, Ranker]:
+                kept = [read.task for read in teaching if self.fold[read.example] != left_out]
+                narrow = [task.narrowed(len(FEATURES)) for task in kept]
+                return train(narrow, recipes[1], seed), train(kept, recipes[2], seed)
 
-            wholes = dict(zip(everything, threads.map(fit_whole, everything), strict=True))
-            self.held_out = [self._outcome(read, wholes[self.fold[read.example]]) for read in reads]
-            self.models = Models(hops[-1], wholes[-1], calibrate(self.held_out))
+            wholes = dict(zip(everything, threads.map(fit_wholes, everything), strict=True))
+            self.held_out = [self._outcome(read, *wholes[self.fold[read.example]]) for read in reads]
+            self.models = Models(hops[-1], *wholes[-1], calibrate(self.held_out))
             again = self._read(pool, self.models.hop, None)
-            self.in_sample = [self._outcome(read, self.models.whole) for read in again]
+            self.in_sample = [self._outcome(read, *wholes[-1]) for read in again]
 
     def _read(self, pool: ProcessPoolExecutor, ranker: Ranker, fold: int | None) -> Iterator[Read]:
         numbered = [(n, each) for n, each in enumerate(self.examples) if fold is None or self.fold[n] == fold]
@@ -97,13 +101,13 @@ class Fit:
         for part in pool.map(partial(read_all, ranker), parts):
             yield from part
 
-    def _outcome(self, read: Read, whole: Ranker) -> Outcome:
+    def _outcome(self, read: Read, bare: Ranker, whole: Ranker) -> Outcome:
         answer, signs, asked = read.answer, read.signs, read.asked
         if signs is None:
             book = book_of(read_pages(read.pages))
             rows = read.task.features.astype(np.float32)
             hops = 1 if read.condition == STEP else len(self.examples[read.example].sub_questions)
-            chances = answer_chances(whole, asked.question, rows, book, hops)
+            chances = answer_chances(bare, whole, asked.question, rows, book, hops)
             best, said = weighed(asked.question, book, chances)[0]
             answer, signs = best.text, ("span", said)
         right = (answer,) if asked.is_country and same(answer, asked.answers[0], as_country=True) else asked.answers

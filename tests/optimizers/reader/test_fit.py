@@ -29,13 +29,13 @@ def example(number: int) -> Example:
     name, town = NAMES[number], TOWNS[number]
     page = f"[1] {name}\n1s1 {name} is a Danish painter.\n1s2 {name} was born in {town} and lives in Odense."
     question = f"Where was {name} born?"
-    return Example("people", question, (town,), (question,), (), {GOLD: page})
+    return Example("people", name, question, (town,), (question,), (), {GOLD: page})
 
 
 @pytest.fixture(scope="module")
 def fit() -> Fit:
     recipe = Recipe(units=8, epochs=60, rate=0.01)
-    return Fit([example(number) for number in range(len(NAMES))], folds=3, recipes=(recipe, recipe))
+    return Fit([example(number) for number in range(len(NAMES))], folds=3, recipes=(recipe, recipe, recipe))
 
 
 def test_what_was_learned_answers_new_questions(fit: Fit) -> None:
@@ -96,9 +96,9 @@ def test_probability_follows_the_signs(fit: Fit) -> None:
     assert len(weights["span"]) == 4
 
 
-def test_a_question_has_one_fold() -> None:
-    assert fold_of("Who is  it?", 5) == fold_of("who is it?", 5)
-    assert {fold_of(f"Question {n}?", 3) for n in range(30)} == {0, 1, 2}
+def test_what_a_question_stands_on_has_one_fold() -> None:
+    assert fold_of("Ada  Brook", 5) == fold_of("ada brook", 5)
+    assert {fold_of(f"Town {n}", 3) for n in range(30)} == {0, 1, 2}
 
 
 def test_examples_of_a_file(tmp_path: Path) -> None:
@@ -115,6 +115,7 @@ def test_examples_of_a_file(tmp_path: Path) -> None:
     file.write_text(json.dumps([record]))
     (made,) = examples(Source.parse(f"hotpotqa:{file}"))
     assert set(made.pages) == {GOLD, EVIDENCE}
+    assert made.gold == "Ada Brook | Ghent"
     assert "Ben Carr" not in made.pages[GOLD]
     assert "1s2 Ada Brook was born in Ghent." in made.pages[EVIDENCE]
     assert Example.from_record(json.loads(json.dumps(made.to_record()))) == made
@@ -143,7 +144,7 @@ def test_sub_questions_are_learned_and_read_as_steps_over_mixed_pages(fit: Fit) 
     mixed = f"{gold}\n[2] Ben Carr\n2s1 Ben Carr was born in Brno."
     asked = Hop("Where was Ada Brook born?", ("Ada Brook",), ("Ghent",))
     question, steps = "Where was the painter born?", ("Who is the painter?", "Where was #1 born?")
-    made = Example("people", question, ("Ghent",), steps, (asked,), {GOLD: gold, MIXED: mixed})
+    made = Example("people", "Ada Brook", question, ("Ghent",), steps, (asked,), {GOLD: gold, MIXED: mixed})
     over_mixed, over_gold = (len(task.features) for task in hop_tasks(made))
     assert over_mixed > over_gold
     read = read_all(fit.models.hop, [(0, made)])
