@@ -2,7 +2,7 @@
 
 A network of one small hidden layer beside a linear one scores every candidate by its `features`; the softmax over all
 candidates is the probability of each. The weights in ``ranker.json`` are fitted by ``python -m
-polyhop.optimizers.reader``; reading with them takes numpy and nothing else.
+polyhop.optimizers.reader``; reading with them takes numpy.
 """
 
 from __future__ import annotations
@@ -16,10 +16,16 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from .book import Matrix, Vector
 
 _PARTS = np.float32(1000)  # of which weights are kept whole numbers
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,8 @@ class Ranker:
 
     def scores(self, features: Matrix) -> Vector:
         """One score a row."""
-        scores: Vector = np.maximum(features @ self.hidden + self.bias, 0) @ self.out + features @ self.linear
+        with _blas().limit(limits=1):  # its threads take longer to wake up than these small products
+            scores: Vector = np.maximum(features @ self.hidden + self.bias, 0) @ self.out + features @ self.linear
         return scores
 
     def probabilities(self, features: Matrix) -> Vector:
