@@ -230,8 +230,8 @@ def optimize(
     from ..engines.budget import Budget, BudgetSpent
     from ..engines.models import language_model
     from ..eval.folder import RunError
+    from ..optimizers.joint.checks import check_plan
     from ..optimizers.joint.plan import Plan
-    from ..optimizers.joint.run import check_plan
     from ..optimizers.joint.run import optimize as run
 
     setup = _Setup(
@@ -351,8 +351,8 @@ def _estimate(
     budget: int | None,
 ) -> None:
     """Show what the run will cost, where it may cost something, and ask whether to go on."""
+    from ..optimizers.joint.checks import metric_named
     from ..optimizers.joint.estimate import estimate, total
-    from ..optimizers.joint.run import metric_named
     from ..optimizers.prompts import Probe
 
     models = [predictor.lm for predictor in program.predictors()]

@@ -26,24 +26,22 @@ import dspy
 
 from ...data.errors import PolyhopError
 from ...engines.budget import Budget, BudgetSpent
-from ...eval import objectives
 from ...eval.folder import SUMMARY, write_json
 from ...eval.manifest import describe
-from ...eval.objectives import Objective
-from ...eval.run import Progress, evaluate
 from ...eval.scoring import LookUp
-from ...eval.statistics import compare, interval
+from ...eval.statistics import interval
 from ..artifacts import Provenance, Split, load, save
 from ..measure import Measured, measure
 from .checkpoint import BEST, CANDIDATE, START, Checkpoint, Line
+from .checks import COUNTED, check_plan, metric_named
+from .final import intervals_of, measure_both
 from .plan import Plan, Splits
 from .stages import STAGES, Make, Report, Work
 from .verdict import judge
 
 TEST, PROPOSAL = "test", "proposal.json"
 _SPARE = 1.25  # what is kept back for a measurement, in shares of what it should need
-_COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")  # by a program's trace, whoever replied
-_NAMED = (*_COUNTED, "tokens_in", "tokens_out", "cost_usd", "seconds")
+_NAMED = (*COUNTED, "tokens_in", "tokens_out", "cost_usd", "seconds")
 
 
 @dataclass(frozen=True)
@@ -200,69 +198,32 @@ class _Run:
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
-    def test(self) -> dict[str, Any]:
-        """The start and the best program on the test questions; each is a run that `polyhop compare` takes."""
-        best = self.checkpoint.kept
-        ways = {START: self.checkpoint.path / START, BEST: self.folder_of(best)}
-        if best["stage"] == START:
-            del ways[BEST]
-        scores: dict[str, list[float]] = {}
-        found: dict[str, Any] = {}
-        for name, folder in ways.items():
-            program = self.program(folder)
-            questions = list(self.splits.test)
-            manifest = describe(program, questions, name=name, timeout=None)
-            summary = evaluate(
-                program,
-                questions,
-                self.checkpoint.path / TEST / name,
-                threads=self.threads,
-                look_up=self.look_up,
-                manifest=manifest,
-                on_progress=lambda progress, name=name: self._tell_test(name, progress),  # type: ignore[misc]
-            )
-            found[name] = {key: summary[key] for key in ("metrics", "intervals", "counts") if key in summary}
-            scores[name] = self._scores(name)
-        ours, theirs = scores.get(BEST, scores[START]), scores[START]
-        compared = compare(ours, theirs, seed=self.plan.seed)
-        return {
-            "metric": self.plan.metric,
-            "start": interval(theirs)._asdict(),
-            "best": interval(ours)._asdict(),
-            "difference": compared.difference._asdict(),
-            "p": compared.p_permutation,
-            "runs": found,
-        }
-
-    def _scores(self, name: str) -> list[float]:
-        from ...eval.folder import read_lines
-
-        lines = read_lines(self.checkpoint.path / TEST / name)
-        return [float(line["scores"].get(self.plan.metric, float("nan"))) for line in lines]
-
-    def _tell_test(self, name: str, progress: Progress) -> None:
-        self.tell(TEST, Report(progress.done, progress.questions, f"test questions, {name}"))
-
     def finish(self, ended: str) -> dict[str, Any]:
         """Measure the result on the test questions, put it into its place, and sum up."""
-        best = self.checkpoint.kept
+        path, best = self.checkpoint.path, self.checkpoint.kept
+        programs = {START: lambda: self.program(path / START), BEST: lambda: self.program(self.folder_of(best))}
+        if best["stage"] == START:
+            del programs[BEST]
+        scores = {"val": {self.plan.metric: interval(best["scores"])}}
+        test: dict[str, Any] | None = None
         try:
-            test: dict[str, Any] | None = self.test()
+            test = measure_both(
+                programs,
+                list(self.splits.test),
+                self.plan.metric,
+                path / TEST,
+                threads=self.threads,
+                look_up=self.look_up,
+                seed=self.plan.seed,
+                on_progress=lambda name, progress: self.tell(
+                    TEST, Report(progress.done, progress.questions, f"test questions, {name}")
+                ),
+            )
+            scores["test"] = intervals_of(test)
         except BudgetSpent as spent:
-            test, ended = None, f"{ended}; the budget ({spent}) did not suffice for the test questions"
-        scores = {"val": {self.plan.metric: interval(list(_measured(best).scores.values()))}}
-        if test:
-            of_best = test["runs"].get(BEST, test["runs"][START])
-            scores["test"] = {
-                name: interval_
-                for name, interval_ in ((name, _interval(of_best, name)) for name in of_best["metrics"])
-                if interval_ is not None
-            }
-        save(
-            self.program(self.folder_of(best)),
-            self.checkpoint.path / BEST,
-            provenance=self.provenance(scores=scores, study=self._study(best)),
-        )
+            ended = f"{ended}; the budget ({spent}) did not suffice for the test questions"
+        provenance = self.provenance(scores=scores, study=self._study(best))
+        save(self.program(self.folder_of(best)), path / BEST, provenance=provenance)
         summary = {
             "ended": ended,
             "best": {"n": best["n"], "stage": best["stage"]},
@@ -273,7 +234,7 @@ class _Run:
             "test": test,
             "spent": asdict(self.budget.spent),
         }
-        write_json(self.checkpoint.path / SUMMARY, summary)
+        write_json(path / SUMMARY, summary)
         return summary
 
     def _study(self, best: Line) -> Mapping[str, Any] | None:
@@ -356,51 +317,8 @@ def optimize(
         return run.finish(ended)
 
 
-def check_plan(plan: Plan, program: dspy.Module, prompt_model: dspy.LM | None = None) -> None:
-    """
-    Raises:
-        PolyhopError: a stage could not be played with this program, or the cost that counts is one that replies from a
-            cache do not have.
-    """
-    metric_named(plan.metric)
-    if "prompts" in plan.stages:
-        from ..prompts import check
-
-        check(plan.optimizer, program, preset=plan.preset, prompt_model=prompt_model)
-    if "tunables" in plan.stages:
-        from ..tuning.sampler import make_sampler
-        from ..tuning.space import Space
-
-        space = Space.of(program, plan.freeze, plan.ranges)
-        make_sampler(plan.sampler, space, plan.seed, objectives=2 if plan.cost else 1)
-    models = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
-    if plan.cost not in (None, *_COUNTED) and any(lm is not None and lm.cache for lm in models):
-        raise PolyhopError(
-            f"{plan.cost} says nothing while replies come from DSPy's cache: name one of {', '.join(_COUNTED)} as the "
-            "cost, or give the program models with cache=False"
-        )
-
-
-def metric_named(name: str) -> Objective:
-    """
-    Raises:
-        PolyhopError: there is no objective of this name.
-    """
-    known = {each.name: each for each in vars(objectives).values() if isinstance(each, Objective)}
-    if name not in known:
-        raise PolyhopError(f"no metric {name!r}: choose from {', '.join(known)}")
-    return known[name]
-
-
 def _measured(line: Line) -> Measured:
     return Measured(dict(enumerate(line["scores"])), dict(enumerate(line["costs"])))
-
-
-def _interval(run: Mapping[str, Any], name: str) -> Any:
-    from ...eval.statistics import Interval
-
-    found = (run.get("intervals") or {}).get(name)
-    return Interval(run["metrics"][name], *found) if found and run["metrics"][name] is not None else None
 
 
 def _made(folder: Path) -> Path:

@@ -1,0 +1,49 @@
+"""What can be said of a plan before anything is asked."""
+
+from __future__ import annotations
+
+import dspy
+
+from ...data.errors import PolyhopError
+from ...eval import objectives
+from ...eval.objectives import Objective
+from .plan import Plan
+
+COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")
+"""Costs that a program's trace counts, whoever replied; replies from a cache have no others."""
+
+
+def check_plan(plan: Plan, program: dspy.Module, prompt_model: dspy.LM | None = None) -> None:
+    """
+    Raises:
+        PolyhopError: a stage could not be played with this program, or the cost that counts is one that replies from a
+            cache do not have.
+    """
+    metric_named(plan.metric)
+    if "prompts" in plan.stages:
+        from ..prompts import check
+
+        check(plan.optimizer, program, preset=plan.preset, prompt_model=prompt_model)
+    if "tunables" in plan.stages:
+        from ..tuning.sampler import make_sampler
+        from ..tuning.space import Space
+
+        space = Space.of(program, plan.freeze, plan.ranges)
+        make_sampler(plan.sampler, space, plan.seed, objectives=2 if plan.cost else 1)
+    models = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
+    if plan.cost not in (None, *COUNTED) and any(lm is not None and lm.cache for lm in models):
+        raise PolyhopError(
+            f"{plan.cost} says nothing while replies come from DSPy's cache: name one of {', '.join(COUNTED)} as the "
+            "cost, or give the program models with cache=False"
+        )
+
+
+def metric_named(name: str) -> Objective:
+    """
+    Raises:
+        PolyhopError: there is no objective of this name.
+    """
+    known = {each.name: each for each in vars(objectives).values() if isinstance(each, Objective)}
+    if name not in known:
+        raise PolyhopError(f"no metric {name!r}: choose from {', '.join(known)}")
+    return known[name]

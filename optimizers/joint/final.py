@@ -1,0 +1,72 @@
+"""The last measurement of a joint run: the program at its start and the best one, on questions that no stage saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dspy
+
+from ...eval.folder import read_lines
+from ...eval.manifest import describe
+from ...eval.run import Progress, evaluate
+from ...eval.scoring import LookUp
+from ...eval.statistics import Interval, compare, interval
+from .checkpoint import BEST, START
+
+
+def measure_both(
+    programs: Mapping[str, Callable[[], dspy.Module]],
+    questions: Sequence[dspy.Example],
+    metric: str,
+    out: Path,
+    *,
+    threads: int,
+    look_up: LookUp | None,
+    seed: int,
+    on_progress: Callable[[str, Progress], None],
+) -> dict[str, Any]:
+    """Scores with intervals, and the paired test; each program gets a run of its own, which `polyhop compare` takes.
+
+    Args:
+        programs: Makes the program at the start, and the best one unless it is the same, by `START` and `BEST`.
+        metric: The name of the one that was tuned for.
+        out: A folder for the runs; those that it has are continued.
+    """
+    runs: dict[str, Any] = {}
+    scores: dict[str, list[float]] = {}
+    for name, make in programs.items():
+        program, folder = make(), out / name
+        summary = evaluate(
+            program,
+            questions,
+            folder,
+            threads=threads,
+            look_up=look_up,
+            manifest=describe(program, questions, name=name, timeout=None),
+            on_progress=lambda progress, name=name: on_progress(name, progress),  # type: ignore[misc]
+        )
+        runs[name] = {key: summary[key] for key in ("metrics", "intervals", "counts")}
+        scores[name] = [float(line["scores"].get(metric, float("nan"))) for line in read_lines(folder)]
+    ours, theirs = scores.get(BEST, scores[START]), scores[START]
+    compared = compare(ours, theirs, seed=seed)
+    return {
+        "metric": metric,
+        "start": interval(theirs)._asdict(),
+        "best": interval(ours)._asdict(),
+        "difference": compared.difference._asdict(),
+        "p": compared.p_permutation,
+        "runs": runs,
+    }
+
+
+def intervals_of(test: Mapping[str, Any]) -> dict[str, Interval]:
+    """Of every metric of the best program."""
+    run = test["runs"].get(BEST, test["runs"][START])
+    known = run["intervals"]
+    return {
+        name: Interval(mean, *known[name])
+        for name, mean in run["metrics"].items()
+        if mean is not None and name in known
+    }
