@@ -22,8 +22,6 @@ import hypothesis
 from dspy import lm15
 from dspy.dsp.utils.settings import DEFAULT_CONFIG
 
-from polyhop.engines.requests import respond
-
 hypothesis.settings.register_profile("polyhop", deadline=None)  # no test depends on how busy the machine is
 hypothesis.settings.load_profile("polyhop")
 
@@ -59,13 +57,14 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 
 
 class Parrot:
-    """An engine that gives the same reply to everything."""
+    """An engine that gives the same reply to everything; it counts one token in and one out."""
 
     def __init__(self, reply: str) -> None:
         self.reply = reply
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        return respond(request, self.reply)
+        message, usage = lm15.Message.assistant(self.reply), lm15.Usage(input_tokens=1, output_tokens=1)
+        return lm15.Response(id="parrot", model=request.model, message=message, usage=usage, finish_reason="stop")
 
 
 @pytest.fixture

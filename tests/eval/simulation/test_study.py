@@ -146,7 +146,7 @@ def test_ctrl_c_says_how_far_it_got(small: list[str], tmp_path: Path, monkeypatc
     monkeypatch.setattr(runs, "play", play)
     result = invoke(*small)
     assert result.exit_code != 0
-    assert "1 of 24 runs are done; the same command goes on from there." in result.stderr
+    assert "2 of 24 runs are done; the same command goes on from there." in result.stderr
     assert result.stdout == ""
 
 
