@@ -98,7 +98,7 @@ def tune(program: Any, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), KINDS)
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_what_is_saved_is_loaded(name: str, kind: str, data: st.DataObject, tmp_path: Path) -> None:
     before = build(name, kind)
