@@ -6,7 +6,6 @@ compared too, whether or not they still load.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -147,13 +146,24 @@ def _changed(removed: str, added: str) -> list[Piece]:
 
 def _agent(before: AgentState, after: AgentState) -> AgentChange:
     shapes = [{each.name: each.shape for each in agent.fields} for agent in (before, after)]
-    demos = [Counter(json.dumps(demo, sort_keys=True) for demo in agent.demos) for agent in (before, after)]
     return AgentChange(
         words(before.instructions, after.instructions) if before.instructions != after.instructions else (),
         tuple(name for name in {**shapes[0], **shapes[1]} if shapes[0].get(name) != shapes[1].get(name)),
-        tuple(json.loads(demo) for demo in (demos[0] - demos[1]).elements()),
-        tuple(json.loads(demo) for demo in (demos[1] - demos[0]).elements()),
+        _missing(before.demos, after.demos),
+        _missing(after.demos, before.demos),
     )
+
+
+def _missing(demos: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """The demos that are not among others, each as often as it is there too often."""
+    left = list(others)
+    missing = []
+    for demo in demos:
+        if demo in left:
+            left.remove(demo)
+        else:
+            missing.append(demo)
+    return tuple(missing)
 
 
 def _exemplars(before: Sequence[Exemplar], after: Sequence[Exemplar]) -> ExemplarChange:
@@ -216,5 +226,10 @@ def _about(before: Manifest | None, after: Manifest | None) -> dict[str, tuple[A
 
 
 def _names(state: State) -> list[str]:
-    kinds = {"agent": state.agents, "tunable": state.tunables, "exemplars": state.memories, "parameter": state.others}
-    return [f"{kind} {name}" for kind, names in kinds.items() for name in names]
+    kinds = (
+        ("agent", state.agents),
+        ("tunable", state.tunables),
+        ("exemplars", state.memories),
+        ("parameter", state.others),
+    )
+    return [f"{kind} {name}" for kind, names in kinds for name in list(names)]

@@ -17,15 +17,25 @@ from ...data.errors import PolyhopError
 
 _LARGEST = 256 * 2**20  # bytes of a file
 _DEEPEST = 32  # levels of lists and objects
+_LONGEST = 1_500  # characters of a message
 _WIDEST = 2**63  # of a whole number
 
 
 class ArtifactError(PolyhopError):
-    """An artifact cannot be saved, read, or loaded into a program; the message says what to do."""
+    """An artifact cannot be saved, read, or loaded into a program; the message says what to do, in one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
 
 
 class ArtifactWarning(UserWarning):
     """An artifact loads, but something differs from when it was saved."""
+
+
+def one_line(text: str) -> str:
+    """A text for the terminal: names that stand in an artifact must not be able to drive it, nor to fill it."""
+    line = "".join(c if c.isprintable() else " " for c in text)
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …"
 
 
 def read_bytes(path: Path) -> bytes:

@@ -35,7 +35,7 @@ from ...programs.registry import (
 )
 from ...programs.tunables import Tunable
 from . import agents
-from .files import ArtifactError, ArtifactWarning, hash_of
+from .files import ArtifactError, ArtifactWarning, hash_of, one_line
 from .reading import Artifact, read
 from .schema import MANIFEST, State
 
@@ -110,19 +110,38 @@ def restore(artifact: Artifact, program: dspy.Module) -> list[str]:
         ArtifactError: it does not fit; the program is as it was.
     """
     parameters = dict(program.named_parameters())
+    restored(artifact, parameters, type(program).__name__)  # all of it works, before any of it is done
+    differences = [one_line(each) for each in _differences(artifact, program, parameters)]
+    for name, parameter in parameters.items():
+        _restore(artifact, name, parameter)
+    return differences
+
+
+def restored(artifact: Artifact, parameters: Mapping[str, Any], kind: str = "the program") -> dict[str, Any]:
+    """Copies of a program's parameters as an artifact has them.
+
+    Raises:
+        ArtifactError: it has others, or one of them refuses its value.
+    """
+    _refuse_misfit(artifact, parameters, kind)
+    ours = (dspy.Predict, Tunable, ExemplarMemory)  # whose states are put in the place of others, not into them
+    copies = {
+        name: copy.copy(parameter) if isinstance(parameter, ours) else copy.deepcopy(parameter)
+        for name, parameter in parameters.items()
+    }
+    for name, parameter in copies.items():
+        _restore(artifact, name, parameter)
+    return copies
+
+
+def _refuse_misfit(artifact: Artifact, parameters: Mapping[str, Any], kind: str) -> None:
     problems = list(_problems(artifact, parameters))
     if problems:
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise ArtifactError(
-            f"{artifact.path} does not fit {type(program).__name__} of this version: {'; '.join(problems[:_SHOWN])}"
-            f"{more}. Load it into a {artifact.manifest.program.kind[:80]}, by {_versions(artifact)} as it was saved, "
-            "or tune anew"
+            f"{artifact.path} does not fit {kind} of this version: {'; '.join(problems[:_SHOWN])}{more}. Load it into "
+            f"a {artifact.manifest.program.kind[:80]}, by {_versions(artifact)} as it was saved, or tune anew"
         )
-    differences = list(_differences(artifact, program, parameters))
-    for trial in (True, False):
-        for name, parameter in parameters.items():
-            _restore(artifact, name, copy.deepcopy(parameter) if trial else parameter)
-    return differences
 
 
 def _restore(artifact: Artifact, name: str, parameter: Any) -> None:

@@ -112,7 +112,7 @@ def prompts(program: dspy.Module, adapter: AdapterName = "chat") -> list[Prompt]
     """The prompts of a program's agents, in its order. Works for any DSPy program whose inputs are text.
 
     Raises:
-        PolyhopError: an input is no text, such as an image or a conversation.
+        PolyhopError: an input or a demo is no text, such as an image or a conversation.
     """
     return list(_prompts(program, adapter))
 
@@ -134,6 +134,8 @@ def _prompts(program: dspy.Module, adapter: AdapterName) -> Iterator[Prompt]:
                 raise PolyhopError(f"agent {agent!r} has an input {input_!r} that is no text: it cannot be exported")
         places = {input_: place(input_) for input_ in signature.input_fields}
         messages = tuple(_ADAPTERS[adapter].format(signature, predictor.demos, places))
+        if not all(isinstance(message["content"], str) for message in messages):
+            raise PolyhopError(f"agent {agent!r} has a demo that is no text: it cannot be exported")
         shown = name in getattr(program, "shown_exemplars", ())
         yield Prompt(agent, adapter, signature, tuple(map(_plain, predictor.demos)), messages, shown)
 

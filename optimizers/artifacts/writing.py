@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -21,10 +23,13 @@ from ...programs.registry import name_of, new_program, retriever_kind, retriever
 from ...programs.tunables import Tunable
 from .agents import agent_hashes, agent_state
 from .files import ArtifactError, encode, hash_of, parse, read_bytes
-from .loading import PACKAGES, estimator_hash, restore
+from .loading import PACKAGES, estimator_hash, restored
 from .provenance import Provenance
 from .reading import read
 from .schema import EXEMPLARS, EXEMPLARS_HEADER, MANIFEST, STATE, STUDY, VERSION, Manifest, State, memory_file
+
+_SECRET = re.compile("key|secret|token|credential|password|header|base|url|endpoint", re.IGNORECASE)
+_SHORTEST_SECRET = 8  # characters; what is shorter may stand anywhere
 
 
 def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None = None) -> Path:
@@ -44,10 +49,10 @@ def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None
     if not isinstance(program, dspy.Module):
         raise ArtifactError(f"only a DSPy program can be saved, not {type(program).__name__}")
     target = Path(dir).absolute().resolve()
-    _refuse_strangers(target)
     files = _files(program, provenance or Provenance())
     unfinished = target.with_name(f".{target.name}.{uuid4().hex[:8]}.unfinished")
     try:
+        _refuse_strangers(target)
         unfinished.mkdir(parents=True)
         for name, data in files.items():
             _write(unfinished / name, data)
@@ -66,9 +71,13 @@ def dump(program: dspy.Module) -> tuple[State, dict[str, ExemplarMemory]]:
     Raises:
         ArtifactError: one of them holds what JSON cannot.
     """
+    return _dump(dict(program.named_parameters()))
+
+
+def _dump(parameters: Mapping[str, Any]) -> tuple[State, dict[str, ExemplarMemory]]:
     found: dict[str, dict[str, Any]] = {"agents": {}, "tunables": {}, "memories": {}, "others": {}}
     memories: dict[str, ExemplarMemory] = {}
-    for name, parameter in program.named_parameters():
+    for name, parameter in parameters.items():
         if isinstance(parameter, dspy.Predict):
             found["agents"][name] = agent_state(name, parameter)
         elif isinstance(parameter, Tunable):
@@ -111,27 +120,49 @@ def _files(program: dspy.Module, provenance: Provenance) -> dict[str, bytes]:
     manifest = parse(encode(manifest, "where it comes from"), MANIFEST)
     manifest["hash"] = hash_of(manifest)
     Manifest.model_validate(manifest)
-    return {**files, MANIFEST: encode(manifest, MANIFEST)}
+    files[MANIFEST] = encode(manifest, MANIFEST)
+    _refuse_secrets(files, models.values())
+    return files
 
 
 def _refuse_misfit(unfinished: Path, program: dspy.Module) -> None:
-    """Load what was written into a program like this one, and see that it is the same."""
+    """See that what was written loads as the same, into a program of its class as it is without tuning."""
     name = name_of(program)
-    twin = program.deepcopy() if name is None else new_program(name, retriever_of(program))
+    fresh = program if name is None else new_program(name, retriever_of(program))
     try:
-        restore(read(unfinished), twin)
-        same = _values(twin) == _values(program)
+        loaded = restored(read(unfinished), dict(fresh.named_parameters()), type(program).__name__)
     except ArtifactError as error:
         reason = str(error).removeprefix(str(unfinished)).lstrip(": ")
         raise ArtifactError(f"the program cannot be saved as it is, for it could not be loaded: {reason}") from error
-    if not same:
+    if _values(loaded) != _values(dict(program.named_parameters())):
         raise ArtifactError("the program cannot be saved: what was loaded again is not the same")
 
 
-def _values(program: dspy.Module) -> dict[str, Any]:
+def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """All that is loaded: ranges are not, they are those of the code."""
-    state = dump(program)[0]
+    state = _dump(parameters)[0]
     return {**state.model_dump(), "tunables": {name: each.value for name, each in state.tunables.items()}}
+
+
+def _refuse_secrets(files: Mapping[str, bytes], models: Iterable[Any]) -> None:
+    """No key, header or endpoint of a model may get in, be it by way of a demo or of what is told about a run."""
+    for model in models:
+        for setting, value in (getattr(model, "kwargs", None) or {}).items():
+            texts = list(_texts(value)) if _SECRET.search(setting) else []
+            if any(text.encode() in data for text in texts for data in files.values()):
+                raise ArtifactError(
+                    f"the artifact would hold the {setting} of a language model: look for it in the demos, and in what "
+                    "is told about the run"
+                )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str) and len(value) >= _SHORTEST_SECRET:
+        yield value
+        yield json.dumps(value, ensure_ascii=False)[1:-1]
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _texts(item)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

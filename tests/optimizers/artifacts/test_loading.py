@@ -44,7 +44,8 @@ def refused(path: Path, message: str, **how: Any) -> None:
     """It is refused, with one line."""
     with pytest.raises(ArtifactError, match=message) as raised:
         polyhop.load(path, **how)
-    assert "\n" not in str(raised.value)
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < 2000
 
 
 # --- whole and unchanged ---------------------------------------------------------------------------------------------
@@ -286,6 +287,9 @@ HOSTILE: dict[str, tuple[str, Edit]] = {
     "other retriever": ("manifest.json", lambda m: m["program"].update(retriever="os.system")),
     "text for a version": ("manifest.json", lambda m: m.update(version="1")),
     "bool for a version": ("manifest.json", lambda m: m.update(version=True)),
+    "line break": ("manifest.json", lambda m: m["program"].update({"name": None, "class": "x\n\x1b[31m" * 99})),
+    "line break in a name": ("state.json", lambda s: s["tunables"].update({"x\ny\x1b" * 999: {"value": 1}})),
+    "line break in a key": ("state.json", lambda s: s.update({"x\n\x1b": {}})),
     "new key": ("manifest.json", lambda m: m.update(hook="os.system")),
 }
 
@@ -367,7 +371,7 @@ json_values = st.recursive(
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "state.json", "study.json"])
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_whatever_is_changed_it_loads_or_is_refused(
     name: str, data: st.DataObject, original: Path, tmp_path: Path

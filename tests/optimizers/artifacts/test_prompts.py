@@ -255,3 +255,9 @@ def test_what_is_no_text_is_refused() -> None:
 
     with pytest.raises(PolyhopError, match="agent 'viewer' has an input 'pictures' that is no text"):
         prompts(Own())
+    program = Prism()
+    picture = '[{"type": "image_url", "image_url": {"url": "http://elsewhere"}}]'
+    question = f"<<CUSTOM-TYPE-START-IDENTIFIER>>{picture}<<CUSTOM-TYPE-END-IDENTIFIER>>"
+    program.analyzer.demos = [dspy.Example(question=question, sub_questions=["Who?"])]
+    with pytest.raises(PolyhopError, match="agent 'analyzer' has a demo that is no text"):
+        prompts(program)

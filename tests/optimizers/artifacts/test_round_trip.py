@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import dspy
@@ -97,7 +98,7 @@ def tune(program: Any, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), KINDS)
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_what_is_saved_is_loaded(name: str, kind: str, data: st.DataObject, tmp_path: Path) -> None:
     before = build(name, kind)
@@ -205,6 +206,22 @@ def test_a_program_of_ones_own_is_loaded_into_one(tmp_path: Path) -> None:
         rendered(old.signature, demo) for demo in old.demos
     ]
     assert new.lm is not None  # models are left alone
+
+
+def test_a_model_that_cannot_be_copied_is_left_alone(tmp_path: Path) -> None:
+    class Engine:
+        def __init__(self) -> None:
+            self.mine = Lock()
+
+        def complete(self, request: Any) -> Any:
+            raise NotImplementedError
+
+    before, after = Own(), Own()
+    model = dspy.LM("mine", engine=Engine())
+    for program in (before, after):
+        program.set_lm(model)
+    polyhop.save(before, tmp_path / "own")
+    assert polyhop.load(tmp_path / "own", program=after).steps[0].predict.lm is model
 
 
 def test_an_ensemble_is_loaded_into_one(tmp_path: Path) -> None:

@@ -87,6 +87,20 @@ def test_no_secret_gets_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert b"/home/me" not in found
 
 
+@pytest.mark.parametrize("name", ["api_key", "api_base", "extra_headers"])
+def test_a_secret_that_would_get_in_is_found(name: str, tmp_path: Path) -> None:
+    program = Prism()
+    secret = 'sk-"secret"-\\n-1'
+    program.set_lm(dspy.LM("openai/gpt-4o-mini", **{name: {"X-Key": secret} if "headers" in name else secret}))
+    program.analyzer.demos = [{"question": f"Who has {secret}?", "sub_questions": []}]
+    with pytest.raises(ArtifactError, match=f"would hold the {name} of a language model: look for it in demos"):
+        polyhop.save(program, tmp_path / "best")
+    program.analyzer.demos = []
+    with pytest.raises(ArtifactError, match=f"would hold the {name}"):
+        polyhop.save(program, tmp_path / "best", provenance=Provenance(study={"errors": [secret]}))
+    assert os.listdir(tmp_path) == []
+
+
 # --- in the place of another -----------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,68 @@
+"""The programs by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dspy
+import pytest
+
+import polyhop
+from polyhop.data.fusion import FusedRetriever
+from polyhop.data.passages import Passage
+from polyhop.data.pool import PassagePool
+from polyhop.programs import Direct, ParRag, Prism
+from polyhop.programs.registry import (
+    KINDS,
+    PROGRAMS,
+    follows_chains,
+    kind_of,
+    name_of,
+    new_program,
+    retriever_kind,
+    retriever_of,
+)
+
+POOL = PassagePool([])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_has_its_name(name: str) -> None:
+    program = new_program(name, POOL)
+    assert type(program) is PROGRAMS[name]
+    assert name_of(program) == name
+    assert retriever_of(program) is (None if name == "direct" else POOL)
+    assert retriever_kind(program) == ("none" if name == "direct" else "bm25")
+
+
+def test_others_have_none() -> None:
+    class Special(Prism):
+        pass
+
+    assert name_of(Special()) is None
+    assert name_of(dspy.Predict("question -> answer")) is None
+    with pytest.raises(KeyError):
+        new_program("special")
+
+
+def test_a_review_searches_what_it_is_given() -> None:
+    other = PassagePool([Passage.of("T", "One.")])
+    program: Any = new_program("par_rag", POOL, other)
+    assert (program.search.retriever, program.review.search.retriever) == (POOL, other)
+    assert isinstance(program, ParRag)
+
+
+def test_kinds_of_retrievers() -> None:
+    kinds = [kind_of(each) for each in (None, POOL, polyhop.ChainRetriever(), FusedRetriever([POOL, POOL]))]
+    assert kinds == ["bm25", "bm25", "chain", "fused"]
+    assert kind_of(object()) == "other"  # type: ignore[arg-type]
+    assert [kind for kind in KINDS if follows_chains(kind)] == ["chain", "chain-dense"]
+    assert retriever_kind(Direct()) == "none"
+
+
+def test_an_agents_signature_is_its_own_unless_a_switch_says_otherwise() -> None:
+    program = Prism()
+    assert program.sent_signature("selector") is program.selector.signature
+    program.bridging.value = False
+    assert program.sent_signature("adder") is program.adder.signature
+    assert "bridging facts" not in program.sent_signature("selector").instructions

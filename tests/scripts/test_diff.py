@@ -1,0 +1,82 @@
+"""`polyhop diff`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from typer.testing import CliRunner
+
+import polyhop
+from polyhop.eval.statistics import Interval
+from polyhop.optimizers.artifacts import Provenance
+from polyhop.programs import Prism
+from polyhop.scripts.main import app
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["diff", *map(str, arguments)], env={"COLUMNS": "120"})
+
+
+@pytest.fixture
+def tuned(tmp_path: Path) -> Path:
+    program = Prism(polyhop.ChainRetriever(), rounds=2)
+    instructions = program.selector.signature.instructions
+    changed = instructions.replace("definitely irrelevant", "[bold]useless[/bold] \x1b[31m")
+    program.selector.signature = program.selector.signature.with_instructions(changed)
+    program.adder.demos = [dspy.Example(question="Who [x]?", add=["1s1"])]
+    known = Provenance(metric="evidence_f1", scores={"val": {"evidence_f1": Interval(0.71, 0.69, 0.73)}})
+    return polyhop.save(program, tmp_path / "runs" / "best", provenance=known)
+
+
+def test_a_program_before_and_after_tuning(tuned: Path) -> None:
+    result = run("prism", str(tuned))
+    assert result.exit_code == 0
+    text = " ".join(result.stdout.split())
+    assert "remove what is [-definitely irrelevant.-] {+[bold]useless[/bold] [31m.+}" in text
+    assert '+ demo {"question": "Who [x]?", "add": ["1s1"]}' in text
+    assert "│ rounds │ 3 │ 2 │ 1..6 │" in text
+    assert "│ val evidence_f1 │ │ 0.7100 (0.6900 to 0.7300) │" in text
+    assert "┃ prism ┃ runs/best ┃" in text
+    assert "search.chain" not in text
+    assert "\x1b" not in result.stdout
+
+
+def test_a_program_over_bm25(tmp_path: Path) -> None:
+    program = Prism(rounds=2)
+    path = str(polyhop.save(program, tmp_path / "best"))
+    found = json.loads(run("prism", path, "--json").stdout)
+    assert found["tunables"] == {"rounds": [3, 2, "1..6"]}
+    assert (found["only_before"], found["only_after"], found["same"]) == ([], [], False)
+    program.save(tmp_path / "state.json")
+    assert json.loads(run(path, str(tmp_path / "state.json"), "--json").stdout)["same"]
+
+
+def test_the_same(tuned: Path) -> None:
+    result = run(str(tuned), str(tuned))
+    assert (result.exit_code, result.stdout.startswith("The same instructions, demos")) == (0, True)
+
+
+def test_a_program_of_somebodys_own_and_other_programs(tmp_path: Path) -> None:
+    class Own(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.agent = dspy.Predict("question -> answer")
+
+    path = str(polyhop.save(Own(), tmp_path / "own"))
+    text = " ".join(run(path, "prism").stdout.split())
+    assert "own: agent agent" in text
+    assert "Only in prism: agent analyzer, agent selector" in text
+
+
+@pytest.mark.parametrize("wrong", ["nope", "nope.json"])
+def test_what_is_no_program_is_one_line(wrong: str, tmp_path: Path) -> None:
+    result = run("prism", wrong)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    (tmp_path / "empty").mkdir()
+    assert "is no artifact: it has no manifest.json" in run("prism", str(tmp_path / "empty")).stderr

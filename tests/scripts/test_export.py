@@ -1,0 +1,135 @@
+"""`polyhop export`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import dspy
+import jinja2
+import pytest
+from typer.testing import CliRunner
+
+import polyhop
+from polyhop.optimizers.artifacts import Provenance
+from polyhop.programs import PolyHop, Prism
+from polyhop.programs.registry import PROGRAMS
+from polyhop.scripts.main import app
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["export", *map(str, arguments)])
+
+
+@pytest.fixture
+def artifact(tmp_path: Path) -> str:
+    program = PolyHop(polyhop.ChainRetriever())
+    program.set_lm(polyhop.lm("openai/gpt-4o-mini"))
+    program.selector.signature = program.selector.signature.with_instructions("Keep ```all``` | of it.")
+    program.answerer.demos = [dspy.Example(question="Who?", answer="Ann")]
+    return str(
+        polyhop.save(program, tmp_path / "best", provenance=Provenance(dataset="hotpotqa", spent={"lm_calls": 3}))
+    )
+
+
+def sent(program: Any, agent: str, adapter: Any, **inputs: Any) -> Any:
+    predictor = getattr(program, agent)
+    return adapter.format(predictor.signature, predictor.demos, inputs)
+
+
+@pytest.mark.parametrize(("name", "adapter"), [("chat", dspy.ChatAdapter()), ("json", dspy.JSONAdapter())])
+def test_messages(name: str, adapter: Any, artifact: str) -> None:
+    program = polyhop.load(artifact)
+    result = run(artifact, "--format", "messages", "--agent", "planner", "--adapter", name)
+    assert result.exit_code == 0
+    filled = [
+        {**message, "content": message["content"].replace("{{question}}", "Who {{ is }} it?")}
+        for message in json.loads(result.stdout)
+    ]
+    assert filled == sent(program, "planner", adapter, question="Who {{ is }} it?")
+    everything = json.loads(run(artifact, "--format", "messages", "--adapter", name).stdout)
+    assert list(everything) == ["planner", "selector", "adder", "answerer", "verifier", "direct_answerer"]
+
+
+def test_jinja_writes_a_template_for_each_agent(artifact: str, tmp_path: Path) -> None:
+    result = run(artifact, "--format", "jinja", "--out", str(tmp_path / "prompts"))
+    assert result.exit_code == 0
+    assert sorted(path.name for path in (tmp_path / "prompts").iterdir()) == sorted(
+        f"{agent}.jinja" for agent in ("planner", "selector", "adder", "answerer", "verifier", "direct_answerer")
+    )
+    template = jinja2.Template((tmp_path / "prompts" / "selector.jinja").read_text("utf-8"))
+    passages = [{"number": 1, "title": "Ann", "sentences": {"1": "Ann  Lee."}}]
+    rendered = json.loads(template.render(question="Who?", sub_questions=["é"], candidates=passages, selected=[]))
+    inputs = {"question": "Who?", "sub_questions": ["é"], "candidates": "[1] Ann\n1s1 Ann Lee.", "selected": []}
+    assert rendered == sent(polyhop.load(artifact), "selector", dspy.ChatAdapter(), **inputs)
+    assert "Keep ```all``` | of it." in rendered[0]["content"]
+    one = run(artifact, "--format", "jinja", "--agent", "selector", "--out", str(tmp_path / "x.jinja"))
+    assert one.stdout.strip() == str(tmp_path / "x.jinja")
+    assert (tmp_path / "x.jinja").read_bytes() == (tmp_path / "prompts" / "selector.jinja").read_bytes()
+    assert "name a folder with --out, or one --agent" in run(artifact, "--format", "jinja").stderr
+
+
+def test_json_holds_all(artifact: str) -> None:
+    found = json.loads(run(artifact, "--format", "json").stdout)
+    assert [agent["agent"] for agent in found["agents"] if agent["shown_exemplars"]] == ["planner"]
+    assert found["agents"][1]["instructions"] == "Keep ```all``` | of it."
+    assert found["agents"][3]["demos"] == [{"question": "Who?", "answer": "Ann"}]
+    assert len(found["exemplars"][0]["memory"]) == 24
+    assert found["tunables"]["rounds"] == {"value": 3, "low": 1, "high": 6}
+    assert set(found) >= {"placeholders", "formats", "replies", "adapter"}
+    assert "gpt-4o-mini" not in json.dumps(found)
+
+
+def test_markdown_reads_as_prose(artifact: str, tmp_path: Path) -> None:
+    text = run(artifact).stdout
+    assert text.startswith("# best\n\nAnswer a question with as few LM calls as it takes.\n\n## Where it comes from\n")
+    for expected in (
+        "- Dataset: hotpotqa.",
+        "- Language models: openai/gpt-4o-mini.",
+        "## selector",
+        "> Keep ```all``` | of it.",
+        "````text",
+        "| candidates | passages | passages with their titles; 2 is the id of passage [2]",
+        "At each call the program adds exemplars",
+        "24 solved questions, of which up to 3 are shown for a question (mode: same complexity)",
+        "| rounds | 3 | 1..6 |",
+    ):
+        assert expected in text
+    one = run(artifact, "--agent", "adder").stdout
+    assert "## adder" in one
+    assert "## selector" not in one
+    run(artifact, "--out", str(tmp_path / "prompts.md"))
+    assert (tmp_path / "prompts.md").read_text("utf-8") == text
+    run(artifact, "--out", str(tmp_path / "folder"))
+    assert (tmp_path / "folder" / "best.md").read_text("utf-8") == text
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("format", ["markdown", "messages", "json"])
+def test_programs_as_they_ship(name: str, format: str) -> None:
+    result = run(name, "--format", format)
+    assert result.exit_code == 0
+    assert "[[ ## question ## ]]" in result.stdout
+
+
+def test_a_saved_state(tmp_path: Path) -> None:
+    program = Prism()
+    program.adder.signature = program.adder.signature.with_instructions("Add all.")
+    program.save(tmp_path / "x.json")
+    assert "> Add all." in run(str(tmp_path / "x.json")).stdout
+
+
+def test_what_cannot_be_exported_is_one_line(artifact: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for arguments, message in [
+        (("nope",), "no program 'nope'"),
+        ((artifact, "--agent", "nope"), "no agent 'nope' in best: its agents are planner, selector"),
+        ((artifact, "--format", "jinja", "--out", str(tmp_path / "file")), "cannot write .*"),
+        ((artifact, "--out", str(tmp_path / "file" / "x.md")), "cannot write .*"),
+    ]:
+        result = run(*arguments)
+        assert result.exit_code == 1
+        assert result.stderr.startswith("error: ")
+        assert message.removesuffix(".*") in result.stderr
+        assert result.stderr.count("\n") == 1
