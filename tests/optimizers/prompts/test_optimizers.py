@@ -14,7 +14,7 @@ import pytest
 from polyhop.eval import objectives
 from polyhop.optimizers.measure import measure
 from polyhop.optimizers.prompts import OPTIMIZERS, Probe, estimate, optimize_prompts
-from polyhop.programs import Exemplars, Prism, tunables
+from polyhop.programs import Exemplars, Naive, Prism, tunables
 
 from ...programs.scripted import Script, lm
 from .world import MAGIC, instructions, moody, players, program, questions, state, writer
@@ -147,6 +147,17 @@ def test_an_ensemble_costs_as_many_times_the_calls(compiled: Callable[[str], Com
     done.script.requests.clear()
     prediction = done.result(**questions(1, 0)[0].inputs())
     assert prediction.trace.lm_calls == len(done.script.requests) == 12
+
+
+def test_mipro_may_try_all_that_there_is() -> None:
+    """DSPy fails then."""
+    student = Naive()
+    student.set_lm(lm(players()))
+    numbers = {"demos": 1, "candidates": 2, "trials": 12, "minibatch": 1, "full_every": 1, "val": 2}
+    result = optimize_prompts(
+        "mipro", student, questions(2, 2), questions(0, 2), METRIC, numbers=numbers, prompt_model=lm(writer())
+    )
+    assert measure(result, questions(0, 2), METRIC).score == 1.0
 
 
 def test_simba_has_rules_written_where_answers_vary() -> None:
