@@ -88,7 +88,7 @@ class Mipro(PromptOptimizer):
 
     def compile(self, task: Task) -> dspy.Module:
         numbers = task.numbers
-        teleprompter = dspy.MIPROv2(
+        teleprompter = _Mipro(
             metric=task.metric,
             prompt_model=task.prompt_model,
             task_model=task.student.predictors()[0].lm,  # not used: every agent has its model
@@ -108,6 +108,21 @@ class Mipro(PromptOptimizer):
             minibatch_size=numbers["minibatch"],
             minibatch_full_eval_steps=numbers["full_every"],
         )
+
+
+class _Mipro(dspy.MIPROv2):
+    """DSPy's, which fails where all that it tried has been scored on all questions, as in programs of one agent."""
+
+    def _perform_full_evaluation(
+        self, trial_num: int, trials: int, scores: Any, scored: Any, evaluate: Any, valset: Any, logs: Any, calls: int,
+        score_data: Any, best_score: Any, best_program: Any, *others: Any,
+    ) -> Any:  # fmt: skip
+        if scores.keys() <= scored.keys():
+            return best_score, best_program, calls
+        return super()._perform_full_evaluation(
+            trial_num, trials, scores, scored, evaluate, valset, logs, calls, score_data, best_score, best_program,
+            *others,
+        )  # fmt: skip
 
 
 class Simba(PromptOptimizer):

@@ -101,11 +101,13 @@ def transplanted(program: dspy.Module, compiled: dspy.Module) -> dspy.Module:
 
 def shortened(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, Any]:
     """What an agent was asked, with those of its passages that the reply or the other inputs name by id, and the first
-    few others. They keep their numbers."""
+    few others. They keep their numbers, and are the text that models read: DSPy draws among an agent's demos by their
+    pickle, and that of passages is another in every process."""
     said = [value for value in inputs.values() if not isinstance(value, NumberedPassages)]
     named = {int(number) for number in _ID.findall(" ".join(map(str, [*said, *outputs.values()])))}
     return {
-        name: _few(value, named) if isinstance(value, NumberedPassages) else value for name, value in inputs.items()
+        name: _few(value, named).format() if isinstance(value, NumberedPassages) else value
+        for name, value in inputs.items()
     }
 
 

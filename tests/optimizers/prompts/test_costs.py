@@ -63,6 +63,7 @@ def test_demos_make_prompts_longer_and_dearer() -> None:
     shown = probe.asked(10, demos=2)
     assert (shown.lm_calls, shown.tokens_in, shown.tokens_out) == (50, 29_000, 1000)
     assert shown.cost_usd == pytest.approx(0.3)
+    assert Probe(Cost(5, 9000, 100, 0.0), 0.5, 4).asked(1, demos=2).tokens_in == 9000 + 2 * 5 * 500
     assert Probe(Cost(5, 900, 100, None), 0.5, 4).asked(10, demos=2).cost_usd is None
 
 
