@@ -88,12 +88,11 @@ class Process:
         server: ForkServerContext,
         where: str,
         *,
-        sampler: str = "tpe",
         trials: int = TRIALS,
         seconds: float = 0.005,
     ) -> None:
         self._said, say = server.Pipe(duplex=False)
-        self._process = server.Process(target=world.work, args=(say, where, sampler, trials, seconds), daemon=True)
+        self._process = server.Process(target=world.work, args=(say, where, trials, seconds), daemon=True)
         self._process.start()
         say.close()
         assert self.hear() == 0
@@ -247,5 +246,7 @@ def test_processes_need_a_storage_that_they_can_share() -> None:
     make = partial(world.slow, 0.0, 3)
     with pytest.raises(PolyhopError, match="name a file or a database"):
         tune_in_processes(make, TunableSearch(height, storage=None), jobs=2)
+    with pytest.raises(PolyhopError, match="functions of a module: .*lambda"):
+        tune_in_processes(make, TunableSearch(lambda example, prediction: 1.0), jobs=2)
     with pytest.raises(PolyhopError, match="at least one process, got 0"):
         tune_in_processes(make, TunableSearch(height), jobs=0)

@@ -64,12 +64,11 @@ def told(search: TunableSearch) -> list[tuple[Any, ...]]:
     return [(t.slot, t.state, t.values, dict(t.scores), t.failures) for t in search.outcome.trials]
 
 
-def work(say: Connection, storage: str, sampler: str, trials: int, seconds: float) -> None:
+def work(say: Connection, storage: str, trials: int, seconds: float) -> None:
     """A worker in a process of its own, to be killed; says how many trials have ended."""
     search = TunableSearch(
         height,
         trials=trials,
-        sampler=sampler,
         storage=storage,
         grace=2,
         on_trial=lambda progress: say.send(progress.done),
