@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -40,28 +41,34 @@ def tune_in_processes(make: Make, search: TunableSearch, jobs: int) -> dspy.Modu
         raise PolyhopError(f"there is at least one process, got {jobs}")
     if search.storage is None:
         raise PolyhopError("processes share a search by its storage: name a file or a database")
+    sent = copy(search)
+    sent.on_trial, sent.outcome = _say_nothing, None
+    try:
+        pickle.dumps((make, sent))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise PolyhopError(
+            f"make and the metric go to other processes, so they are functions of a module: {error}"
+        ) from error
     student, questions = make()
     with Run(search, student, questions) as run:
-        _oversee(make, search, jobs, run)
+        _oversee(make, sent, jobs, run, search.on_trial)
         search.outcome = run.outcome()
     return search.tuned(student)
 
 
-def _oversee(make: Make, search: TunableSearch, jobs: int, run: Run) -> None:
-    sent = copy(search)
-    sent.on_trial, sent.outcome = _say_nothing, None
+def _oversee(make: Make, search: TunableSearch, jobs: int, run: Run, on_trial: Callable[[Progress], None]) -> None:
     told = set(run.ended())
     # Not forked: Java does not survive it. One pool each, for a pool ends all its processes when one dies.
     pools = [ProcessPoolExecutor(1, get_context("spawn"), _ignore_interrupts) for _ in range(jobs)]
     try:
-        working = {pool.submit(_work, make, sent) for pool in pools}
+        working = {pool.submit(_work, make, search) for pool in pools}
         dead: BrokenProcessPool | None = None
         while working:
             done, working = wait(working, _LOOK, FIRST_COMPLETED)
             for slot, trial in run.ended().items():
                 if slot not in told:
                     told.add(slot)
-                    search.on_trial(run.progress(trial))
+                    on_trial(run.progress(trial))
             for future in done:
                 dead = _death(future) or dead
         if dead and len(run.ended()) < run.trials:

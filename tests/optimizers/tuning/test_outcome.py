@@ -12,7 +12,9 @@ from polyhop.optimizers.tuning.study import Trial
 
 
 def trial(slot: int, scores: list[float], calls: float = 1.0, **more: Any) -> Trial:
-    return Trial(slot, **{"state": "complete", **more}, values={}, scores=dict(enumerate(scores)), costs={"calls": calls})
+    return Trial(
+        slot, **{"state": "complete", **more}, values={}, scores=dict(enumerate(scores)), costs={"calls": calls}
+    )
 
 
 def test_the_highest_score_and_of_equal_ones_the_first() -> None:

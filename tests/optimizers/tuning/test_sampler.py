@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from polyhop.data.errors import PolyhopError
@@ -15,7 +17,7 @@ SPACE = Space.of(Hill())
 
 def score(values: Values) -> float:
     style = 0.05 * (values["style"] == "fancy")
-    return 1.0 - (values["width"] - 0.7) ** 2 - 0.03 * abs(values["rounds"] - 4) - style
+    return float(1.0 - (values["width"] - 0.7) ** 2 - 0.03 * abs(values["rounds"] - 4) - style)
 
 
 def walk(name: str, trials: int, seed: int = 0) -> list[Seen]:
@@ -91,7 +93,7 @@ def test_trials_outside_a_narrowed_range_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("given", [{"objectives": 2}, {"limits": True}])
-def test_cmaes_refuses_costs(given: dict[str, int]) -> None:
+def test_cmaes_refuses_costs(given: dict[str, Any]) -> None:
     with pytest.raises(PolyhopError, match="cmaes goes by the score alone"):
         make_sampler("cmaes", SPACE, 0, **given)
 

@@ -142,7 +142,9 @@ def test_limits_are_kept() -> None:
 
 def test_limits_that_nothing_keeps_are_an_error() -> None:
     search = TunableSearch(height, trials=5, at_most={"lm_calls": 0.5}, storage=None)
-    with pytest.raises(PolyhopError, match="none is within the limits {'lm_calls': 0.5}; the least .* {'lm_calls': '1'}"):
+    with pytest.raises(
+        PolyhopError, match="none is within the limits {'lm_calls': 0.5}; the least .* {'lm_calls': '1'}"
+    ):
         search.compile(Costly(), valset=numbered(10))
 
 
@@ -308,7 +310,7 @@ def test_a_finished_search_asks_nothing_more(tmp_path: Path) -> None:
     ],
 )
 def test_another_search_on_the_same_storage_is_refused(other: dict[str, Any], said: str, tmp_path: Path) -> None:
-    given = {"metric": height, "trials": 3, "storage": tmp_path / "study.journal"}
+    given: dict[str, Any] = {"metric": height, "trials": 3, "storage": tmp_path / "study.journal"}
     TunableSearch(**given).compile(Hill(), valset=numbered(8))
     with pytest.raises(PolyhopError, match=f"started with other settings:\n  {said}"):
         TunableSearch(**{**given, **other}).compile(Hill(), valset=numbered(8))

@@ -158,7 +158,9 @@ def test_optuna_sees_values_and_scores(where: str) -> None:
 def test_other_settings_are_another_study(where: str) -> None:
     Worker(where)
     Worker(where)
-    with pytest.raises(PolyhopError, match="other settings:\n  seed: 0 before, 1 now\n  space.width: 0..1 before, 0..2"):
+    with pytest.raises(
+        PolyhopError, match="other settings:\n  seed: 0 before, 1 now\n  space.width: 0..1 before, 0..2"
+    ):
         Worker(where, {"seed": 1, "space": {"width": "0..2"}})
 
 
@@ -187,7 +189,10 @@ def test_what_is_no_journal_is_an_error(tmp_path: Path) -> None:
     [
         ("oracle+nothing://host/name", "oracle\\+nothing://... is no database that SQLAlchemy knows"),
         ("sqlite:////no/such/folder/study.db", "the database sqlite://... does not open: unable to open database file"),
-        ("postgresql+pg8000://me:secret@localhost/x", "the driver of postgresql\\+pg8000://... is not installed .*postgres"),
+        (
+            "postgresql+pg8000://me:secret@localhost/x",
+            "the driver of postgresql\\+pg8000://... is not installed .*postgres",
+        ),
     ],
 )
 def test_a_database_that_does_not_open_is_an_error_without_its_password(url: str, said: str) -> None:

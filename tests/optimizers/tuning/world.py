@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
+from multiprocessing.connection import Connection
 from typing import Any
 
 import dspy
 
-from polyhop.optimizers.tuning import Progress, TunableSearch
+from polyhop.optimizers.tuning import TunableSearch
 from polyhop.programs.tunables import choice, integer, real
 
 
@@ -65,19 +64,16 @@ def told(search: TunableSearch) -> list[tuple[Any, ...]]:
     return [(t.slot, t.state, t.values, dict(t.scores), t.failures) for t in search.outcome.trials]
 
 
-def main(storage: str, sampler: str, trials: str, seconds: str, grace: str) -> None:
+def work(say: Connection, storage: str, trials: int, seconds: float) -> None:
     """A worker in a process of its own, to be killed; says how many trials have ended."""
-
-    def say(progress: Progress) -> None:
-        print(progress.done, flush=True)
-
     search = TunableSearch(
-        height, trials=int(trials), sampler=sampler, storage=storage, grace=int(grace), on_trial=say, seed=3
+        height,
+        trials=trials,
+        storage=storage,
+        grace=2,
+        on_trial=lambda progress: say.send(progress.done),
+        seed=3,
     )
-    print("ready", flush=True)
-    search.compile(Slow(float(seconds)), valset=numbered(30))
-
-
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[3]))
-    main(*sys.argv[1:])
+    say.send(0)
+    search.compile(Slow(seconds), valset=numbered(30))
+    say.close()
