@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dspy
 
 from ...engines.budget import BudgetSpent
 from ...eval.objectives import Objective
+from ...eval.official.files import replacing
 from ...programs.exemplars import ExemplarMemory, Exemplars
 from .plan import Plan, divide
+
+if TYPE_CHECKING:
+    from ..tuning import Outcome
 
 Make = Callable[[], dspy.Module]
 
@@ -187,4 +191,19 @@ def _search(
             search.outcome = run.outcome()
         spent, note = str(error), f"{note}, cut short"
     assert search.outcome is not None
+    _draw(search.outcome, work)
     return Proposal(search.tuned(program), note, search.outcome.as_json(), spent)
+
+
+def _draw(outcome: Outcome, work: Work) -> None:
+    """Pictures of a search, beside what it left."""
+    from ..tuning import plots
+
+    drawn = {
+        "history": plots.history(outcome),
+        "front": plots.front(outcome, work.plan.cost or "lm_calls"),
+        "importances": plots.importances(outcome),
+    }
+    for name, picture in drawn.items():
+        with replacing(work.folder / f"{name}.svg") as file:
+            file.write(picture)

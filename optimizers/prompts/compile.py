@@ -149,9 +149,7 @@ def estimates(
     return rows
 
 
-def check(
-    name: str, program: dspy.Module, *, preset: str = "light", prompt_model: dspy.LM | None = None
-) -> None:
+def check(name: str, program: dspy.Module, *, preset: str = "light", prompt_model: dspy.LM | None = None) -> None:
     """Whether `optimize_prompts` with these arguments can start.
 
     Raises:
