@@ -371,7 +371,7 @@ json_values = st.recursive(
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "state.json", "study.json"])
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_whatever_is_changed_it_loads_or_is_refused(
     name: str, data: st.DataObject, original: Path, tmp_path: Path

@@ -93,7 +93,7 @@ def test_a_secret_that_would_get_in_is_found(name: str, tmp_path: Path) -> None:
     secret = 'sk-"secret"-\\n-1'
     program.set_lm(dspy.LM("openai/gpt-4o-mini", **{name: {"X-Key": secret} if "headers" in name else secret}))
     program.analyzer.demos = [{"question": f"Who has {secret}?", "sub_questions": []}]
-    with pytest.raises(ArtifactError, match=f"would hold the {name} of a language model: look for it in demos"):
+    with pytest.raises(ArtifactError, match=f"would hold the {name} of a language model: look for it in the demos"):
         polyhop.save(program, tmp_path / "best")
     program.analyzer.demos = []
     with pytest.raises(ArtifactError, match=f"would hold the {name}"):
