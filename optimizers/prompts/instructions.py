@@ -33,7 +33,7 @@ class Copro(PromptOptimizer):
     about = "instructions, agent by agent, better ones from those that scored well"
     changes = "instructions"
     needs_prompt_model = True
-    presets = in_presets(train=(10, 15, 25), val=(0, 0, 0), breadth=(2, 3, 4), depth=(1, 2, 3))
+    presets = in_presets(train=(10, 12, 20), val=(0, 0, 0), breadth=(2, 3, 4), depth=(1, 2, 2))
 
     def estimate(self, size: Size) -> Estimate:
         breadth, depth = size.numbers["breadth"], size.numbers["depth"]
