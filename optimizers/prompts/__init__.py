@@ -7,13 +7,15 @@
 optimizer.py     what an optimizer is
 few_shot.py      those that choose demos
 nearest.py       demos that are chosen for each question
-instructions.py  those that have a model write instructions or rules
+instructions.py  those that have a model write instructions, and choose by score
+reflection.py    those that have a model look at runs, and write rules or instructions
 combined.py      several programs or optimizers together
 compile.py       running one of them, the registry, the table of estimates
 costs.py         probe and estimate
+watch.py         calls counted, failures seen
 student.py       the copy that a teleprompter works on, and what is taken over of its result
-gold.py          demos from a dataset's annotations
-quiet.py         no prints and bars
+gold.py          demos from a dataset's annotations (solved.py, gold_evidence.py, gold_answers.py)
+quiet.py         no prints and bars, no question asked twice
 """
 
 from .combined import vote

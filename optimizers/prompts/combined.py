@@ -15,8 +15,8 @@ from ...engines.models import explain
 from ...eval.metrics import normalize_answer
 from .costs import Estimate
 from .few_shot import RandomSearch
-from .instructions import Gepa
 from .optimizer import PromptOptimizer, Size, Task, in_presets, merged
+from .reflection import Gepa
 from .student import transplanted, with_steps
 
 

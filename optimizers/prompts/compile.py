@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import dspy
-from dspy.utils.callback import BaseCallback
 
 from ...data.errors import PolyhopError
 from ...engines.budget import engine_of
 from ...engines.lexical import LexicalEngine
-from ...engines.models import explain, model_errors
-from ...eval.costs import Ledger
+from ...engines.models import model_errors
 from ...eval.simulation.engine import SimulatedEngine
 from ..measure import Metric
 from .combined import BetterTogether, Ensemble
 from .costs import Estimate, Probe
 from .few_shot import Bootstrap, BootstrapOptuna, Labeled, RandomSearch
-from .instructions import Copro, Gepa, Mipro, Rules, Simba
+from .instructions import Copro, Mipro
 from .nearest import Knn
 from .optimizer import PRESETS, Numbers, PromptOptimizer, Size, Task, drawn
 from .quiet import quiet
-from .student import is_agent, prepared
+from .reflection import Gepa, Rules, Simba
+from .student import prepared
+from .watch import Meter, Watch
 
 OPTIMIZERS: Mapping[str, PromptOptimizer] = {
     optimizer.name: optimizer
@@ -83,7 +81,7 @@ def optimize_prompts(
     writer = _writer(optimizer, student, prompt_model) if optimizer.needs_prompt_model else None
     task = Task(student, train, val, metric, chosen, seed, threads, writer, log_dir)
 
-    meter, watch = _Meter(on_progress, dspy.settings.get("usage_tracker")), _Watch(type(program))
+    meter, watch = Meter(on_progress, dspy.settings.get("usage_tracker")), Watch(type(program))
     settings = {
         "usage_tracker": meter,
         "callbacks": [*(dspy.settings.get("callbacks") or []), watch],
@@ -201,61 +199,3 @@ def _writer(optimizer: PromptOptimizer, student: dspy.Module, given: dspy.LM | N
         )
         raise PolyhopError(f"{optimizer.name}: {why}. Name a prompt model (--prompt-lm), or use {free}.")
     return writer
-
-
-class _Meter(Ledger):
-    """Counts calls as they are paid, and passes them on to who counted before."""
-
-    def __init__(self, on_progress: Callable[[int], None], outer: Any) -> None:
-        super().__init__()
-        self._on_progress, self._outer = on_progress, outer
-        self._calls, self._lock = 0, Lock()
-
-    def add_usage(self, lm: str, usage_entry: dict[str, Any]) -> None:
-        super().add_usage(lm, usage_entry)
-        if self._outer is not None:
-            self._outer.add_usage(lm, usage_entry)
-        with self._lock:
-            self._calls += 1
-            self._on_progress(self._calls)
-
-
-class _Watch(BaseCallback):
-    """Sees whether the program runs, and whether proposals are made: DSPy takes a failed run for a bad one, and mostly
-    goes on without a proposal that failed."""
-
-    def __init__(self, kind: type[dspy.Module]) -> None:
-        self._kind = kind
-        self._under_way: dict[str, str] = {}
-        self._begun: Counter[str] = Counter()
-        self._failed: Counter[str] = Counter()
-        self._last: dict[str, BaseException] = {}
-        self._lock = Lock()
-
-    def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
-        what = "runs of the program" if isinstance(instance, self._kind) else ""
-        if isinstance(instance, dspy.Predict) and not is_agent(instance):
-            what = "proposals"
-        with self._lock:
-            if what:
-                self._under_way[call_id] = what
-                self._begun[what] += 1
-
-    def on_module_end(self, call_id: str, outputs: Any, exception: Exception | None = None) -> None:
-        with self._lock:
-            what = self._under_way.pop(call_id, None)
-            if what and exception is not None:
-                self._failed[what] += 1
-                self._last[what] = exception
-
-    def check(self) -> None:
-        """
-        Raises:
-            PolyhopError: more than half of the runs or of the proposals failed.
-        """
-        for what, failed in self._failed.items():
-            if 2 * failed > self._begun[what]:
-                raise PolyhopError(
-                    f"{failed} of {self._begun[what]} {what} failed, so that nothing could be learned; the last one: "
-                    f"{explain(self._last[what])}"
-                ) from self._last[what]

@@ -1,4 +1,5 @@
-"""Keeps DSPy's teleprompters from writing to the terminal, which belongs to whoever called them."""
+"""Keeps DSPy's teleprompters from writing to the terminal, which belongs to whoever called them, and from asking twice
+what takes long."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from dspy.utils.parallelizer import ParallelExecutor
 from tqdm import tqdm
 
 _TALKATIVE = (
@@ -34,7 +36,8 @@ _silence = ExitStack()
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No prints, bars or logs of DSPy's optimizers inside, in any thread. May be nested and used by several threads."""
+    """No prints, bars or logs of DSPy's optimizers inside, in any thread, and no question asked again because it is
+    among the last and takes two minutes. May be nested and used by several threads."""
     global _depth
     with _lock:
         if not _depth:
@@ -59,6 +62,7 @@ def _silence_all() -> None:
         if bar is not None:
             silent = SimpleNamespace(tqdm=_NoBar) if isinstance(bar, ModuleType) else _NoBar
             _silence.enter_context(patch.object(module, "tqdm", silent))
+    _silence.enter_context(patch.object(ParallelExecutor, "execute", _execute))
     for name in ("dspy", "optuna", "gepa"):
         logger = logging.getLogger(name)
         _silence.callback(logger.setLevel, logger.level)
@@ -66,6 +70,14 @@ def _silence_all() -> None:
     _silence.callback(optuna.logging.set_verbosity, optuna.logging.get_verbosity())  # MIPROv2 sets it for good
     _silence.enter_context(warnings.catch_warnings())
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+
+
+_executing = ParallelExecutor.execute
+
+
+def _execute(self: ParallelExecutor, function: Any, data: Any) -> Any:
+    self.timeout = 0  # of stragglers: none are
+    return _executing(self, function, data)
 
 
 def _say_nothing(*args: Any, **kwargs: Any) -> None:
