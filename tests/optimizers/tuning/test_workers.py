@@ -76,7 +76,7 @@ def server() -> Iterator[ForkServerContext]:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
         patch.syspath_prepend(str(ROOT))
         context = get_context("forkserver")
-        context.set_forkserver_preload([world.__name__])
+        context.set_forkserver_preload([world.__name__, "scipy.stats", "optuna.importance"])
         yield context
 
 
