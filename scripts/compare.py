@@ -110,16 +110,12 @@ def _heading(metric: str) -> tuple[str, float]:
 
 def _cells(versus: Comparison, factor: float) -> list[str]:
     difference, low, high = (_number(factor * value, "+") for value in versus.difference)
-    chances = map(_chance, (versus.p_bootstrap, versus.p_permutation))
+    chances = map(p_value, (versus.p_bootstrap, versus.p_permutation))
     return [f"{difference} ({low} to {high})", *chances, f"{versus.wins} / {versus.losses}"]
 
 
 def _number(value: float, sign: str = "") -> str:
     return f"{value:{sign}.1f}" if abs(value) < 1000 else f"{value:{sign},.0f}"
-
-
-def _chance(p: float) -> str:
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _print_flips(console: Console, result: Result, *, everything: bool) -> None:

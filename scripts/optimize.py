@@ -23,6 +23,7 @@ from .options import (
     build_program,
 )
 from .source import Setting, Source, setting_of
+from .text import p_value
 
 if TYPE_CHECKING:
     import dspy
@@ -434,7 +435,7 @@ def _print(summary: dict[str, Any], out: Path, plan: Plan) -> None:
     table.add_column("")
     for line in summary["stages"]:
         cells = [f"{100 * line['score']:.1f}" if "score" in line else ""]
-        cells += [f"{100 * line['gain']:+.1f}", f"{line['p']:.3f}"] if "gain" in line else ["", ""]
+        cells += [f"{100 * line['gain']:+.1f}", p_value(line["p"])] if "gain" in line else ["", ""]
         cells += [f"{line['cost']:.2f}" if line.get("cost") is not None else ""] if plan.cost else []
         word = "" if line["stage"] == "start" else f"{'kept' if line['kept'] else 'not kept'}: {line['why']}"
         note = f" ({line['note']})" if line.get("note") else ""
@@ -449,6 +450,6 @@ def _print(summary: dict[str, Any], out: Path, plan: Plan) -> None:
         start, best, gap = test["start"], test["best"], test["difference"]
         console.print(
             f"test questions: {plan.metric} {100 * start['mean']:.1f} at the start, {100 * best['mean']:.1f} tuned "
-            f"({100 * gap['mean']:+.1f}, 95% {100 * gap['low']:+.1f} to {100 * gap['high']:+.1f}, p {test['p']:.3f})"
+            f"({100 * gap['mean']:+.1f}, 95% {100 * gap['low']:+.1f} to {100 * gap['high']:+.1f}, p {p_value(test['p'])})"
         )
     console.print(f"{out / 'best'}: the program, for --program, polyhop.load, polyhop diff and polyhop export")
