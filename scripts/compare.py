@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.errors import PolyhopError
+from .text import p_value
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -448,8 +448,9 @@ def _print(summary: dict[str, Any], out: Path, plan: Plan) -> None:
         console.print("The test questions were not asked.")
     else:
         start, best, gap = test["start"], test["best"], test["difference"]
+        between = f"95% {100 * gap['low']:+.1f} to {100 * gap['high']:+.1f}, p {p_value(test['p'])}"
         console.print(
             f"test questions: {plan.metric} {100 * start['mean']:.1f} at the start, {100 * best['mean']:.1f} tuned "
-            f"({100 * gap['mean']:+.1f}, 95% {100 * gap['low']:+.1f} to {100 * gap['high']:+.1f}, p {p_value(test['p'])})"
+            f"({100 * gap['mean']:+.1f}, {between})"
         )
     console.print(f"{out / 'best'}: the program, for --program, polyhop.load, polyhop diff and polyhop export")
