@@ -88,9 +88,10 @@ def front(trials: Sequence[Trial], cost: str) -> list[Trial]:
 def choose(trials: Sequence[Trial], cost: str | None, at_most: Mapping[str, float]) -> tuple[Trial, list[Trial]]:
     """The best of the complete trials that keep the limits, and the front.
 
-    Without a cost it is the one with the highest score, of equal ones the first. With a cost it is the cheapest trial
-    of the front whose score is within one standard error of the highest: of the mean of the differences between the two
-    trials, question by question.
+    Without a cost it is the one with the highest score, of equal ones the first; but if the defaults come within one
+    standard error of it, they stay: many trials on the same questions always find some luck. With a cost it is the
+    cheapest trial of the front that comes within one standard error of the highest score. The error is that of the mean
+    of the differences between the two trials, question by question.
 
     Raises:
         PolyhopError: there is none.
@@ -105,7 +106,8 @@ def choose(trials: Sequence[Trial], cost: str | None, at_most: Mapping[str, floa
         raise PolyhopError(f"the search has found nothing: {why}")
     highest = max(kept, key=lambda trial: (trial.score, -trial.slot))
     if cost is None:
-        return highest, [highest]
+        best = kept[0] if kept[0].slot == 0 and _as_good(kept[0], highest) else highest
+        return best, [best]
     candidates = front(kept, cost)
     return next(trial for trial in candidates if _as_good(trial, candidates[-1])), candidates
 
@@ -113,7 +115,7 @@ def choose(trials: Sequence[Trial], cost: str | None, at_most: Mapping[str, floa
 def _as_good(trial: Trial, highest: Trial) -> bool:
     differences = np.array([highest.scores[number] - score for number, score in trial.scores.items()])
     if len(differences) < 2:
-        return trial is highest
+        return trial.score == highest.score
     return bool(differences.mean() <= differences.std(ddof=1) / math.sqrt(len(differences)))
 
 

@@ -5,8 +5,9 @@
     search.outcome.best.values, search.outcome.front, search.outcome.importances
 
 It finds the tunables of a program by itself (`polyhop.programs.tunables`), asks the questions with other values of
-them, and returns a copy of the program with the best. Every trial is on disk as soon as it is done: the same search
-over the same storage goes on where it was stopped and comes to what it would have come to.
+them, and returns a copy of the program with the best (`polyhop.optimizers.tuning.outcome.choose`). Every trial is on
+disk as soon as it is done: the same search over the same storage goes on where it was stopped and comes to what it
+would have come to.
 """
 
 from __future__ import annotations
@@ -39,9 +40,8 @@ class TunableSearch(Teleprompter):
         trials: How many, with the first one, which is the program as it is. A search can be continued with more.
         sampler: ``tpe``, ``cmaes``, ``random`` or ``grid`` (which ends with the last point of the grid).
         cost: A name of `polyhop.optimizers.measure.Measured.costs` (``lm_calls``, ``lm_calls_critical_path``,
-            ``seconds``, ``tokens_in``, ``cost_usd``, ``searches``), which is to be low as well. Which of the best
-            trials is chosen then: see `polyhop.optimizers.tuning.outcome.choose`. Without a polyhop trace a program's
-            ``lm_calls`` and tokens are those that its cache has not answered.
+            ``seconds``, ``tokens_in``, ``cost_usd``, ``searches``), which is to be low as well. Without a polyhop
+            trace a program's ``lm_calls`` and tokens are those that its cache has not answered.
         at_most: Limits of costs, as means over the questions; a program beyond them is never chosen.
         freeze: Names or globs (``"search.*"``) of tunables that keep their values.
         ranges: Narrower ranges by name or glob: ``{"rounds": (1, 3), "stop": ("stable",)}``.

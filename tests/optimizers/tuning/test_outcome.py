@@ -18,8 +18,16 @@ def trial(slot: int, scores: list[float], calls: float = 1.0, **more: Any) -> Tr
 
 
 def test_the_highest_score_and_of_equal_ones_the_first() -> None:
-    trials = [trial(0, [0.5, 0.5]), trial(1, [0.4, 0.8]), trial(2, [0.8, 0.4])]
+    trials = [trial(0, [0.2, 0.2]), trial(1, [0.4, 0.8]), trial(2, [0.8, 0.4])]
     assert choose(trials, None, {})[0].slot == 1
+
+
+def test_the_defaults_stay_if_they_come_within_a_standard_error_of_the_best() -> None:
+    """The differences, by hand: mean 0.1, error 0.1; then mean 0.125, error 0.096."""
+    best = trial(1, [0.8, 0.6, 0.8, 0.6])
+    assert choose([trial(0, [0.4, 0.6, 0.8, 0.6]), best], None, {})[0].slot == 0
+    assert choose([trial(0, [0.4, 0.6, 0.7, 0.6]), best], None, {})[0].slot == 1
+    assert choose([trial(3, [0.4, 0.6, 0.8, 0.6]), best], None, {})[0].slot == 1
 
 
 def test_only_complete_trials_within_the_limits_can_be_chosen() -> None:
