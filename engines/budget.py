@@ -24,12 +24,10 @@ from typing import Any
 
 import dspy
 from dspy import lm15
+from dspy.clients.backend_selection import CLIENT_KEYS
 
 from ..data.errors import PolyhopError
-from .prices import price
-
-LONGEST_REPLY = 4_096
-"""Tokens that a reply may have where nobody set a limit."""
+from .prices import longest_reply, price
 
 
 class BudgetSpent(BaseException):
@@ -74,6 +72,7 @@ class Budget:
         self._spent = Spent()
         self._owed = Spent()  # what is to be added to the account with the next request
         self._kept_back = Spent()
+        self._models: set[str] = set()
         self._lock = threading.Lock()
         self._file_lock = FileLock(file.with_suffix(".lock")) if file else None
         self._opened = monotonic()
@@ -88,20 +87,20 @@ class Budget:
         return self._before + monotonic() - self._opened
 
     @contextmanager
-    def keeping_back(self, calls: int = 0, usd: float = 0.0) -> Iterator[None]:
+    def keeping_back(self, calls: int = 0, usd: float = 0.0, seconds: float = 0.0) -> Iterator[None]:
         """Inside, so much less may be spent: it is kept for what comes after."""
-        before, self._kept_back = self._kept_back, self._kept_back.plus(calls=calls, usd=usd)
+        before, self._kept_back = self._kept_back, self._kept_back.plus(calls=calls, usd=usd, seconds=seconds)
         try:
             yield
         finally:
             self._kept_back = before
 
     @property
-    def allowance(self) -> tuple[int | None, float | None, float | None]:
-        """The limits as they are now, less what is kept back: for the budget of another process on the same file."""
-        calls = None if self.calls is None else self.calls - self._kept_back.calls
-        usd = None if self.usd is None else self.usd - self._kept_back.usd
-        return calls, usd, self.minutes
+    def usd_a_call(self) -> float:
+        """What a call has cost on the average; before the first one a guess: 2,000 tokens in and 400 out."""
+        spent = self.spent
+        guesses = (price(model, 2_000, 400) or 0.0 for model in self._models)
+        return spent.usd / spent.calls if spent.calls else max(guesses, default=0.0)
 
     def meter(self, lm: dspy.LM) -> dspy.LM:
         """The same model, on this account. Its cache, its sampling and its retries stay what they are.
@@ -117,20 +116,14 @@ class Budget:
             raise PolyhopError(
                 f"no price is known for {lm.model}: give a budget of calls or minutes instead of dollars"
             )
+        self._models.add(lm.model)
         if not isinstance(lm.engine, str):
             return lm.copy(engine=_Metered(self, lm.engine, lm.model))
-        # DSPy's own connections belong to a model: the metered one hands its requests to the one it stands for.
+        # DSPy's own connections belong to a model: the metered one hands its requests to the one it stands for, and has
+        # no settings of a connection.
         behind = lm.copy(cache=False, num_retries=0, callbacks=[])
-        front = {name: value for name, value in lm.kwargs.items() if name in _SAMPLING}
-        return dspy.LM(
-            lm.model,
-            lm.model_type,
-            cache=lm.cache,
-            num_retries=lm.num_retries,
-            callbacks=lm.callbacks,
-            engine=_Metered(self, _Behind(behind), lm.model),
-            **front,
-        )
+        connection = {name: None for name in CLIENT_KEYS if name in lm.kwargs}
+        return lm.copy(engine=_Metered(self, _Behind(behind), lm.model), **connection)
 
     def meter_program(self, program: dspy.Module) -> None:
         """Put every model that a program's agents have on this account, in place; one account entry a request."""
@@ -151,8 +144,8 @@ class Budget:
             if self.calls is not None and after.calls > self.calls - kept.calls:
                 raise BudgetSpent(f"{self.calls:,} LM calls")
             if self.usd is not None and after.usd > self.usd - kept.usd:
-                raise BudgetSpent(f"${self.usd:,.2f}")
-            if self.minutes is not None and self._seconds() > 60 * self.minutes:
+                raise BudgetSpent(f"${self.usd:,g}")
+            if self.minutes is not None and self._seconds() > 60 * self.minutes - kept.seconds:
                 raise BudgetSpent(f"{self.minutes:g} minutes")
             self._spent = after
 
@@ -185,20 +178,38 @@ class Budget:
     def __deepcopy__(self, memo: dict[int, Any]) -> Budget:
         return self
 
+    def __reduce__(self) -> Any:
+        """In another process: the same limits, less what is kept back here and now, on the same file."""
+        return _reopened, (self.calls, self.usd, self.minutes, self.file, self._kept_back)
 
-def engine_of(lm: dspy.LM) -> Any:
+
+def _reopened(
+    calls: int | None, usd: float | None, minutes: float | None, file: Path | None, kept_back: Spent
+) -> Budget:
+    budget = Budget(calls, usd, minutes, file)
+    budget._kept_back = kept_back
+    return budget
+
+
+def engine_of(lm: Any) -> Any:
     """The engine that answers for a model, metered or not."""
     engine = getattr(lm, "engine", None)
     return engine.engine if isinstance(engine, _Metered) else engine
 
 
+def unmetered(lm: Any) -> Any:
+    """The model that a metered one stands for, with the settings of its connection; any other model itself."""
+    engine = engine_of(lm)
+    return engine.lm if isinstance(engine, _Behind) else lm
+
+
 _WIDTH = 200
-_SAMPLING = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "rollout_id")
 
 
 def _read(file: Path) -> Spent:
     try:
-        return Spent(**json.loads(file.read_bytes()))
+        written = file.read_bytes()
+        return Spent(**json.loads(written)) if written else Spent()  # empty: a process was killed before its first line
     except FileNotFoundError:
         return Spent()
     except (ValueError, TypeError) as error:
@@ -240,7 +251,7 @@ class _Metered:
         if self.budget.usd is None:
             return 0.0
         written = len(str(request.system or "")) + sum(len(str(message.parts)) for message in request.messages)
-        return price(self.model, written, request.config.max_tokens or LONGEST_REPLY) or 0.0
+        return price(self.model, written, request.config.max_tokens or longest_reply(self.model)) or 0.0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Metered:
         return self

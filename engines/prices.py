@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
+LONGEST_REPLY = 32_768
+"""Tokens that a reply may have where nobody sets a limit or knows one."""
+
 FREE = frozenset({"lexical"})  # they count tokens, so that models can be compared, and nobody pays for them
 
 
@@ -35,3 +38,13 @@ def _rates(model: str) -> tuple[float, float, float] | None:
         return None
     cheaper = rate(info, "cache_read_input_token_cost")
     return given, taken, given if cheaper is None else cheaper
+
+
+@cache
+def longest_reply(model: str) -> int:
+    """Tokens that a reply may have where nobody sets a limit."""
+    from dspy.clients.model_metadata import model_info
+
+    provider, _, name = model.partition("/")
+    most = model_info(provider, name).get("max_output_tokens") if name else None
+    return most if isinstance(most, int) else LONGEST_REPLY

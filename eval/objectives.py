@@ -29,15 +29,21 @@ class Objective:
         name: The metric's name in summaries.
         value: The score in [0, 1] of a prediction, given what is right.
         threshold: The score from which on a run may serve as an exemplar.
+        needs: What of the gold it goes by, beside the answers; where there is none of it, every score is 0.
     """
 
     name: str
     value: Callable[[Gold, dspy.Prediction], float]
     threshold: float
+    needs: str | None = None
 
     def __call__(self, example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float | bool:
         score = self.score(example, prediction)
         return score if trace is None else score >= self.threshold
+
+    def applies(self, example: dspy.Example) -> bool:
+        """Whether a question says what the score goes by."""
+        return self.needs is None or bool(getattr(gold_of(example), self.needs))
 
     def score(self, example: dspy.Example, prediction: dspy.Prediction) -> float:
         return self.value(gold_of(example, passages_of(prediction)), prediction)
@@ -65,10 +71,10 @@ answer_em = Objective("answer_em", _answer_em, threshold=1.0)
 answer_f1 = Objective("answer_f1", _answer_f1, threshold=0.8)
 """The words of the answer."""
 
-evidence_f1 = Objective("evidence_f1", _evidence_f1, threshold=0.8)
+evidence_f1 = Objective("evidence_f1", _evidence_f1, threshold=0.8, needs="passages")
 """The passages of the evidence."""
 
-fact_f1 = Objective("fact_f1", _fact_f1, threshold=0.6)
+fact_f1 = Objective("fact_f1", _fact_f1, threshold=0.6, needs="facts")
 """The sentences of the evidence."""
 
 joint_f1 = Objective("joint_f1", scoring.joint_f1, threshold=0.6)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..optimizers.joint.run import Told
     from ..optimizers.tuning import Outcome, TunableSearch
 
+_FEWEST = 4
 ASKED_FROM = 1_000
 """LM calls of a model that may cost something, from which on the run has to be confirmed."""
 
@@ -58,9 +59,6 @@ class _Setup:
     limit: int | None
     seed: int
 
-    def open(self) -> _Opened:
-        return _Opened(self)
-
 
 class _Opened:
     """The questions and the program of a setup, in this process."""
@@ -70,6 +68,8 @@ class _Opened:
 
         self.setup = setup
         self.sample = setup.dataset.casefold() == "sample"
+        if self.sample and (setup.train or setup.val or setup.test):
+            raise PolyhopError("the sample brings its own questions: name the --dataset that your files are of")
         if not setup.train and not self.sample:
             raise PolyhopError(f"name the questions to tune on: --dataset {setup.dataset} --train FILE")
         named = {"train": setup.train, "val": setup.val, "test": setup.test}
@@ -99,6 +99,8 @@ class _Opened:
 
         setup = self.setup
         train, val, test = self._read("train"), self._read("val"), self._read("test")
+        if len(train) < _FEWEST:
+            raise PolyhopError(f"{len(train)} train questions are too few: at least {_FEWEST} are needed")
         if not val and not test:
             train, val, test = divide(train, (0.5, 0.25, 0.25), setup.seed)
         elif not val:
@@ -131,16 +133,17 @@ class _Make:
 
     setup: _Setup
     folder: Path
-    allowance: tuple[int | None, float | None, float | None]
-    account: Path
+    budget: Budget
 
     def __call__(self) -> tuple[dspy.Module, Sequence[dspy.Example]]:
-        from ..engines.budget import Budget
+        from multiprocessing.util import Finalize
+
         from ..optimizers.artifacts import load
 
-        opened = self.setup.open()
+        opened = _Opened(self.setup)
         program = load(self.folder, program=opened.program())
-        Budget(*self.allowance, file=self.account).meter_program(program)
+        self.budget.meter_program(program)
+        Finalize(None, self.budget.close, exitpriority=0)  # a worker's process ends without its exit handlers
         return program, opened.splits().train
 
 
@@ -216,7 +219,9 @@ def optimize(
     threads: Annotated[int, typer.Option(min=1, help="Questions asked at once; pays with remote models.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that search tunables; pays with the lexical engine.")] = 1,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would cost, and stop.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask five questions, print what it would cost at most, and stop.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Start without asking, whatever it costs.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
 ) -> None:
@@ -231,6 +236,7 @@ def optimize(
     from ..engines.budget import Budget, BudgetSpent
     from ..engines.models import language_model
     from ..eval.folder import RunError
+    from ..optimizers.joint.checkpoint import account
     from ..optimizers.joint.checks import check_plan
     from ..optimizers.joint.plan import Plan
     from ..optimizers.joint.run import optimize as run
@@ -252,7 +258,7 @@ def optimize(
         seed,
     )
     plan = Plan(
-        stages=tuple(stages.split(",")),  # type: ignore[arg-type]  # the plan looks at them
+        stages=tuple(stage.strip() for stage in stages.split(",")),  # type: ignore[misc]  # the plan looks at them
         rounds=rounds,
         metric=metric,
         cost=cost,
@@ -266,20 +272,24 @@ def optimize(
         exemplars=exemplars,
         seed=seed,
     )
-    opened = setup.open()
+    opened = _Opened(setup)
     splits = opened.splits()
     prompt_model = language_model(prompt_lm) if prompt_lm else None
     check_plan(plan, opened.program(), prompt_model)
     console = Console(stderr=True)
     if out.exists() and not out.is_dir():
         raise RunError(f"{out} is a file: name another --out.")
-    started = (out / "stages.jsonl").exists()
-    if dry_run or not started:
-        _estimate(opened.program(), splits, plan, prompt_model, threads, Console(), dry_run, yes, budget_calls)
-        if dry_run:
-            return
-    out.mkdir(parents=True, exist_ok=True)
-    budget = Budget(budget_calls, budget_usd, budget_minutes)
+    budget = Budget(budget_calls, budget_usd, budget_minutes, file=None if dry_run else account(out))
+    try:
+        if dry_run or not (out / "stages.jsonl").exists():
+            estimating = opened.program()
+            budget.meter_program(estimating)
+            told = Console() if dry_run else console
+            _estimate(estimating, splits, plan, prompt_model, threads, told, dry_run, yes, budget_calls)
+    except BudgetSpent as spent:
+        raise PolyhopError(f"the budget ({spent}) does not suffice to ask five questions") from None
+    if dry_run:
+        return
     with _bar(console) as show:
         try:
             summary = run(
@@ -330,8 +340,7 @@ def _workers(setup: _Setup, jobs: int) -> Callable[[TunableSearch, Path, Budget]
     def search(search: TunableSearch, folder: Path, budget: Budget) -> Outcome | None:
         from ..optimizers.tuning import tune_in_processes
 
-        assert budget.file is not None
-        tune_in_processes(_Make(setup, folder, budget.allowance, budget.file), search, jobs)
+        tune_in_processes(_Make(setup, folder, budget), search, jobs)
         return search.outcome
 
     return search
@@ -352,12 +361,13 @@ def _estimate(
     budget: int | None,
 ) -> None:
     """Show what the run will cost, where it may cost something, and ask whether to go on."""
+    from ..engines.prices import FREE
     from ..optimizers.joint.checks import metric_named
     from ..optimizers.joint.estimate import estimate, total
     from ..optimizers.prompts import Probe
 
     models = [predictor.lm for predictor in program.predictors()]
-    free = all(lm is None or lm.model == "lexical" for lm in [*models, prompt_model])
+    free = all(lm is None or lm.model in FREE for lm in [*models, prompt_model])
     if free and not dry_run:
         return
     probe = Probe.of(program, splits.val, metric_named(plan.metric), threads=threads)

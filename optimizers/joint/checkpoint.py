@@ -21,10 +21,23 @@ from filelock import FileLock, Timeout
 
 from ...eval.folder import MANIFEST, RunError, cut_half_line, differences, write_json
 
-STAGES = "stages.jsonl"
+STAGES, ACCOUNT = "stages.jsonl", "spent"
 START, BEST, CANDIDATE = "start", "best", "candidate"
 
 Line = dict[str, Any]
+
+
+def account(run: Path) -> Path:
+    """The file of what a run has spent, whose folder there is then.
+
+    Raises:
+        RunError: there can be no such folder.
+    """
+    try:
+        run.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{run} cannot be the folder of a run: {error.strerror}.") from error
+    return run / f"{ACCOUNT}.json"
 
 
 class Checkpoint:
@@ -60,6 +73,8 @@ class Checkpoint:
         now = json.loads(json.dumps(manifest))  # what JSON makes of a value (tuples, keys) is no difference
         if (self.path / MANIFEST).exists():
             before = _read(self.path / MANIFEST)
+            if "plan" not in before:
+                raise RunError(f"{self.path} is the folder of another kind of run: name another --out.")
             if different := differences(before, now):
                 raise RunError(
                     f"The run {self.path} was started with other settings:\n  "
@@ -67,7 +82,8 @@ class Checkpoint:
                     + "\nStart it with the settings it had, or name another --out."
                 )
         else:
-            strangers = sorted(entry.name for entry in self.path.iterdir() if not entry.name.startswith("."))
+            names = [entry.name for entry in self.path.iterdir() if entry.stem != ACCOUNT]
+            strangers = sorted(name for name in names if not name.startswith("."))
             if strangers:
                 raise RunError(
                     f"{self.path} is not the folder of a run, but holds {', '.join(strangers[:3])}: name another --out."

@@ -7,10 +7,12 @@ import dspy
 from ...data.errors import PolyhopError
 from ...eval import objectives
 from ...eval.objectives import Objective
-from .plan import Plan
+from .plan import Plan, Splits
 
 COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")
 """Costs that a program's trace counts, whoever replied; replies from a cache have no others."""
+
+COSTS = (*COUNTED, "tokens", "tokens_in", "tokens_out", "cost_usd", "seconds")
 
 
 def check_plan(plan: Plan, program: dspy.Module, prompt_model: dspy.LM | None = None) -> None:
@@ -20,6 +22,8 @@ def check_plan(plan: Plan, program: dspy.Module, prompt_model: dspy.LM | None = 
             cache do not have.
     """
     metric_named(plan.metric)
+    if plan.cost not in (None, *COSTS):
+        raise PolyhopError(f"no cost {plan.cost!r}: choose from {', '.join(COSTS)}")
     if "prompts" in plan.stages:
         from ..prompts import check
 
@@ -36,6 +40,19 @@ def check_plan(plan: Plan, program: dspy.Module, prompt_model: dspy.LM | None = 
             f"{plan.cost} says nothing while replies come from DSPy's cache: name one of {', '.join(COUNTED)} as the "
             "cost, or give the program models with cache=False"
         )
+
+
+def check_questions(plan: Plan, splits: Splits) -> None:
+    """
+    Raises:
+        PolyhopError: the questions of a split have nothing that the metric could go by.
+    """
+    for name, questions in splits.named.items():
+        if not any(metric_named(plan.metric).applies(example) for example in questions):
+            raise PolyhopError(
+                f"{plan.metric} cannot be measured on the {name} questions, which do not say what proves answers: "
+                "name another --metric, such as answer_f1"
+            )
 
 
 def metric_named(name: str) -> Objective:

@@ -13,7 +13,6 @@ from ...eval.manifest import describe
 from ...eval.run import Progress, evaluate
 from ...eval.scoring import LookUp
 from ...eval.statistics import Interval, compare, interval
-from .checkpoint import BEST, START
 
 
 def measure_both(
@@ -30,7 +29,8 @@ def measure_both(
     """Scores with intervals, and the paired test; each program gets a run of its own, which `polyhop compare` takes.
 
     Args:
-        programs: Makes the program at the start, and the best one unless it is the same, by `START` and `BEST`.
+        programs: Makes the program at the start, which comes first, and the best one if it is another; by the names of
+            their runs.
         metric: The name of the one that was tuned for.
         out: A folder for the runs; those that it has are continued.
     """
@@ -49,7 +49,7 @@ def measure_both(
         )
         runs[name] = {key: summary[key] for key in ("metrics", "intervals", "counts")}
         scores[name] = [float(line["scores"].get(metric, float("nan"))) for line in read_lines(folder)]
-    ours, theirs = scores.get(BEST, scores[START]), scores[START]
+    theirs, ours = (list(scores.values()) * 2)[:2]
     compared = compare(ours, theirs, seed=seed)
     return {
         "metric": metric,
@@ -63,7 +63,7 @@ def measure_both(
 
 def intervals_of(test: Mapping[str, Any]) -> dict[str, Interval]:
     """Of every metric of the best program."""
-    run = test["runs"].get(BEST, test["runs"][START])
+    run = list(test["runs"].values())[-1]
     known = run["intervals"]
     return {
         name: Interval(mean, *known[name])

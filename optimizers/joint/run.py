@@ -18,8 +18,10 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import ceil
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import dspy
@@ -29,19 +31,18 @@ from ...engines.budget import Budget, BudgetSpent
 from ...eval.folder import SUMMARY, write_json
 from ...eval.manifest import describe
 from ...eval.scoring import LookUp
-from ...eval.statistics import interval
+from ...eval.statistics import Interval, interval
 from ..artifacts import Provenance, Split, load, save
 from ..measure import Measured, measure
-from .checkpoint import BEST, CANDIDATE, START, Checkpoint, Line
-from .checks import COUNTED, check_plan, metric_named
+from .checkpoint import BEST, CANDIDATE, START, Checkpoint, Line, account
+from .checks import COSTS, check_plan, check_questions, metric_named
 from .final import intervals_of, measure_both
 from .plan import Plan, Splits
 from .stages import STAGES, Make, Report, Work
 from .verdict import judge
 
-TEST, PROPOSAL = "test", "proposal.json"
+TEST, PROPOSAL, PACE = "test", "proposal.json", "pace.json"
 _SPARE = 1.25  # what is kept back for a measurement, in shares of what it should need
-_NAMED = (*COUNTED, "tokens_in", "tokens_out", "cost_usd", "seconds")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Told:
 
 
 Workers = Callable[[Any, Path, Budget], Any]
-"""Plays a `TunableSearch` for the program of an artifact in several processes, and returns its outcome."""
+"""Plays a `TunableSearch` for the program of an artifact, in several processes, and returns its outcome."""
 
 
 @dataclass
@@ -86,7 +87,8 @@ class _Run:
         return program
 
     def folder_of(self, line: Line) -> Path:
-        return self.checkpoint.path / (START if line["stage"] == START else f"{line['n']}-{line['stage']}/{CANDIDATE}")
+        folder = self.checkpoint.path / self._name(line)
+        return folder if line["stage"] == START else folder / CANDIDATE
 
     def provenance(self, **more: Any) -> Provenance:
         spent = self.budget.spent
@@ -129,7 +131,11 @@ class _Run:
         if not folder.exists():
             save(self.make(), folder, provenance=self.provenance())
         if not self.checkpoint.lines:
+            began = monotonic()
             measured = self.measured(self.program(folder), START)
+            write_json(
+                self.checkpoint.path / PACE, {"seconds_a_question": (monotonic() - began) / len(self.splits.val)}
+            )
             self.checkpoint.append({"n": 0, "round": 0, "stage": START, "kept": True, **self._record(measured)})
 
     def play(self, n: int, round_: int, stage: str) -> None:
@@ -139,24 +145,23 @@ class _Run:
             BudgetSpent: also after the verdict, if the budget has cut the stage short.
         """
         best = self.checkpoint.kept
-        folder = _made(self.checkpoint.path / f"{n}-{stage}")
         line: Line = {"n": n, "round": round_, "stage": stage, "kept": False}
-        spent: str | None = None
+        folder = _made(self.checkpoint.path / self._name(line))
         if not (folder / CANDIDATE).exists():
             with self._keeping_back(len(self.splits.val)):
                 proposal = STAGES[stage](self._work(folder, self.folder_of(best), round_, stage))
-            spent = proposal.spent
-            write_json(folder / PROPOSAL, {"note": proposal.note, "spent": spent, "study": proposal.study})
+            told = {"note": proposal.note, "spent": proposal.spent, "study": proposal.study}
+            write_json(folder / PROPOSAL, told)
             if proposal.program is None:
                 self.checkpoint.append({**line, "why": "nothing to propose", "note": proposal.note})
                 return
             save(proposal.program, folder / CANDIDATE, provenance=self.provenance(study=proposal.study))
         measured = self.measured(self.program(folder / CANDIDATE), stage)
         verdict = judge(measured, _measured(best), cost=self.plan.cost, level=self.plan.level, seed=self.plan.seed)
-        note = json.loads((folder / PROPOSAL).read_bytes())["note"]
-        self.checkpoint.append({**line, **verdict.to_record(), "note": note, **self._record(measured)})
-        if spent is not None:
-            raise BudgetSpent(spent)
+        told = json.loads((folder / PROPOSAL).read_bytes())
+        self.checkpoint.append({**line, **verdict.to_record(), "note": told["note"], **self._record(measured)})
+        if told["spent"] is not None:
+            raise BudgetSpent(told["spent"])
 
     def _work(self, folder: Path, best: Path, round_: int, stage: str) -> Work:
         workers = self.workers
@@ -169,16 +174,16 @@ class _Run:
             folder=folder,
             threads=self.threads,
             prompt_model=self.budget.meter(self.prompt_model) if self.prompt_model else None,
-            workers=None if workers is None else lambda search: workers(search, best, self.budget),
+            workers=None if workers is None else lambda search, folder: workers(search, folder, self.budget),
             on_report=lambda report: self.tell(stage, report),
         )
 
     def _keeping_back(self, questions: int) -> AbstractContextManager[None]:
         """Inside, what so many questions should cost stays in the account."""
         costs: list[dict[str, float]] = self.checkpoint.lines[0]["costs"]
-        calls = sum(each.get("lm_calls", 0.0) for each in costs) / len(costs)
-        usd = sum(each.get("cost_usd", 0.0) for each in costs) / len(costs)
-        return self.budget.keeping_back(ceil(_SPARE * questions * calls), _SPARE * questions * usd)
+        calls = _SPARE * questions * sum(each.get("lm_calls", 0.0) for each in costs) / len(costs)
+        seconds = _SPARE * questions * json.loads((self.checkpoint.path / PACE).read_bytes())["seconds_a_question"]
+        return self.budget.keeping_back(ceil(calls), calls * self.budget.usd_a_call, seconds)
 
     def stages(self) -> str:
         """Play what is left; returns why that is the end."""
@@ -199,16 +204,15 @@ class _Run:
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def finish(self, ended: str) -> dict[str, Any]:
-        """Measure the result on the test questions, put it into its place, and sum up."""
+        """Put the result into its place, measure it on the test questions, and sum up."""
         path, best = self.checkpoint.path, self.checkpoint.kept
-        programs = {START: lambda: self.program(path / START), BEST: lambda: self.program(self.folder_of(best))}
-        if best["stage"] == START:
-            del programs[BEST]
+        programs = {START: self.folder_of(self.checkpoint.lines[0]), self._name(best): self.folder_of(best)}
         scores = {"val": {self.plan.metric: interval(best["scores"])}}
+        self._put(best, scores)  # whatever may happen to the last measurement
         test: dict[str, Any] | None = None
         try:
             test = measure_both(
-                programs,
+                {name: partial(self.program, folder) for name, folder in programs.items()},
                 list(self.splits.test),
                 self.plan.metric,
                 path / TEST,
@@ -219,11 +223,9 @@ class _Run:
                     TEST, Report(progress.done, progress.questions, f"test questions, {name}")
                 ),
             )
-            scores["test"] = intervals_of(test)
+            self._put(best, {**scores, "test": intervals_of(test)})
         except BudgetSpent as spent:
             ended = f"{ended}; the budget ({spent}) did not suffice for the test questions"
-        provenance = self.provenance(scores=scores, study=self._study(best))
-        save(self.program(self.folder_of(best)), path / BEST, provenance=provenance)
         summary = {
             "ended": ended,
             "best": {"n": best["n"], "stage": best["stage"]},
@@ -237,15 +239,23 @@ class _Run:
         write_json(path / SUMMARY, summary)
         return summary
 
+    def _put(self, best: Line, scores: Mapping[str, Mapping[str, Interval]]) -> None:
+        provenance = self.provenance(scores=scores, study=self._study(best))
+        save(self.program(self.folder_of(best)), self.checkpoint.path / BEST, provenance=provenance)
+
+    def _name(self, line: Line) -> str:
+        """Of a stage, unlike that of any other of the run."""
+        return START if line["stage"] == START else f"{line['n']}-{line['stage']}"
+
     def _study(self, best: Line) -> Mapping[str, Any] | None:
-        proposal = self.checkpoint.path / f"{best['n']}-{best['stage']}" / PROPOSAL
+        proposal = self.checkpoint.path / self._name(best) / PROPOSAL
         study: Mapping[str, Any] | None = json.loads(proposal.read_bytes())["study"] if proposal.exists() else None
         return study
 
     def _record(self, measured: Measured) -> dict[str, Any]:
         numbers = sorted(measured.scores)
         # How long a question took is another number each time: only who asks for it gets it.
-        named = [name for name in _NAMED if name != "seconds" or self.plan.cost == "seconds"]
+        named = [name for name in COSTS if name != "seconds" or self.plan.cost == "seconds"]
         costs = [{name: measured.costs[n][name] for name in named if name in measured.costs[n]} for n in numbers]
         return {
             "score": measured.score,
@@ -294,6 +304,7 @@ def optimize(
     path = Path(out)
     program = make()
     check_plan(plan, program, prompt_model)
+    check_questions(plan, splits)
     manifest = {
         "plan": plan.to_record(),
         "program": describe(program, list(splits.train), name=type(program).__name__, timeout=None)["program"],
@@ -303,7 +314,7 @@ def optimize(
         checkpoint = stack.enter_context(Checkpoint(path, manifest))
         if budget is None or budget.file is None:
             limits = (budget.calls, budget.usd, budget.minutes) if budget else (None, None, None)
-            budget = Budget(*limits, file=path / "spent.json")
+            budget = Budget(*limits, file=account(path))
         stack.callback(budget.close)
         if dspy.settings.lm is not None:  # of agents that have no model of their own
             stack.enter_context(dspy.context(lm=budget.meter(dspy.settings.lm)))

@@ -16,7 +16,7 @@ from ...programs.exemplars import ExemplarMemory, Exemplars
 from .plan import Plan, divide
 
 if TYPE_CHECKING:
-    from ..tuning import Outcome
+    from ..tuning import Outcome, TunableSearch
 
 Make = Callable[[], dspy.Module]
 
@@ -41,7 +41,7 @@ class Work:
         train: Its questions.
         seed: Another one in every round.
         folder: Its own.
-        workers: Plays a search over the tunables in several processes; None to play it in this one.
+        workers: Plays a search over the tunables of the program in an artifact, in several processes; None: here.
     """
 
     program: dspy.Module
@@ -52,7 +52,7 @@ class Work:
     folder: Path
     threads: int = 1
     prompt_model: dspy.LM | None = None
-    workers: Callable[[Any], Any] | None = None
+    workers: Callable[[TunableSearch, Path], Outcome | None] | None = None
     on_report: Callable[[Report], None] = lambda report: None
 
 
@@ -104,7 +104,8 @@ def tune_exemplars(work: Work) -> Proposal:
     note = f"{added} plans added, {len(gold)} gold and {len(solved)} of its own were found"
     if not added:
         return Proposal(None, note)
-    return _search(work, program, note, "exemplars", trials=EXEMPLAR_TRIALS, only=[f"{name}." for name in names])
+    chosen = [f"{name}.{what}" for name in names for what in ("count", "mode")]
+    return _search(work, program, note, "exemplars", EXEMPLAR_TRIALS, only=chosen)
 
 
 def tune_prompts(work: Work) -> Proposal:
@@ -133,7 +134,7 @@ def tune_tunables(work: Work) -> Proposal:
     """Search the tunables on the train questions."""
     plan = work.plan
     note = f"{plan.trials} trials, {plan.sampler}"
-    return _search(work, work.program, note, "tunables", plan.trials, freeze=plan.freeze, ranges=plan.ranges)
+    return _search(work, work.program, note, "tunables", plan.trials)
 
 
 STAGES: dict[str, Callable[[Work], Proposal]] = {
@@ -144,23 +145,22 @@ STAGES: dict[str, Callable[[Work], Proposal]] = {
 
 
 def _search(
-    work: Work,
-    program: dspy.Module,
-    note: str,
-    name: str,
-    trials: int,
-    *,
-    freeze: Sequence[str] = (),
-    ranges: Mapping[str, tuple[Any, ...]] | None = None,
-    only: Sequence[str] = (),
+    work: Work, program: dspy.Module, note: str, name: str, trials: int, *, only: Sequence[str] = ()
 ) -> Proposal:
-    """Search a program's tunables, or ``only`` those whose names begin so."""
-    from ...programs.tunables import tunables
+    """Search the tunables of a program, or ``only`` some of them, as far as the plan lets them move."""
+    from ..artifacts import save
     from ..tuning import TunableSearch
     from ..tuning.run import Progress, Run
+    from ..tuning.space import matching
 
+    freeze, ranges = work.plan.freeze, work.plan.ranges
     if only:
-        freeze = [each for each, _ in tunables(program) if not each.startswith(tuple(only))]
+        searched = [each for each in only if each not in matching(program, freeze)]
+        if not searched:
+            return Proposal(program, f"{note}; what could be searched is frozen")
+        freeze = tuple(each for each in matching(program, ["*"]) if each not in searched)
+        fitting = [(each, range_) for pattern, range_ in ranges.items() for each in matching(program, [pattern])]
+        ranges = {each: range_ for each, range_ in fitting if each in searched}
 
     def told(progress: Progress) -> None:
         best = "" if progress.best is None else f", best {100 * progress.best:.1f}"
@@ -183,7 +183,8 @@ def _search(
         if work.workers is None:
             search.compile(program, valset=work.train)
         else:
-            search.outcome = work.workers(search)
+            folder = save(program, work.folder / "searched")
+            search.outcome = work.workers(search, folder)
     except BudgetSpent as error:
         with Run(search, program, list(work.train)) as run:
             if not any(slot and trial.state == "complete" for slot, trial in run.ended().items()):

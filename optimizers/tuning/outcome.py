@@ -68,7 +68,8 @@ def _json(trial: Trial) -> dict[str, Any]:
     if trial.scores:
         known = {name: cost for name, cost in trial.costs.items() if math.isfinite(cost)}
         told |= {"score": trial.score, "questions": len(trial.scores), "costs": known, "failures": trial.failures}
-    return told | ({"error": trial.error} if trial.error else {})
+    # Why a question failed is not told: a model's own words may hold its address.
+    return told | ({"error": trial.error} if trial.error and trial.state == "failed" else {})
 
 
 def within(trial: Trial, at_most: Mapping[str, float]) -> bool:

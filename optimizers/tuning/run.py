@@ -197,7 +197,7 @@ class Run:
         """The settings that make it this search; with more trials, threads or workers it is the same."""
         search = self._search
         described = {
-            "schema": 1,
+            "schema": 2,
             "program": describe_program(self._student),
             "space": self._space.describe(),
             "questions": {"count": len(self._questions), "hash": fingerprint(self._questions)},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
@@ -115,6 +115,16 @@ class Space:
                 f"the grid has more than {_MOST_POINTS:,} points ({sizes}): freeze more, or use fewer points"
             )
         return [dict(zip(self.distributions, each, strict=True)) for each in product(*axes)]
+
+
+def matching(program: dspy.Module, patterns: Iterable[str]) -> list[str]:
+    """The tunables that names or globs mean.
+
+    Raises:
+        PolyhopError: no name fits one of them.
+    """
+    known = dict(tunables(program))
+    return [name for pattern in patterns for name in _matches(pattern, known)]
 
 
 def _matches(pattern: str, known: Mapping[str, Any]) -> Iterator[str]:

@@ -122,6 +122,7 @@ class Study:
             "costs": dict(trial.costs),
             "failures": trial.failures,
             "error": trial.error,
+            "state": trial.state,  # a worker may die before the storage knows
         }
         results = [trial.score, *([trial.costs[self._cost]] if self._cost else [])]
         try:
@@ -190,8 +191,8 @@ class Study:
 
 
 def _is_free(trial: FrozenTrial) -> bool:
-    """Whether an attempt was given up; one that failed by itself has an error."""
-    return trial.state == TrialState.FAIL and not trial.user_attrs.get(_RESULT, {}).get("error")
+    """Whether an attempt was given up; one that failed by itself says so."""
+    return trial.state == TrialState.FAIL and trial.user_attrs.get(_RESULT, {}).get("state") != "failed"
 
 
 def _values(trial: FrozenTrial) -> Values:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from copy import copy
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 
 import dspy
 
@@ -59,7 +61,7 @@ def tune_in_processes(make: Make, search: TunableSearch, jobs: int) -> dspy.Modu
 def _oversee(make: Make, search: TunableSearch, jobs: int, run: Run, on_trial: Callable[[Progress], None]) -> None:
     told = set(run.ended())
     # Not forked: Java does not survive it. One pool each, for a pool ends all its processes when one dies.
-    pools = [ProcessPoolExecutor(1, get_context("spawn"), _ignore_interrupts) for _ in range(jobs)]
+    pools = [ProcessPoolExecutor(1, get_context("spawn"), _serve) for _ in range(jobs)]
     try:
         working = {pool.submit(_work, make, search) for pool in pools}
         dead: BrokenProcessPool | None = None
@@ -104,5 +106,14 @@ def _work(make: Make, search: TunableSearch) -> None:
 def _say_nothing(progress: Progress) -> None: ...
 
 
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to every process; the first one ends the others
+def _serve() -> None:
+    """How a worker begins: Ctrl-C goes to every process, and the first one ends the others; without it they end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_the_first, daemon=True).start()
+
+
+def _end_with_the_first() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)  # what was measured is in the storage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from dspy import lm15
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
-from polyhop.engines.prices import price
+from polyhop.engines.prices import longest_reply, price
 
 PRICED = "openai/gpt-4o-mini"
 
@@ -103,17 +104,18 @@ def test_what_is_kept_back_is_there_later() -> None:
 
 
 def test_dollars_are_set_aside_before_a_request() -> None:
-    budget, engine = Budget(usd=0.01), Counting()
+    budget, engine = Budget(usd=0.03), Counting()
     lm = budget.meter(model(engine, PRICED))
     with suppress(BudgetSpent):
         for _ in range(10_000):
             ask(lm)
-    with pytest.raises(BudgetSpent, match=r"\$0.01"):
+    with pytest.raises(BudgetSpent, match=r"\$0.03"):
         ask(lm)
     paid = price(PRICED, 100, 10)
     assert paid is not None
     assert budget.spent.usd == pytest.approx(engine.calls * paid)
-    assert 0.005 < budget.spent.usd <= 0.01  # the last that a request could have cost is left
+    # What the longest reply could have cost is left.
+    assert 0.03 - (price(PRICED, 2_000, longest_reply(PRICED)) or 0.0) < budget.spent.usd <= 0.03
 
 
 def test_dollars_for_a_model_without_a_price_are_refused() -> None:
@@ -129,6 +131,30 @@ def test_minutes() -> None:
 
 def test_the_lexical_engine_is_free() -> None:
     assert price("lexical", 10**6, 10**6) == 0.0
+
+
+def test_minutes_are_kept_back() -> None:
+    budget = Budget(minutes=1)
+    lm = budget.meter(model(Counting()))
+    with budget.keeping_back(seconds=60), pytest.raises(BudgetSpent, match="1 minutes"):
+        ask(lm)
+    assert ask(lm) == "42"
+
+
+def test_another_process_gets_the_same_limits_less_what_is_kept_back(tmp_path: Path) -> None:
+    budget = Budget(calls=5, file=tmp_path / "spent.json")
+    with budget.keeping_back(calls=3):
+        sent = pickle.dumps(budget)
+    again = pickle.loads(sent)
+    again.pay()
+    again.pay()
+    with pytest.raises(BudgetSpent, match="5 LM calls"):
+        again.pay()
+
+
+def test_an_account_that_was_killed_at_its_birth_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "spent.json").touch()
+    assert Budget(file=tmp_path / "spent.json").spent.calls == 0
 
 
 def test_an_account_outlives_its_process(tmp_path: Path) -> None:
@@ -240,6 +266,23 @@ def test_a_metered_endpoint_gets_what_it_would_get_without(endpoint: tuple[str, 
     with pytest.raises(BudgetSpent):
         ask(metered)
     assert "sk-planted" not in repr(metered.kwargs)
+
+
+@pytest.mark.parametrize("settings", [{"stop": ["X"]}, {"presence_penalty": 0.5}, {"reasoning_effort": "high"}])
+def test_every_setting_of_a_model_reaches_it(
+    endpoint: tuple[str, list[dict[str, Any]]], settings: dict[str, Any]
+) -> None:
+    url, seen = endpoint
+    plain = dspy.LM("openai/gpt-4o-mini", api_base=url, api_key="x", cache=False, **settings)
+    ask(plain)
+    ask(Budget().meter(plain))
+    assert seen[0] == seen[1]
+    assert all(name in seen[1] for name in settings)
+
+
+def test_models_that_reason_can_be_metered() -> None:
+    metered = Budget(usd=1.0).meter(dspy.LM("openai/gpt-5-mini", max_tokens=20_000))
+    assert metered.kwargs["max_completion_tokens"] == 20_000
 
 
 def test_a_metered_endpoint_counts_each_use_once(endpoint: tuple[str, list[dict[str, Any]]]) -> None:

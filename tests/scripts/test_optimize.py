@@ -54,6 +54,17 @@ def test_workers_in_processes_share_a_search(tmp_path: Path) -> None:
     assert [trial["slot"] for trial in study["trials"]] == [0, 1, 2]
 
 
+def test_workers_search_the_program_of_the_stage(tmp_path: Path) -> None:
+    stage = ("--program", "polyhop", "--stages", "exemplars", "--limit", "12", "--metric", "evidence_f1")
+    hashes = []
+    for jobs in ("1", "2"):
+        done = run("--out", tmp_path / jobs, *stage, "--jobs", jobs)
+        assert done.exit_code == 0, done.output
+        study = json.loads((tmp_path / jobs / "1-exemplars/proposal.json").read_bytes())["study"]
+        hashes.append(study["settings"]["program"]["state_hash"])
+    assert hashes[0] == hashes[1]
+
+
 def test_a_dry_run_says_what_it_would_cost_and_does_nothing(tmp_path: Path) -> None:
     done = run("--out", tmp_path / "run", *QUICK, "--dry-run")
     assert done.exit_code == 0, done.output
@@ -90,6 +101,8 @@ def test_a_budget_ends_it_in_good_order(tmp_path: Path) -> None:
         (["--stages", "prompts", "--optimizer", "gepa"], "lexical cannot write instructions"),
         (["--stages", "prompts", "--optimizer", "magic"], "no prompt optimizer 'magic'"),
         (["--program", "magic"], "no program 'magic'"),
+        (["--train", "mine.jsonl"], "the sample brings its own questions: name the --dataset"),
+        (["--cost", "beauty"], "no cost 'beauty'"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_asked(tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -112,7 +125,7 @@ def test_what_may_cost_something_has_to_be_confirmed(tmp_path: Path, monkeypatch
     refused = run("--out", tmp_path / "run", *QUICK, "--trials", "100")
     assert refused.exit_code == 1
     assert "this may take 3,556 LM calls: say --yes, or set --budget-calls" in refused.stderr
-    assert "dollars" in refused.stdout
+    assert "dollars" in refused.stderr
     small = run("--out", tmp_path / "run", *QUICK, "--trials", "100", "--budget-calls", "200")
     assert small.exit_code == 0, small.output
 

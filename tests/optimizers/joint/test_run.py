@@ -91,6 +91,66 @@ def test_a_search_that_is_cut_short_brings_what_it_has_found(tmp_path: Path) -> 
     assert summary["stages"][1]["kept"]
 
 
+def test_a_run_that_ended_on_its_budget_goes_on_with_a_larger_one(tmp_path: Path) -> None:
+    short = run(tmp_path / "run", budget=Budget(calls=450))
+    assert "the budget is spent" in short["ended"]
+    whole = run(tmp_path / "run", budget=Budget(calls=20_000))
+    assert whole["ended"] == "all stages are played"
+    assert whole["test"]["best"]["mean"] > whole["test"]["start"]["mean"]
+    assert read(tmp_path / "run/best").manifest.scores["test"]["answer_em"].mean == whole["test"]["best"]["mean"]
+
+
+def test_a_stage_that_was_cut_short_is_so_after_a_kill_too(tmp_path: Path) -> None:
+    plan = replace(PLAN, stages=("tunables", "prompts"), trials=40)
+    whole = run(tmp_path / "run", plan, budget=Budget(calls=700))
+    lines = (tmp_path / "run/stages.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "run/stages.jsonl").write_text("".join(lines[:1]))  # killed before the verdict was written
+    again = run(tmp_path / "run", plan, budget=Budget(calls=2_000))
+    assert [line["stage"] for line in again["stages"]] == [line["stage"] for line in whole["stages"]]
+
+
+def test_what_is_frozen_stays_so_in_every_stage(tmp_path: Path) -> None:
+    plan = replace(PLAN, stages=("exemplars",), freeze=("exemplars.*",))
+    summary = run(tmp_path / "run", plan)
+    assert "frozen" in summary["stages"][1]["note"]
+    plan = replace(PLAN, stages=("exemplars",), freeze=("*.mode", "effort"), ranges={"*.count": (2, 3)})
+    run(tmp_path / "other", plan)
+    study = json.loads((tmp_path / "other/1-exemplars/proposal.json").read_bytes())["study"]
+    assert {name for trial in study["trials"] for name in trial["values"]} == {"exemplars.count"}
+    assert {trial["values"]["exemplars.count"] for trial in study["trials"][1:]} <= {2, 3}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"metric": "fact_f1"}, "fact_f1 cannot be measured on the train questions"),
+        ({"metric": "evidence_f1"}, "evidence_f1 cannot be measured on the train questions"),
+        ({"cost": "money"}, "no cost 'money': choose from lm_calls"),
+        ({"freeze": ("no.*",)}, "no tunable 'no.\\*'"),
+        ({"sampler": "magic"}, "no sampler 'magic'"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_anything_is_asked(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    engine = Engine()
+    with pytest.raises(PolyhopError, match=message):
+        run(tmp_path / "run", replace(PLAN, **change), engine)
+    assert engine.calls == 0
+
+
+def test_what_a_model_says_of_itself_in_an_error_is_not_kept(tmp_path: Path) -> None:
+    class Leaking(Engine):
+        def complete(self, request: Any) -> Any:
+            if "after 3?" in str(request):
+                raise RuntimeError("https://gpu7.example refused the key sk-live-1234")
+            return super().complete(request)
+
+    run(tmp_path / "run", replace(PLAN, stages=("tunables",), trials=3), Leaking())
+    for file in (tmp_path / "run/best").rglob("*"):
+        assert b"sk-live" not in file.read_bytes(), file
+
+
 def test_a_budget_for_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BudgetSpent):
         run(tmp_path / "run", budget=Budget(calls=10))

@@ -199,3 +199,28 @@ def test_a_database_that_does_not_open_is_an_error_without_its_password(url: str
     with pytest.raises(PolyhopError, match=said) as raised:
         open_storage(url)
     assert "secret" not in str(raised.value)
+
+
+def test_a_worker_that_dies_while_it_stores_its_result_has_not_tried(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Worker(where), Worker(where)
+    taken = first.take()
+    assert taken is not None
+
+    def dies(*arguments: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(first.storage, "set_trial_state_values", dies)
+        with pytest.raises(SystemExit):
+            first.study.end(
+                replace(
+                    taken[0], state="complete", scores={0: 0.5}, costs={"calls": 2.0}, failures=1, error="a question"
+                ),
+                taken[1],
+            )
+    first.study.give_up(taken[1])  # as those who find it dead do
+    again = second.take()
+    assert again is not None
+    assert (again[0].slot, again[0].values, again[0].attempts) == (0, taken[0].values, 2)

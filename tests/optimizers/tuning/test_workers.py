@@ -229,6 +229,28 @@ def test_an_interrupt_ends_the_workers_and_leaves_a_search_to_continue(tmp_path:
     check_complete(str(tmp_path / "study.journal"))
 
 
+def test_workers_end_with_the_process_that_began_them(tmp_path: Path) -> None:
+    """However that ends: what they ask would be paid for by nobody."""
+    journal = tmp_path / "study.journal"
+    first = get_context("spawn").Process(target=begin, args=(str(journal),))
+    first.start()
+    end = time.monotonic() + 120
+    while time.monotonic() < end and (not journal.exists() or journal.read_bytes().count(b"result") < 2):
+        time.sleep(0.02)
+    first.kill()
+    first.join()
+    time.sleep(1.0)
+    size = journal.stat().st_size
+    time.sleep(2.0)
+    assert journal.stat().st_size == size
+
+
+def begin(journal: str) -> None:
+    tune_in_processes(
+        partial(world.slow, 0.01, 30), TunableSearch(height, trials=1_000, storage=journal, seed=3), jobs=2
+    )
+
+
 def broken() -> tuple[dspy.Module, list[dspy.Example]]:
     if Path(os.environ["POLYHOP_TEST_PARENT"]).read_text() != str(os.getpid()):
         raise PolyhopError("the index is gone")
