@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from filelock import FileLock, Timeout
@@ -35,24 +35,35 @@ class RunError(PolyhopError):
     """A run cannot be started, continued or read; the message says why and what to do."""
 
 
-class RunFolder:
-    """A run that this process alone works on; use it in a ``with`` block.
+def make_folder(path: Path) -> Path:
+    """See that there is the folder of a run.
+
+    Raises:
+        RunError: there can be none.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"{path} cannot be the folder of a run: {error.strerror}.") from error
+    return path
+
+
+class LockedFolder:
+    """A folder with a manifest and a file of JSON lines, on which this process alone works; use it in a ``with`` block.
 
     Args:
         path: A new or empty folder, or that of a run with the same manifest.
         manifest: What the run is.
+        lines: The name of the file, which is opened as ``_file``: unbuffered, so that a line is handed to the system as
+            it is written and outlives this process; and without the half line that a killed one may have left.
+        beside: Stems of files that may be there before the manifest.
 
     Raises:
         RunError: the folder holds another run or something else, is damaged, or is in use by another process.
     """
 
-    def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
-        self.path = path
-        self.questions: int = manifest["questions"]["count"]
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise RunError(f"{path} cannot be the folder of a run: {error.strerror}.") from error
+    def __init__(self, path: Path, manifest: Mapping[str, Any], lines: str, beside: Collection[str] = ()) -> None:
+        self.path = make_folder(path)
         self._lock = FileLock(path / _LOCK)
         try:
             self._lock.acquire(timeout=0)
@@ -61,29 +72,34 @@ class RunFolder:
                 f"Another process is working on the run {path}. Wait for it, or name another --out."
             ) from None
         try:
-            self._take_up(manifest)
+            self._claim(manifest, beside)
+            self._file = (path / lines).open("a+b", buffering=0)
+            cut_half_line(self._file)
+            self._take_up()
         except BaseException:
             self._lock.release()
             raise
 
-    def _take_up(self, manifest: Mapping[str, Any]) -> None:
+    def _claim(self, manifest: Mapping[str, Any], beside: Collection[str]) -> None:
         if (self.path / MANIFEST).exists():
-            _refuse_differences(self.path, read_manifest(self.path), manifest)
-        else:
-            strangers = sorted(entry.name for entry in self.path.iterdir() if not entry.name.startswith("."))
-            if strangers:
-                raise RunError(
-                    f"{self.path} is not the folder of a run, but holds {', '.join(strangers[:3])}: name another --out."
-                )
-            write_json(self.path / MANIFEST, manifest)
-        # Unbuffered: a line is handed to the system as it is written, and outlives this process.
-        self._file = (self.path / PREDICTIONS).open("a+b", buffering=0)
-        cut_half_line(self._file)
-        self._offsets = np.full(self.questions, -1, dtype=np.int64)
-        for offset, line in _lines(self.path / PREDICTIONS):
-            self._offsets[line["n"]] = offset
+            _refuse_differences(self.path, self._manifest(), manifest)
+            return
+        names = [entry.name for entry in self.path.iterdir() if entry.stem not in beside]
+        strangers = sorted(name for name in names if not name.startswith("."))
+        if strangers:
+            raise RunError(
+                f"{self.path} is not the folder of a run, but holds {', '.join(strangers[:3])}: name another --out."
+            )
+        write_json(self.path / MANIFEST, manifest)
 
-    def __enter__(self) -> RunFolder:
+    def _manifest(self) -> Mapping[str, Any]:
+        """What the run was when it was started."""
+        return _read_json(self.path / MANIFEST, f"{self.path} has no {MANIFEST}.")
+
+    def _take_up(self) -> None:
+        """Read the lines that are there."""
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -91,6 +107,26 @@ class RunFolder:
     ) -> None:
         self._file.close()
         self._lock.release()
+
+
+class RunFolder(LockedFolder):
+    """The folder of an evaluation run.
+
+    Args:
+        path, manifest: See `LockedFolder`.
+    """
+
+    def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
+        self.questions: int = manifest["questions"]["count"]
+        super().__init__(path, manifest, PREDICTIONS)
+
+    def _manifest(self) -> Mapping[str, Any]:
+        return read_manifest(self.path)
+
+    def _take_up(self) -> None:
+        self._offsets = np.full(self.questions, -1, dtype=np.int64)
+        for offset, line in _lines(self.path / PREDICTIONS):
+            self._offsets[line["n"]] = offset
 
     def has(self, n: int) -> bool:
         """Whether there is a line for a question."""
