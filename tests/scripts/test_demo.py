@@ -15,6 +15,6 @@ def test_the_demo_indexes_asks_and_leaves_nothing_behind(tmp_path: Path, monkeyp
     result = CliRunner().invoke(app, ["demo"])
     assert result.exit_code == 0, result.output
     assert "passages  351" in result.stdout
-    assert result.stdout.count("gold is") == 5
+    assert " ".join(result.stdout.split()).count("gold is") == 5  # wherever lines break
     assert result.stdout.count("stopped:") == 5
     assert list(tmp_path.iterdir()) == []

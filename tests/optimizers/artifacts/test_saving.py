@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
+import subprocess
+import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import dspy
 import pytest
@@ -199,25 +199,28 @@ def test_a_full_disk_leaves_the_old_one(exchanges: bool, tmp_path: Path, monkeyp
     assert polyhop.load(tmp_path / "best").rounds.value == 4
 
 
-def _save_for_ever(path: str, started: Any) -> None:
-    program = Prism()
-    while True:
-        for rounds in (1, 2, 3):
-            program.rounds.value = rounds
-            polyhop.save(program, path)
-            started.set()
+_SAVING = """
+import sys, polyhop
+program = polyhop.Prism()
+while True:
+    for rounds in (1, 2, 3):
+        program.rounds.value = rounds
+        polyhop.save(program, sys.argv[1])
+"""
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="only Linux exchanges folders in one step")
 def test_a_killed_save_leaves_an_artifact(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    rng = random.Random(0)
+    rng, best = random.Random(0), tmp_path / "best"
     for _ in range(3):
-        started = context.Event()
-        process = context.Process(target=_save_for_ever, args=(str(tmp_path / "best"), started))
-        process.start()
-        assert started.wait(60)
+        began = best.stat().st_mtime_ns if best.exists() else 0
+        process = subprocess.Popen([sys.executable, "-c", _SAVING, str(best)])
+        end = time.monotonic() + 60
+        while not best.exists() or best.stat().st_mtime_ns == began:
+            assert process.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.005)
         time.sleep(rng.uniform(0.0, 0.2))
         process.kill()
-        process.join()
-        assert polyhop.load(tmp_path / "best").rounds.value in (1, 2, 3)
+        process.wait()
+        assert polyhop.load(best).rounds.value in (1, 2, 3)

@@ -224,7 +224,8 @@ def test_the_table_of_estimates_has_a_row_for_each_optimizer_and_preset() -> Non
     # 2, 1 and 1, the empty one is the fifth to be scored: (12 + 5 * 20) * 4 calls.
     rows = estimates(student, questions(25, 25), questions(25, 25), probe=probe)
     assert [row[:2] for row in rows] == [(name, preset) for name in OPTIMIZERS for preset in PRESETS]
-    assert ("random_search", "light", "448", "1,408", "448", "?") in rows
+    assert [row[2] for row in rows if row[:2] == ("random_search", "light")] == ["448"]
+    assert {row[5] for row in rows if row[0] == "random_search"} == {"?"}  # nobody knows the model's prices
     light = estimate("copro", student, questions(25, 25), [], probe=probe)
     assert light.evaluating.lm_calls == 4 * 2 * 10 * 4  # agents, instructions, questions, calls a question
     assert light.proposing.lm_calls == 4

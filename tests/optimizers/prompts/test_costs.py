@@ -21,7 +21,10 @@ def test_a_probe_asks_the_first_questions_and_tells_their_calls_and_successes() 
     script = players()
     probe = Probe.of(program(script), questions(3, 1), METRIC, most=4)
     assert len(script.requests) == 4 * 4
-    assert probe == Probe(Cost(4, 4, 4, None), (3 + 0.5) / (4 + 1), 4)
+    given = sum(len(text) for each in script.requests for text in (each.system, *(said for _, said in each.messages)))
+    assert (probe.questions, probe.success) == (4, (3 + 0.5) / (4 + 1))
+    assert (probe.question.lm_calls, probe.question.cost_usd) == (4, None)
+    assert probe.question.tokens_in == pytest.approx(given / 4 / 4, rel=0.01)  # four characters a token, four questions
 
 
 def test_a_probe_that_fails_on_every_question_is_told() -> None:
