@@ -80,8 +80,7 @@ def _print(found: Difference, before: str, after: str) -> None:
         for name, change in found.exemplars.items()
     ]
     tunables = [
-        (plain(name), json.dumps(old), json.dumps(new), plain(range_))
-        for name, (old, new, range_) in found.tunables.items()
+        (plain(name), _tuned(old), _tuned(new), plain(range_)) for name, (old, new, range_) in found.tunables.items()
     ]
     scores = [(plain(name), _score(old), _score(new)) for name, (old, new) in found.scores.items()]
     about = [(plain(name), _value(old), _value(new)) for name, (old, new) in found.about.items()]
@@ -155,6 +154,11 @@ def _hops(counts: dict[int, int]) -> str:
 
 def _score(score: dict[str, float] | None) -> str:
     return "" if score is None else f"{score['mean']:.4f} ({score['low']:.4f} to {score['high']:.4f})"
+
+
+def _tuned(value: Any) -> str:
+    """A tunable's value; of a real one as many digits as mean something (--json has them all)."""
+    return f"{value:.4g}" if isinstance(value, float) else json.dumps(value)
 
 
 def _value(value: Any) -> str:
