@@ -4,147 +4,31 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..data.errors import PolyhopError
+from .joint_view import joint_bar, print_summary, show_estimate
 from .options import (
     AdaptiveOption,
     DepthOption,
     ModelsOption,
-    RetrieverName,
     RetrieverOption,
     SettingsOption,
-    build_program,
 )
-from .source import Setting, Source, setting_of
-from .text import p_value
+from .source import Setting
+from .tuned import Opened, Setup, workers
 
 if TYPE_CHECKING:
     import dspy
     from rich.console import Console
 
-    from ..engines.budget import Budget
-    from ..optimizers.joint.estimate import Row
     from ..optimizers.joint.plan import Plan, Splits
-    from ..optimizers.joint.run import Told
-    from ..optimizers.tuning import Outcome, TunableSearch
 
-_FEWEST = 4
 ASKED_FROM = 1_000
 """LM calls of a model that may cost something, from which on the run has to be confirmed."""
-
-
-@dataclass(frozen=True)
-class _Setup:
-    """What is tuned, on what, with what: all that another process needs to make it again."""
-
-    program: str
-    dataset: str
-    train: str | None
-    val: str | None
-    test: str | None
-    index: Path | None
-    setting: str | None
-    models: tuple[str, ...]
-    k: int | None
-    retriever: RetrieverName | None
-    adaptive: bool
-    settings: tuple[str, ...]
-    limit: int | None
-    seed: int
-
-
-class _Opened:
-    """The questions and the program of a setup, in this process."""
-
-    def __init__(self, setup: _Setup) -> None:
-        from ..eval.questions import Questions
-
-        self.setup = setup
-        self.sample = setup.dataset.casefold() == "sample"
-        if self.sample and (setup.train or setup.val or setup.test):
-            raise PolyhopError("the sample brings its own questions: name the --dataset that your files are of")
-        if not setup.train and not self.sample:
-            raise PolyhopError(f"name the questions to tune on: --dataset {setup.dataset} --train FILE")
-        named = {"train": setup.train, "val": setup.val, "test": setup.test}
-        if self.sample:
-            named = {"train": "train", "test": "dev"}
-        self.files = {name: file for name, file in named.items() if file}
-        setting = setting_of(setup.dataset, Setting(setup.setting) if setup.setting else None, setup.index)
-        self.source = Source(Questions(setup.dataset, setup.train, setting=setting), setup.index)
-
-    def program(self) -> dspy.Module:
-        setup = self.setup
-        program = build_program(
-            setup.program,
-            self.source.searched,
-            setup.models,
-            setup.k,
-            retriever=setup.retriever,
-            adaptive=setup.adaptive,
-            settings=setup.settings,
-        )
-        self.source.check(setup.program, program)
-        return program
-
-    def splits(self) -> Splits:
-        """The questions by what they are for. What is not named is dealt out of what is."""
-        from ..optimizers.joint.plan import Splits, divide
-
-        setup = self.setup
-        train, val, test = self._read("train"), self._read("val"), self._read("test")
-        if len(train) < _FEWEST:
-            raise PolyhopError(f"{len(train)} train questions are too few: at least {_FEWEST} are needed")
-        if not val and not test:
-            train, val, test = divide(train, (0.5, 0.25, 0.25), setup.seed)
-        elif not val:
-            train, val = divide(train, (0.6, 0.4), setup.seed)
-        elif not test:
-            val, test = divide(val, (0.5, 0.5), setup.seed)
-        return Splits(train, val, test)
-
-    def _read(self, name: str) -> list[dspy.Example]:
-        from ..eval.questions import Questions
-
-        if name not in self.files:
-            return []
-        limit = self.setup.limit
-        return list(
-            Questions(
-                self.setup.dataset,
-                None if self.sample else self.files[name],
-                split=self.files[name] if self.sample else None,
-                setting=self.source.questions.setting,
-                limit=limit,
-                seed=self.setup.seed if limit else None,
-            )
-        )
-
-
-@dataclass(frozen=True)
-class _Make:
-    """Makes the program of an artifact, and the train questions, in a worker's process, on the run's account."""
-
-    setup: _Setup
-    folder: Path
-    budget: Budget
-
-    def __call__(self) -> tuple[dspy.Module, Sequence[dspy.Example]]:
-        from multiprocessing.util import Finalize
-
-        from ..optimizers.artifacts import load
-
-        opened = _Opened(self.setup)
-        program = load(self.folder, program=opened.program())
-        self.budget.meter_program(program)
-        Finalize(None, self.budget.close, exitpriority=0)  # a worker's process ends without its exit handlers
-        return program, opened.splits().train
 
 
 def optimize(
@@ -241,7 +125,7 @@ def optimize(
     from ..optimizers.joint.plan import Plan
     from ..optimizers.joint.run import optimize as run
 
-    setup = _Setup(
+    setup = Setup(
         program,
         dataset,
         train,
@@ -272,7 +156,7 @@ def optimize(
         exemplars=exemplars,
         seed=seed,
     )
-    opened = _Opened(setup)
+    opened = Opened(setup)
     splits = opened.splits()
     prompt_model = language_model(prompt_lm) if prompt_lm else None
     check_plan(plan, opened.program(), prompt_model)
@@ -290,7 +174,7 @@ def optimize(
         raise PolyhopError(f"the budget ({spent}) does not suffice to ask five questions") from None
     if dry_run:
         return
-    with _bar(console) as show:
+    with joint_bar(console) as show:
         try:
             summary = run(
                 opened.program,
@@ -300,7 +184,7 @@ def optimize(
                 budget=budget,
                 threads=threads,
                 prompt_model=prompt_model,
-                workers=_workers(setup, jobs) if jobs > 1 else None,
+                workers=workers(setup, jobs) if jobs > 1 else None,
                 sources=opened.files,
                 dataset=opened.source.questions.dataset,
                 look_up=opened.source.look_up,
@@ -317,7 +201,7 @@ def optimize(
     if as_json:
         typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
-        _print(summary, out, plan)
+        print_summary(summary, out, plan)
 
 
 def _range(text: str) -> tuple[str, tuple[Any, ...]]:
@@ -334,19 +218,6 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _workers(setup: _Setup, jobs: int) -> Callable[[TunableSearch, Path, Budget], Outcome | None]:
-    def search(search: TunableSearch, folder: Path, budget: Budget) -> Outcome | None:
-        from ..optimizers.tuning import tune_in_processes
-
-        tune_in_processes(_Make(setup, folder, budget), search, jobs)
-        return search.outcome
-
-    return search
-
-
-# --- before ----------------------------------------------------------------------------------------------------------
 
 
 def _estimate(
@@ -372,95 +243,10 @@ def _estimate(
         return
     probe = Probe.of(program, splits.val, metric_named(plan.metric), threads=threads)
     rows = estimate(program, splits, plan, probe, prompt_model)
-    _show(rows, console, splits)
+    show_estimate(rows, console, splits)
     calls = round(total(rows).lm_calls)
     if dry_run or yes or min(calls, budget or calls) < ASKED_FROM:
         return
     if not sys.stdin.isatty():
         raise PolyhopError(f"this may take {calls:,} LM calls: say --yes, or set --budget-calls")
     typer.confirm("Start?", abort=True)
-
-
-def _show(rows: Sequence[Row], console: Console, splits: Splits) -> None:
-    from rich.table import Table
-
-    from ..optimizers.joint.estimate import total
-
-    counts = ", ".join(f"{len(part):,} {name}" for name, part in splits.named.items())
-    table = Table(title=f"At most, over {counts} questions", title_justify="left", header_style="bold")
-    table.add_column("")
-    for name in ("LM calls", "tokens in", "tokens out", "dollars"):
-        table.add_column(name, justify="right")
-    for name, cost in [*rows, ("in all", total(rows))]:
-        dollars = "?" if cost.cost_usd is None else f"{cost.cost_usd:,.2f}"
-        table.add_row(name, *(f"{value:,.0f}" for value in (cost.lm_calls, cost.tokens_in, cost.tokens_out)), dollars)
-    console.print(table)
-
-
-# --- while it runs ---------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _bar(console: Console) -> Iterator[Callable[[Told], None]]:
-    """A bar for each thing that a stage does; without a terminal a line."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.fields[stage]}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None, stage="")
-        before = ""
-
-        def show(told: Told) -> None:
-            nonlocal before
-            report = told.report
-            what = f"{told.stage}: {report.detail.partition(',')[0]}"
-            if what != before:
-                before = what
-                bar.reset(task)
-                if not console.is_terminal:
-                    typer.echo(what, err=True)
-            detail = f"{report.detail}, {told.calls:,} LM calls in all"
-            bar.update(task, completed=report.done, total=report.total, stage=told.stage, description=detail)
-
-        yield show
-
-
-# --- after -----------------------------------------------------------------------------------------------------------
-
-
-def _print(summary: dict[str, Any], out: Path, plan: Plan) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"{plan.metric} on the validation questions", title_justify="left", header_style="bold")
-    table.add_column("stage")
-    for name in ("score", "gain", "p", *([plan.cost] if plan.cost else [])):
-        table.add_column(name, justify="right")
-    table.add_column("")
-    for line in summary["stages"]:
-        cells = [f"{100 * line['score']:.1f}" if "score" in line else ""]
-        cells += [f"{100 * line['gain']:+.1f}", p_value(line["p"])] if "gain" in line else ["", ""]
-        cells += [f"{line['cost']:.2f}" if line.get("cost") is not None else ""] if plan.cost else []
-        word = "" if line["stage"] == "start" else f"{'kept' if line['kept'] else 'not kept'}: {line['why']}"
-        note = f" ({line['note']})" if line.get("note") else ""
-        table.add_row(f"{line['stage']}", *cells, word + note)
-    console = Console()
-    console.print(table)
-    console.print(f"{summary['ended']}; {summary['spent']['calls']:,} LM calls, ${summary['spent']['usd']:.2f}")
-    test = summary["test"]
-    if test is None:
-        console.print("The test questions were not asked.")
-    else:
-        start, best, gap = test["start"], test["best"], test["difference"]
-        between = f"95% {100 * gap['low']:+.1f} to {100 * gap['high']:+.1f}, p {p_value(test['p'])}"
-        console.print(
-            f"test questions: {plan.metric} {100 * start['mean']:.1f} at the start, {100 * best['mean']:.1f} tuned "
-            f"({100 * gap['mean']:+.1f}, {between})"
-        )
-    console.print(f"{out / 'best'}: the program, for --program, polyhop.load, polyhop diff and polyhop export")

@@ -1,0 +1,138 @@
+"""What `polyhop optimize` tunes, and on which questions; told so that other processes can make it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..data.errors import PolyhopError
+from .options import RetrieverName, build_program
+from .source import Setting, Source, setting_of
+
+if TYPE_CHECKING:
+    import dspy
+
+    from ..engines.budget import Budget
+    from ..optimizers.joint.plan import Splits
+    from ..optimizers.tuning import Outcome, TunableSearch
+
+_FEWEST = 4  # train questions
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is tuned, on what, with what: all that another process needs to make it again."""
+
+    program: str
+    dataset: str
+    train: str | None
+    val: str | None
+    test: str | None
+    index: Path | None
+    setting: str | None
+    models: tuple[str, ...]
+    k: int | None
+    retriever: RetrieverName | None
+    adaptive: bool
+    settings: tuple[str, ...]
+    limit: int | None
+    seed: int
+
+
+class Opened:
+    """The questions and the program of a setup, in this process."""
+
+    def __init__(self, setup: Setup) -> None:
+        from ..eval.questions import Questions
+
+        self.setup = setup
+        self.sample = setup.dataset.casefold() == "sample"
+        if self.sample and (setup.train or setup.val or setup.test):
+            raise PolyhopError("the sample brings its own questions: name the --dataset that your files are of")
+        if not setup.train and not self.sample:
+            raise PolyhopError(f"name the questions to tune on: --dataset {setup.dataset} --train FILE")
+        named = {"train": setup.train, "val": setup.val, "test": setup.test}
+        if self.sample:
+            named = {"train": "train", "test": "dev"}
+        self.files = {name: file for name, file in named.items() if file}
+        setting = setting_of(setup.dataset, Setting(setup.setting) if setup.setting else None, setup.index)
+        self.source = Source(Questions(setup.dataset, setup.train, setting=setting), setup.index)
+
+    def program(self) -> dspy.Module:
+        setup = self.setup
+        program = build_program(
+            setup.program,
+            self.source.searched,
+            setup.models,
+            setup.k,
+            retriever=setup.retriever,
+            adaptive=setup.adaptive,
+            settings=setup.settings,
+        )
+        self.source.check(setup.program, program)
+        return program
+
+    def splits(self) -> Splits:
+        """The questions by what they are for. What is not named is dealt out of what is."""
+        from ..optimizers.joint.plan import Splits, divide
+
+        setup = self.setup
+        train, val, test = self._read("train"), self._read("val"), self._read("test")
+        if len(train) < _FEWEST:
+            raise PolyhopError(f"{len(train)} train questions are too few: at least {_FEWEST} are needed")
+        if not val and not test:
+            train, val, test = divide(train, (0.5, 0.25, 0.25), setup.seed)
+        elif not val:
+            train, val = divide(train, (0.6, 0.4), setup.seed)
+        elif not test:
+            val, test = divide(val, (0.5, 0.5), setup.seed)
+        return Splits(train, val, test)
+
+    def _read(self, name: str) -> list[dspy.Example]:
+        from ..eval.questions import Questions
+
+        if name not in self.files:
+            return []
+        limit = self.setup.limit
+        return list(
+            Questions(
+                self.setup.dataset,
+                None if self.sample else self.files[name],
+                split=self.files[name] if self.sample else None,
+                setting=self.source.questions.setting,
+                limit=limit,
+                seed=self.setup.seed if limit else None,
+            )
+        )
+
+
+@dataclass(frozen=True)
+class _Make:
+    """Makes the program of an artifact, and the train questions, in a worker's process, on the run's account."""
+
+    setup: Setup
+    folder: Path
+    budget: Budget
+
+    def __call__(self) -> tuple[dspy.Module, Sequence[dspy.Example]]:
+        from multiprocessing.util import Finalize
+
+        from ..optimizers.artifacts import load
+
+        opened = Opened(self.setup)
+        program = load(self.folder, program=opened.program())
+        self.budget.meter_program(program)
+        Finalize(None, self.budget.close, exitpriority=0)  # a worker's process ends without its exit handlers
+        return program, opened.splits().train
+
+
+def workers(setup: Setup, jobs: int) -> Callable[[TunableSearch, Path, Budget], Outcome | None]:
+    def search(search: TunableSearch, folder: Path, budget: Budget) -> Outcome | None:
+        from ..optimizers.tuning import tune_in_processes
+
+        tune_in_processes(_Make(setup, folder, budget), search, jobs)
+        return search.outcome
+
+    return search
