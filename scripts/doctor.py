@@ -50,19 +50,19 @@ def doctor(
 
 
 def _findings(index: Path | None, models: Sequence[str], seconds: float) -> Iterator[Finding]:
-    from . import checks
+    from . import checks, java_checks
 
     yield checks.check_python()
     yield checks.check_packages()
     yield from checks.check_extras()
     yield checks.check_memory()
     yield from checks.check_disk()
-    java = checks.check_java()
+    java = java_checks.check_java()
     yield java
     if index is not None and java.status == "failed":
         yield checks.warning("index", "not looked at, because Java does not work", "first mend Java")
     elif index is not None:
-        yield from checks.check_index_folder(index)
+        yield from java_checks.check_index_folder(index)
 
     from .model_checks import check_model, named_models
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 from polyhop.data.index import build_index
 from polyhop.data.layout import Manifest
-from polyhop.scripts import checks
+from polyhop.scripts import checks, java_checks
 from polyhop.scripts.checks import Status
 from polyhop.scripts.main import app
 from polyhop.scripts.model_checks import check_model, named_models, private
@@ -66,7 +66,9 @@ class Endpoint:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 endpoint.seen.append({"key": self.headers["Authorization"], **body})
                 status, content = endpoint.reply(body)
-                data = json.dumps(completion(body["model"], content) if status == 200 else fault(status, content)).encode()
+                data = json.dumps(
+                    completion(body["model"], content) if status == 200 else fault(status, content)
+                ).encode()
                 try:
                     self.send_response(status)
                     self.send_header("Content-Type", "application/json")
@@ -118,7 +120,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
 @pytest.fixture
 def on_a_sound_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """The checks of the machine are tested for themselves; starting Java for each test of a model would only cost."""
-    monkeypatch.setattr(checks, "check_java", lambda: checks.ok("java", "not asked here"))
+    monkeypatch.setattr(java_checks, "check_java", lambda: checks.ok("java", "not asked here"))
 
 
 def wanted(body: dict[str, Any]) -> tuple[int, str]:
@@ -337,7 +339,7 @@ def test_requirements_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_java_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xmxnonsense")
-    found = checks.check_java()
+    found = java_checks.check_java()
     assert (found.status, found.fix) == (Status.failed, "unset JAVA_TOOL_OPTIONS")
     assert "does not start" in found.found
 
@@ -345,12 +347,12 @@ def test_java_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_java_that_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "release").write_text('JAVA_VERSION="17.0.1"\n')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    found = checks.check_java()
+    found = java_checks.check_java()
     assert (found.status, "passed over: JAVA_HOME=" in found.found) == (Status.warning, True)
 
 
 def test_a_java_that_is_too_slow() -> None:
-    found = checks.check_java(seconds=0.01)
+    found = java_checks.check_java(seconds=0.01)
     assert (found.status, found.found) == (Status.failed, "Java did not answer in 0 s")
 
 
@@ -360,7 +362,7 @@ def test_a_virtual_machine_that_takes_its_process_along(tmp_path: Path, monkeypa
     crash.write_text(f"#!{sys.executable}\nimport os\nos.abort()\n")
     crash.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(crash))
-    found = checks.check_java()
+    found = java_checks.check_java()
     assert (found.status, found.found) == (
         Status.failed,
         "the process with Java ended with status -6: nothing was said",
@@ -376,7 +378,7 @@ def index(tmp_path: Path) -> Path:
 
 
 def test_a_sound_index(index: Path) -> None:
-    sound, vectors = checks.check_index_folder(index)
+    sound, vectors = java_checks.check_index_folder(index)
     assert sound.status is Status.ok
     assert "is sound: 2 passages, built today by polyhop" in sound.found
     assert vectors == checks.ok("vectors", f"none; if you want them: polyhop index --dense {index}")
@@ -385,7 +387,7 @@ def test_a_sound_index(index: Path) -> None:
 def test_a_damaged_index(index: Path) -> None:
     path = next(index.glob("lucene-*/*.fdt"))
     path.write_bytes(path.read_bytes()[:40] + b"\x00" * 8 + path.read_bytes()[48:])
-    (found,) = checks.check_index_folder(index)
+    (found,) = java_checks.check_index_folder(index)
     assert (found.status, found.fix) == (
         Status.failed,
         f"Build it again: polyhop index CORPUS --out {index}",
@@ -394,7 +396,7 @@ def test_a_damaged_index(index: Path) -> None:
 
 
 def test_an_index_that_is_not_there(tmp_path: Path) -> None:
-    (found,) = checks.check_index_folder(tmp_path / "none")
+    (found,) = java_checks.check_index_folder(tmp_path / "none")
     assert (found.status, found.found, found.fix) == (
         Status.failed,
         f"There is no index at {tmp_path / 'none'}",
@@ -403,7 +405,7 @@ def test_an_index_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_an_index_that_takes_too_long(index: Path) -> None:
-    slow, _ = checks.check_index_folder(index, seconds=0.01)
+    slow, _ = java_checks.check_index_folder(index, seconds=0.01)
     assert (slow.status, slow.fix) == (Status.warning, f"polyhop index --check {index}")
 
 
@@ -411,7 +413,7 @@ def test_an_index_with_long_passages(tmp_path: Path) -> None:
     book = tmp_path / "book.txt"
     book.write_text("A sentence of some words. " * 2_000)
     build_index([book], tmp_path / "ix")
-    _, long, _ = checks.check_index_folder(tmp_path / "ix")
+    _, long, _ = java_checks.check_index_folder(tmp_path / "ix")
     assert (long.status, "--max-words 200" in long.fix) == (Status.warning, True)
 
 
@@ -419,14 +421,14 @@ def test_vectors(index: Path) -> None:
     build = Manifest.read(index).lucene_folder.removeprefix("lucene-")
     file = index / f"vectors-{build}-tests-lengths.f16"
     file.write_bytes(bytes(2 * 2 * 2))
-    _, unfinished = checks.check_index_folder(index)
+    _, unfinished = java_checks.check_index_folder(index)
     assert (unfinished.status, f"polyhop index --dense {index}" in unfinished.fix) == (Status.failed, True)
     said = {"encoder": "tests/lengths", "dimension": 2, "rows": 2}
     file.with_suffix(".json").write_text(json.dumps(said))
-    _, whole = checks.check_index_folder(index)
+    _, whole = java_checks.check_index_folder(index)
     assert whole == checks.ok("vectors", "2 of 2 dimensions by tests/lengths")
     file.write_bytes(bytes(3))
-    _, cut = checks.check_index_folder(index)
+    _, cut = java_checks.check_index_folder(index)
     assert (cut.status, "is damaged" in cut.found) == (Status.failed, True)
 
 
