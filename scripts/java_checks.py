@@ -21,7 +21,7 @@ from ..data.layout import LUCENE, Manifest, rebuild
 from .checks import Finding, failed, ok, shown, warning
 
 JAVA_SECONDS = 60.0
-INDEX_SECONDS = 600.0  # an index of 20 GB is read through in this time
+INDEX_SECONDS = 600.0  # every byte is read; an index that takes longer has a command of its own
 
 
 def check_java(seconds: float = JAVA_SECONDS) -> Finding:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import metadata
 from pathlib import Path
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,6 +60,7 @@ class Endpoint:
         self.reply: Callable[[dict[str, Any]], tuple[int, str]] = lambda body: (200, FIELDS)
         self.seen: list[dict[str, Any]] = []
         self.release = threading.Event()
+        self.dribbles = False
         endpoint = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -74,6 +76,9 @@ class Endpoint:
                     self.send_header("Content-Type", "application/json")
                     self.send_header("Content-Length", str(len(data)))
                     self.end_headers()
+                    while endpoint.dribbles and data and not endpoint.release.wait(0.1):
+                        self.wfile.write(data[:1])
+                        data = data[1:]
                     self.wfile.write(data)
                 except ConnectionError:
                     pass  # who asked has given up
@@ -205,6 +210,15 @@ def test_a_model_that_hangs(endpoint: Endpoint) -> None:
     assert result.exit_code == 1
     assert lines(result)[f"model {SPEC}"].startswith("failed: no answer in 0.5 s -> is the server up")
     assert_nothing_private(result, endpoint)
+
+
+def test_a_model_that_sends_a_byte_now_and_then(endpoint: Endpoint) -> None:
+    """No pause is as long as the limit, so the client's own time limit never ends it."""
+    endpoint.dribbles = True
+    started = monotonic()
+    (found,) = check_model(SPEC, 0.5)
+    assert (found.status, found.found) == (Status.failed, "no answer in 0.5 s")
+    assert monotonic() - started < 15
 
 
 @pytest.mark.usefixtures("on_a_sound_machine")
