@@ -18,6 +18,7 @@ from .benchmark import benchmark
 from .compare import compare
 from .demo import demo
 from .diff import diff
+from .doctor import doctor
 from .evaluate import evaluate
 from .export import export
 from .index import index
@@ -85,6 +86,7 @@ app.command()(diff)
 app.command()(export)
 app.command()(demo)
 app.command()(benchmark)
+app.command()(doctor)
 
 
 def main() -> None:
