@@ -64,6 +64,7 @@ class LockedFolder:
 
     def __init__(self, path: Path, manifest: Mapping[str, Any], lines: str, beside: Collection[str] = ()) -> None:
         self.path = make_folder(path)
+        foreign = not (path / _LOCK).exists()
         self._lock = FileLock(path / _LOCK)
         try:
             self._lock.acquire(timeout=0)
@@ -78,6 +79,8 @@ class LockedFolder:
             self._take_up()
         except BaseException:
             self._lock.release()
+            if foreign:  # nothing of ours stays in a folder that is refused
+                (path / _LOCK).unlink(missing_ok=True)
             raise
 
     def _claim(self, manifest: Mapping[str, Any], beside: Collection[str]) -> None:

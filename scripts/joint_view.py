@@ -84,15 +84,18 @@ def print_summary(summary: dict[str, Any], out: Path, plan: Plan) -> None:
         table.add_row(f"{line['stage']}", *cells, word + note)
     console = Console()
     console.print(table)
-    console.print(f"{summary['ended']}; {summary['spent']['calls']:,} LM calls, ${summary['spent']['usd']:.2f}")
+    console.print(
+        f"{summary['ended']}; {summary['spent']['calls']:,} LM calls and ${summary['spent']['usd']:.2f} in all"
+    )
     test = summary["test"]
     if test is None:
         console.print("The test questions were not asked.")
     else:
+        asked = next(iter(test["runs"].values()))["counts"]["questions"]
         start, best, gap = test["start"], test["best"], test["difference"]
         between = f"95% {100 * gap['low']:+.1f} to {100 * gap['high']:+.1f}, p {p_value(test['p'])}"
         console.print(
-            f"test questions: {plan.metric} {100 * start['mean']:.1f} at the start, {100 * best['mean']:.1f} tuned "
+            f"{asked:,} test questions: {plan.metric} {100 * start['mean']:.1f} at the start, {100 * best['mean']:.1f} tuned "
             f"({100 * gap['mean']:+.1f}, {between})"
         )
     console.print(f"{out / 'best'}: the program, for --program, polyhop.load, polyhop diff and polyhop export")

@@ -82,11 +82,15 @@ class Opened:
         train, val, test = self._read("train"), self._read("val"), self._read("test")
         if len(train) < _FEWEST:
             raise PolyhopError(f"{len(train)} train questions are too few: at least {_FEWEST} are needed")
+        source = self.files["train"]
         if not val and not test:
+            self.files |= {"val": source, "test": source}
             train, val, test = divide(train, (0.5, 0.25, 0.25), setup.seed)
         elif not val:
+            self.files["val"] = source
             train, val = divide(train, (0.6, 0.4), setup.seed)
         elif not test:
+            self.files["test"] = self.files["val"]
             val, test = divide(val, (0.5, 0.5), setup.seed)
         return Splits(train, val, test)
 

@@ -324,7 +324,7 @@ def optimize(
         try:
             ended = run.stages()
         except BudgetSpent as spent:
-            ended = f"the budget is spent: {spent}"
+            ended = f"the budget ({spent}) allows no further stage; the same run with a larger one goes on"
         return run.finish(ended)
 
 

@@ -187,10 +187,11 @@ def _search(
             search.outcome = work.workers(search, folder)
     except BudgetSpent as error:
         with Run(search, program, list(work.train)) as run:
-            if not any(slot and trial.state == "complete" for slot, trial in run.ended().items()):
+            ended = run.ended()
+            if not any(slot and trial.state == "complete" for slot, trial in ended.items()):
                 raise
             search.outcome = run.outcome()
-        spent, note = str(error), f"{note}, cut short"
+        spent, note = str(error), f"{note}, cut short after {len(ended)}"
     assert search.outcome is not None
     _draw(search.outcome, work)
     return Proposal(search.tuned(program), note, search.outcome.as_json(), spent)

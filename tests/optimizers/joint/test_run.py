@@ -14,6 +14,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.eval.folder import RunError
 from polyhop.optimizers.artifacts import load, read
+from polyhop.optimizers.joint.checkpoint import Checkpoint
 from polyhop.optimizers.joint.plan import Plan, Splits
 from polyhop.optimizers.joint.run import Told, optimize
 
@@ -78,7 +79,7 @@ def test_calls_are_never_more_than_the_budget_under_sixteen_threads(tmp_path: Pa
         summary = run(tmp_path / str(calls), engine=engine, budget=Budget(calls=calls), threads=16)
         assert engine.calls <= calls
         assert summary["spent"]["calls"] == engine.calls
-        assert "the budget is spent: " in summary["ended"]
+        assert "allows no further stage" in summary["ended"]
         assert summary["test"] is not None  # what that needs was kept back
 
 
@@ -87,13 +88,13 @@ def test_a_search_that_is_cut_short_brings_what_it_has_found(tmp_path: Path) -> 
     engine = Engine()
     summary = run(tmp_path / "run", plan, engine, budget=Budget(calls=700))
     assert engine.calls <= 700
-    assert summary["stages"][1]["note"].endswith("cut short")
+    assert summary["stages"][1]["note"].partition(", ")[2].startswith("tpe, cut short after ")
     assert summary["stages"][1]["kept"]
 
 
 def test_a_run_that_ended_on_its_budget_goes_on_with_a_larger_one(tmp_path: Path) -> None:
     short = run(tmp_path / "run", budget=Budget(calls=450))
-    assert "the budget is spent" in short["ended"]
+    assert "allows no further stage" in short["ended"]
     whole = run(tmp_path / "run", budget=Budget(calls=20_000))
     assert whole["ended"] == "all stages are played"
     assert whole["test"]["best"]["mean"] > whole["test"]["start"]["mean"]
@@ -233,3 +234,10 @@ def test_nothing_of_a_key_is_in_the_folder(tmp_path: Path) -> None:
     for file in (tmp_path / "run").rglob("*"):
         assert not file.is_file() or b"sk-planted" not in file.read_bytes(), file
     assert json.loads((tmp_path / "run/manifest.json").read_bytes())["program"]["lms"]["answerer"]["model"]
+
+
+def test_nothing_stays_in_a_folder_that_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(RunError):
+        Checkpoint(tmp_path, {"plan": {}})
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
