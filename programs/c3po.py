@@ -33,6 +33,7 @@ from ..signatures import (
     NumberedPassages,
     RouteQuestion,
 )
+from .agent import Agent
 from .candidates import Candidates, facts
 from .citations import cited_in
 from .lines import one_line, read_query
@@ -68,13 +69,13 @@ class C3PO(Program):
         self.most = integer(most, 1, 50)
         self.steps = integer(steps, 1, 12)
         self.route_steps = choice(route_steps, (True, False))
-        self.router = dspy.Predict(RouteQuestion)
-        self.planner = dspy.Predict(DrawRoadmap)
-        self.filter = dspy.Predict(FilterPassages)
-        self.step_filter = dspy.Predict(FilterForObjective)
-        self.decider = dspy.Predict(DecideNext)
-        self.knower = dspy.Predict(AnswerDirectly)
-        self.answerer = dspy.Predict(AnswerFromCollection)
+        self.router = Agent(RouteQuestion)
+        self.planner = Agent(DrawRoadmap)
+        self.filter = Agent(FilterPassages)
+        self.step_filter = Agent(FilterForObjective)
+        self.decider = Agent(DecideNext)
+        self.knower = Agent(AnswerDirectly)
+        self.answerer = Agent(AnswerFromCollection)
 
     def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""

@@ -9,6 +9,7 @@ import dspy
 from ..data.passages import Passage
 from ..data.pool import PassagePool
 from ..signatures import AnswerDirectly
+from .agent import Agent
 from .prediction import check_question, conclude, read_answer
 from .program import Program
 from .trace import Trace
@@ -19,7 +20,7 @@ class Direct(Program):
 
     def __init__(self) -> None:
         super().__init__()
-        self.answerer = dspy.Predict(AnswerDirectly)
+        self.answerer = Agent(AnswerDirectly)
 
     def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
         """Answer a question; ``pool`` is accepted, as by every program, and not read."""

@@ -19,6 +19,7 @@ from ..data.passages import Evidence, Hit, Passage, Retriever
 from ..data.pool import PassagePool
 from ..data.text import split_sentences, title_key
 from ..signatures import AnswerFromPassages, ReasonOn
+from .agent import Agent
 from .candidates import Candidates
 from .lines import one_line
 from .prediction import check_question, conclude, nothing_found, read_answer
@@ -48,8 +49,8 @@ class IRCoT(Program):
         self.search.k = choice(k, (2, 4, 6, 8))
         self.most = integer(most, 1, 50)
         self.sentences = integer(sentences, 1, 20)
-        self.reasoner = dspy.Predict(ReasonOn)
-        self.answerer = dspy.Predict(AnswerFromPassages)
+        self.reasoner = Agent(ReasonOn)
+        self.answerer = Agent(AnswerFromPassages)
 
     def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""

@@ -45,6 +45,7 @@ from ..signatures import (
     UpdateKnowledge,
 )
 from ..signatures.replies import read_probability
+from .agent import Agent
 from .candidates import Candidates
 from .knowledge import Knowledge, Known, distinct, joined
 from .prediction import check_question, conclude, nothing_found, read_answer
@@ -100,12 +101,12 @@ class Kair(Program):
         self.unsupported = choice("flag", ("flag", "discard"))
         self.moderated = choice(False, (True, False))
         self.sufficiency = real(0.75, 0.0, 1.0)  # tau
-        self.querier = dspy.Predict(ProposeQueries)
-        self.updater = dspy.Predict(UpdateKnowledge)
-        self.checker = dspy.Predict(CheckFacts)
-        self.filterer = dspy.Predict(FilterSpans)
-        self.moderator = dspy.Predict(AssessEvidence)
-        self.answerer = dspy.Predict(AnswerFromKnowledge)
+        self.querier = Agent(ProposeQueries)
+        self.updater = Agent(UpdateKnowledge)
+        self.checker = Agent(CheckFacts)
+        self.filterer = Agent(FilterSpans)
+        self.moderator = Agent(AssessEvidence)
+        self.answerer = Agent(AnswerFromKnowledge)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""

@@ -9,6 +9,7 @@ import dspy
 from ..data.passages import Evidence, Passage, Retriever
 from ..data.pool import PassagePool
 from ..signatures import AnswerFromPassages
+from .agent import Agent
 from .candidates import Candidates
 from .prediction import check_question, conclude, nothing_found, read_answer
 from .program import Program
@@ -27,7 +28,7 @@ class Naive(Program):
     def __init__(self, retriever: Retriever | None = None, k: int = 5) -> None:
         super().__init__()
         self.search = Search(retriever, k)
-        self.answerer = dspy.Predict(AnswerFromPassages)
+        self.answerer = Agent(AnswerFromPassages)
 
     def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""

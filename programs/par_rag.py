@@ -25,6 +25,7 @@ from ..data.chain import ChainRetriever
 from ..data.passages import Evidence, Hit, Passage, Retriever
 from ..data.pool import PassagePool
 from ..signatures import AnswerFromTrajectory, AnswerStep, PlanSteps, RefineQuestion
+from .agent import Agent
 from .candidates import Candidates, facts
 from .complexity import Complexity, estimate_complexity
 from .exemplars import Exemplars
@@ -83,11 +84,11 @@ class ParRag(Program):
         self.planned = choice(True, (True, False))
         self.reviewed = choice(True, (True, False))
         self.exemplars = Exemplars(count=1)
-        self.planner = dspy.Predict(PlanSteps)
-        self.step_answerer = dspy.Predict(AnswerStep)
+        self.planner = Agent(PlanSteps)
+        self.step_answerer = Agent(AnswerStep)
         self.review = Review(review_retriever or _sparse(retriever), k)
-        self.refiner = dspy.Predict(RefineQuestion)
-        self.answerer = dspy.Predict(AnswerFromTrajectory)
+        self.refiner = Agent(RefineQuestion)
+        self.answerer = Agent(AnswerFromTrajectory)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""

@@ -35,6 +35,7 @@ from ..signatures import (
     SelectEvidence,
     VerifyAnswer,
 )
+from .agent import Agent
 from .candidates import Candidates, facts
 from .complexity import Complexity, estimate_complexity
 from .confidence import CREDIBILITY, Calibration, Confidence
@@ -108,12 +109,12 @@ class PolyHop(Program):
         self.confidence = Confidence()
         self.calibration = Calibration()
         self.abstain_below = real(0.0, 0.0, 1.0)
-        self.planner = dspy.Predict(PlanResearch)
-        self.selector = dspy.Predict(SelectEvidence)
-        self.adder = dspy.Predict(CompleteEvidence)
-        self.answerer = dspy.Predict(AnswerWithCitations)
-        self.verifier = dspy.Predict(VerifyAnswer)
-        self.direct_answerer = dspy.Predict(AnswerDirectly)
+        self.planner = Agent(PlanResearch)
+        self.selector = Agent(SelectEvidence)
+        self.adder = Agent(CompleteEvidence)
+        self.answerer = Agent(AnswerWithCitations)
+        self.verifier = Agent(VerifyAnswer)
+        self.direct_answerer = Agent(AnswerDirectly)
 
     def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""

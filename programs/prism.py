@@ -19,6 +19,7 @@ from ..data.passages import Evidence, Passage, Retriever
 from ..data.pool import PassagePool
 from ..signatures import AddEvidence, AnalyzeQuestion, AnswerFromEvidence, SelectEvidence
 from ..signatures.evidence import BRIDGING
+from .agent import Agent
 from .candidates import Candidates, facts
 from .prediction import check_question, conclude, decomposed, nothing_found, read_answer
 from .program import Program
@@ -56,10 +57,10 @@ class Prism(Program):
         self.add = choice(True, (True, False))
         self.bridging = choice(True, (True, False))
         self.unit = choice("sentence", ("sentence", "passage"))
-        self.analyzer = dspy.Predict(AnalyzeQuestion)
-        self.selector = dspy.Predict(SelectEvidence)
-        self.adder = dspy.Predict(AddEvidence)
-        self.answerer = dspy.Predict(AnswerFromEvidence)
+        self.analyzer = Agent(AnalyzeQuestion)
+        self.selector = Agent(SelectEvidence)
+        self.adder = Agent(AddEvidence)
+        self.answerer = Agent(AnswerFromEvidence)
 
     def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""

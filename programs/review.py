@@ -14,12 +14,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import dspy
 from dspy.utils.exceptions import AdapterParseError
 
 from ..data.passages import Evidence, Hit, Passage, Retriever
 from ..data.pool import PassagePool
 from ..signatures import JudgeAccuracy, JudgeAttribution, ReviseAnswer
+from .agent import Agent
 from .candidates import Candidates, facts
 from .citations import cut_citations
 from .confidence import CREDIBILITY, Confidence
@@ -62,10 +62,10 @@ class Review(Program):
     def __init__(self, retriever: Retriever | None = None, k: int = 10) -> None:
         super().__init__()
         self.search = Search(retriever, k)
-        self.accuracy_judge = dspy.Predict(JudgeAccuracy)
-        self.attribution_judge = dspy.Predict(JudgeAttribution)
+        self.accuracy_judge = Agent(JudgeAccuracy)
+        self.attribution_judge = Agent(JudgeAttribution)
         self.confidence = Confidence()
-        self.reviser = dspy.Predict(ReviseAnswer)
+        self.reviser = Agent(ReviseAnswer)
 
     def forward(
         self,

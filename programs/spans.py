@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ..data.passages import Evidence, Fact, Passage
+from ..signatures.fields import fenced
 from .candidates import Candidates
 from .citations import SENTENCE, split_citations
 from .knowledge import Known
@@ -63,7 +64,8 @@ def _addressed(span: str, documents: Candidates) -> Sequence[Evidence]:
 def locate(span: str, passage: Passage) -> tuple[Evidence, ...]:
     """The sentences of a passage in which a verbatim part of it lies; none if it is no part.
 
-    White space and the shape of quotation marks may differ, and marks may stand around the whole span.
+    White space and the shape of quotation marks may differ, and marks may stand around the whole span; a passage's text
+    is meant as agents are shown it.
     """
     sentences = [_folded(sentence) for sentence in passage.sentences]
     text = " ".join(sentence for sentence in sentences if sentence)
@@ -82,7 +84,7 @@ def locate(span: str, passage: Passage) -> tuple[Evidence, ...]:
 
 
 def _folded(text: str) -> str:
-    return " ".join(text.translate(_QUOTES).split())
+    return " ".join(fenced(text.translate(_QUOTES)).split())
 
 
 def read_numbers(reply: Iterable[str], most: int) -> tuple[set[int], tuple[str, ...]]:

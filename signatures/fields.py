@@ -9,18 +9,20 @@ Passages are numbered and every sentence has a short id, so that agents point at
 "2" means the whole passage, "2s3" its third sentence; sentences that are not shown keep their numbers. (Neither "2.3"
 nor "2:3": in a reply without quotes "2.10" becomes 2.1, and "2:3" becomes 2 and 3.) A sentence is always one line that
 starts with its id, and what adapters use as field markers is broken up, so nothing that stands in a passage can pass
-for another passage, another field or the end of the prompt.
+for another passage, another field or the end of the prompt; nor does a reply that quotes it begin another field.
+`fenced` breaks up the markers in all else that an agent is shown.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import dspy
 from pydantic import BaseModel
 
-# The markers of dspy's ChatAdapter ("[[ ## answer ## ]]") and of its custom types.
-_MARKER = re.compile(r"\[\[(?=\s*##)|<<(?=/?CUSTOM-TYPE)")
+# The markers of dspy's ChatAdapter ("[[ ## answer ## ]]"; the next sentence may hold the rest) and of its custom types.
+_MARKER = re.compile(r"\[\[(?=\s*(?:##|\Z))|<<(?=/?CUSTOM-TYPE)")
 
 
 class NumberedPassage(BaseModel):
@@ -49,5 +51,19 @@ class NumberedPassages(dspy.Type):
         return "\n".join(passage.render() for passage in self.passages) or "(none)"
 
 
+def fenced(value: Any) -> Any:
+    """An input or a demo with the adapters' markers in its texts broken up; all else as it is."""
+    if isinstance(value, str):
+        return _MARKER.sub(lambda match: " ".join(match.group()), value)
+    if isinstance(value, list | tuple):
+        return [fenced(item) for item in value]
+    if isinstance(value, dict):
+        return {name: fenced(item) for name, item in value.items()}
+    if isinstance(value, dspy.Example):
+        return value.copy(**fenced(dict(value.items())))
+    return value
+
+
 def _one_line(text: str) -> str:
-    return _MARKER.sub(lambda match: " ".join(match.group()), " ".join(text.split()))
+    line: str = fenced(" ".join(text.split()))
+    return line

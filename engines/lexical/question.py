@@ -32,7 +32,8 @@ def mask(question: str) -> Masked:
     parts: list[str] = []
     end = 0
     for span in spans:
-        parts += [question[end : span.start], f"@{len(found)}"]
+        digit = question[span.end : span.end + 1].isdecimal()  # '"A"9', which "@09" is not
+        parts += [question[end : span.start], f"@{len(found)}", " " * digit]
         found.append(question[span.start : span.end].replace(_AT, "@"))
         end = span.end
     text = "".join([*parts, question[end:]])

@@ -18,20 +18,26 @@ import dspy
 
 from ...data.errors import PolyhopError
 from ...engines.models import roles
+from ...programs.agent import Agent
 from ...signatures import NumberedPassages
+from ...signatures.fields import fenced
 from .agents import field_states
 from .schema import FieldState
 
 AdapterName = Literal["chat", "json"]
 
 FORMATS = {
-    "text": "The text itself, as it is.",
+    "text": (
+        'The text itself, as it is; polyhop has broken up the markers of fields in it before, with a space between "[" '
+        'and "[" where "##" or nothing follows, and between "<" and "<" before "CUSTOM-TYPE" or "/CUSTOM-TYPE".'
+    ),
     "passages": (
         'A line for each passage, its number in brackets and its title, such as "[2] John Farrow" ("(untitled)" if it '
         'has none), and after it a line for each sentence, the number of the passage, "s", the number of the sentence '
         'and the text, such as "2s1 John Farrow was a director."; lines are joined by "\\n". White space within a '
-        'title or sentence, line breaks too, becomes one space. There, "[[" before "##" is written "[ [", and "<<" '
-        'before "CUSTOM-TYPE" or "/CUSTOM-TYPE" is written "< <". Where there are no passages: "(none)".'
+        'title or sentence, line breaks too, becomes one space. There, "[[" before "##" or at the end is written '
+        '"[ [", and "<<" before "CUSTOM-TYPE" or "/CUSTOM-TYPE" is written "< <". Where there are no passages: '
+        '"(none)".'
     ),
     "value": (
         "Numbers, True, False and None as Python prints them; a list or object as JSON on one line with a space after "
@@ -133,7 +139,8 @@ def _prompts(program: dspy.Module, adapter: AdapterName) -> Iterator[Prompt]:
             if any(kind is not NumberedPassages for kind in types):
                 raise PolyhopError(f"agent {agent!r} has an input {input_!r} that is no text: it cannot be exported")
         places = {input_: place(input_) for input_ in signature.input_fields}
-        messages = tuple(_ADAPTERS[adapter].format(signature, predictor.demos, places))
+        demos = fenced(predictor.demos) if isinstance(predictor, Agent) else predictor.demos
+        messages = tuple(_ADAPTERS[adapter].format(signature, demos, places))
         if not all(isinstance(message["content"], str) for message in messages):
             raise PolyhopError(f"agent {agent!r} has a demo that is no text: it cannot be exported")
         shown = name in getattr(program, "shown_exemplars", ())

@@ -22,12 +22,13 @@ The agent %(agent)s of %(program)s, as DSPy's %(adapter)s sends it. Renders to a
 #}
 """
 
-# The names of macros begin as those of fields cannot. As in `polyhop.signatures.fields`, "[[" before "##" is broken up,
-# so that nothing in a passage can pass for a field.
+# The names of macros begin as those of fields cannot. As in `polyhop.signatures.fields`, "[[" before "##" and at the
+# end is broken up, so that nothing in a passage can pass for a field.
 _PASSAGES = """\
 {%- macro _line(text) -%}
-{{ text.split() | join(" ") | replace("[[ ##", "[ [ ##") | replace("[[##", "[ [##")
-   | replace("<<CUSTOM-TYPE", "< <CUSTOM-TYPE") | replace("<</CUSTOM-TYPE", "< </CUSTOM-TYPE") }}
+{{ ((text.split() | join(" ")) ~ "\\n") | replace("[[ ##", "[ [ ##") | replace("[[##", "[ [##")
+   | replace("[[\\n", "[ [") | replace("<<CUSTOM-TYPE", "< <CUSTOM-TYPE")
+   | replace("<</CUSTOM-TYPE", "< </CUSTOM-TYPE") | trim }}
 {%- endmacro -%}
 {%- macro _passages(shown) -%}
 {%- if shown is string -%}{{ shown }}

@@ -15,6 +15,7 @@ from typing import Any
 import dspy
 
 from ...data.errors import PolyhopError
+from ...programs.agent import Agent
 from ...programs.trace import Trace
 from ...signatures import NumberedPassages
 
@@ -51,10 +52,12 @@ class _Seat(dspy.Predict):
 
 
 def _seat(kind: Any) -> Any:
-    """The class of a predictor, as a seat, under its old name: MIPROv2 shows the source of what is not a Predict."""
+    """The class of a predictor, as a seat, under its old name: MIPROv2 shows the source of what is not a Predict. Ours
+    are no more than that."""
     if issubclass(kind, _Seat):
         return kind
-    return type(kind.__name__, (_Seat, kind), {"__module__": kind.__module__})
+    name = dspy.Predict.__name__ if issubclass(kind, Agent) else kind.__name__
+    return type(name, (_Seat, kind), {"__module__": kind.__module__})
 
 
 def is_agent(predictor: dspy.Predict) -> bool:

@@ -25,6 +25,12 @@ def test_names_are_masked_whole(question: str, names: tuple[str, ...]) -> None:
     assert mask(question).names == names
 
 
+def test_a_digit_behind_a_name_is_not_of_its_number() -> None:
+    masked = mask('Who said "A b"9 and "C d"٣?')
+    assert masked.names == ('"A b"', '"C d"')
+    assert masked.unmask(masked.text) == 'Who said "A b" 9 and "C d" ٣?'
+
+
 DECOMPOSED = [
     ("Who directed Solaris?", ["Who directed Solaris?"]),
     (

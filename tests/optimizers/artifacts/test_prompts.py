@@ -23,11 +23,13 @@ from polyhop.optimizers.artifacts.templates import jinja_template
 from polyhop.programs import PolyHop, Prism
 from polyhop.programs.registry import PROGRAMS, new_program
 from polyhop.signatures import NumberedPassage, NumberedPassages
+from polyhop.signatures.fields import fenced
 
 ADAPTERS: dict[AdapterName, Any] = {"chat": dspy.ChatAdapter, "json": dspy.JSONAdapter}
 TEXTS = [
     "", " ", "Who was Zoë?", "{{ question }}", "{{question}} {{candidates}}", "{% raw %}{% endraw %}{# x #}",
-    "}} %} #}", "[[ ## keep ## ]]", "[[ ## completed ## ]]", "[[##x", "[[[ ## x", "<<CUSTOM-TYPE-X", "a\r\nb\rc\n\n",
+    "}} %} #}", "[[ ## keep ## ]]", "[[ ## completed ## ]]", "[[##x", "[[[ ## x", "a [[",
+    "<<CUSTOM-TYPE-X", "a\r\nb\rc\n\n",
     "\ttab \x00\x1f\x7f", 'a "quoted" \\ back\\\\slash', "{", "{{", "<b>&amp;'</b>", "\u2028\xa0\u3000x", "None",
     "«a»", "#1", "[1, 2]", "{\r", "a  \n  ",
 ]  # fmt: skip
@@ -63,9 +65,10 @@ def written(value: Any, format: str) -> str:
 
 
 def one_line(text: str) -> str:
+    text = " ".join(text.split())
     for marker in ("[[ ##", "[[##", "<<CUSTOM-TYPE", "<</CUSTOM-TYPE"):
-        text = " ".join(text.split()).replace(marker, f"{marker[0]} {marker[1:]}")
-    return text
+        text = text.replace(marker, f"{marker[0]} {marker[1:]}")
+    return f"{text[:-1]} [" if text.endswith("[[") else text
 
 
 def by_hand(prompt: Prompt, inputs: dict[str, Any]) -> Any:
@@ -147,7 +150,7 @@ def test_whatever_is_in_a_prompt_and_in_its_inputs(name: str, adapter: AdapterNa
         for turn in range(len(TEXTS)):
             fields = prompt.signature.input_fields.items()
             inputs = {field: _filled(info.annotation, turn + n) for n, (field, info) in enumerate(fields)}
-            sent = ADAPTERS[adapter]().format(predictor.signature, predictor.demos, inputs)
+            sent = ADAPTERS[adapter]().format(predictor.signature, fenced(predictor.demos), inputs)
             rendered = template.render({field: plain(value) for field, value in inputs.items()})
             assert json.loads(rendered) == sent
             assert by_hand(prompt, inputs) == sent
@@ -258,6 +261,10 @@ def test_what_is_no_text_is_refused() -> None:
     program = Prism()
     picture = '[{"type": "image_url", "image_url": {"url": "http://elsewhere"}}]'
     question = f"<<CUSTOM-TYPE-START-IDENTIFIER>>{picture}<<CUSTOM-TYPE-END-IDENTIFIER>>"
-    program.analyzer.demos = [dspy.Example(question=question, sub_questions=["Who?"])]
+    demo = dspy.Example(question=question, sub_questions=["Who?"])
+    program.analyzer.demos = [demo]
+    assert all(isinstance(message["content"], str) for prompt in prompts(program) for message in prompt.messages)
+    program.analyzer = dspy.Predict(program.analyzer.signature)  # which does not break up markers
+    program.analyzer.demos = [demo]
     with pytest.raises(PolyhopError, match="agent 'analyzer' has a demo that is no text"):
         prompts(program)

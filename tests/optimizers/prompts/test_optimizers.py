@@ -15,6 +15,7 @@ from polyhop.eval import objectives
 from polyhop.optimizers.measure import measure
 from polyhop.optimizers.prompts import OPTIMIZERS, Probe, estimate, optimize_prompts
 from polyhop.programs import Exemplars, Naive, Prism, tunables
+from polyhop.programs.agent import Agent
 
 from ...programs.scripted import Script, lm
 from .world import MAGIC, instructions, moody, players, program, questions, state, writer
@@ -109,7 +110,7 @@ def test_nothing_but_prompts_is_changed_and_the_student_not_at_all(
             name: tunable.value for name, tunable in tunables(done.student)
         }
         for own, predictor in zip(done.student.predictors(), each.predictors(), strict=True):
-            assert type(predictor) is dspy.Predict
+            assert type(predictor) is Agent
             assert predictor.lm is own.lm
             assert list(predictor.signature.fields) == list(own.signature.fields)
         changed = instructions(each) != instructions(done.student)

@@ -18,6 +18,7 @@ from polyhop.eval import objectives
 from polyhop.optimizers.prompts import optimize_prompts
 from polyhop.optimizers.prompts.student import prepared, shortened, transplanted
 from polyhop.programs import Kair, ParRag, Prism
+from polyhop.programs.agent import Agent
 from polyhop.programs.candidates import Candidates
 
 from ...programs.scripted import Script, lm, scripted
@@ -146,7 +147,8 @@ def test_a_copy_keeps_its_models_when_it_is_reset() -> None:
     copy = prepared(student).reset_copy()
     assert [predictor.lm for predictor in copy.predictors()] == [first, first, first, second]
     assert copy._compiled is False
-    assert [type(predictor) for predictor in student.predictors()] == [dspy.Predict] * 4
+    assert [type(predictor) for predictor in student.predictors()] == [Agent] * 4
+    assert {type(predictor).__name__ for predictor in copy.predictors()} == {"Predict"}  # whose source nobody shows
 
 
 def test_an_agent_without_a_model_uses_the_configured_one_and_stays_without() -> None:
