@@ -54,7 +54,7 @@ class NumberedPassages(dspy.Type):
 def fenced(value: Any) -> Any:
     """An input or a demo with the adapters' markers in its texts broken up; all else as it is."""
     if isinstance(value, str):
-        return _MARKER.sub(lambda match: " ".join(match.group()), value)
+        return _MARKER.sub(lambda match: " ".join(match.group()), value) if "[[" in value or "<<" in value else value
     if isinstance(value, list | tuple):
         return [fenced(item) for item in value]
     if isinstance(value, dict):
