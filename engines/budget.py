@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -80,8 +80,9 @@ class Budget:
 
     @property
     def spent(self) -> Spent:
-        with self._account():
-            return replace(self._spent, seconds=self._seconds())
+        with self._lock, self._file_lock or nullcontext():
+            known = _read(self.file) if self.file else self._spent
+            return replace(known.plus(**asdict(self._owed)), seconds=self._seconds())
 
     def _seconds(self) -> float:
         return self._before + monotonic() - self._opened

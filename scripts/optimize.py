@@ -185,7 +185,7 @@ def optimize(
                 threads=threads,
                 prompt_model=prompt_model,
                 workers=workers(setup, jobs) if jobs > 1 else None,
-                sources=opened.files,
+                sources=opened.sources,
                 dataset=opened.source.questions.dataset,
                 look_up=opened.source.look_up,
                 on_told=show,

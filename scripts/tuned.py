@@ -57,6 +57,7 @@ class Opened:
         if self.sample:
             named = {"train": "train", "test": "dev"}
         self.files = {name: file for name, file in named.items() if file}
+        self.sources = dict(self.files)
         setting = setting_of(setup.dataset, Setting(setup.setting) if setup.setting else None, setup.index)
         self.source = Source(Questions(setup.dataset, setup.train, setting=setting), setup.index)
 
@@ -75,7 +76,7 @@ class Opened:
         return program
 
     def splits(self) -> Splits:
-        """The questions by what they are for. What is not named is dealt out of what is."""
+        """The questions by what they are for. What is not named is dealt out of what is: ``sources`` says of what."""
         from ..optimizers.joint.plan import Splits, divide
 
         setup = self.setup
@@ -84,13 +85,13 @@ class Opened:
             raise PolyhopError(f"{len(train)} train questions are too few: at least {_FEWEST} are needed")
         source = self.files["train"]
         if not val and not test:
-            self.files |= {"val": source, "test": source}
+            self.sources |= {"val": source, "test": source}
             train, val, test = divide(train, (0.5, 0.25, 0.25), setup.seed)
         elif not val:
-            self.files["val"] = source
+            self.sources["val"] = source
             train, val = divide(train, (0.6, 0.4), setup.seed)
         elif not test:
-            self.files["test"] = self.files["val"]
+            self.sources["test"] = self.files["val"]
             val, test = divide(val, (0.5, 0.5), setup.seed)
         return Splits(train, val, test)
 
