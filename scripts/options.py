@@ -39,7 +39,7 @@ ModelsOption = Annotated[
         "--lm",
         metavar="[ROLE=]SPEC",
         help="The language model: 'lexical' (embedded) or a LiteLLM name such as openai/gpt-4o-mini, for the whole "
-        "program or for one ROLE of it. May be repeated.  [default: $POLYHOP_LM or lexical]",
+        "program or for one ROLE of it; or a profile, FILE.toml. May be repeated.  [default: $POLYHOP_LM or lexical]",
     ),
 ]
 RetrieverOption = Annotated[
@@ -117,8 +117,24 @@ def build_program(
         program.search.chain["adaptive"].value = True
     for text in settings or ():
         _set(program, text)
+    _check_roles(models)
     assign_models(program, models)
     return program
+
+
+def _check_roles(models: Sequence[str]) -> None:
+    """A profile serves all programs, so it may name roles that this one has not; but some program has to have them."""
+    from ..engines.models import chosen_models, roles
+
+    profile = chosen_models(models)[2]
+    if profile is None or not profile.roles:
+        return
+    from ..programs.registry import PROGRAMS, new_program
+
+    known = {role for name in PROGRAMS for role in roles(new_program(name, None, None))}
+    for role in profile.roles:
+        if role not in known:
+            raise PolyhopError(f"{profile.path}: no program has a role {role!r}; there are {', '.join(sorted(known))}")
 
 
 def label(name: str) -> str:
