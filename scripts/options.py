@@ -60,6 +60,15 @@ SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Set a tunable, such as rounds=1. May be repeated."),
 ]
+BudgetCallsOption = Annotated[
+    int | None, typer.Option("--budget-calls", min=1, metavar="N", help="LM calls that may be made.")
+]
+BudgetDollarsOption = Annotated[
+    float | None, typer.Option("--budget-usd", min=0, metavar="X", help="Dollars that may be spent.")
+]
+BudgetMinutesOption = Annotated[
+    float | None, typer.Option("--budget-minutes", min=0, metavar="M", help="Minutes it may take.")
+]
 DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=200, help="Passages that one search returns.")]
 
 
