@@ -160,6 +160,11 @@ def _cut(content: str) -> str:
     return content[: (last[0] + len(content)) // 2]
 
 
+def _endless_field(content: str) -> str:
+    """A reply that goes in circles in its first field."""
+    return content[: _in_first_word(content)] + _ENDLESS
+
+
 def _as_json_in_prose(content: str) -> str:
     fields = re.findall(r"^\[\[ ## (\w+) ## \]\]\n(.*?)\n\n(?=\[\[ ## )", content + "\n\n", re.MULTILINE | re.DOTALL)
     text = json.dumps(dict(fields), ensure_ascii=False) if fields else content
@@ -169,9 +174,13 @@ def _as_json_in_prose(content: str) -> str:
 def _spoilt(completion: dict[str, Any], character: str) -> dict[str, Any]:
     """The same reply with one character more, in the first word of a field."""
     content = content_of(completion)
-    word = re.search(_VALUE.pattern + r"\W*[^\W\d_]", content)
-    at = word.end() if word else 0
+    at = _in_first_word(content)
     return with_content(completion, content[:at] + character + content[at:])
+
+
+def _in_first_word(content: str) -> int:
+    word = re.search(_VALUE.pattern + r"\W*[^\W\d_]", content)
+    return word.end() if word else 0
 
 
 _PROSE = "I have looked at this with care. On the whole it seems likely, although the sources do not say so outright."
@@ -220,6 +229,9 @@ FAULTS = {
         _said("prose-around-json", _as_json_in_prose),
         _said("1mb", lambda content: f"{content}\n{_ENDLESS}", "length"),
         _said("1mb-prose", lambda _: _ENDLESS, "length"),
+        _said("1mb-in-field", _endless_field, "length"),
+        _said("1mb-braces", lambda _: "{" * MEGABYTE, "length"),
+        _said("1mb-brackets", lambda _: "[" * MEGABYTE, "length"),
         _said("length", _cut, "length"),
         _bytes("latin-1", lambda sound: encode(_spoilt(sound, "é")).decode().encode("latin-1", "replace"),
                "application/json; charset=utf-8"),
