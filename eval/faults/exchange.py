@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import select
 import socket
 import struct
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from http import HTTPStatus
-from time import monotonic
 from typing import Any
 
 from .completions import complete, encode, prompt_of
@@ -66,10 +64,14 @@ class Exchange:
         Raises:
             HungUp: the connection was closed meanwhile.
         """
-        end = monotonic() + seconds
-        while (left := end - monotonic()) > 0:
-            if select.select([self._connection], [], [], left)[0]:
-                raise HungUp  # a client that waits for its reply has nothing to say
+        self._connection.settimeout(seconds)
+        try:
+            self._connection.recv(1)  # a client that waits for its reply has nothing to say
+        except TimeoutError:
+            return
+        finally:
+            self._connection.settimeout(None)
+        raise HungUp
 
     def close(self, *, reset: bool = False) -> None:
         """Close the connection in order, or with a reset, as a process or a router on the way that has crashed."""

@@ -233,8 +233,11 @@ FAULTS = {
         _said("1mb-braces", lambda _: "{" * MEGABYTE, "length"),
         _said("1mb-brackets", lambda _: "[" * MEGABYTE, "length"),
         _said("length", _cut, "length"),
-        _bytes("latin-1", lambda sound: encode(_spoilt(sound, "é")).decode().encode("latin-1", "replace"),
-               "application/json; charset=utf-8"),
+        _bytes(
+            "latin-1",
+            lambda sound: encode(_spoilt(sound, "é")).decode().encode("latin-1", "replace"),
+            "application/json; charset=utf-8",
+        ),
         _bytes("invalid-utf-8", lambda sound: encode(_spoilt(sound, "\0\0")).replace(b"\\u0000\\u0000", b"\xff\xfe")),
         _bytes("lone-surrogate", lambda sound: json.dumps(_spoilt(sound, "\ud800")).encode()),
         _bytes("utf-16", lambda sound: encode(_spoilt(sound, "é")).decode().encode("utf-16")),
@@ -243,5 +246,5 @@ FAULTS = {
         _bytes("no-usage", lambda sound: encode({key: value for key, value in sound.items() if key != "usage"})),
         _bytes("unknown-fields", lambda sound: encode({**sound, "x_provider": {"cached": [1, None]}, "usage2": 3})),
     )
-}  # fmt: skip
+}
 """Every fault, with times for runs; a test that waits for one makes its own (`slow`, `drip`, `dies`)."""

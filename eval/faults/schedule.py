@@ -1,4 +1,8 @@
-"""Which requests a fault hits. No schedule draws at random or looks at threads: the same requests are hit again."""
+"""Which requests a fault hits.
+
+`First`, `Share` and `Longer` decide by the prompt and how often it came: they hit the same requests however threads
+take turns. `Every`, `Nth` and `During` go by the order and the time in which requests come.
+"""
 
 from __future__ import annotations
 
