@@ -106,10 +106,10 @@ class Server:
         try:
             fault = self._fault(exchange)
             data = b"" if fault else self._canned or response(encode(exchange.completion()))
+            sleep(max(0.0, due - monotonic()))
+            return fault.act(exchange) if fault else exchange.send(data)
         except (ValueError, KeyError, TypeError) as error:  # what was asked is no chat, or none that the engine reads
             return exchange.reply(_told(f"{type(error).__name__}: {error}"), 400)
-        sleep(max(0.0, due - monotonic()))
-        return fault.act(exchange) if fault else exchange.send(data)
 
     def _fault(self, exchange: Exchange) -> Fault | None:
         """What this request is hit by."""

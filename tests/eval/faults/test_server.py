@@ -251,6 +251,10 @@ def test_errors_in_other_words() -> None:
         assert reply.data.startswith(b"<html>")
 
 
+def test_a_fault_that_needs_a_sound_reply_refuses_what_has_none() -> None:
+    assert under("truncated", {"model": "x", "messages": [{"role": "user", "content": "?"}]}).status == 400
+
+
 def test_when_to_come_back() -> None:
     assert under("429").headers["Retry-After"] == under("503").headers["Retry-After"] == "1"
     assert under("429-absurd").headers["Retry-After"] == "86400"
