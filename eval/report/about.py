@@ -4,7 +4,7 @@ whatever else a manifest may hold stays where it is."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -28,7 +28,6 @@ _TERMS = {
     "Brier": "the mean squared distance of confidence to 1 for a right answer and 0 for a wrong one",
     "Risk and coverage": "how many of the surest answers are wrong, against how many questions they are",
     "Front": "no other run is at least as cheap and as good, and better in one of the two",
-    "Failed": "a question without an answer scores 0 in every mean, as in the official scripts, and is counted",
 }
 
 
@@ -37,13 +36,13 @@ def about(group: Group) -> Html:
     names = [run.name for run in group.runs]
     facts = [_facts(run) for run in group.runs]
     rows = [
-        [heading, *(tag("td", found.get(heading, ""), class_="words") for found in facts)]
+        [heading, *_told([found.get(heading) or "" for found in facts])]
         for heading in dict.fromkeys(key for found in facts for key in found)
         if any(found.get(heading) for found in facts)
     ]
-    parts = [table("What was measured", ["", *names], rows)]
+    parts = [table("What was measured", _head("", names), rows)]
     if tunables := _tunables(group):
-        parts.append(details("Settings of the programs", table("Settings", ["Tunable", *names], tunables)))
+        parts.append(details("Settings of the programs", table("Settings", _head("Tunable", names), tunables)))
     commands = (tag("pre", command(run)) for run in group.runs)
     parts.append(
         details(
@@ -53,6 +52,17 @@ def about(group: Group) -> Html:
         )
     )
     return join(parts)
+
+
+def _head(first: str, names: Iterable[str]) -> list[object]:
+    return [first, *(tag("th", name, scope="col", class_="words") for name in names)]
+
+
+def _told(values: Sequence[object]) -> list[Html]:
+    """What is the same in all runs is said once."""
+    if len(set(map(str, values))) == 1:
+        return [tag("td", values[0], class_="words", colspan=len(values))]
+    return [tag("td", value, class_="words") for value in values]
 
 
 def terms() -> Html:
@@ -125,7 +135,7 @@ def _shown(value: object) -> str:
 def _tunables(group: Group) -> list[list[object]]:
     each = [run.manifest["program"].get("tunables") or {} for run in group.runs]
     names = dict.fromkeys(name for tunables in each for name in tunables)
-    return [[name, *(str(tunables.get(name, "")) for tunables in each)] for name in names]
+    return [[name, *_told([str(tunables.get(name, "")) for tunables in each])] for name in names]
 
 
 def command(run: Run) -> str:

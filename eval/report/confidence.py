@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .calibration import Calibration, calibration
-from .figures import Plot, Point, bounds, figure, grid, legend
+from .figures import Plot, Point, bounds, figure, grid
 from .html import Html, details, join, table, tag
 from .numbers import share
 from .overview import Series, run_name
@@ -16,7 +16,7 @@ def confidence(group: Group, series: Series) -> Html:
     known = {name: each for name, each in found.items() if each}
     if not known:
         return tag("p", "No answer of these runs has a confidence.", class_="quiet")
-    pictures = [figure(f"{name}: reliability", _reliability(name, each, series)) for name, each in known.items()]
+    pictures = [figure(name, _reliability(name, each, series)) for name, each in known.items()]
     rows = [
         [
             run_name(run, series),
@@ -31,10 +31,14 @@ def confidence(group: Group, series: Series) -> Html:
     head = ["Run", "Answers", "ECE", "Brier", "Wrong of the surest 25%", "of 50%", "of 75%"]
     return join(
         [
-            table("Calibration of every run", head, rows),
-            legend((name, series[name]) for name in known),
-            grid(figure("Risk against coverage, surest answers first", _risk(known, series)), *pictures),
-            details("Reliability as a table", _table(known)),
+            grid(
+                table("Calibration of every run", head, rows),
+                figure("Risk against coverage, surest answers first", _risk(known, series)),
+                class_="beside",
+            ),
+            tag("h3", "Reliability: how many of the answers of a confidence are right"),
+            grid(*pictures, class_="figures small-figures"),
+            details("As a table", _table(known)),
         ]
     )
 

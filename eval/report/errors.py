@@ -24,22 +24,25 @@ def outcomes(group: Group, series: Series) -> Html:
                 stacked([(f"o-{kind.name}", kind.value, counts[run.name][kind]) for kind in kinds], run.done),
                 class_="wide",
             ),
-            *(_cell(counts[run.name][kind], run.done) for kind in kinds),
+            *(_cell(counts[run.name][kind], run.done, place, kind) for kind in kinds),
         ]
-        for run in group.runs
+        for place, run in enumerate(group.runs)
     ]
     head = ["Run", tag("th", tag("span", "as a bar", class_="quiet"), scope="col"), *map(outcome_name, kinds)]
-    return table("What became of the questions", head, rows, class_="numbers outcomes")
+    return table("What became of the questions", head, rows, class_="numbers full")
 
 
 def outcome_name(kind: Outcome) -> Html:
     return tag("span", tag("i", class_=f"swatch o-{kind.name}", aria_hidden="true"), kind.value, class_="outcome")
 
 
-def _cell(count: int, questions: int) -> Html:
+def _cell(count: int, questions: int, run: int, kind: Outcome) -> Html:
+    """A number that leads to its questions."""
     if not count:
         return tag("td", "–", class_="quiet")
-    return tag("td", tag("b", f"{count:,}"), " ", tag("small", share(count / questions), class_="quiet"))
+    told = f"Show the questions: {kind.value}"
+    which = tag("button", f"{count:,}", type="button", class_="link", title=told, data_run=run, data_outcome=kind.name)
+    return tag("td", which, " ", tag("small", share(count / questions), class_="quiet"))
 
 
 def browser() -> Html:

@@ -94,15 +94,15 @@ def figure(title: str, svg: Html, *more: object) -> Html:
 
 def whisker(mean: float, low: float, high: float, among: tuple[float, float], series: int, note: str) -> Html:
     """A value and its interval as a small picture for a table's cell."""
-    scale = Scale(*among, 6, 86)
+    scale = Scale(*among, 5, 115)
     parts = [
         tag("title", note),
         tag("line", x1=scale(low), x2=scale(high), y1=7, y2=7, class_=f"s{series % SERIES + 1} bar"),
-        mark(series, scale(mean), 7),
+        tag("g", mark(series), transform=f"translate({scale(mean)},7) scale(0.7)"),
     ]
     if among[0] < 0 < among[1]:
         parts.insert(1, tag("line", x1=scale(0), x2=scale(0), y1=0, y2=14, class_="axis"))
-    return tag("svg", *parts, width=92, height=14, viewBox="0 0 92 14", class_="whisker", role="img", aria_label=note)
+    return tag("svg", *parts, width=120, height=14, viewBox="0 0 120 14", class_="whisker", role="img", aria_label=note)
 
 
 @dataclass
@@ -142,7 +142,7 @@ class Plot:
             height=self.height,
             role="img",
             aria_label=self.title,
-            class_="plot",
+            class_="plot" if self.width <= 400 else "plot wide-plot",
         )
 
     def _axes(self) -> list[Html]:
@@ -167,7 +167,9 @@ class Plot:
 
     def _x_ticks(self) -> list[float]:
         found = ticks(*self.x_range)
-        return [value for value in found if value == int(value)] if self.whole else found
+        if self.whole and self.x_range[1] - self.x_range[0] <= 12:
+            return [float(n) for n in range(ceil(self.x_range[0]), floor(self.x_range[1]) + 1)]
+        return found
 
     def _number(self, value: float, axis: str) -> str:
         if axis in self.percent:
@@ -204,15 +206,39 @@ class Plot:
             tag("rect", told, x=left + 1, y=top, width=round(right - left - 2, 1), height=height, class_="column")
         )
 
-    def label(self, x: float, y: float, words: str, *, left: bool = False) -> None:
-        place = self.x(x)
-        self._parts.append(
-            tag("text", words, x=place - 8 if left else place + 8, y=self.y(y) + 4, class_="end tag" if left else "tag")
-        )
+    def labels(self, points: Sequence[tuple[Point, str]]) -> None:
+        """Names beside points, where there is room for them: neither on a mark nor on another name."""
+        taken = [_Box(self.x(point.x) - 5, self.y(point.y) - 5, 10, 10) for point, _ in points]
+        for point, name in points:
+            x, y, width = self.x(point.x), self.y(point.y), 6.4 * len(name) + 4
+            top = self.y(point.high if point.high is not None else point.y)
+            bottom = self.y(point.low if point.low is not None else point.y)
+            places = ((x - width / 2, top - 15), (x + 8, y - 7), (x - 8 - width, y - 7), (x - width / 2, bottom + 3))
+            boxes = (_Box(left, above, width, 13) for left, above in places)
+            free = (box for box in boxes if self._holds(box) and not any(map(box.meets, taken)))
+            if box := next(free, None):
+                taken.append(box)
+                middle = round(box.left + width / 2, 1)
+                self._parts.append(tag("text", name, x=middle, y=round(box.top + 11, 1), class_="middle tag"))
+
+    def _holds(self, box: _Box) -> bool:
+        across = self.x.start <= box.left and box.left + box.width <= self.x.end + 8
+        return across and self.y.end - 10 <= box.top and box.top + box.height <= self.y.start
 
 
-def grid(*figures: Html) -> Html:
-    return tag("div", *figures, class_="figures")
+class _Box(NamedTuple):
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def meets(self, other: _Box) -> bool:
+        across = self.left < other.left + other.width and other.left < self.left + self.width
+        return across and self.top < other.top + other.height and other.top < self.top + self.height
+
+
+def grid(*figures: Html, class_: str = "figures") -> Html:
+    return tag("div", *figures, class_=class_)
 
 
 def stacked(shares: Iterable[tuple[str, str, int]], total: int) -> Html:

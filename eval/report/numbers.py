@@ -50,10 +50,14 @@ def number(metric: str, value: float | None, sign: str = "") -> str:
     """A score in percent, a cost with as many digits as tell something; a dash where there is none."""
     if value is None or value != value:
         return "–"
+    if metric == "cost_usd":
+        return ("−" if value < 0 else sign) + dollars(abs(value))
+    return _plain(metric, value, sign).replace("-", "−")
+
+
+def _plain(metric: str, value: float, sign: str) -> str:
     if metric in METRICS:
         return f"{100 * value:{sign}.1f}"
-    if metric == "cost_usd":
-        return _plus(sign, value) + dollars(abs(value))
     if abs(value) >= 1000:
         return f"{value:{sign},.0f}"
     return f"{value:{sign}.1f}" if abs(value) >= 10 else f"{value:{sign}.2f}"
@@ -63,10 +67,6 @@ def dollars(value: float) -> str:
     if value == 0:
         return "$0"
     return f"${value:,.2f}" if value >= 1 else f"${value:.2g}" if value >= 0.0001 else f"${value:.1e}"
-
-
-def _plus(sign: str, value: float) -> str:
-    return "−" if value < 0 else sign
 
 
 def between(metric: str, low: float, high: float, sign: str = "") -> str:

@@ -34,7 +34,7 @@ _MEANINGS = {
     "wrong",
     Outcome.wrong: "the answer is wrong, and the dataset names no gold passages",
     Outcome.abstained: f"the program said “{UNKNOWN}”, and that is not the gold answer",
-    Outcome.failed: "there is no answer: an error, a time limit, or a model that could not be reached",
+    Outcome.failed: "there is no answer: an error, a time limit, a model out of reach; it scores 0 in every mean",
 }
 
 

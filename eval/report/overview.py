@@ -26,6 +26,8 @@ QUALITY = (
 COST = ("lm_calls", "lm_calls_critical_path", "searches", "tokens", "cost_usd", "seconds_p50", "seconds_p95")
 COMPARED = ("answer_em", "answer_f1", "evidence_f1", "joint_f1", "lm_calls", "tokens")
 
+FULL = "numbers full"  # as wide as the page
+
 Series = dict[str, int]
 
 
@@ -57,6 +59,19 @@ def run_name(run: Run, series: Series) -> Html:
     )
 
 
+def nothing(group: Group, metric: str) -> set[str]:
+    """The runs that score nothing where others do: on one scale with those, no picture would show what differs."""
+    scores = {run.name: run.mean(metric) for run in group.runs}
+    return {name for name, score in scores.items() if score == 0} if any(scores.values()) else set()
+
+
+def not_drawn(group: Group, metrics: Iterable[str]) -> Iterable[Html]:
+    """Says who is not in the pictures."""
+    names = list(dict.fromkeys(name for metric in metrics for name in sorted(nothing(group, metric))))
+    if names:
+        yield tag("p", f"Not drawn where the score is 0: {', '.join(names)}.", class_="quiet")
+
+
 def _unfinished(run: Run) -> Html:
     return tag(
         "p",
@@ -75,12 +90,17 @@ def _simulated(group: Group) -> Iterable[Html]:
 
 def _quality(group: Group, series: Series) -> Html:
     metrics = [metric for metric in QUALITY if any(run.mean(metric) is not None for run in group.runs)]
-    ranges = {metric: _range(group.runs, metric) for metric in metrics}
+    ranges = {metric: _range(group, metric) for metric in metrics}
+    without = {metric: nothing(group, metric) for metric in metrics}
     rows = [
-        [run_name(run, series), _questions(run), *(_cell(run, metric, ranges[metric], series) for metric in metrics)]
+        [
+            run_name(run, series),
+            _questions(run),
+            *(_cell(run, metric, ranges[metric], series, run.name not in without[metric]) for metric in metrics),
+        ]
         for run in group.runs
     ]
-    return table("Scores of every run", ["Run", "Questions", *map(name, metrics)], rows)
+    return table("Scores of every run", ["Run", "Questions", *map(name, metrics)], rows, class_=FULL)
 
 
 def _questions(run: Run) -> Html:
@@ -90,23 +110,21 @@ def _questions(run: Run) -> Html:
     return tag("td", done, tag("br"), failed)
 
 
-def _range(runs: Iterable[Run], metric: str) -> tuple[float, float]:
-    ends = [end for run in runs for end in run.interval(metric) or ()]
-    return bounds(ends, least=0.05)
+def _range(group: Group, metric: str) -> tuple[float, float]:
+    drawn = [run for run in group.runs if run.name not in nothing(group, metric)]
+    return bounds((end for run in drawn for end in run.interval(metric) or ()), least=0.05)
 
 
-def _cell(run: Run, metric: str, among: tuple[float, float], series: Series) -> Html:
+def _cell(run: Run, metric: str, among: tuple[float, float], series: Series, drawn: bool) -> Html:
     mean, found = run.mean(metric), run.interval(metric)
     if mean is None or found is None:
         return tag("td", "–")
     interval = between(metric, *found)
     note = f"{run.name}: {name(metric)} {number(metric, mean)} ({interval})"
-    return tag(
-        "td",
-        tag("b", number(metric, mean)),
-        whisker(mean, *found, among, series[run.name], note),
-        tag("small", interval, class_="quiet"),
-    )
+    if not drawn:
+        return tag("td", tag("b", number(metric, mean)))
+    picture = whisker(mean, *found, among, series[run.name], note)
+    return tag("td", tag("b", number(metric, mean)), picture, tag("small", interval, class_="quiet"))
 
 
 def _costs(group: Group, series: Series) -> Html:
@@ -120,12 +138,15 @@ def _costs(group: Group, series: Series) -> Html:
         cells.append(tag("td", f"{counts['answered']:,}"))
         cells.append(tag("td", f"{counts['failed']:,}", class_="bad" if counts["failed"] else None))
         rows.append([run_name(run, series), *cells])
-    return table("Costs of every run", ["Run", *map(name, metrics), "Seconds, all", "Answered", "Failed"], rows)
+    return table(
+        "Costs of every run", ["Run", *map(name, metrics), "Seconds, all", "Answered", "Failed"], rows, class_=FULL
+    )
 
 
 def _cost(run: Run, metric: str) -> Html:
     mean, found = run.mean(metric), run.interval(metric)
-    interval = tag("small", between(metric, *found), class_="quiet") if mean is not None and found else ""
+    varies = mean is not None and found is not None and found[0] < found[1]
+    interval = tag("small", between(metric, *found), class_="quiet") if varies and found else ""
     return tag("td", tag("b", number(metric, mean)), tag("br"), interval)
 
 
@@ -169,7 +190,12 @@ def _comparison(group: Group, series: Series, versus: Sequence[Versus]) -> Itera
     first = group.runs[0].name
     metrics = list(dict.fromkeys(each.metric for each in versus))
     ranges = {
-        metric: _around_zero([end for each in versus if each.metric == metric for end in each.found.difference])
+        metric: _around_zero(
+            end
+            for each in versus
+            if each.metric == metric and each.run not in nothing(group, metric)
+            for end in each.found.difference
+        )
         for metric in metrics
     }
     rows = []
@@ -187,7 +213,7 @@ def _comparison(group: Group, series: Series, versus: Sequence[Versus]) -> Itera
         "a permutation test. Wins and losses are the questions with the higher and the lower value.",
         class_="quiet",
     )
-    yield table(f"Every run against {first}", ["Run", *map(name, metrics)], rows)
+    yield table(f"Every run against {first}", ["Run", *map(name, metrics)], rows, class_=FULL)
 
 
 def _around_zero(values: Iterable[float]) -> tuple[float, float]:
@@ -198,11 +224,12 @@ def _around_zero(values: Iterable[float]) -> tuple[float, float]:
 def _difference(versus: Versus, first: str, among: tuple[float, float], series: Series) -> Html:
     (mean, low, high), p = versus.found.difference, versus.found.p_permutation
     told = f"{number(versus.metric, mean, '+')} ({between(versus.metric, low, high, '+')})"
+    fits = among[0] <= low and high <= among[1]
     note = f"{versus.run} against {first}: {name(versus.metric)} {told}"
     return tag(
         "td",
         tag("b", number(versus.metric, mean, "+"), class_=None if p < 0.05 else "faint"),
-        whisker(mean, low, high, among, series[versus.run], note),
+        whisker(mean, low, high, among, series[versus.run], note) if fits else tag("br"),
         tag("small", between(versus.metric, low, high, "+"), class_="quiet"),
         tag("br"),
         tag("small", f"p {p_value(p)} · {versus.found.wins}:{versus.found.losses}", class_="quiet"),

@@ -73,8 +73,12 @@ function markSection(entries) {
   }
   const first = [...links.keys()].find((name) => visible.has(name));
   for (const [name, link] of links) {
-    if (name === first) link.setAttribute("aria-current", "true");
-    else link.removeAttribute("aria-current");
+    if (name !== first) link.removeAttribute("aria-current");
+    else {
+      link.setAttribute("aria-current", "true");
+      const bar = link.parentElement;
+      bar.scrollLeft = link.offsetLeft - bar.offsetLeft - (bar.clientWidth - link.offsetWidth) / 2;
+    }
   }
 }
 

@@ -131,10 +131,13 @@ def _body(groups: Sequence[Group], sections: Sequence[Section]) -> Iterable[Html
 def _summary(groups: Sequence[Group]) -> str:
     if not groups:
         return "What was tried, what it brought, and what was kept."
+    if len(groups) == 1:
+        return (
+            f"{count(len(groups[0].runs), 'run')} over {count(len(groups[0].questions), 'question')}: {groups[0].title}"
+        )
     runs = sum(len(group.runs) for group in groups)
     told = [f"{count(runs, 'run')}", count(sum(len(group.questions) for group in groups), "question")]
-    if len(groups) > 1:
-        told.append(f"{len(groups)} sets of questions, each compared within itself")
+    told.append(f"{len(groups)} sets of questions, each compared within itself")
     return ", ".join(told) + "."
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from .figures import Plot, Point, bounds, figure, grid, legend
 from .html import Html, details, join, table, tag
 from .numbers import between, name, number
-from .overview import Series, run_name
+from .overview import Series, not_drawn, nothing, run_name
 from .runs import Group, Run
 
 SHOWN = ("answer_f1", "evidence_f1", "joint_f1")
@@ -22,7 +22,7 @@ def parts(group: Group, series: Series) -> Html:
     if not known:
         return tag("p", "The questions have neither a number of hops nor a type.", class_="quiet")
     marks = legend((run.name, series[run.name]) for run in group.runs)
-    return join([marks, *(_part(group, series, *entry) for entry in known)])
+    return join([marks, *not_drawn(group, SHOWN), *(_part(group, series, *entry) for entry in known)])
 
 
 def _part(group: Group, series: Series, key: str, title: str, heading: str) -> Html:
@@ -39,7 +39,7 @@ def _plot(group: Group, series: Series, key: str, names: list[str], metric: str,
         (place, run, value)
         for place, each in enumerate(names)
         for run in group.runs
-        if (value := _value(run, key, each, metric))
+        if run.name not in nothing(group, metric) and (value := _value(run, key, each, metric))
     ]
     low, high = bounds(end for _, _, (_, low, high) in found for end in (low, high))
     wide = max(400, len(names) * (len(group.runs) * 11 + 22) + 58)

@@ -23,6 +23,7 @@ async function openPlace(place, focus = false) {
   if (ticket !== asking) return;
   $("question").replaceChildren(...shownDetails);
   $("question").scrollTop = 0;
+  if ($("list").clientHeight === 0) $("questions").scrollIntoView(); // where there is room for one of the two only
   if (focus) $("question").focus({ preventScroll: inView($("question")) });
   remember(ours.name, asked.id[place]);
 }
@@ -52,6 +53,19 @@ function chooseRun(number) {
   if (open) openPlace(open.place, true);
 }
 
+/** From a number in the table of outcomes to its questions. */
+function showOutcome(number, key) {
+  $("run").value = String(number);
+  outcomesChosen.clear();
+  outcomesChosen.add(index.outcomes.findIndex((each) => each.key === key));
+  for (const id of ["hops", "kind", "stop"]) $(id).value = "any";
+  $("other").value = $("find").value = "";
+  showRun();
+  move(0);
+  $("questions").scrollIntoView();
+  $("list").focus({ preventScroll: true });
+}
+
 // --- its parts ---
 
 function questionOf(asked, ours, place, at, details) {
@@ -62,7 +76,7 @@ function questionOf(asked, ours, place, at, details) {
     make(
       "div",
       { class: "tools" },
-      make("button", { type: "button", onclick: close, title: "Close (Esc)" }, "← Back to the list"),
+      make("button", { type: "button", onclick: close, title: "Close (Esc)" }, "← Close"),
       make("span", { class: "small id" }, asked.id[place]),
     ),
     make("h3", { class: "asked" }, asked.question[place]),
@@ -122,7 +136,7 @@ function everyRun(asked, place) {
       make("td", {}, each.calls?.[at] ?? "–"),
     );
   });
-  const head = ["Run", "Answer", "Outcome", "Evidence F1", "LM calls"].map((text) => make("th", { scope: "col" }, text));
+  const head = ["Run", "Answer", "Outcome", "Evidence F1", "LM calls"].map((text, n) => make("th", { scope: "col", class: n < 3 ? "words" : null }, text));
   const inside = make("table", { class: "numbers compact" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows));
   return part("Every run", make("div", { class: "scroll" }, inside));
 }
@@ -211,6 +225,9 @@ if (index.groups.length) {
     $("panes").classList.remove("opened");
     showGroup();
   });
+  for (const button of document.querySelectorAll("[data-outcome]")) {
+    button.addEventListener("click", () => showOutcome(Number(button.dataset.run), button.dataset.outcome));
+  }
   $("browser").hidden = false;
   chooseGroup(0);
   openAddress();

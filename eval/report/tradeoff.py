@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .figures import Plot, Point, bounds, figure, grid, legend
 from .html import Html, details, join, table, tag
 from .numbers import between, name, number
-from .overview import Series, run_name
+from .overview import Series, not_drawn, nothing, run_name
 from .runs import Group, Run
 
 COSTS = ("lm_calls", "tokens", "cost_usd")
@@ -32,11 +32,16 @@ def tradeoff(group: Group, series: Series) -> Html:
     if not pairs:
         return tag("p", "The runs have no cost that can be compared.", class_="quiet")
     marks = legend((run.name, series[run.name]) for run in group.runs)
-    pictures = [
-        figure(f"{name(quality)} against {_lower(cost)}", _plot(group, series, cost, quality))
-        for cost, quality in pairs
+    rows = [
+        grid(*(figure(_heading(*pair), _plot(group, series, *pair)) for pair in pairs if pair[1] == quality))
+        for quality in QUALITIES
     ]
-    return join([marks, grid(*pictures), details("As a table", _table(group, series, pairs))])
+    left_out = not_drawn(group, QUALITIES)
+    return join([marks, *rows, *left_out, details("As a table", _table(group, series, pairs))])
+
+
+def _heading(cost: str, quality: str) -> str:
+    return f"{name(quality)} against {_lower(cost)}"
 
 
 def _lower(metric: str) -> str:
@@ -54,7 +59,7 @@ def _points(runs: Sequence[Run], cost: str, quality: str) -> list[tuple[float, f
 
 
 def _plot(group: Group, series: Series, cost: str, quality: str) -> Html:
-    runs = _known(group, cost, quality)
+    runs = [run for run in _known(group, cost, quality) if run.name not in nothing(group, quality)]
     points = _points(runs, cost, quality)
     intervals = [run.interval(quality) or (y, y) for run, (_, y) in zip(runs, points, strict=True)]
     plot = Plot(
@@ -67,11 +72,12 @@ def _plot(group: Group, series: Series, cost: str, quality: str) -> Html:
     best = sorted(points[n] for n in front(points))
     steps = [place for (x, y), (_, before) in zip(best[1:], best, strict=False) for place in ((x, before), (x, y))]
     plot.line([*best[:1], *steps], "front")
+    marked: list[tuple[Point, str]] = []
     for run, (x, y), (low, high) in zip(runs, points, intervals, strict=True):
         told = f"{run.name}: {number(quality, y)} ({between(quality, low, high)}) for {number(cost, x)} {_lower(cost)}"
-        plot.marks([Point(x, y, told, low, high)], series[run.name])
-        if (x, y) in best:
-            plot.label(x, y, run.name, left=x > sum(plot.x_range) / 2)
+        marked.append((Point(x, y, told, low, high), run.name))
+        plot.marks([marked[-1][0]], series[run.name])
+    plot.labels(sorted(marked, key=lambda each: (each[0].x, each[0].y) not in best))  # the front has the first choice
     return plot.svg()
 
 
