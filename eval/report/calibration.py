@@ -5,7 +5,6 @@ Over the answers that were given: a failure has no confidence, and "unknown" cla
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple
@@ -19,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Bin(NamedTuple):
-    """The answers whose confidence lies in [low, high), the last bin's in [low, high].
+    """Those answers whose confidence lies in [low, high), the last bin's in [low, high].
 
     Attributes:
         confidence: Their mean confidence.
@@ -28,7 +27,7 @@ class Bin(NamedTuple):
 
     low: float
     high: float
-    count: int
+    answers: int
     confidence: float
     right: float
     interval: tuple[float, float]
@@ -65,17 +64,17 @@ class Calibration:
     curve: tuple[Covered, ...]
 
 
-def calibration(confidence: Sequence[float], right: Sequence[bool], questions: int) -> Calibration | None:
+def calibration(confidence: npt.ArrayLike, right: npt.ArrayLike, questions: int) -> Calibration | None:
     """Measure it over the answers that were given to some of ``questions``; None if there are none."""
-    if not len(confidence):
-        return None
     stated, truth = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.float64)
+    if not len(stated):
+        return None
     places = np.clip((stated * BINS).astype(int), 0, BINS - 1)
     bins = tuple(_bin(int(place), stated[places == place], truth[places == place]) for place in np.unique(places))
     return Calibration(
         answers=len(stated),
         bins=bins,
-        ece=float(sum(each.count * abs(each.confidence - each.right) for each in bins) / len(stated)),
+        ece=float(sum(each.answers * abs(each.confidence - each.right) for each in bins) / len(stated)),
         brier=float(((stated - truth) ** 2).mean()),
         curve=_curve(stated, truth, questions),
     )

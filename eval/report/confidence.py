@@ -12,7 +12,7 @@ from .runs import Group
 
 def confidence(group: Group, series: Series) -> Html:
     """Every run that states confidences."""
-    found = {run.name: calibration(*map(list, run.stated()), run.done) for run in group.runs}
+    found = {run.name: calibration(*run.stated(), questions=run.done) for run in group.runs}
     known = {name: each for name, each in found.items() if each}
     if not known:
         return tag("p", "No answer of these runs has a confidence.", class_="quiet")
@@ -51,15 +51,15 @@ def _covered(found: Calibration, coverage: float) -> str:
 def _reliability(name: str, found: Calibration, series: Series) -> Html:
     title = f"{name}: share of right answers by stated confidence; ECE {found.ece:.3f}, Brier {found.brier:.3f}"
     plot = Plot(title, "stated confidence, %", "right, %", (0, 1), (0, 1), percent="xy", width=300, height=290)
-    most = max(each.count for each in found.bins)
+    most = max(each.answers for each in found.bins)
     for each in found.bins:
-        told = f"{each.count:,} answers of confidence {each.low:.1f} to {each.high:.1f}"
-        plot.column(each.low, each.high, 0.22 * each.count / most, told)
+        told = f"{each.answers:,} answers of confidence {each.low:.1f} to {each.high:.1f}"
+        plot.column(each.low, each.high, 0.22 * each.answers / most, told)
     plot.line([(0, 0), (1, 1)], "ideal")
     for each in found.bins:
         low, high = each.interval
         told = f"confidence {share(each.confidence)}: {share(each.right)} right ({share(low)} to {share(high)}), "
-        plot.marks([Point(each.confidence, each.right, f"{told}{each.count:,} answers", low, high)], series[name])
+        plot.marks([Point(each.confidence, each.right, f"{told}{each.answers:,} answers", low, high)], series[name])
     return plot.svg()
 
 
@@ -88,7 +88,7 @@ def _table(known: dict[str, Calibration]) -> Html:
         [
             name,
             f"{each.low:.1f} to {each.high:.1f}",
-            f"{each.count:,}",
+            f"{each.answers:,}",
             share(each.confidence),
             share(each.right),
             f"{share(each.interval[0])} to {share(each.interval[1])}",

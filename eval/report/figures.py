@@ -57,7 +57,7 @@ def bounds(values: Iterable[float], *, least: float = 0.0) -> tuple[float, float
     if not known:
         return 0.0, 1.0
     low, high = min(known), max(known)
-    step = _step(max(high - low, least, 1e-9))
+    step = _step(max(high - low, least, 0.05 * abs(high), 1e-6))
     return floor(low / step) * step, max(ceil(high / step - 1e-9), floor(low / step) + 1) * step
 
 
@@ -152,10 +152,11 @@ class Plot:
             y = self.y(value)
             parts.append(tag("line", x1=left, x2=right, y1=y, y2=y, class_="grid"))
             parts.append(tag("text", self._number(value, "y"), x=left - 7, y=y + 4, class_="end"))
-        named = list(enumerate(self.x_names))
-        for value, name in named or [(value, self._number(value, "x")) for value in self._x_ticks()]:
+        names = dict(enumerate(self.x_names))
+        for value in names or self._x_ticks():
+            name = names[int(value)] if names else self._number(value, "x")
             parts.append(tag("text", name, x=self.x(value), y=bottom + 17, class_="middle"))
-            if not named:
+            if not names:
                 parts.append(tag("line", x1=self.x(value), x2=self.x(value), y1=bottom, y2=bottom + 4, class_="axis"))
         parts.append(tag("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="axis"))
         parts.append(tag("text", self.x_label, x=(left + right) / 2, y=bottom + 35, class_="middle name"))

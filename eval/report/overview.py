@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -276,15 +276,14 @@ def _incidents(group: Group) -> Iterable[Html]:
 
 def _agents(group: Group) -> Iterable[Html]:
     rows = [
-        [run.name, role, *(number(metric, costs.get(metric)) for metric in ("lm_calls", "tokens_in", "tokens_out")),
-         _dollars(costs)]
+        [run.name, role, *(f"{costs.get(name, 0):,}" for name in ("lm_calls", "tokens_in", "tokens_out")), _paid(costs)]
         for run in group.runs
         for role, costs in (run.summary.get("by_agent") or {}).items()
-    ]  # fmt: skip
+    ]
     if rows:
         yield tag("h3", "Costs by agent, over all questions")
         yield table("Costs by agent", ["Run", "Agent", "LM calls", "Tokens in", "Tokens out", "Dollars"], rows)
 
 
-def _dollars(costs: dict[str, float]) -> str:
+def _paid(costs: Mapping[str, float]) -> str:
     return number("cost_usd", costs.get("cost_usd"))

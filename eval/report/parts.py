@@ -61,7 +61,7 @@ def _plot(group: Group, series: Series, key: str, names: list[str], metric: str,
 
 
 def _count(group: Group, key: str, each: str) -> int:
-    return max(_part_of(run, key, each).get("counts", {}).get("questions", 0) for run in group.runs)
+    return max(int(_part_of(run, key, each).get("counts", {}).get("questions", 0)) for run in group.runs)
 
 
 def _part_of(run: Run, key: str, each: str) -> Mapping[str, Any]:

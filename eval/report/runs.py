@@ -112,7 +112,7 @@ def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], Non
     for path, manifest in manifests.items():
         asked = _part(manifest, path, "questions")
         together.setdefault((manifest.get("dataset"), asked.get("hash"), asked.get("count")), []).append(path)
-    groups = []
+    groups: list[Group] = []
     for members in together.values():
         questions: dict[int, Question] = {}
         names = _names(members, manifests)
