@@ -24,6 +24,7 @@ from .evaluate import evaluate
 from .export import export
 from .index import index
 from .optimize import optimize
+from .report import report
 from .table import table
 
 
@@ -81,6 +82,7 @@ app.command()(ask)
 app.command()(index)
 app.command()(evaluate)
 app.command()(compare)
+app.command()(report)
 app.command()(optimize)
 app.command()(table)
 app.command()(diff)
