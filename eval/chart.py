@@ -106,7 +106,7 @@ def inline(width: float, height: float, parts: Iterable[str]) -> str:
             "</svg>",
         ]
     )
-    return _COLOUR.sub(r'"var(\1)"', drawn)
+    return _COLOUR.sub(r'"var(\1)"', drawn.encode("utf-8", "replace").decode())  # half characters are nobody's
 
 
 def line(x1: float, y1: float, x2: float, y2: float, colour: str = GRID) -> str:

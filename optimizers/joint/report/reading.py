@@ -228,10 +228,9 @@ def read_run(path: Path) -> Run:
     summary = _read(Summary, path / SUMMARY)
     if summary is not None and len(summary.stages) < len(lines):
         summary = None  # it was ended, and taken up again with a larger budget
-    names = [stage for _ in range(plan.rounds) for stage in plan.stages]
     under_way = None
-    if summary is None and 0 < len(lines) <= len(names):
-        name = f"{len(lines)}-{names[len(lines) - 1]}"
+    if summary is None and 0 < len(lines) <= plan.rounds * len(plan.stages):
+        name = f"{len(lines)}-{plan.stages[(len(lines) - 1) % len(plan.stages)]}"
         under_way = name if (path / name).is_dir() else None
     spent = _read(Spent, path / f"{ACCOUNT}.json")
     return Run(path, plan, manifest.program, lines, under_way, summary, spent)
