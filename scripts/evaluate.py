@@ -21,6 +21,7 @@ from .options import (
     label,
 )
 from .source import Setting, Source, setting_of
+from .tracking import tracked
 
 if TYPE_CHECKING:
     import dspy
@@ -161,9 +162,9 @@ def _run(
             "program": None if name in PROGRAMS else file,
         },
     )
-    with _bar(called, console) as show:
+    with tracked(called, manifest, out, traces=True) as record, _bar(called, console) as show:
         try:
-            return evaluate(
+            summary = evaluate(
                 program,
                 source.questions,
                 out,
@@ -175,6 +176,8 @@ def _run(
                 manifest=manifest,
                 on_progress=show,
             )
+            record({**summary["metrics"], "counts": summary["counts"], "totals": summary["totals"]})
+            return summary
         except KeyboardInterrupt:
             if out is not None:
                 done, count = sum(1 for _ in read_lines(out)), manifest["questions"]["count"]
