@@ -25,8 +25,10 @@ import dspy
 from dspy.utils.exceptions import AdapterParseError, LMError
 
 from ..data.passages import Evidence, Passage
+from ..engines.costs import Ledger
+from ..engines.endpoint import OverlongReplyError, RefusedError
 from ..engines.models import explain
-from .costs import Ledger
+from ..engines.secrets import learn
 from .folder import Line, RunError, RunFolder, read_summary
 from .manifest import describe
 from .scoring import LookUp, Outcome, judge
@@ -45,6 +47,7 @@ class Progress:
     done: int = 0
     failed: int = 0
     failed_now: int = 0
+    tokens: int = 0
     cost_usd: float = 0.0
     last_error: str = ""
     _sums: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -57,6 +60,7 @@ class Progress:
     def add(self, line: Line, *, before: bool = False) -> None:
         """Count a line, of this process or ``before``."""
         self.done += 1
+        self.tokens += line["costs"].get("tokens", 0)
         self.cost_usd += line["costs"].get("cost_usd", 0.0)
         if "error" in line:
             self.failed += 1
@@ -108,6 +112,8 @@ def evaluate(
         manifest = describe(program, questions, name=type(program).__name__.lower(), timeout=timeout)
     if not manifest["questions"]["count"]:
         raise RunError("There are no questions to evaluate.")
+    for lm in (dspy.settings.lm, *(predictor.lm for predictor in program.predictors())):
+        learn(lm)
     with ExitStack() as stack:
         path = Path(out) if out is not None else Path(stack.enter_context(TemporaryDirectory())) / "run"
         folder = stack.enter_context(RunFolder(path, manifest))
@@ -170,7 +176,7 @@ class _Asking:
 
         def timed_out() -> Line:
             error = {"cause": "timeout", "type": "Timeout", "message": f"no answer after {self.timeout:g} s"}
-            return self._line(n, example, None, {**ledger.costs(), "seconds": self.timeout or 0.0}, {"error": error})
+            return self._line(n, example, None, ledger, {"seconds": self.timeout or 0.0}, {"error": error})
 
         return Task(lambda: self._ask(n, example, ledger), ledger.abandoned.set, timed_out)
 
@@ -188,12 +194,19 @@ class _Asking:
         except Exception as error:  # noqa: BLE001  # whatever it is, it must not take the other questions with it
             seconds, counted = perf_counter() - start, {}
             details = {"error": _described(error)}
-        return self._line(n, example, outcome, {**ledger.costs(), **counted, "seconds": seconds}, details)
+        return self._line(n, example, outcome, ledger, {**counted, "seconds": seconds}, details)
 
     def _line(
-        self, n: int, example: dspy.Example, outcome: Outcome | None, costs: Mapping[str, float], details: Line
+        self,
+        n: int,
+        example: dspy.Example,
+        outcome: Outcome | None,
+        ledger: Ledger,
+        counted: Mapping[str, float],
+        details: Line,
     ) -> Line:
         gold, scores, in_vain = judge(example, outcome, self.look_up)
+        costs = {**ledger.costs(), **counted}
         return {
             "n": n,
             "id": str(example.get("id") or n),
@@ -209,6 +222,8 @@ class _Asking:
             **details,
             "scores": scores,
             "costs": {"lm_calls_critical_path": costs["lm_calls"], "searches": 0, **costs},
+            "costs_by_agent": ledger.by_agent(),
+            "incidents": ledger.incidents,
             "official": self.submission.predict(example, outcome)._asdict() if self.submission else None,
         }
 
@@ -253,13 +268,20 @@ def _counted(prediction: dspy.Prediction) -> dict[str, float]:
     return {name: getattr(trace, name) for name in names}
 
 
+_CAUSES: dict[type[Exception], str] = {
+    AdapterParseError: "reply",
+    OverlongReplyError: "reply",
+    RefusedError: "refused",
+    LMError: "model",
+    _NoPrediction: "prediction",
+}
+
+
 def _described(error: Exception) -> dict[str, str]:
-    """Why a question failed: the model's "reply" could not be parsed, the "model" could not be reached or refused, what
-    came back is no "prediction", or the program raised an "exception". ("timeout" is the fifth cause.)"""
-    cause = "exception"
-    for kind, name in ((AdapterParseError, "reply"), (LMError, "model"), (_NoPrediction, "prediction")):
-        if isinstance(error, kind):
-            cause = name
+    """Why a question failed: the model's "reply" could not be parsed, the "model" could not be reached or failed, it
+    "refused" to answer, what came back is no "prediction", or the program raised an "exception". ("timeout" is the
+    sixth cause.)"""
+    cause = next((name for kind, name in _CAUSES.items() if isinstance(error, kind)), "exception")
     last = extract_tb(error.__traceback__)[-1]
     place = f"{Path(last.filename).name}:{last.lineno} in {last.name}"
     return {"cause": cause, "type": type(error).__name__, "message": explain(error), "at": place}

@@ -13,6 +13,9 @@ from ..data.errors import PolyhopError
 from .joint_view import joint_bar, print_summary, show_estimate
 from .options import (
     AdaptiveOption,
+    BudgetCallsOption,
+    BudgetDollarsOption,
+    BudgetMinutesOption,
     DepthOption,
     ModelsOption,
     RetrieverOption,
@@ -98,9 +101,9 @@ def optimize(
         typer.Option("--range", metavar="NAME=LOW..HIGH", help="A narrower range, or NAME=A,B for some choices."),
     ] = None,
     exemplars: Annotated[int, typer.Option(min=1, help="The most new exemplars of each number of hops.")] = 25,
-    budget_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="LM calls that may be made.")] = None,
-    budget_usd: Annotated[float | None, typer.Option(min=0, metavar="X", help="Dollars that may be spent.")] = None,
-    budget_minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Minutes it may take.")] = None,
+    budget_calls: BudgetCallsOption = None,
+    budget_usd: BudgetDollarsOption = None,
+    budget_minutes: BudgetMinutesOption = None,
     threads: Annotated[int, typer.Option(min=1, help="Questions asked at once; pays with remote models.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that search tunables; pays with the lexical engine.")] = 1,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
@@ -120,8 +123,7 @@ def optimize(
 
     from ..engines.budget import Budget, BudgetSpent
     from ..engines.models import language_model
-    from ..eval.folder import RunError
-    from ..optimizers.joint.checkpoint import account
+    from ..eval.folder import RunError, account
     from ..optimizers.joint.checks import check_plan
     from ..optimizers.joint.plan import Plan
     from ..optimizers.joint.run import optimize as run

@@ -116,7 +116,7 @@ def test_what_may_cost_something_has_to_be_confirmed(tmp_path: Path, monkeypatch
     from polyhop.engines import models
     from polyhop.engines.lexical import LexicalEngine
 
-    def sold(spec: str = "") -> object:
+    def sold(spec: str = "", profile: object = None) -> object:
         import dspy
 
         return dspy.LM("openai/gpt-4o-mini", engine=LexicalEngine(), cache=False)
