@@ -22,6 +22,7 @@ from .options import (
     label,
 )
 from .source import Setting, Source, setting_of
+from .tracking import tracked
 
 if TYPE_CHECKING:
     import dspy
@@ -204,9 +205,9 @@ def _run(
             "program": None if name in PROGRAMS else file,
         },
     )
-    with evaluation_bar(called, console) as show:
+    with tracked(called, manifest, out, traces=True) as record, evaluation_bar(called, console) as show:
         try:
-            return evaluate(
+            summary = evaluate(
                 program,
                 source.questions,
                 out,
@@ -218,6 +219,8 @@ def _run(
                 manifest=manifest,
                 on_progress=show,
             )
+            record({**summary["metrics"], "counts": summary["counts"], "totals": summary["totals"]})
+            return summary
         except KeyboardInterrupt:
             if out is not None:
                 done, count = sum(1 for _ in read_lines(out)), manifest["questions"]["count"]

@@ -22,6 +22,7 @@ from .options import (
     SettingsOption,
 )
 from .source import Setting
+from .tracking import tracked
 from .tuned import Opened, Setup, workers
 
 if TYPE_CHECKING:
@@ -176,7 +177,8 @@ def optimize(
         raise PolyhopError(f"the budget ({spent}) does not suffice to ask five questions") from None
     if dry_run:
         return
-    with joint_bar(console) as show:
+    told = {"program": program, "dataset": dataset, **plan.to_record()}
+    with tracked(f"optimize {Path(program).name}", told, out) as record, joint_bar(console) as show:
         try:
             summary = run(
                 opened.program,
@@ -192,6 +194,7 @@ def optimize(
                 look_up=opened.source.look_up,
                 on_told=show,
             )
+            record({"test": {**(summary["test"] or {}), "runs": {}}, "spent": summary["spent"]})
         except BudgetSpent as spent:
             raise PolyhopError(
                 f"the budget ({spent}) does not suffice to measure the program on the {len(splits.val)} validation "
