@@ -67,7 +67,8 @@ class Page(HTMLParser):
     @property
     def index(self) -> dict[str, Any]:
         (text,) = (text for attributes, text in self.scripts if attributes.get("id") == "index")
-        return json.loads(text)
+        found: dict[str, Any] = json.loads(text)
+        return found
 
     @property
     def details(self) -> list[dict[str, Any]]:
