@@ -78,4 +78,4 @@ def test_what_changes_from_round_to_round_comes_last(prompts: dict[str, list[lis
                 same = [before[name] == after[name] for name in before]
                 beyond = list(before)[same.index(False) :] if False in same else []
                 wasted = sum(len(after[name]) for name in beyond if before[name] == after[name])
-                assert wasted < 0.05 * sum(map(len, after.values()))
+                assert wasted < 400  # characters: what tells answers and queries, never passages
