@@ -177,8 +177,8 @@ def optimize(
         raise PolyhopError(f"the budget ({spent}) does not suffice to ask five questions") from None
     if dry_run:
         return
-    told = {"program": program, "dataset": dataset, **plan.to_record()}
-    with tracked(f"optimize {Path(program).name}", told, out) as record, joint_bar(console) as show:
+    settings_told = {"program": program, "dataset": dataset, **plan.to_record()}
+    with tracked(f"optimize {Path(program).name}", settings_told, out) as record, joint_bar(console) as show:
         try:
             summary = run(
                 opened.program,

@@ -14,9 +14,9 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ....eval.folder import MANIFEST, SUMMARY, RunError
+from ....eval.folder import ACCOUNT, MANIFEST, SUMMARY, RunError
 from ...artifacts import Artifact, read
-from ..checkpoint import ACCOUNT, BEST, CANDIDATE, STAGES, START
+from ..checkpoint import BEST, CANDIDATE, STAGES, START
 from ..plan import StageName
 from ..run import PROPOSAL
 
