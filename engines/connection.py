@@ -36,7 +36,8 @@ class Connection:
         Raises:
             LMError: the model could not be reached, or refused.
         """
-        with dspy.context(usage_tracker=None, disable_history=True):  # the model before it does both
+        # The model before it counts, remembers and tells the callbacks, when no key is left in an error.
+        with dspy.context(usage_tracker=None, disable_history=True, callbacks=[]):
             response: lm15.Response = self._once(request)
         return response
 
