@@ -124,7 +124,7 @@ def _body(groups: Sequence[Group], sections: Sequence[Section]) -> Iterable[Html
         class_="bar-top",
     )
     yield tag("main", *map(_section, sections), id="main", tabindex="-1")
-    yield _keys()
+    yield _keys(bool(groups))
 
 
 def _summary(groups: Sequence[Group]) -> str:
@@ -156,16 +156,15 @@ def _section(section: Section) -> Html:
     )
 
 
-def _keys() -> Html:
-    keys = {
+def _keys(questions: bool) -> Html:
+    of_questions = {
         "/": "search the questions",
         "j, k or arrows": "next and previous question",
         "Enter": "open it",
         "Esc": "close it; leave the search",
         "[ and ]": "the same question in the previous and next run",
-        "t": "light or dark",
-        "?": "these keys",
     }
+    keys = {**(of_questions if questions else {}), "t": "light or dark", "?": "these keys"}
     items = (join([tag("dt", tag("kbd", key)), tag("dd", does)]) for key, does in keys.items())
     close = tag("form", tag("button", "Close", autofocus=True), method="dialog")
     return tag(

@@ -64,8 +64,12 @@ class Watched:
         self.troubles: list[str] = []
         self.page.on("console", lambda message: self.troubles.append(f"console: {message.text}"))
         self.page.on("pageerror", lambda error: self.troubles.append(f"error: {error}"))
-        self.page.on("dialog", lambda dialog: (self.troubles.append("dialog"), dialog.dismiss()))
+        self.page.on("dialog", self._dialog)
         self.page.on("request", self._request)
+
+    def _dialog(self, dialog: Any) -> None:
+        self.troubles.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _request(self, request: Any) -> None:
         if not request.url.startswith("file://"):
@@ -82,10 +86,6 @@ def watched(browser: Any) -> Iterator[Watched]:
     yield watched
     watched.context.close()
     assert watched.troubles == []
-
-
-def heading(page: Any) -> str:
-    return page.text_content("#question h3.asked")
 
 
 def wait_until_open(page: Any, question: str) -> None:

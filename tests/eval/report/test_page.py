@@ -20,7 +20,7 @@ FURTHER = [
 
 
 def headings(path: Path) -> list[tuple[str, str]]:
-    return re.findall(r'<h2 id="(.+?)-title">(.+?)</h2>', path.read_text())
+    return re.findall(r'<section id="([\w-]+)" .+?<h2 .+?>(.+?)</h2>', path.read_text())
 
 
 def test_sections_alone(tmp_path: Path) -> None:
