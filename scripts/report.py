@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,8 +33,8 @@ def report(
     question with its trace; those over the same questions are compared with the first of them. Runs of `polyhop
     optimize` get sections of their own. A run that is not finished is shown as far as it is.
     """
+    from ..eval.report.against import compare_group, comparisons
     from ..eval.report.chunks import Chunks
-    from ..eval.report.overview import compare_group, comparisons
     from ..eval.report.page import write_page
     from ..eval.report.runs import count_questions, read_groups
 
@@ -79,7 +80,10 @@ def _sections(paths: Sequence[Path]) -> list[Section]:
         return []
     from ..optimizers.joint.report import sections
 
-    return [section for path in paths for section in sections(path)]
+    found = [(path.resolve().name, section) for path in paths for section in sections(path)]
+    if len(paths) == 1:
+        return [section for _, section in found]
+    return [replace(section, title=f"{section.title} · {name}") for name, section in found]
 
 
 @contextmanager

@@ -5,8 +5,8 @@ from __future__ import annotations
 from .calibration import Calibration, calibration
 from .figures import Plot, Point, bounds, figure, grid
 from .html import Html, details, join, table, tag
+from .marks import Series, run_name
 from .numbers import share
-from .overview import Series, run_name
 from .runs import Group
 
 

@@ -6,9 +6,9 @@ from collections import Counter
 
 from .figures import stacked
 from .html import Html, details, join, table, tag
+from .marks import Series, run_name
 from .numbers import share
 from .outcomes import Outcome
-from .overview import Series, run_name
 from .runs import Group
 
 

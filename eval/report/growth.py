@@ -9,8 +9,8 @@ from .convergence import Point, over_rounds, over_searches
 from .figures import Plot, bounds, figure, grid, legend
 from .figures import Point as Mark
 from .html import Html, details, join, table, tag
+from .marks import Series, run_name
 from .numbers import share
-from .overview import Series, run_name
 from .runs import Group, Run
 
 MOST = 12

@@ -174,8 +174,9 @@ function move(to) {
 }
 
 function step(by) {
+  const there = open || document.activeElement === $("list");
   if (!open) $("list").focus({ preventScroll: inView($("list")) });
-  move(active + by);
+  move(there ? active + by : active); // the first key only goes to the list
 }
 
 function inView(element) {

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
-from ..statistics import Comparison, compare
-from .figures import bounds, mark, whisker
+from .against import Versus, against_first
+from .figures import bounds, whisker
 from .html import Html, details, join, table, tag
-from .numbers import between, name, number, p_value
+from .marks import FULL, Series, nothing, run_name
+from .numbers import between, name, number
 from .runs import Group, Run
 
 QUALITY = (
@@ -24,11 +22,6 @@ QUALITY = (
     "all_gold@5",
 )
 COST = ("lm_calls", "lm_calls_critical_path", "searches", "tokens", "cost_usd", "seconds_p50", "seconds_p95")
-COMPARED = ("answer_em", "answer_f1", "evidence_f1", "joint_f1", "lm_calls", "tokens")
-
-FULL = "numbers full"  # as wide as the page
-
-Series = dict[str, int]
 
 
 def overview(group: Group, series: Series, versus: Sequence[Versus]) -> Html:
@@ -41,35 +34,12 @@ def overview(group: Group, series: Series, versus: Sequence[Versus]) -> Html:
             _quality(group, series),
             tag("h3", "What a question cost"),
             _costs(group, series),
-            *_comparison(group, series, versus),
+            *against_first(group, series, versus),
             _everything(group),
             *_incidents(group),
             *_agents(group),
         ]
     )
-
-
-def run_name(run: Run, series: Series) -> Html:
-    return tag(
-        "span",
-        tag("svg", mark(series[run.name], 7, 7), width=14, height=14, aria_hidden="true"),
-        " ",
-        run.name,
-        class_="run",
-    )
-
-
-def nothing(group: Group, metric: str) -> set[str]:
-    """The runs that score nothing where others do: on one scale with those, no picture would show what differs."""
-    scores = {run.name: run.mean(metric) for run in group.runs}
-    return {name for name, score in scores.items() if score == 0} if any(scores.values()) else set()
-
-
-def not_drawn(group: Group, metrics: Iterable[str]) -> Iterable[Html]:
-    """Says who is not in the pictures."""
-    names = list(dict.fromkeys(name for metric in metrics for name in sorted(nothing(group, metric))))
-    if names:
-        yield tag("p", f"Not drawn where the score is 0: {', '.join(names)}.", class_="quiet")
 
 
 def _unfinished(run: Run) -> Html:
@@ -148,92 +118,6 @@ def _cost(run: Run, metric: str) -> Html:
     varies = mean is not None and found is not None and found[0] < found[1]
     interval = tag("small", between(metric, *found), class_="quiet") if varies and found else ""
     return tag("td", tag("b", number(metric, mean)), tag("br"), interval)
-
-
-# --- against the first -----------------------------------------------------------------------------------------------
-
-
-class Versus(NamedTuple):
-    """A run against the first of its group, in one metric, over the questions that are done in both."""
-
-    run: str
-    metric: str
-    questions: int
-    found: Comparison
-
-
-def compare_group(group: Group, on_comparison: Callable[[], None] = lambda: None) -> list[Versus]:
-    """Every run against the first: what `polyhop compare` prints of two of them."""
-    first = group.runs[0]
-    found = []
-    for run in group.runs[1:]:
-        here = {n: row for row, n in enumerate(run.numbers)}
-        pairs = np.array([(here[n], row) for row, n in enumerate(first.numbers) if n in here]).reshape(-1, 2)
-        for metric in COMPARED:
-            ours, theirs = run.columns[metric][pairs[:, 0]], first.columns[metric][pairs[:, 1]]
-            both = ~np.isnan(ours) & ~np.isnan(theirs)
-            if both.any():
-                result = compare(ours[both].tolist(), theirs[both].tolist())
-                found.append(Versus(run.name, metric, int(both.sum()), result))
-            on_comparison()
-    return found
-
-
-def comparisons(group: Group) -> int:
-    """How many there are to make."""
-    return (len(group.runs) - 1) * len(COMPARED)
-
-
-def _comparison(group: Group, series: Series, versus: Sequence[Versus]) -> Iterable[Html]:
-    if not versus:
-        return
-    first = group.runs[0].name
-    metrics = list(dict.fromkeys(each.metric for each in versus))
-    ranges = {
-        metric: _around_zero(
-            end
-            for each in versus
-            if each.metric == metric and each.run not in nothing(group, metric)
-            for end in each.found.difference
-        )
-        for metric in metrics
-    }
-    rows = []
-    for run in group.runs[1:]:
-        known = {each.metric: each for each in versus if each.run == run.name}
-        cells = [
-            _difference(known[metric], first, ranges[metric], series) if metric in known else tag("td", "–")
-            for metric in metrics
-        ]
-        rows.append([run_name(run, series), *cells])
-    yield tag("h3", "Against ", tag("em", first))
-    yield tag(
-        "p",
-        "Paired differences over the questions that are done in both, with 95% bootstrap intervals; p is two-sided, of "
-        "a permutation test. Wins and losses are the questions with the higher and the lower value.",
-        class_="quiet",
-    )
-    yield table(f"Every run against {first}", ["Run", *map(name, metrics)], rows, class_=FULL)
-
-
-def _around_zero(values: Iterable[float]) -> tuple[float, float]:
-    most = max(map(abs, values), default=0.0) or 1.0
-    return -most, most
-
-
-def _difference(versus: Versus, first: str, among: tuple[float, float], series: Series) -> Html:
-    (mean, low, high), p = versus.found.difference, versus.found.p_permutation
-    told = f"{number(versus.metric, mean, '+')} ({between(versus.metric, low, high, '+')})"
-    fits = among[0] <= low and high <= among[1]
-    note = f"{versus.run} against {first}: {name(versus.metric)} {told}"
-    return tag(
-        "td",
-        tag("b", number(versus.metric, mean, "+"), class_=None if p < 0.05 else "faint"),
-        whisker(mean, low, high, among, series[versus.run], note) if fits else tag("br"),
-        tag("small", between(versus.metric, low, high, "+"), class_="quiet"),
-        tag("br"),
-        tag("small", f"p {p_value(p)} · {versus.found.wins}:{versus.found.losses}", class_="quiet"),
-    )
 
 
 # --- in full ---------------------------------------------------------------------------------------------------------

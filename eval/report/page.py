@@ -13,23 +13,22 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from ..official.files import replacing
 from .about import about, terms
-from .chunks import SIZE, Chunks
+from .against import Versus
+from .chunks import Chunks
+from .columns import index_of
 from .confidence import confidence
 from .errors import browser, definitions, outcomes
 from .figures import SERIES
 from .growth import growth
 from .html import Html, join, table, tag
+from .marks import Series, run_name
 from .numbers import count, number
-from .outcomes import Outcome
-from .overview import Series, Versus, overview, run_name
+from .overview import overview
 from .parts import parts
-from .runs import Floats, Group, Run
+from .runs import Group, Run
 from .section import Section
 from .tradeoff import tradeoff
 
@@ -55,7 +54,7 @@ def write_page(
     Raises:
         OSError: the file cannot be written; what was there before is there still.
     """
-    sections = _distinct([*(_sections(groups, versus) if groups else ()), *further])
+    sections = _distinct(_sections(groups, versus, further))
     head, scripts = _asset("theme.js"), "(() => {\n" + "\n".join(map(_asset, _SCRIPTS)) + "})();\n"
     with replacing(path) as file:
         file.write(GENERATOR)
@@ -63,7 +62,7 @@ def write_page(
         file.write(tag("body", *_body(groups, sections)).removesuffix("</body>"))
         if groups:
             file.write('\n<script type="application/json" id="index">')
-            index = json.dumps(_index(groups), separators=(",", ":"), allow_nan=False)
+            index = json.dumps(index_of(groups), separators=(",", ":"), allow_nan=False)
             file.write(index.replace("<", "\\u003c") + "</script>")  # no text may end the element that it stands in
         file.write(f"\n<script>{scripts}</script>\n")
         for n, chunk in enumerate(chunks):
@@ -125,7 +124,7 @@ def _body(groups: Sequence[Group], sections: Sequence[Section]) -> Iterable[Html
         class_="bar-top",
     )
     yield tag("main", *map(_section, sections), id="main", tabindex="-1")
-    yield _keys()
+    yield _keys(bool(groups))
 
 
 def _summary(groups: Sequence[Group]) -> str:
@@ -157,16 +156,15 @@ def _section(section: Section) -> Html:
     )
 
 
-def _keys() -> Html:
-    keys = {
+def _keys(questions: bool) -> Html:
+    of_questions = {
         "/": "search the questions",
         "j, k or arrows": "next and previous question",
         "Enter": "open it",
         "Esc": "close it; leave the search",
         "[ and ]": "the same question in the previous and next run",
-        "t": "light or dark",
-        "?": "these keys",
     }
+    keys = {**(of_questions if questions else {}), "t": "light or dark", "?": "these keys"}
     items = (join([tag("dt", tag("kbd", key)), tag("dd", does)]) for key, does in keys.items())
     close = tag("form", tag("button", "Close", autofocus=True), method="dialog")
     return tag(
@@ -177,7 +175,12 @@ def _keys() -> Html:
 # --- sections --------------------------------------------------------------------------------------------------------
 
 
-def _sections(groups: Sequence[Group], versus: Sequence[Sequence[Versus]]) -> Iterable[Section]:
+def _sections(
+    groups: Sequence[Group], versus: Sequence[Sequence[Versus]], further: Sequence[Section]
+) -> Iterable[Section]:
+    if not groups:
+        yield from further
+        return
     series: Series = {}
     for run in (run for group in groups for run in group.runs):
         series.setdefault(run.name, len(series) % SERIES)
@@ -194,6 +197,7 @@ def _sections(groups: Sequence[Group], versus: Sequence[Sequence[Versus]]) -> It
     yield Section("convergence", "Convergence", each(lambda group: growth(group, series)))
     yield Section("calibration", "Calibration", each(lambda group: confidence(group, series)))
     yield Section("questions", "Questions", browser())
+    yield from further
     yield Section("about", "About", join([each(about), terms()]))
 
 
@@ -234,54 +238,3 @@ def _distinct(sections: Iterable[Section]) -> list[Section]:
         again = f"-{taken[section.name]}" if taken[section.name] > 1 else ""
         found.append(Section(section.name + again, section.title, section.body))
     return found
-
-
-# --- the index of the questions --------------------------------------------------------------------------------------
-
-_COLUMNS = (("em", "answer_em"), ("f1", "answer_f1"), ("evidence", "evidence_f1"), ("confidence", "confidence"),
-            ("calls", "lm_calls"), ("tokens", "tokens"), ("dollars", "cost_usd"), ("seconds", "seconds"))  # fmt: skip
-
-
-def _index(groups: Sequence[Group]) -> dict[str, Any]:
-    """What the list of questions shows and filters, in columns."""
-    return {
-        "size": SIZE,
-        "outcomes": [{"key": kind.name, "name": kind.value} for kind in Outcome],
-        "groups": [
-            {
-                "title": group.title,
-                "id": [each.id for each in group.questions.values()],
-                "question": [each.question for each in group.questions.values()],
-                "hops": [each.hops for each in group.questions.values()],
-                "kind": [each.kind for each in group.questions.values()],
-                "gold": [list(each.gold_answers) for each in group.questions.values()],
-                "runs": [_columns(run, group) for run in group.runs],
-            }
-            for group in groups
-        ],
-    }
-
-
-def _columns(run: Run, group: Group) -> dict[str, Any]:
-    place = {n: at for at, n in enumerate(group.questions)}
-    kinds = list(Outcome)
-    stops = list(dict.fromkeys(run.stops))
-    return {
-        "name": run.name,
-        "first": run.first,
-        "at": [place[n] for n in run.numbers],
-        "answer": run.answers,
-        "outcome": [kinds.index(kind) for kind in run.outcomes],
-        "stops": stops,
-        "stop": [stops.index(stop) for stop in run.stops],
-        **{name: _rounded(run.columns[metric]) for name, metric in _COLUMNS},
-    }
-
-
-def _rounded(values: Floats) -> list[float | None] | None:
-    """Numbers of at most four digits behind the point; nothing where no question has one."""
-    if np.isnan(values).all():
-        return None
-    return [
-        None if value != value else int(value) if value == int(value) else round(value, 4) for value in values.tolist()
-    ]

@@ -7,8 +7,8 @@ from typing import Any
 
 from .figures import Plot, Point, bounds, figure, grid, legend
 from .html import Html, details, join, table, tag
+from .marks import Series, not_drawn, nothing, run_name
 from .numbers import between, name, number
-from .overview import Series, not_drawn, nothing, run_name
 from .runs import Group, Run
 
 SHOWN = ("answer_f1", "evidence_f1", "joint_f1")

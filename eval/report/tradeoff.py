@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from .figures import Plot, Point, bounds, figure, grid, legend
 from .html import Html, details, join, table, tag
+from .marks import Series, not_drawn, nothing, run_name
 from .numbers import between, name, number
-from .overview import Series, not_drawn, nothing, run_name
 from .runs import Group, Run
 
 COSTS = ("lm_calls", "tokens", "cost_usd")
