@@ -113,7 +113,7 @@ class Report:
 
 
 def recognised(source: str | Path) -> str:
-    """The name of the dataset that a file is of, judged by its first record; what may be anyone's is one's own.
+    """The name of the dataset that a file is of, judged by its first record; a plain question is one's own.
 
     Raises:
         DatasetError: there is no such file, or its records are of none, or may be of several.
@@ -122,15 +122,17 @@ def recognised(source: str | Path) -> str:
         raise DatasetError(f"Name the --dataset that {source} is.")
     first = next((record for record in read_records(Path(source)) if isinstance(record, Record)), None)
     likely = [benchmark.name for benchmark in recognise(first)] if first else []
-    if OWN.name in likely or len(likely) == 1:
-        return OWN.name if OWN.name in likely else likely[0]
+    if OWN.name in likely or (not likely and first and first.has("question")):
+        return OWN.name
+    if len(likely) == 1:
+        return likely[0]
     looks = f"may be of {' or '.join(likely)}" if likely else f"looks like none of {', '.join(BENCHMARKS)}"
     raise DatasetError(f"{first.where if first else source} {looks}: name the --dataset.")
 
 
 def _records(benchmark: Benchmark, source: str | Path | None, split: str | None) -> Iterator[Record | Problem]:
     if source is None and benchmark.hub is None:
-        raise DatasetError(f"Name the file with the {benchmark.title}.")
+        raise DatasetError(f"Name the file of your {benchmark.title}: --questions FILE.")
     name = f"{PREFIX}{benchmark.hub}" if source is None else str(source)
     if name.startswith(PREFIX):
         return hub_records(name.removeprefix(PREFIX), split or benchmark.split)
@@ -156,7 +158,9 @@ def _checked(benchmark: Benchmark, records: Iterable[Record | Problem], report: 
 def _in_setting(questions: Iterable[Question], setting: Setting | None) -> Iterator[Question]:
     for question in questions:
         if setting == "distractor" and question.pool is None:
-            raise DatasetError(f"{question.where} has no contexts of its own: use the setting open, with an index.")
+            raise DatasetError(
+                f"{question.where} has no contexts of its own: use the setting open, with an index (--index DIR)."
+            )
         yield replace(question, pool=None) if setting == "open" else question
 
 

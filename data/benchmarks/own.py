@@ -122,7 +122,7 @@ def _read_hops(record: Record) -> int | None:
 
 OWN = Benchmark(
     name="own",
-    title="questions of one's own",
+    title="own questions",
     aliases=("custom",),
     hub=None,
     recognises=lambda record: (

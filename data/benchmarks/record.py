@@ -160,7 +160,7 @@ def _item(value: object, where: str, path: str) -> str | Record:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(int(value) if isinstance(value, float) and value.is_integer() else value)
     if not isinstance(value, Mapping):
-        raise Malformed(f"{path} must be a string, a number or an object, not {_kind(value)}")
+        raise Malformed(f"{path} cannot be {_kind(value)}")
     return Record(value, where, path)
 
 
