@@ -77,6 +77,7 @@ def print_summaries(
 ) -> None:
     from rich.console import Console
 
+    from ..eval.submissions import SUBMISSIONS
     from .tables import costs_table, summary_table
 
     if as_json:
@@ -92,7 +93,8 @@ def print_summaries(
         if summary["by_agent"]:
             console.print(costs_table(summary["by_agent"], summary["totals"], "costs, by agent"))
     if out is not None:
-        typer.echo(f"{out}: summary.json, predictions.jsonl and the official files")
+        more = "the official files" if questions.dataset in SUBMISSIONS else "the rankings"
+        typer.echo(f"{out}: summary.json, predictions.jsonl and {more}")
 
 
 def show_problems(summaries: Mapping[str, Mapping[str, Any]], questions: Questions) -> None:

@@ -21,7 +21,7 @@ from .options import (
     RetrieverOption,
     SettingsOption,
 )
-from .source import Setting
+from .source import Setting, dataset_of
 from .tracking import tracked
 from .tuned import Opened, Setup, workers
 
@@ -42,8 +42,13 @@ def optimize(
     ],
     program: Annotated[str, typer.Option(metavar="NAME|DIR", help="As for 'ask'.")] = "polyhop",
     dataset: Annotated[
-        str, typer.Option(metavar="NAME", help="hotpotqa, 2wiki, musique, multihoprag, squad, or sample.")
-    ] = "sample",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="hotpotqa, 2wiki, musique, multihoprag, squad; own, for your own questions; or sample.  "
+            "[default: what --train looks like; without it sample]",
+        ),
+    ] = None,
     train: Annotated[str | None, typer.Option(metavar="FILE", help="Questions to tune on.")] = None,
     val: Annotated[
         str | None,
@@ -130,7 +135,7 @@ def optimize(
 
     setup = Setup(
         program,
-        dataset,
+        dataset or dataset_of(train or val or test),
         train,
         val,
         test,
@@ -161,6 +166,8 @@ def optimize(
     )
     opened = Opened(setup)
     splits = opened.splits()
+    for questions in splits.named.values():
+        opened.source.warn_of_gold(questions)
     prompt_model = language_model(prompt_lm) if prompt_lm else None
     check_plan(plan, opened.program(), prompt_model)
     console = Console(stderr=True)
