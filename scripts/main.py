@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from types import TracebackType
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,7 @@ from .evaluate import evaluate
 from .export import export
 from .index import index
 from .optimize import optimize
+from .report import report
 from .table import table
 
 
@@ -80,6 +82,7 @@ app.command()(ask)
 app.command()(index)
 app.command()(evaluate)
 app.command()(compare)
+app.command()(report)
 app.command()(optimize)
 app.command()(table)
 app.command()(diff)
@@ -89,8 +92,18 @@ app.command()(benchmark)
 app.command()(doctor)
 
 
+def _print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """What a provider said may hold the key that it was asked with, and stands in tracebacks."""
+    from traceback import format_exception
+
+    from ..engines.secrets import without_secrets
+
+    sys.stderr.write(without_secrets("".join(format_exception(kind, error, trace))))
+
+
 def main() -> None:
     """The console script."""
+    sys.excepthook = _print_traceback
     # LiteLLM fetches a price table at import unless told not to; polyhop goes to the network for questions only.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     for stream in (sys.stdout, sys.stderr):

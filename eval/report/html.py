@@ -25,7 +25,7 @@ def join(parts: Iterable[object], separator: str = "") -> Html:
     return Html(separator.join(text(part) for part in parts))
 
 
-def tag(name: str, *children: object, **attributes: object) -> Html:
+def tag(name: str, /, *children: object, **attributes: object) -> Html:
     """An element. ``class_`` and ``stroke_width`` are the attributes class and stroke-width; None leaves one out."""
     given = "".join(
         f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{text(value)}"')

@@ -1,0 +1,99 @@
+"""Pictures of `calibration`: a reliability diagram for each run, and risk against coverage."""
+
+from __future__ import annotations
+
+from .calibration import Calibration, calibration
+from .figures import Plot, Point, bounds, figure, grid
+from .html import Html, details, join, table, tag
+from .marks import Series, run_name
+from .numbers import share
+from .runs import Group
+
+
+def confidence(group: Group, series: Series) -> Html:
+    """Every run that states confidences."""
+    found = {run.name: calibration(*run.stated(), questions=run.done) for run in group.runs}
+    known = {name: each for name, each in found.items() if each}
+    if not known:
+        return tag("p", "No answer of these runs has a confidence.", class_="quiet")
+    pictures = [figure(name, _reliability(name, each, series)) for name, each in known.items()]
+    rows = [
+        [
+            run_name(run, series),
+            f"{each.answers:,}",
+            f"{each.ece:.3f}",
+            f"{each.brier:.3f}",
+            *(_covered(each, coverage) for coverage in (0.25, 0.5, 0.75)),
+        ]
+        for run in group.runs
+        if (each := known.get(run.name))
+    ]
+    head = ["Run", "Answers", "ECE", "Brier", "Wrong of the surest 25%", "of 50%", "of 75%"]
+    return join(
+        [
+            grid(
+                table("Calibration of every run", head, rows),
+                figure("Risk against coverage, surest answers first", _risk(known, series)),
+                class_="beside",
+            ),
+            tag("h3", "Reliability: how many of the answers of a confidence are right"),
+            grid(*pictures, class_="figures small-figures"),
+            details("As a table", _table(known)),
+        ]
+    )
+
+
+def _covered(found: Calibration, coverage: float) -> str:
+    """The risk where a share of the questions is first covered."""
+    return next((share(point.risk) for point in found.curve if point.coverage >= coverage), "–")
+
+
+def _reliability(name: str, found: Calibration, series: Series) -> Html:
+    title = f"{name}: share of right answers by stated confidence; ECE {found.ece:.3f}, Brier {found.brier:.3f}"
+    plot = Plot(title, "stated confidence, %", "right, %", (0, 1), (0, 1), percent="xy", width=300, height=290)
+    most = max(each.answers for each in found.bins)
+    for each in found.bins:
+        told = f"{each.answers:,} answers of confidence {each.low:.1f} to {each.high:.1f}"
+        plot.column(each.low, each.high, 0.22 * each.answers / most, told)
+    plot.line([(0, 0), (1, 1)], "ideal")
+    for each in found.bins:
+        low, high = each.interval
+        told = f"confidence {share(each.confidence)}: {share(each.right)} right ({share(low)} to {share(high)}), "
+        plot.marks([Point(each.confidence, each.right, f"{told}{each.answers:,} answers", low, high)], series[name])
+    return plot.svg()
+
+
+def _risk(known: dict[str, Calibration], series: Series) -> Html:
+    highest = bounds([0.0, *(point.risk for each in known.values() for point in each.curve)])[1]
+    plot = Plot(
+        "Share of wrong answers among the surest ones",
+        "answered, % of all questions",
+        "wrong, %",
+        (0, 1),
+        (0, min(highest, 1.0)),
+        percent="xy",
+        width=400,
+        height=290,
+    )
+    for name, each in known.items():
+        plot.series_line([(point.coverage, point.risk) for point in each.curve], series[name])
+        last = each.curve[-1]
+        told = f"{name}: {share(last.risk)} wrong of all {each.answers:,} answers"
+        plot.marks([Point(last.coverage, last.risk, told)], series[name])
+    return plot.svg()
+
+
+def _table(known: dict[str, Calibration]) -> Html:
+    rows = [
+        [
+            name,
+            f"{each.low:.1f} to {each.high:.1f}",
+            f"{each.answers:,}",
+            share(each.confidence),
+            share(each.right),
+            f"{share(each.interval[0])} to {share(each.interval[1])}",
+        ]
+        for name, found in known.items()
+        for each in found.bins
+    ]
+    return table("Reliability", ["Run", "Confidence", "Answers", "Mean confidence", "Right", "95% interval"], rows)

@@ -1,0 +1,102 @@
+"use strict";
+// What the whole page shares: making elements, the theme, the choice of questions, the list of keys.
+
+const $ = (id) => document.getElementById(id);
+
+/** An element; its children are elements or texts, and no text is ever read as markup. */
+function make(name, attributes, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes ?? {})) {
+    if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (value === true) element.setAttribute(key, "");
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
+  return element;
+}
+
+const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+const percent = (share) => (share === null || share === undefined ? "–" : (100 * share).toFixed(0));
+
+// --- light and dark ---
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+function theme() {
+  return document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light");
+}
+
+function showTheme() {
+  $("theme").textContent = theme() === "dark" ? "Light" : "Dark";
+  $("theme").setAttribute("aria-pressed", String(theme() === "dark"));
+}
+
+function switchTheme() {
+  document.documentElement.dataset.theme = theme() === "dark" ? "light" : "dark";
+  try {
+    localStorage.setItem("polyhop-report-theme", theme());
+  } catch {
+    // it holds for this visit
+  }
+  showTheme();
+}
+
+$("theme").addEventListener("click", switchTheme);
+dark.addEventListener("change", showTheme);
+showTheme();
+
+// --- which questions ---
+
+let group = 0;
+
+function chooseGroup(number) {
+  group = number;
+  if ($("group")) $("group").value = String(number);
+  for (const part of document.querySelectorAll("[data-group]")) part.hidden = Number(part.dataset.group) !== number;
+  document.dispatchEvent(new CustomEvent("group"));
+}
+
+$("group")?.addEventListener("change", (event) => chooseGroup(Number(event.target.value)));
+for (const button of document.querySelectorAll("[data-choose]")) {
+  button.addEventListener("click", () => chooseGroup(Number(button.dataset.choose)));
+}
+
+// --- where one is ---
+
+const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
+const visible = new Set();
+
+function markSection(entries) {
+  for (const { target, isIntersecting } of entries) {
+    if (isIntersecting) visible.add(target.id);
+    else visible.delete(target.id);
+  }
+  const first = [...links.keys()].find((name) => visible.has(name));
+  for (const [name, link] of links) {
+    if (name !== first) link.removeAttribute("aria-current");
+    else {
+      link.setAttribute("aria-current", "true");
+      const bar = link.parentElement;
+      bar.scrollLeft = link.offsetLeft - bar.offsetLeft - (bar.clientWidth - link.offsetWidth) / 2;
+    }
+  }
+}
+
+const observer = new IntersectionObserver(markSection, { rootMargin: "-80px 0px -60% 0px" });
+for (const name of links.keys()) if ($(name)) observer.observe($(name));
+
+// --- keys ---
+
+const keys = new Map([
+  ["?", () => $("keys").showModal()],
+  ["t", switchTheme],
+]);
+
+$("help").addEventListener("click", () => $("keys").showModal());
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open) return;
+  if (event.target.closest("input, select, textarea")) return;
+  const act = keys.get(event.key);
+  if (act && act(event) !== false) event.preventDefault();
+});

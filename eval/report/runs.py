@@ -1,0 +1,207 @@
+"""The runs of a report: read once, line by line, into columns of numbers; what only a reader of one question wants goes
+into `Chunks`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...programs.prediction import UNKNOWN
+from ..folder import SUMMARY, Line, RunError, read_lines, read_manifest, read_summary
+from ..scoring import METRICS
+from ..summary import COSTS, summarize
+from .chunks import Chunks
+from .convergence import Course, course
+from .outcomes import Outcome, outcome
+from .steps import flat
+
+Floats = npt.NDArray[np.float64]
+
+COLUMNS = (*METRICS, *COSTS, "seconds", "confidence")
+
+
+class Question(NamedTuple):
+    """What is asked, the same in every run of a group."""
+
+    id: str
+    question: str
+    hops: int | None
+    kind: str | None
+    gold_answers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """An evaluation run, in columns: one value a question that is done, in the order of ``numbers``.
+
+    Attributes:
+        name: What it is called in the report.
+        finished: Whether all of its questions are done; if not, the summary is of those that are.
+        columns: Scores, costs and confidence; NaN where a question has no such value.
+        first: The number of its first chunk.
+    """
+
+    name: str
+    path: Path
+    manifest: dict[str, Any]
+    summary: dict[str, Any]
+    finished: bool
+    columns: dict[str, Floats]
+    first: int
+    numbers: list[int] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
+    stops: list[str] = field(default_factory=list)
+    courses: list[Course | None] = field(default_factory=list)
+
+    @property
+    def done(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def asked(self) -> int:
+        """How many questions there are in all."""
+        return int(self.manifest["questions"]["count"])
+
+    def mean(self, metric: str) -> float | None:
+        value = self.summary["metrics"].get(metric)
+        return None if value is None else float(value)
+
+    def interval(self, metric: str) -> tuple[float, float] | None:
+        found = self.summary["intervals"].get(metric)
+        return None if found is None else (float(found[0]), float(found[1]))
+
+    def stated(self) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """The confidence of every answer that was given, and whether it was right."""
+        given = np.array(
+            [
+                kind is not Outcome.failed and answer != UNKNOWN
+                for kind, answer in zip(self.outcomes, self.answers, strict=True)
+            ],
+            dtype=bool,
+        )
+        given &= ~np.isnan(self.columns["confidence"])
+        return self.columns["confidence"][given], self.columns["answer_em"][given] == 1.0
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs over the same questions: these alone are compared."""
+
+    title: str
+    runs: list[Run]
+    questions: dict[int, Question]
+
+
+def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], None] = lambda: None) -> list[Group]:
+    """Read runs, those over the same questions together, in the order of the first of each.
+
+    Args:
+        on_line: Called after each question.
+
+    Raises:
+        RunError: one of them is not the folder of a run, is damaged, or has no question that is done.
+    """
+    manifests = {path: read_manifest(path) for path in paths}
+    together: dict[tuple[Any, ...], list[Path]] = {}
+    for path, manifest in manifests.items():
+        asked = _part(manifest, path, "questions")
+        together.setdefault((manifest.get("dataset"), asked.get("hash"), asked.get("count")), []).append(path)
+    groups: list[Group] = []
+    for members in together.values():
+        questions: dict[int, Question] = {}
+        names = _names(members, manifests)
+        runs = [_read(path, names[path], manifests[path], questions, chunks, on_line) for path in members]
+        title = _title(manifests[members[0]])
+        if any(group.title == title for group in groups):
+            title += f" · {len(groups) + 1}"
+        groups.append(Group(title, runs, dict(sorted(questions.items()))))
+    return groups
+
+
+def count_questions(paths: Iterable[Path]) -> int:
+    """How many questions runs have at most, from their manifests."""
+    return sum(int(_part(read_manifest(path), path, "questions").get("count", 0)) for path in paths)
+
+
+def _part(manifest: dict[str, Any], path: Path, name: str) -> dict[str, Any]:
+    part = manifest.get(name)
+    if not isinstance(part, dict):
+        raise RunError(f"{path} is not the folder of an evaluation run: its manifest has no {name!r}.")
+    return part
+
+
+def _names(paths: Sequence[Path], manifests: dict[Path, dict[str, Any]]) -> dict[Path, str]:
+    """What runs are called: by their programs, by their folders, or by their paths, whichever tells them apart."""
+    programs = {path: str(_part(manifests[path], path, "program").get("name")) for path in paths}
+    folders = {path: path.resolve().name for path in paths}
+    whole = {path: str(path) for path in paths}
+    return next((names for names in (programs, folders) if len(set(names.values())) == len(paths)), whole)
+
+
+def _title(manifest: dict[str, Any]) -> str:
+    asked = manifest["questions"]
+    source = str(asked.get("source") or "").split("/")[-1].split(".json")[0]
+    parts = [manifest.get("dataset") or "questions of one’s own", asked.get("setting"), source, asked.get("split")]
+    return " · ".join(str(part) for part in dict.fromkeys(parts) if part)
+
+
+def _read(
+    path: Path,
+    name: str,
+    manifest: dict[str, Any],
+    questions: dict[int, Question],
+    chunks: Chunks,
+    on_line: Callable[[], None],
+) -> Run:
+    """Go through the lines of one run."""
+    values: list[list[float]] = []
+    finished = (path / SUMMARY).exists()
+    run = Run(name, path, manifest, {}, finished, {}, len(chunks))
+    for line in read_lines(path):
+        try:
+            scores = line["scores"] | line["costs"] | {"confidence": line.get("confidence")}
+            values.append([np.nan if scores.get(name) is None else scores[name] for name in COLUMNS])
+            _note(run, line, questions)
+            chunks.add(_details(line))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RunError(f"{path}: the line of question {line['n']} is damaged ({error!r}).") from error
+        on_line()
+    chunks.close()
+    if not values:
+        raise RunError(f"The run {path} has no question that is done yet: start it again to go on.")
+    run.columns.update(zip(COLUMNS, np.array(values, dtype=np.float64).T, strict=True))
+    skipped = int(manifest["questions"].get("skipped") or 0)
+    run.summary.update(read_summary(path) if finished else summarize(read_lines(path), run.done, skipped))
+    return run
+
+
+def _note(run: Run, line: Line, questions: dict[int, Question]) -> None:
+    known = questions.setdefault(
+        line["n"],
+        Question(line["id"], line["question"], line["hops"], line["kind"], tuple(line["gold_answers"])),
+    )
+    if known.id != line["id"]:
+        raise ValueError(f"it is {line['id']!r} here and {known.id!r} in another run")
+    run.numbers.append(line["n"])
+    run.outcomes.append(outcome(line))
+    run.answers.append("" if line["answer"] is None else line["answer"])
+    run.stops.append(line.get("stop_reason") or "")
+    run.courses.append(course(line))
+
+
+_SHOWN = "evidence gold confidence stop_reason trace scores costs costs_by_agent error incidents gold_not_found".split()
+
+
+def _details(line: Line) -> dict[str, Any]:
+    """What is shown of a question that is opened."""
+    for step in flat(line.get("trace") or ()):
+        if step["step"] == "searched":
+            for hit in step["found"]:
+                hit[2] = round(hit[2], 4)  # more digits are a third of the page
+    return {name: line[name] for name in _SHOWN if line.get(name) not in (None, [], {})}

@@ -1,0 +1,103 @@
+"""`polyhop report`: runs as one page that can be read, searched, kept and sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..data.errors import PolyhopError
+
+if TYPE_CHECKING:
+    from ..eval.report.section import Section
+
+_STAGES = "stages.jsonl"  # what tells a run of `polyhop optimize` from one of `polyhop evaluate`
+
+
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Folders of runs; the others are compared with the first."),
+    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page; a report that is there is replaced.")] = Path(
+        "report.html"
+    ),
+) -> None:
+    """Write runs into one HTML page that needs no network.
+
+    Runs of `polyhop evaluate` get scores with intervals, by hop and by type, costs, convergence, calibration and every
+    question with its trace; those over the same questions are compared with the first of them. Runs of `polyhop
+    optimize` get sections of their own. A run that is not finished is shown as far as it is.
+    """
+    from ..eval.report.against import compare_group, comparisons
+    from ..eval.report.chunks import Chunks
+    from ..eval.report.page import write_page
+    from ..eval.report.runs import count_questions, read_groups
+
+    _check(out)
+    paths = list(dict.fromkeys(runs))
+    optimized = [path for path in paths if (path / _STAGES).exists()]
+    evaluated = [path for path in paths if path not in optimized]
+    questions = count_questions(evaluated)
+    with Chunks() as chunks, _bar() as bar:
+        groups = read_groups(evaluated, chunks, bar("reading", questions))
+        advance = bar("comparing", sum(map(comparisons, groups)))
+        versus = [compare_group(group, advance) for group in groups]
+        further = _sections(optimized)
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            write_page(out, groups, versus, chunks, further)
+        except OSError as error:
+            raise PolyhopError(f"{out} cannot be written: {error.strerror}") from error
+    for run in (run for group in groups for run in group.runs if not run.finished):
+        told = f"{run.path} is not finished: {run.done} of {run.asked} questions"
+        typer.secho(told, fg=typer.colors.YELLOW, err=True)
+    typer.echo(f"{out}: {out.stat().st_size / 1e6:.1f} MB")
+
+
+def _check(out: Path) -> None:
+    """Before anything is read: that the page can go there, and that nothing but a report would be lost.
+
+    Raises:
+        PolyhopError: it cannot, or something would.
+    """
+    from ..eval.report.page import GENERATOR
+
+    if out.is_dir():
+        raise PolyhopError(f"{out} is a folder: give --out the name of a file, such as {out / 'report.html'}.")
+    if out.exists():
+        with out.open("rb") as file:
+            if file.read(len(GENERATOR)) != GENERATOR.encode():
+                raise PolyhopError(f"{out} is there and is not a report: give --out another name.")
+
+
+def _sections(paths: Sequence[Path]) -> list[Section]:
+    if not paths:
+        return []
+    from ..optimizers.joint.report import sections
+
+    found = [(path.resolve().name, section) for path in paths for section in sections(path)]
+    if len(paths) == 1:
+        return [section for _, section in found]
+    return [replace(section, title=f"{section.title} · {name}") for name, section in found]
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[str, int], Callable[[], None]]]:
+    """A progress bar for each of several things."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+
+        def start(name: str, total: int) -> Callable[[], None]:
+            task = bar.add_task(name, total=total)
+            return lambda: bar.advance(task)
+
+        yield start

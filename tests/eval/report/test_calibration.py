@@ -1,0 +1,48 @@
+"""Calibration, worked by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from polyhop.eval.report.calibration import calibration, wilson
+
+
+def test_by_hand() -> None:
+    found = calibration([0.95, 0.95, 0.25, 0.25], [True, False, False, False], questions=8)
+    assert found is not None
+    assert [(each.low, each.high, each.answers, each.right) for each in found.bins] == [
+        (0.2, 0.3, 2, 0.0),
+        (0.9, 1.0, 2, 0.5),
+    ]
+    assert found.ece == pytest.approx((0.25 + 0.45) / 2)
+    assert found.brier == pytest.approx((0.05**2 + 0.95**2 + 2 * 0.25**2) / 4)
+    assert [(point.coverage, point.risk, point.confidence) for point in found.curve] == [
+        (0.25, 0.5, 0.95),
+        (0.5, 0.75, 0.25),
+    ]
+
+
+def test_the_ends_of_the_scale() -> None:
+    found = calibration([0.0, 1.0], [False, True], questions=2)
+    assert found is not None
+    assert [(each.low, each.answers) for each in found.bins] == [(0.0, 1), (0.9, 1)]
+    assert found.ece == found.brier == 0
+
+
+def test_answers_of_the_same_confidence_come_together_whatever_their_order() -> None:
+    one = calibration([0.5, 0.9, 0.5], [True, True, False], questions=3)
+    other = calibration([0.5, 0.5, 0.9], [False, True, True], questions=3)
+    assert one == other
+
+
+def test_no_answer() -> None:
+    assert calibration([], [], questions=3) is None
+
+
+def test_wilson_intervals() -> None:
+    # Newcombe (1998), table I, method 3: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
+    assert wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson(15, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
+    assert wilson(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
+    assert wilson(1, 29) == pytest.approx((0.0061, 0.1718), abs=5e-5)
+    assert wilson(5, 5)[1] == 1.0
