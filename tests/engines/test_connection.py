@@ -17,7 +17,7 @@ from polyhop.eval.faults.server import ANSWER, Server
 KEY = "sk-planted-0123456789"
 
 
-class Told(BaseCallback):  # type: ignore[misc, unused-ignore]
+class Told(BaseCallback):
     def __init__(self) -> None:
         self.calls = 0
         self.errors: list[str] = []

@@ -87,7 +87,7 @@ def playing(monkeypatch: pytest.MonkeyPatch, **does: Callable[..., Any]) -> list
     played.end_run = asked.append
     played.dspy = SimpleNamespace(autolog=does_nothing("autolog"))
     vars(played).update(does)
-    monkeypatch.setitem(sys.modules, "mlflow", played)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "mlflow", played)
     monkeypatch.setattr(tracking, "find_spec", lambda name: True)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://user:{PASSWORD}@127.0.0.1:9")
     return asked
