@@ -120,8 +120,9 @@ def _listed(items: Iterable[Html]) -> list[Html]:
 
 def _tunables(found: Difference) -> Iterable[Html]:
     rows = [
-        [name, tag("td", tag("del", value(old))), tag("td", tag("ins", value(new))), range_]
+        [name, tag("td", tag("del", value(old))), tag("td", tag("ins", value(new))), tag("td", range_, class_="words")]
         for name, (old, new, range_) in found.tunables.items()
     ]
     if rows:
-        yield table("Tunables", ["", "before", "after", "range"], rows)
+        range_of = tag("th", "range", class_="words", scope="col")
+        yield table("Tunables", ["tunable", "before", "after", range_of], rows)

@@ -30,7 +30,8 @@ def plan(run: Run) -> Section:
     body = [tag("p", _planned(run)), tag("p", _outcome(run))]
     if run.lines:
         cost = run.plan.cost or "lm_calls"
-        head = ["stage", _percent_of(run.plan.metric), "gain", "p", f"{named(cost)} a question", ""]
+        verdict = tag("th", "", class_="words", scope="col")
+        head = ["stage", _percent_of(run.plan.metric), "gain", "p", f"{named(cost)} a question", verdict]
         rows = [
             [
                 _stage(each, run.plan.rounds),
@@ -38,12 +39,11 @@ def plan(run: Run) -> Section:
                 percent(each.gain, sign=True),
                 p_value(each.p),
                 _mean([costs[cost] for costs in each.costs if cost in costs]),
-                tag("td", _verdict(each), style="text-align:left;white-space:normal"),
+                tag("td", _verdict(each), class_="words"),
             ]
             for each in run.lines
         ]
-        questions = count(len(run.lines[0].scores), "validation question")
-        body.append(table(f"What became of each stage, on {questions}", head, rows))
+        body.append(table("What became of each stage, on the validation questions", head, rows))
     return Section("optimization", "Optimization", join(body))
 
 
@@ -57,13 +57,14 @@ def _planned(run: Run) -> Html:
     questions = f" on {count(run.splits['train'], 'question')}" if "train" in run.splits else ""
     dataset = f" of {run.dataset}" if run.dataset else ""
     cost = f" and, as good, for less {named(plan.cost)}" if plan.cost else ""
+    validation = count(len(run.lines[0].scores), "validation question") if run.lines else "the validation questions"
     times = "" if plan.rounds == 1 else f", for {plan.rounds} rounds as long as one helps"
     return join(
         [
             tag("strong", program.get("name") or program.get("class") or "A program"),
             f" over {program.get('retriever')}" if program.get("retriever") else "",
             f" was tuned{questions}{dataset} for {named(plan.metric)}{cost}: {stages}{times}; seed {plan.seed}. What a "
-            f"stage proposes is kept if a paired test on the validation questions gives p < {plan.level:g}.",
+            f"stage proposes is kept if a paired test on {validation} gives p < {plan.level:g}.",
         ]
     )
 
@@ -178,7 +179,8 @@ def _measures(found: Test, runs: Sequence[Measured]) -> Html:
         if any(each.metrics.get(name) is not None for each in runs)
     ]
     head = ["", "start", *(["tuned"] if len(runs) > 1 else [])]
-    return table("Scores in %, costs a question, with 95% intervals", head, rows)
+    said = "Scores in %, costs a question, with 95% intervals"
+    return join([tag("p", f"{said}:", class_="small"), table(said, head, rows)])
 
 
 def _measure(run: Measured, name: str) -> str:

@@ -75,7 +75,8 @@ def _front(search: Ended, cost: str) -> list[Html]:
     from ...tuning import plots
 
     caption = (
-        f"Score against {named(cost)} a question. The line is the Pareto front; the dot in another colour was chosen."
+        f"Score against {named(cost)} a question. The line is the Pareto front, listed below; the dot "
+        "in a colour of its own was chosen."
     )
     rows = [
         [f"trial {trial.slot}{', chosen' if trial.slot == search.best.slot else ''}", _score(trial), _cost(trial, cost)]
@@ -111,14 +112,12 @@ def _values(search: Ended) -> Html:
                 "" if before is None else value(before),
                 value(after) if before == after else tag("strong", value(after)),
                 "" if share is None else f"{100 * share:.1f}%",
-                _range(search.settings.space.get(name, "")),
+                tag("td", _range(search.settings.space.get(name, "")), class_="words"),
             ]
         )
-    return table(
-        "The values that were chosen; those in bold are not the defaults",
-        ["tunable", "default", "chosen", "matters", "range"],
-        rows,
-    )
+    said = "The values that were chosen; those in bold are not the defaults"
+    head = ["tunable", "default", "chosen", "matters", tag("th", "range", class_="words", scope="col")]
+    return join([tag("p", f"{said}:", class_="small"), table(said, head, rows)])
 
 
 def _range(distribution: str) -> str:

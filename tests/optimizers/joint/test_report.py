@@ -94,7 +94,7 @@ def test_the_stages_stand_with_their_verdicts(tmp_path: Path) -> None:
     ]
     assert "Tiny over BM25 was tuned on 24 questions of made-up for answer F1" in found.text
     assert "tunables (3 trials, tpe), then prompts (bootstrap, light)" in found.text
-    assert "on 2 validation questions" in found.text
+    assert "if a paired test on 2 validation questions gives p < 0.05" in found.text
     assert "all stages are played. The result is that of prompts (stage 2)" in found.text
 
 
