@@ -61,6 +61,16 @@ for (const button of document.querySelectorAll("[data-choose]")) {
   button.addEventListener("click", () => chooseGroup(Number(button.dataset.choose)));
 }
 
+// --- what scrolls sideways can be scrolled with the keyboard ---
+
+const sideways = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+    else target.removeAttribute("tabindex");
+  }
+});
+for (const element of document.querySelectorAll(".scroll, figure")) sideways.observe(element);
+
 // --- where one is ---
 
 const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));

@@ -69,7 +69,7 @@ function showOutcome(number, key) {
 // --- its parts ---
 
 function questionOf(asked, ours, place, at, details) {
-  const known = knowledge(details);
+  const known = knowledge(details, asked.titles);
   const steps = timeline(details.trace ?? [], known); // also notes where passages were found
   const { key, name } = index.outcomes[ours.outcome[at]];
   return [

@@ -67,7 +67,8 @@ class Page(HTMLParser):
     @property
     def index(self) -> dict[str, Any]:
         (text,) = (text for attributes, text in self.scripts if attributes.get("id") == "index")
-        return json.loads(text)
+        index: dict[str, Any] = json.loads(text)
+        return index
 
     @property
     def details(self) -> list[dict[str, Any]]:
@@ -274,6 +275,9 @@ def test_damaged_lines(tmp_path: Path) -> None:
         result = polyhop("report", run, "--out", out)
         assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.output
         assert "is damaged" in result.stderr
+    (run / "predictions.jsonl").write_text(good)
+    (run / "summary.json").write_text("{}")
+    assert "summary.json is damaged" in polyhop("report", run, "--out", out).stderr
     (run / "predictions.jsonl").write_text("")
     assert "has no question that is done yet" in polyhop("report", run, "--out", out).stderr
     assert not out.exists()
