@@ -28,7 +28,6 @@ function theme() {
 
 function showTheme() {
   $("theme").textContent = theme() === "dark" ? "Light" : "Dark";
-  $("theme").setAttribute("aria-pressed", String(theme() === "dark"));
 }
 
 function switchTheme() {

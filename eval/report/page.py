@@ -120,7 +120,7 @@ def _body(groups: Sequence[Group], sections: Sequence[Section]) -> Iterable[Html
         ),
         *_picker(groups),
         tag("button", "Keys", type="button", id="help", aria_haspopup="dialog", title="Keys (?)"),
-        tag("button", "Dark", type="button", id="theme", aria_pressed="false"),
+        tag("button", "Dark", type="button", id="theme", title="Light or dark (t)"),
         class_="bar-top",
     )
     yield tag("main", *map(_section, sections), id="main", tabindex="-1")
