@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.errors import PolyhopError
+from .evaluation_view import show_skipped
 from .joint_view import joint_bar, print_summary, show_estimate
 from .options import (
     AdaptiveOption,
@@ -165,7 +166,11 @@ def optimize(
         seed=seed,
     )
     opened = Opened(setup)
-    splits = opened.splits()
+    try:
+        splits = opened.splits()
+    finally:
+        for asked in opened.read:
+            show_skipped(asked)
     for questions in splits.named.values():
         opened.source.warn_of_gold(questions)
     prompt_model = language_model(prompt_lm) if prompt_lm else None

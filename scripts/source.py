@@ -112,5 +112,6 @@ def _problem(index: BM25Index, name: str) -> str | None:
         return f"{several}: give the id of another, or words of it as text"
     if found:
         return None
-    near = get_close_matches(name, [hit.passage.title for hit in index.search(name, 10)], n=1)
+    names = [each for hit in index.search(name, 10) for each in (hit.passage.title, hit.passage.id)]
+    near = get_close_matches(name, names, n=1)
     return f"no passage of the index is named {name!r}" + (f": is it {near[0]!r}?" if near else "")

@@ -122,7 +122,7 @@ def recognised(source: str | Path) -> str:
         raise DatasetError(f"Name the --dataset that {source} is.")
     first = next((record for record in read_records(Path(source)) if isinstance(record, Record)), None)
     likely = [benchmark.name for benchmark in recognise(first)] if first else []
-    if OWN.name in likely or (not likely and first and first.has("question")):
+    if OWN.name in likely:
         return OWN.name
     if len(likely) == 1:
         return likely[0]
@@ -148,7 +148,8 @@ def _checked(benchmark: Benchmark, records: Iterable[Record | Problem], report: 
         if isinstance(record, Problem):
             report(record)
             continue
-        if first and (likely := recognise(record)) and benchmark not in likely:
+        likely = recognise(record) if first else []
+        if likely not in ([], [OWN]) and benchmark not in likely:
             names = " or ".join(other.title for other in likely)
             raise DatasetError(f"{record.where} looks like {names}, not like {benchmark.title}.")
         first = False

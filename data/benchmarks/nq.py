@@ -25,10 +25,7 @@ NQ = Benchmark(
     title="Natural Questions (open)",
     aliases=("nq-open", "natural-questions"),
     hub="google-research-datasets/nq_open",
-    recognises=lambda record: (
-        any(record.holds(name, list) for name in ("answer", "golden_answers"))
-        or (record.holds("answers", list) and not record.has("context", "paragraphs"))
-    ),
+    recognises=lambda record: record.holds("answer", list) or record.holds("golden_answers", list),
     read=one_each(_read),
     has_contexts=False,
 )

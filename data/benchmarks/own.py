@@ -22,7 +22,6 @@ of ``gold`` and of ``answers`` apart.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..passages import Passage
@@ -34,10 +33,6 @@ from .record import Record
 _UNTOLD = "unknown"
 _PIECE = re.compile(r"#\d+$")
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}  # in tables
-_OF_BENCHMARKS = (
-    *("context", "supporting_facts", "supporting_titles", "paragraphs", "data", "evidence_list", "question_type"),
-    *("golden_answers", "Answer", "query"),
-)
 
 
 @dataclass(frozen=True)
@@ -125,11 +120,6 @@ OWN = Benchmark(
     title="own questions",
     aliases=("custom",),
     hub=None,
-    recognises=lambda record: (
-        record.has("question")
-        and (record.has("answer", "answers") or record.has("answerable", "gold"))
-        and not record.has(*_OF_BENCHMARKS)
-        and not record.holds("answer", Mapping)
-    ),
+    recognises=lambda record: record.has("question"),
     read=one_each(_read),
 )

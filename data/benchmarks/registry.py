@@ -31,8 +31,10 @@ def find_benchmark(name: str) -> Benchmark:
 
 
 def recognise(record: Record) -> list[Benchmark]:
-    """The benchmarks that a record may be of, judged by its fields."""
-    return [benchmark for benchmark in BENCHMARKS.values() if benchmark.recognises(record)]
+    """The benchmarks that a record may be of, judged by its fields; what has those of none may be one's own."""
+    likely = [each for each in BENCHMARKS.values() if each.recognises(record)]
+    plain = all(each in (NQ, OWN) for each in likely)
+    return [each for each in likely if plain or each is not OWN]
 
 
 def _folded(name: str) -> str:
