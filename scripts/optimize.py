@@ -168,6 +168,9 @@ def optimize(
     opened = Opened(setup)
     try:
         splits = opened.splits()
+    if 2.0 * 0.5 ** len(splits.val) >= level:  # all better, by the two-sided permutation test
+        told_few = f"{len(splits.val)} validation questions cannot show p < {level:g}: nothing will be kept. Bring more."
+        typer.secho(told_few, fg=typer.colors.YELLOW, err=True)
     finally:
         for asked in opened.read:
             show_skipped(asked)
