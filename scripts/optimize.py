@@ -168,12 +168,12 @@ def optimize(
     opened = Opened(setup)
     try:
         splits = opened.splits()
-    if 2.0 * 0.5 ** len(splits.val) >= level:  # all better, by the two-sided permutation test
-        told_few = f"{len(splits.val)} validation questions cannot show p < {level:g}: nothing will be kept. Bring more."
-        typer.secho(told_few, fg=typer.colors.YELLOW, err=True)
     finally:
         for asked in opened.read:
             show_skipped(asked)
+    if 2.0 * 0.5 ** len(splits.val) >= level:  # all of them better, by the two-sided permutation test
+        few = f"{len(splits.val)} validation questions can never show p < {level:g}: nothing will be kept. Bring more."
+        typer.secho(few, fg=typer.colors.YELLOW, err=True)
     for questions in splits.named.values():
         opened.source.warn_of_gold(questions)
     prompt_model = language_model(prompt_lm) if prompt_lm else None
