@@ -24,9 +24,10 @@ from typing import Any
 
 import dspy
 from dspy import lm15
-from dspy.clients.backend_selection import CLIENT_KEYS
 
 from ..data.errors import PolyhopError
+from .connection import Connection, InFront, connected
+from .endpoint import GuardedLM
 from .prices import longest_reply, price
 
 
@@ -109,8 +110,10 @@ class Budget:
         Raises:
             PolyhopError: dollars are limited and nobody knows the model's prices.
         """
-        if isinstance(lm.engine, _Metered):
-            if lm.engine.budget is self:
+        guarded = isinstance(lm, GuardedLM)
+        engine = lm.engine.engine if guarded else lm.engine
+        if isinstance(engine, _Metered):
+            if engine.budget is self:
                 return lm
             raise PolyhopError(f"{lm.model} is on another account already")
         if self.usd is not None and price(lm.model, 1, 1) is None:
@@ -118,13 +121,11 @@ class Budget:
                 f"no price is known for {lm.model}: give a budget of calls or minutes instead of dollars"
             )
         self._models.add(lm.model)
-        if not isinstance(lm.engine, str):
-            return lm.copy(engine=_Metered(self, lm.engine, lm.model))
-        # DSPy's own connections belong to a model: the metered one hands its requests to the one it stands for, and has
-        # no settings of a connection.
-        behind = lm.copy(cache=False, num_retries=0, callbacks=[])
-        connection = {name: None for name in CLIENT_KEYS if name in lm.kwargs}
-        return lm.copy(engine=_Metered(self, _Behind(behind), lm.model), **connection)
+        if guarded:  # behind the endpoint, so that every attempt is paid
+            return lm.with_engine(_Metered(self, engine, lm.model))
+        if isinstance(engine, str):
+            return connected(lm, _Metered(self, Connection(lm), lm.model))
+        return lm.copy(engine=_Metered(self, engine, lm.model))
 
     def meter_program(self, program: dspy.Module) -> None:
         """Put every model that a program's agents have on this account, in place; one account entry a request."""
@@ -192,18 +193,6 @@ def _reopened(
     return budget
 
 
-def engine_of(lm: Any) -> Any:
-    """The engine that answers for a model, metered or not."""
-    engine = getattr(lm, "engine", None)
-    return engine.engine if isinstance(engine, _Metered) else engine
-
-
-def unmetered(lm: Any) -> Any:
-    """The model that a metered one stands for, with the settings of its connection; any other model itself."""
-    engine = engine_of(lm)
-    return engine.lm if isinstance(engine, _Behind) else lm
-
-
 _WIDTH = 200
 
 
@@ -223,16 +212,12 @@ def _write(file: Path, spent: Spent) -> None:
         opened.write(json.dumps(asdict(spent)).ljust(_WIDTH).encode())
 
 
-class _Metered:
+class _Metered(InFront):
     """An engine that pays before it asks another one."""
 
     def __init__(self, budget: Budget, engine: Any, model: str) -> None:
-        self.budget, self.engine, self.model = budget, engine, model
-
-    @property
-    def simulation(self) -> dict[str, float] | None:
-        """What the engine says that it simulates, if it is a simulation."""
-        return getattr(self.engine, "simulation", None)
+        super().__init__(engine)
+        self.budget, self.model = budget, model
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         aside = self._most(request)
@@ -253,18 +238,3 @@ class _Metered:
             return 0.0
         written = len(str(request.system or "")) + sum(len(str(message.parts)) for message in request.messages)
         return price(self.model, written, request.config.max_tokens or longest_reply(self.model)) or 0.0
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Metered:
-        return self
-
-
-class _Behind:
-    """The connection of one of DSPy's own models, as an engine."""
-
-    def __init__(self, lm: dspy.LM) -> None:
-        self.lm = lm
-
-    def complete(self, request: lm15.Request) -> lm15.Response:
-        with dspy.context(usage_tracker=None, disable_history=True):  # the metered model does both
-            response: lm15.Response = self.lm(request)
-        return response

@@ -1,14 +1,25 @@
 """What the pictures share: an axis with round numbers, a field with a grid, and words, as SVG.
 
 Written by hand, for a few kinds of mark on two axes are no reason to need a library.
+
+A colour is drawn as ``var(--grid, #ddd)``: the name it has on the page of a report, light or dark, and what it is in a
+file of its own, on white. `document` makes the file and `inline` the picture for the page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import ceil, floor
+
+MUTED, GRID = "var(--muted, #888)", "var(--grid, #ddd)"
+
+Finish = Callable[[float, float, Iterable[str]], str]
+"""Makes a picture of a width, a height and parts: `document` or `inline`."""
+
+_COLOUR = re.compile(r'"var\((--[a-z0-9-]+), (#[0-9a-f]+)\)"')  # an attribute: in texts a quote is escaped
 
 
 class Axis:
@@ -54,7 +65,9 @@ class Field:
 
     def draw(self, title: str, x_name: str, y_name: str) -> list[str]:
         left, top, right, bottom = self.left, self.top, self.left + self.width, self.top + self.height
-        parts = [f'<rect x="{left}" y="{top}" width="{self.width}" height="{self.height}" fill="none" stroke="#888"/>']
+        parts = [
+            f'<rect x="{left}" y="{top}" width="{self.width}" height="{self.height}" fill="none" stroke="{MUTED}"/>'
+        ]
         for value in self.across.ticks:
             x = self.across.place(value)
             parts += [line(x, top, x, bottom), text(x, bottom + 18, f"{value:g}", "middle")]
@@ -70,7 +83,7 @@ class Field:
 
 def document(width: float, height: float, parts: Iterable[str]) -> str:
     """An SVG document of some parts, on white."""
-    return "\n".join(
+    drawn = "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
             f'height="{height}" font-family="sans-serif" font-size="13">',
@@ -80,9 +93,23 @@ def document(width: float, height: float, parts: Iterable[str]) -> str:
             "",
         ]
     )
+    return _COLOUR.sub(r'"\2"', drawn)
 
 
-def line(x1: float, y1: float, x2: float, y2: float, colour: str = "#ddd") -> str:
+def inline(width: float, height: float, parts: Iterable[str]) -> str:
+    """The same as a part of a page, in its colours; as wide as there is room."""
+    drawn = "".join(
+        [
+            f'<svg viewBox="0 0 {width} {height}" width="{width}" style="max-width:100%;height:auto" fill="var(--ink)" '
+            'font-family="sans-serif" font-size="13">',
+            *parts,
+            "</svg>",
+        ]
+    )
+    return _COLOUR.sub(r'"var(\1)"', drawn.encode("utf-8", "replace").decode())  # half characters are nobody's
+
+
+def line(x1: float, y1: float, x2: float, y2: float, colour: str = GRID) -> str:
     return f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{colour}"/>'
 
 

@@ -3,6 +3,7 @@
     RUN/manifest.json        what is measured, on what, with what: everything needed to repeat it
     RUN/predictions.jsonl    one line a question, in the order in which they were finished
     RUN/summary.json         written last: a run that has one is finished
+    RUN/spent.json           with a budget: what was spent, by all processes that worked on the run
 
 A line is in the file or it is not: half of one, which a killed process leaves behind, is cut off when the run is taken
 up. Each line has its question's number ``n`` in the order of the dataset.
@@ -24,6 +25,7 @@ from ..data.errors import PolyhopError
 from .official.files import replacing
 
 MANIFEST, PREDICTIONS, SUMMARY = "manifest.json", "predictions.jsonl", "summary.json"
+ACCOUNT = "spent"  # the stem of the file that says what a run with a budget has spent
 SCHEMA = 1
 _LOCK = ".lock"
 _NOT_COMPARED = ("created", "files", "python", "platform")  # where and when it ran; the rest says what it measures
@@ -46,6 +48,15 @@ def make_folder(path: Path) -> Path:
     except OSError as error:
         raise RunError(f"{path} cannot be the folder of a run: {error.strerror}.") from error
     return path
+
+
+def account(run: Path) -> Path:
+    """The file of what a run has spent, in its folder, which there is from now on.
+
+    Raises:
+        RunError: there can be no such folder.
+    """
+    return make_folder(run) / f"{ACCOUNT}.json"
 
 
 class LockedFolder:
@@ -121,7 +132,7 @@ class RunFolder(LockedFolder):
 
     def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
         self.questions: int = manifest["questions"]["count"]
-        super().__init__(path, manifest, PREDICTIONS)
+        super().__init__(path, manifest, PREDICTIONS, beside=(ACCOUNT,))
 
     def _manifest(self) -> Mapping[str, Any]:
         return read_manifest(self.path)

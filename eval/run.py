@@ -25,8 +25,10 @@ import dspy
 from dspy.utils.exceptions import AdapterParseError, LMError
 
 from ..data.passages import Evidence, Passage
+from ..engines.costs import Ledger
+from ..engines.endpoint import OverlongReplyError, RefusedError
 from ..engines.models import explain
-from .costs import Ledger
+from ..engines.secrets import learn
 from .folder import Line, RunError, RunFolder, read_summary
 from .manifest import describe
 from .scoring import LookUp, Outcome, judge
@@ -45,6 +47,7 @@ class Progress:
     done: int = 0
     failed: int = 0
     failed_now: int = 0
+    tokens: int = 0
     cost_usd: float = 0.0
     last_error: str = ""
     _sums: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -57,6 +60,7 @@ class Progress:
     def add(self, line: Line, *, before: bool = False) -> None:
         """Count a line, of this process or ``before``."""
         self.done += 1
+        self.tokens += line["costs"].get("tokens", 0)
         self.cost_usd += line["costs"].get("cost_usd", 0.0)
         if "error" in line:
             self.failed += 1
@@ -92,7 +96,7 @@ def evaluate(
         timeout: Seconds that a question may take. The thread of one that takes longer is left alone, and stopped at its
             next call to a language model.
         max_failures: Stop when so many questions have failed since this call.
-        retry_failed: Ask questions again that failed before.
+        retry_failed: Ask questions again that failed before, also what DSPy's cache has a reply to.
         look_up: Where gold passages are looked up: `BM25Index.titled` of the index that is searched.
         manifest: What the run is; made from the other arguments if not given.
         on_progress: Called once at the start and after each question.
@@ -108,19 +112,23 @@ def evaluate(
         manifest = describe(program, questions, name=type(program).__name__.lower(), timeout=timeout)
     if not manifest["questions"]["count"]:
         raise RunError("There are no questions to evaluate.")
+    for lm in (dspy.settings.lm, *(predictor.lm for predictor in program.predictors())):
+        learn(lm)
     with ExitStack() as stack:
         path = Path(out) if out is not None else Path(stack.enter_context(TemporaryDirectory())) / "run"
         folder = stack.enter_context(RunFolder(path, manifest))
         progress = Progress(folder.questions)
+        attempts: dict[int, int] = {}
         for line in folder.lines():
             if retry_failed and "error" in line:
                 folder.forget(line["n"])
+                attempts[line["n"]] = line.get("attempt", 1) + 1
             else:
                 progress.add(line, before=True)
         on_progress(progress)
         submission = SUBMISSIONS.get(manifest["dataset"] or "")
         if progress.done < progress.questions:
-            asking = _Asking(program, submission, look_up, timeout)
+            asking = _Asking(program, submission, look_up, timeout, attempts)
             with closing(asking.lines(questions, folder, threads)) as lines:
                 for line in lines:
                     progress.add(line)
@@ -148,6 +156,7 @@ class _Asking:
     submission: Submission | None
     look_up: LookUp | None
     timeout: float | None
+    attempts: Mapping[int, int]  # of the questions that are asked again
 
     def lines(self, questions: Iterable[dspy.Example], folder: RunFolder, threads: int) -> Generator[Line, None, None]:
         """The lines of the questions that have none yet, each when it is in the folder."""
@@ -166,11 +175,11 @@ class _Asking:
                 folder.append(line)
 
     def _task(self, n: int, example: dspy.Example) -> Task[Line]:
-        ledger = Ledger()
+        ledger = Ledger(self.attempts.get(n, 1))
 
         def timed_out() -> Line:
             error = {"cause": "timeout", "type": "Timeout", "message": f"no answer after {self.timeout:g} s"}
-            return self._line(n, example, None, {**ledger.costs(), "seconds": self.timeout or 0.0}, {"error": error})
+            return self._line(n, example, None, ledger, {"seconds": self.timeout or 0.0}, {"error": error})
 
         return Task(lambda: self._ask(n, example, ledger), ledger.abandoned.set, timed_out)
 
@@ -188,12 +197,19 @@ class _Asking:
         except Exception as error:  # noqa: BLE001  # whatever it is, it must not take the other questions with it
             seconds, counted = perf_counter() - start, {}
             details = {"error": _described(error)}
-        return self._line(n, example, outcome, {**ledger.costs(), **counted, "seconds": seconds}, details)
+        return self._line(n, example, outcome, ledger, {**counted, "seconds": seconds}, details)
 
     def _line(
-        self, n: int, example: dspy.Example, outcome: Outcome | None, costs: Mapping[str, float], details: Line
+        self,
+        n: int,
+        example: dspy.Example,
+        outcome: Outcome | None,
+        ledger: Ledger,
+        counted: Mapping[str, float],
+        details: Line,
     ) -> Line:
         gold, scores, in_vain = judge(example, outcome, self.look_up)
+        costs = {**ledger.costs(), **counted}
         return {
             "n": n,
             "id": str(example.get("id") or n),
@@ -209,6 +225,9 @@ class _Asking:
             **details,
             "scores": scores,
             "costs": {"lm_calls_critical_path": costs["lm_calls"], "searches": 0, **costs},
+            "costs_by_agent": ledger.by_agent(),
+            "incidents": ledger.incidents,
+            **({"attempt": ledger.attempt} if ledger.attempt > 1 else {}),
             "official": self.submission.predict(example, outcome)._asdict() if self.submission else None,
         }
 
@@ -253,13 +272,20 @@ def _counted(prediction: dspy.Prediction) -> dict[str, float]:
     return {name: getattr(trace, name) for name in names}
 
 
+_CAUSES: dict[type[Exception], str] = {
+    AdapterParseError: "reply",
+    OverlongReplyError: "reply",
+    RefusedError: "refused",
+    LMError: "model",
+    _NoPrediction: "prediction",
+}
+
+
 def _described(error: Exception) -> dict[str, str]:
-    """Why a question failed: the model's "reply" could not be parsed, the "model" could not be reached or refused, what
-    came back is no "prediction", or the program raised an "exception". ("timeout" is the fifth cause.)"""
-    cause = "exception"
-    for kind, name in ((AdapterParseError, "reply"), (LMError, "model"), (_NoPrediction, "prediction")):
-        if isinstance(error, kind):
-            cause = name
+    """Why a question failed: the model's "reply" could not be parsed, the "model" could not be reached or failed, it
+    "refused" to answer, what came back is no "prediction", or the program raised an "exception". ("timeout" is the
+    sixth cause.)"""
+    cause = next((name for kind, name in _CAUSES.items() if isinstance(error, kind)), "exception")
     last = extract_tb(error.__traceback__)[-1]
     place = f"{Path(last.filename).name}:{last.lineno} in {last.name}"
     return {"cause": cause, "type": type(error).__name__, "message": explain(error), "at": place}

@@ -6,7 +6,7 @@ run was stopped, on threads, or on which question was finished first.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -52,13 +52,15 @@ def summarize(lines: Iterable[Line], count: int, skipped: int) -> dict[str, Any]
     """The numbers of a run.
 
     ``metrics`` has the means over all questions that have such a value, a failure as 0, and ``intervals`` their 95%
-    bootstrap intervals; ``by_hops`` and ``by_kind`` have the same for parts of the questions. Only ``timing``
-    and the metrics that begin with ``seconds`` differ when the same run is made again.
+    bootstrap intervals; ``by_hops`` and ``by_kind`` have the same for parts of the questions. ``by_agent`` has what
+    each agent cost in all, ``incidents`` how often a request had to be repeated or shortened, and why. Only ``timing``,
+    ``incidents`` and the metrics that begin with ``seconds`` differ when the same run is made again.
     """
     columns = {name: np.full(count, np.nan) for name in (*METRICS, *COSTS)}
     seconds, failed = np.zeros(count), np.zeros(count, dtype=bool)
     not_found = 0
     hops, kinds, failures = [], [], Counter[tuple[str, str]]()
+    incidents, agents = Counter[str](), defaultdict[str, Counter[str]](Counter)
     for row, line in enumerate(lines):
         for name, value in (*line["scores"].items(), *line["costs"].items()):
             if name in columns:
@@ -67,6 +69,9 @@ def summarize(lines: Iterable[Line], count: int, skipped: int) -> dict[str, Any]
         if "error" in line:
             failed[row] = True
             failures[line["error"]["cause"], line["error"]["message"]] += 1
+        incidents.update(line.get("incidents", {}))
+        for agent, costs in line.get("costs_by_agent", {}).items():
+            agents[agent].update(costs)
         not_found += line["gold_not_found"]
         hops.append(_name(line["hops"]))
         kinds.append(_name(line["kind"]))
@@ -83,6 +88,8 @@ def summarize(lines: Iterable[Line], count: int, skipped: int) -> dict[str, Any]
             {"cause": cause, "message": message, "count": number}
             for (cause, message), number in sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:_LISTED]
         ],
+        "incidents": dict(sorted(incidents.items())),
+        "by_agent": {agent: dict(costs) for agent, costs in agents.items()},
         "by_hops": _parts(columns, failed, hops),
         "by_kind": _parts(columns, failed, kinds),
         "totals": {name: float(np.nansum(columns[name])) for name in COSTS if name in columns},

@@ -19,8 +19,8 @@ import dspy
 import numpy as np
 
 from ..data.errors import PolyhopError
+from ..engines.costs import Ledger
 from ..engines.models import explain
-from ..eval.costs import Ledger
 from ..eval.window import Task, Window
 
 Metric = Callable[..., Any]

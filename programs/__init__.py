@@ -1,6 +1,8 @@
 """What the system does: one file a program, and the parts that programs share."""
 
+from .agent import Agent
 from .c3po import C3PO
+from .candidates import Candidates
 from .complexity import Complexity, ComplexityEstimator, estimate_complexity
 from .direct import Direct
 from .exemplars import Exemplar, ExemplarMemory, Exemplars, as_demos
@@ -9,14 +11,18 @@ from .kair import Kair
 from .naive import Naive
 from .par_rag import ParRag
 from .polyhop import PolyHop
-from .prediction import UNKNOWN, QuestionError
+from .prediction import UNKNOWN, QuestionError, check_question, conclude, read_answer
 from .prism import Prism
+from .program import Program
+from .search import Search
 from .trace import Trace
-from .tunables import Tunable, tunables
+from .tunables import Tunable, choice, integer, real, tunables
 
 __all__ = [
     "C3PO",
     "UNKNOWN",
+    "Agent",
+    "Candidates",
     "Complexity",
     "ComplexityEstimator",
     "Direct",
@@ -29,10 +35,18 @@ __all__ = [
     "ParRag",
     "PolyHop",
     "Prism",
+    "Program",
     "QuestionError",
+    "Search",
     "Trace",
     "Tunable",
     "as_demos",
+    "check_question",
+    "choice",
+    "conclude",
     "estimate_complexity",
+    "integer",
+    "read_answer",
+    "real",
     "tunables",
 ]

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import dspy
 from dspy.adapters.utils import format_field_value
 
+from ..engines.costs import happened
 from ..signatures.fields import NumberedPassages
 
 
@@ -24,6 +25,11 @@ class ChatAdapter(dspy.ChatAdapter):
         super().__init__()
         self._system: WeakKeyDictionary[type[dspy.Signature], str] = WeakKeyDictionary()
         self._required: WeakKeyDictionary[type[dspy.Signature], str] = WeakKeyDictionary()
+
+    def _make_json_adapter_fallback(self) -> dspy.JSONAdapter:
+        """DSPy asks again in this way where a reply has not the fields it was asked for."""
+        happened("asked again as JSON")
+        return super()._make_json_adapter_fallback()
 
     def format_system_message(self, signature: type[dspy.Signature]) -> str:
         if (message := self._system.get(signature)) is None:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import dspy
 
 from .adapter import ADAPTER
+from .agent import Agent
 from .tunables import Tunable
 
 
@@ -27,6 +28,8 @@ class Program(dspy.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(self.__dict__.get(name), Tunable) and not isinstance(value, Tunable):
             raise TypeError(f"{name} is a tunable: set its value with .{name}.value = {value!r}")
+        if isinstance(value, Agent):
+            value.role = name
         super().__setattr__(name, value)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

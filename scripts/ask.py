@@ -40,6 +40,9 @@ def ask(
     """
     from time import perf_counter
 
+    import dspy
+
+    from ..engines.costs import Ledger
     from ..engines.models import model_errors
     from ..programs.prediction import check_question
 
@@ -47,14 +50,14 @@ def ask(
     run = build_program(
         program, open_source(index), lm or (), k, retriever=retriever, adaptive=adaptive, settings=settings or ()
     )
-    start = perf_counter()
-    with model_errors():
+    start, ledger = perf_counter(), Ledger()
+    with model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
         prediction = run(question=question)
     seconds = perf_counter() - start
 
     from . import view
 
     if as_json:
-        view.print_json(question, prediction, seconds)
+        view.print_json(question, prediction, seconds, ledger)
     else:
-        view.print_answer(question, prediction, seconds, trace=trace)
+        view.print_answer(question, prediction, seconds, ledger, trace=trace)

@@ -15,8 +15,11 @@ def demo(lm: ModelsOption = None) -> None:
     from tempfile import TemporaryDirectory
     from time import perf_counter
 
+    import dspy
+
     from ..data.bm25 import BM25Index
     from ..data.sample import CORPUS, load_sample
+    from ..engines.costs import Ledger
     from ..engines.models import model_errors
     from .index import index
     from .options import build_program
@@ -32,8 +35,8 @@ def demo(lm: ModelsOption = None) -> None:
         questions = {question.id: question for question in load_sample()}
         for question in (questions[id] for id in QUESTIONS):
             say(f"{question.kind.replace('_', '/')}, {question.hops} hops")
-            start = perf_counter()
-            with model_errors():
+            start, ledger = perf_counter(), Ledger()
+            with model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
                 prediction = program(**question.inputs())
-            print_answer(question.question, prediction, perf_counter() - start, gold=question)
+            print_answer(question.question, prediction, perf_counter() - start, ledger, gold=question)
     say("3. Next: polyhop ask 'QUESTION' --trace, polyhop index FILES --out DIR, polyhop evaluate")

@@ -23,7 +23,8 @@ def doctor(
         typer.Option(
             "--lm",
             metavar="[ROLE=]SPEC",
-            help="Ask this model two short questions. May be repeated.  [default: $POLYHOP_LM or lexical]",
+            help="Ask this model, or those of a profile (FILE.toml), two short questions. May be repeated.  [default: "
+            "$POLYHOP_LM or lexical]",
         ),
     ] = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="How long a model may take to answer.")] = 30.0,
@@ -66,8 +67,8 @@ def _findings(index: Path | None, models: Sequence[str], seconds: float) -> Iter
 
     from .model_checks import check_model, named_models
 
-    for spec in named_models(models):
-        yield from check_model(spec, seconds)
+    for spec, profile in named_models(models).items():
+        yield from check_model(spec, profile, seconds)
 
 
 def _print(finding: Finding) -> None:

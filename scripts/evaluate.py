@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..data.errors import PolyhopError
+from .evaluation_view import evaluation_bar, print_summaries, show_expected, show_problems
 from .options import (
     AdaptiveOption,
+    BudgetCallsOption,
+    BudgetDollarsOption,
+    BudgetMinutesOption,
     DepthOption,
     ModelsOption,
     RetrieverOption,
@@ -20,23 +21,27 @@ from .options import (
     build_program,
     label,
 )
-from .source import Setting, Source, setting_of
+from .source import Setting, Source, dataset_of, setting_of
+from .tracking import tracked
 
 if TYPE_CHECKING:
     import dspy
     from rich.console import Console
 
-    from ..eval.questions import Questions
-    from ..eval.run import Progress
+    from ..engines.budget import Budget
 
 _DEFAULT_PROGRAMS = ("polyhop", "prism", "naive")
 
 
 def evaluate(
     dataset: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="hotpotqa, 2wiki, musique, multihoprag, nq, squad, triviaqa, or sample."),
-    ] = "sample",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="hotpotqa, 2wiki, musique, multihoprag, nq, squad, triviaqa; own, for your own questions; or sample.  "
+            "[default: what --questions looks like; without them sample]",
+        ),
+    ] = None,
     questions: Annotated[
         str | None,
         typer.Option(
@@ -83,6 +88,12 @@ def evaluate(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="When continuing: ask questions again that have failed.")
     ] = False,
+    budget_calls: BudgetCallsOption = None,
+    budget_usd: BudgetDollarsOption = None,
+    budget_minutes: BudgetMinutesOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask five questions, print what all would cost, and stop.")
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(metavar="RUN", help="The folder of the run. If it holds this run already, the run is continued."),
@@ -96,10 +107,12 @@ def evaluate(
     """
     from rich.console import Console
 
+    from ..engines.budget import BudgetSpent
     from ..eval.questions import Questions
 
     if out is not None and program and len(program) > 1:
         raise typer.BadParameter("a run is of one program: give --out once for each")
+    dataset = dataset or dataset_of(questions)
     names = program or (_DEFAULT_PROGRAMS if out is None else _DEFAULT_PROGRAMS[:1])
     split = split or ("dev" if dataset.casefold() == "sample" else None)
     asked = Questions(
@@ -120,16 +133,53 @@ def evaluate(
     }
     for name, built in programs.items():
         source.check(name, built)
+    source.warn_of_gold(asked)
 
+    if dry_run:
+        _estimate(programs, source, threads, timeout)
+        return
     progress = Console(stderr=True)
-    summaries = {
-        name: _run(name, built, source, progress, out, threads, timeout, max_failures, retry_failed)
-        for name, built in programs.items()
-    }
-    _print(summaries, asked, out, as_json)
-    _show_problems(summaries, asked)
+    limits = {"calls": budget_calls, "usd": budget_usd, "minutes": budget_minutes}
+    budget = _budget(limits, out) if any(limit is not None for limit in limits.values()) else None
+    summaries = {}
+    for name, built in programs.items():
+        if budget is not None:
+            budget.meter_program(built)
+        try:
+            summaries[name] = _run(name, built, source, progress, out, threads, timeout, max_failures, retry_failed)
+        except BudgetSpent as spent:
+            kept = f"with a larger one the same command goes on from there: {out}" if out else "--out would keep them"
+            raise PolyhopError(f"the budget ({spent}) is spent before all questions are asked; {kept}") from None
+        finally:
+            if budget is not None:
+                budget.close()
+    print_summaries(summaries, asked, out, as_json)
+    show_problems(summaries, asked)
     if not any(summary["counts"]["answered"] for summary in summaries.values()):
         raise PolyhopError("every question failed")
+
+
+def _budget(limits: dict[str, Any], out: Path | None) -> Budget:
+    """The account of a run; in its folder if it has one, so that a run that is continued has one budget."""
+    from ..engines.budget import Budget
+    from ..eval.folder import account
+
+    return Budget(**limits, file=account(out) if out else None)
+
+
+def _estimate(programs: dict[str, dspy.Module], source: Source, threads: int, timeout: float | None) -> None:
+    """Ask a few random questions with each program, and print what all would cost."""
+    from random import Random
+
+    from ..eval.estimate import ASKED, expect
+    from ..eval.manifest import content
+
+    count, _ = content(source.questions)
+    chosen = set(Random(0).sample(range(count), min(ASKED, count)))
+    few = [example for n, example in enumerate(source.questions) if n in chosen]
+    for name, program in programs.items():
+        expected = expect(program, few, count, threads=threads, timeout=timeout, look_up=source.look_up)
+        show_expected(label(name), expected)
 
 
 def _run(
@@ -161,9 +211,9 @@ def _run(
             "program": None if name in PROGRAMS else file,
         },
     )
-    with _bar(called, console) as show:
+    with tracked(called, manifest, out, traces=True) as record, evaluation_bar(called, console) as show:
         try:
-            return evaluate(
+            summary = evaluate(
                 program,
                 source.questions,
                 out,
@@ -175,6 +225,8 @@ def _run(
                 manifest=manifest,
                 on_progress=show,
             )
+            record({**summary["metrics"], "counts": summary["counts"], "totals": summary["totals"]})
+            return summary
         except KeyboardInterrupt:
             if out is not None:
                 done, count = sum(1 for _ in read_lines(out)), manifest["questions"]["count"]
@@ -182,70 +234,3 @@ def _run(
                     f"{out}: {done} of {count} questions are done; the same command goes on from there.", err=True
                 )
             raise
-
-
-@contextmanager
-def _bar(name: str, console: Console) -> Iterator[Callable[[Progress], None]]:
-    """A progress bar with the running scores."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn(name),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[state]}"),
-    )
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(name, total=None, state="")
-
-        def show(progress: Progress) -> None:
-            bar.update(task, completed=progress.done, total=progress.questions, state=_state(progress))
-
-        yield show
-
-
-def _state(progress: Progress) -> str:
-    scores = {"answer F1": progress.mean("answer_f1"), "evidence F1": progress.mean("evidence_f1")}
-    parts = [f"{name} {100 * value:.1f}" for name, value in scores.items() if value is not None]
-    if progress.failed:
-        parts.append(f"{progress.failed} failed")
-    if progress.cost_usd:
-        parts.append(f"${progress.cost_usd:.2f}")
-    return ", ".join(parts)
-
-
-def _print(summaries: dict[str, dict[str, Any]], questions: Questions, out: Path | None, as_json: bool) -> None:
-    from rich.console import Console
-
-    from .tables import summary_table
-
-    if as_json:
-        one = {"dataset": questions.dataset, "split": questions.split, "programs": summaries}
-        typer.echo(json.dumps(next(iter(summaries.values())) if out else one, ensure_ascii=False))
-        return
-    count = next(iter(summaries.values()))["counts"]["questions"]
-    where = ", ".join(part for part in (questions.dataset, questions.split, questions.setting) if part)
-    Console().print(summary_table(summaries, f"{where}: {count} questions"))
-    if out is not None:
-        typer.echo(f"{out}: summary.json, predictions.jsonl and the official files")
-
-
-def _show_problems(summaries: dict[str, dict[str, Any]], questions: Questions) -> None:
-    """What went wrong, on stderr."""
-
-    def warn(text: str) -> None:
-        typer.secho(text, fg=typer.colors.YELLOW, err=True)
-
-    for problem in questions.problems:
-        warn(f"skipped {problem.where}: {problem.reason}")
-    if questions.skipped > len(questions.problems):
-        warn(f"... {questions.skipped:,} records were skipped in all")
-    counts = next(iter(summaries.values()))["counts"]
-    if counts["gold_not_found"]:
-        lost = f"{counts['gold_not_found']:,} of {counts['questions']:,} questions"
-        warn(f"{lost} have gold passages that are not in what is searched: is it the right index?")
-    for name, summary in summaries.items():
-        for cause in summary["failures"]:
-            warn(f"{name}: {cause['count']} failed: {cause['message']}")

@@ -60,7 +60,8 @@ def joint_bar(console: Console) -> Iterator[Callable[[Told], None]]:
                 bar.reset(task)
                 if not console.is_terminal:
                     typer.echo(what, err=True)
-            detail = f"{report.detail}, {told.calls:,} LM calls in all"
+            dollars = f", ${told.spent.usd:.2f}" if told.spent.usd else ""
+            detail = f"{report.detail}; {told.spent.calls:,} LM calls{dollars} in all"
             bar.update(task, completed=report.done, total=report.total, stage=told.stage, description=detail)
 
         yield show

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from types import TracebackType
 from typing import Annotated, Any
 
 import typer
@@ -91,8 +92,18 @@ app.command()(benchmark)
 app.command()(doctor)
 
 
+def _print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """What a provider said may hold the key that it was asked with, and stands in tracebacks."""
+    from traceback import format_exception
+
+    from ..engines.secrets import without_secrets
+
+    sys.stderr.write(without_secrets("".join(format_exception(kind, error, trace))))
+
+
 def main() -> None:
     """The console script."""
+    sys.excepthook = _print_traceback
     # LiteLLM fetches a price table at import unless told not to; polyhop goes to the network for questions only.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     for stream in (sys.stdout, sys.stderr):

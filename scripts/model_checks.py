@@ -22,64 +22,70 @@ from .checks import Finding, failed, ok, warning
 if TYPE_CHECKING:
     import dspy
 
+    from ..engines.profile import Profile
+
 SECONDS = 30.0  # for one request
 _QUESTION = "In which country was the director of the film Solaris born?"
 
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _ADDRESS = re.compile(r"(BASE|URL|ENDPOINT|HOST)$", re.IGNORECASE)
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
-_SHORTEST_SECRET = 8  # TOKENIZERS_PARALLELISM=false has none
-_LOOKS_PRIVATE = re.compile(
-    r"\b[a-z]+://[^\s'\"<>)]+"  # an address
-    r"|\b(?:localhost|(?:[\w-]+\.)+[\w-]+):\d{2,5}\b|\blocalhost\b|\b\d{1,3}(?:\.\d{1,3}){3}\b|\[[0-9a-f:]*:[0-9a-f:]*\]"
-    r"|\bsk-[\w*.-]+|\bBearer\s+\S+",  # a key, or what is left of it where the provider hides its middle
+_LOOKS_LIKE_AN_ADDRESS = re.compile(
+    r"\b[a-z]+://[^\s'\"<>)]+"
+    r"|\b(?:localhost|(?:[\w-]+\.)+[\w-]+):\d{2,5}\b|\blocalhost\b|\b\d{1,3}(?:\.\d{1,3}){3}\b|\[[0-9a-f:]*:[0-9a-f:]*\]",
     re.IGNORECASE,
 )
 
 
 def private(text: str) -> str:
     """A text without the keys and addresses of the environment, and without whatever looks like one."""
+    from ..engines.secrets import without_secrets
+
     hidden = []
     for name, value in os.environ.items():
-        if _SECRET.search(name) and len(value) >= _SHORTEST_SECRET:
-            hidden.append(value)
-        elif _ADDRESS.search(name) and value:
+        if _ADDRESS.search(name) and value:
             host = urlsplit(value if "//" in value else f"//{value}").hostname
             hidden += [value, host] if host else [value]
+    text = without_secrets(text)
     for value in sorted(hidden, key=len, reverse=True):  # one may be in another
         text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", "***", text, flags=re.IGNORECASE)
-    return _LOOKS_PRIVATE.sub("***", text)
+    return _LOOKS_LIKE_AN_ADDRESS.sub("***", text)
 
 
-def named_models(texts: Sequence[str]) -> list[str]:
-    """The specs in ``SPEC`` and ``ROLE=SPEC``, each once; with what serves the other roles if all have a role."""
-    from ..engines.models import DEFAULT, VARIABLE
+def named_models(texts: Sequence[str]) -> dict[str, Profile | None]:
+    """The specs in ``SPEC``, ``ROLE=SPEC`` and profiles, each with the profile that tells how to reach it; with what
+    serves the other roles if all have a role.
 
-    specs = []
-    for text in texts:
-        role, equals, spec = text.partition("=")
-        specs.append((role, spec) if equals and role.isidentifier() else ("", text))
-    if all(role for role, _ in specs):
-        specs.append(("", os.environ.get(VARIABLE) or DEFAULT))
-    return list(dict.fromkeys(spec for _, spec in specs))
+    Raises:
+        PolyhopError: a profile cannot be read.
+    """
+    from ..engines.models import chosen_models
+
+    profile = chosen_models([text for text in texts if text.endswith(".toml")])[2]
+    said = [chosen_models([text])[0] for text in texts] or [{}]
+    specs = [spec for chosen in said for spec in chosen.values()]
+    if not any("" in chosen for chosen in said):
+        specs.append(chosen_models([])[1])
+    return dict.fromkeys(specs, profile)
 
 
-def check_model(spec: str, seconds: float = SECONDS) -> Iterator[Finding]:
+def check_model(spec: str, profile: Profile | None = None, seconds: float = SECONDS) -> Iterator[Finding]:
     """Whether a model can be had, answers, keeps to an agent's fields, and can be asked for JSON."""
     import dspy
 
+    from ..engines.connection import Connection, engine_of, plain
     from ..engines.models import explain, language_model
 
     check = private(f"model {spec}")
     try:
-        lm = language_model(spec)
+        lm = language_model(spec, profile)
     except PolyhopError as error:
         yield failed(check, private(explain(error)), "polyhop doctor --lm PROVIDER/NAME, or --lm lexical")
         return
-    if not isinstance(lm.engine, str):  # embedded: no connection, and it reads prompts of fields only
+    if not isinstance(engine_of(lm), Connection):  # embedded: it reads prompts of fields only
         yield _finding(check, _try(lm, _plain_adapter(), seconds))
         return
-    lm = lm.copy(cache=False, num_retries=0, timeout=seconds)
+    lm = plain(lm).copy(cache=False, num_retries=0, timeout=seconds)
     _ = lm.supported_params  # imports the client, which takes seconds that are not the model's
     in_fields = _try(lm, _plain_adapter(), seconds)
     if in_fields.error and not in_fields.unreadable:

@@ -13,12 +13,16 @@ from ..data.errors import PolyhopError
 from .joint_view import joint_bar, print_summary, show_estimate
 from .options import (
     AdaptiveOption,
+    BudgetCallsOption,
+    BudgetDollarsOption,
+    BudgetMinutesOption,
     DepthOption,
     ModelsOption,
     RetrieverOption,
     SettingsOption,
 )
-from .source import Setting
+from .source import Setting, dataset_of
+from .tracking import tracked
 from .tuned import Opened, Setup, workers
 
 if TYPE_CHECKING:
@@ -38,8 +42,13 @@ def optimize(
     ],
     program: Annotated[str, typer.Option(metavar="NAME|DIR", help="As for 'ask'.")] = "polyhop",
     dataset: Annotated[
-        str, typer.Option(metavar="NAME", help="hotpotqa, 2wiki, musique, multihoprag, squad, or sample.")
-    ] = "sample",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="hotpotqa, 2wiki, musique, multihoprag, squad; own, for your own questions; or sample.  "
+            "[default: what --train looks like; without it sample]",
+        ),
+    ] = None,
     train: Annotated[str | None, typer.Option(metavar="FILE", help="Questions to tune on.")] = None,
     val: Annotated[
         str | None,
@@ -97,9 +106,9 @@ def optimize(
         typer.Option("--range", metavar="NAME=LOW..HIGH", help="A narrower range, or NAME=A,B for some choices."),
     ] = None,
     exemplars: Annotated[int, typer.Option(min=1, help="The most new exemplars of each number of hops.")] = 25,
-    budget_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="LM calls that may be made.")] = None,
-    budget_usd: Annotated[float | None, typer.Option(min=0, metavar="X", help="Dollars that may be spent.")] = None,
-    budget_minutes: Annotated[float | None, typer.Option(min=0, metavar="M", help="Minutes it may take.")] = None,
+    budget_calls: BudgetCallsOption = None,
+    budget_usd: BudgetDollarsOption = None,
+    budget_minutes: BudgetMinutesOption = None,
     threads: Annotated[int, typer.Option(min=1, help="Questions asked at once; pays with remote models.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, help="Processes that search tunables; pays with the lexical engine.")] = 1,
     seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
@@ -119,15 +128,14 @@ def optimize(
 
     from ..engines.budget import Budget, BudgetSpent
     from ..engines.models import language_model
-    from ..eval.folder import RunError
-    from ..optimizers.joint.checkpoint import account
+    from ..eval.folder import RunError, account
     from ..optimizers.joint.checks import check_plan
     from ..optimizers.joint.plan import Plan
     from ..optimizers.joint.run import optimize as run
 
     setup = Setup(
         program,
-        dataset,
+        dataset or dataset_of(train or val or test),
         train,
         val,
         test,
@@ -158,6 +166,8 @@ def optimize(
     )
     opened = Opened(setup)
     splits = opened.splits()
+    for questions in splits.named.values():
+        opened.source.warn_of_gold(questions)
     prompt_model = language_model(prompt_lm) if prompt_lm else None
     check_plan(plan, opened.program(), prompt_model)
     console = Console(stderr=True)
@@ -174,7 +184,8 @@ def optimize(
         raise PolyhopError(f"the budget ({spent}) does not suffice to ask five questions") from None
     if dry_run:
         return
-    with joint_bar(console) as show:
+    settings_told = {"program": program, "dataset": dataset, **plan.to_record()}
+    with tracked(f"optimize {Path(program).name}", settings_told, out) as record, joint_bar(console) as show:
         try:
             summary = run(
                 opened.program,
@@ -190,6 +201,7 @@ def optimize(
                 look_up=opened.source.look_up,
                 on_told=show,
             )
+            record({"test": {**(summary["test"] or {}), "runs": {}}, "spent": summary["spent"]})
         except BudgetSpent as spent:
             raise PolyhopError(
                 f"the budget ({spent}) does not suffice to measure the program on the {len(splits.val)} validation "

@@ -39,7 +39,7 @@ ModelsOption = Annotated[
         "--lm",
         metavar="[ROLE=]SPEC",
         help="The language model: 'lexical' (embedded) or a LiteLLM name such as openai/gpt-4o-mini, for the whole "
-        "program or for one ROLE of it. May be repeated.  [default: $POLYHOP_LM or lexical]",
+        "program or for one ROLE of it; or a profile, FILE.toml. May be repeated.  [default: $POLYHOP_LM or lexical]",
     ),
 ]
 RetrieverOption = Annotated[
@@ -59,6 +59,15 @@ AdaptiveOption = Annotated[
 SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Set a tunable, such as rounds=1. May be repeated."),
+]
+BudgetCallsOption = Annotated[
+    int | None, typer.Option("--budget-calls", min=1, metavar="N", help="LM calls that may be made.")
+]
+BudgetDollarsOption = Annotated[
+    float | None, typer.Option("--budget-usd", min=0, metavar="X", help="Dollars that may be spent.")
+]
+BudgetMinutesOption = Annotated[
+    float | None, typer.Option("--budget-minutes", min=0, metavar="M", help="Minutes it may take.")
 ]
 DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=200, help="Passages that one search returns.")]
 
@@ -117,8 +126,24 @@ def build_program(
         program.search.chain["adaptive"].value = True
     for text in settings or ():
         _set(program, text)
+    _check_roles(models, program)
     assign_models(program, models)
     return program
+
+
+def _check_roles(models: Sequence[str], program: dspy.Module) -> None:
+    """A profile serves all programs, so it may name roles that this one has not; but some program has to have them."""
+    from ..engines.models import chosen_models, roles
+
+    profile = chosen_models(models)[2]
+    if profile is None or not profile.roles:
+        return
+    from ..programs.registry import PROGRAMS, new_program
+
+    known = {role for each in (program, *(new_program(name, None, None) for name in PROGRAMS)) for role in roles(each)}
+    for role in profile.roles:
+        if role not in known:
+            raise PolyhopError(f"{profile.path}: no program has a role {role!r}; there are {', '.join(sorted(known))}")
 
 
 def label(name: str) -> str:

@@ -22,6 +22,19 @@ def count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
+def compact(number: float) -> str:
+    """Four digits, or three and a unit: 950, 9,500, 12.3k, 4.56M."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= max(size, 1e4):
+            return f"{number / size:.3g}{unit}"
+    return f"{number:,.0f}"
+
+
+def dollars(amount: float) -> str:
+    """In cents, or smaller where it is less than one dollar."""
+    return f"{amount:,.2f}" if amount >= 1 or not amount else f"{amount:.4f}"
+
+
 def address(fact: Fact) -> str:
     """``passage-id:3`` for a sentence (counted from 0), ``passage-id`` for a whole passage."""
     id = plain(fact.passage_id)

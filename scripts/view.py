@@ -14,12 +14,20 @@ from rich.table import Table
 from rich.text import Text
 
 from ..data.passages import Evidence, Fact
-from .text import address, count, plain, short
+from ..engines.costs import Ledger
+from .tables import costs_table
+from .text import address, compact, count, dollars, plain, short
 from .tree import trace_tree
 
 
 def print_answer(
-    question: str, prediction: dspy.Prediction, seconds: float, *, trace: bool = False, gold: dspy.Example | None = None
+    question: str,
+    prediction: dspy.Prediction,
+    seconds: float,
+    ledger: Ledger,
+    *,
+    trace: bool = False,
+    gold: dspy.Example | None = None,
 ) -> None:
     """The answer, its evidence, why the program stopped and what it cost; beside the gold answer where one is given."""
     console = Console(highlight=False)
@@ -31,7 +39,9 @@ def print_answer(
         console.print(Padding(evidence_table(prediction.evidence, gold.gold_facts if gold else None), (1, 0, 0, 2)))
     else:
         console.print(Text("  no evidence", style="dim"))
-    console.print(Padding(Text(cost(prediction, seconds), style="dim"), (1, 0, 1, 2)))
+    if trace and ledger.by_agent():
+        console.print(Padding(costs_table(ledger.by_agent(), ledger.costs(), ""), (1, 0, 0, 2)))
+    console.print(Padding(Text(cost(prediction, seconds, ledger), style="dim"), (1, 0, 1, 2)))
 
 
 def say(text: str) -> None:
@@ -39,12 +49,12 @@ def say(text: str) -> None:
     Console(highlight=False).print(Text(text, style="dim"))
 
 
-def print_json(question: str, prediction: dspy.Prediction, seconds: float) -> None:
+def print_json(question: str, prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> None:
     """One JSON object on one line of stdout."""
-    sys.stdout.write(json.dumps(to_record(question, prediction, seconds), ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps(to_record(question, prediction, seconds, ledger), ensure_ascii=False) + "\n")
 
 
-def to_record(question: str, prediction: dspy.Prediction, seconds: float) -> dict[str, Any]:
+def to_record(question: str, prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> dict[str, Any]:
     """A prediction as a JSON object. Sentences count from 0; null is the whole passage."""
     return {
         "question": question,
@@ -62,18 +72,24 @@ def to_record(question: str, prediction: dspy.Prediction, seconds: float) -> dic
         "searches": prediction.trace.searches,
         "dropped": prediction.trace.dropped,
         "seconds": round(seconds, 6),
+        "costs": ledger.costs(),
+        "costs_by_agent": ledger.by_agent(),
+        "incidents": ledger.incidents,
     }
 
 
-def cost(prediction: dspy.Prediction, seconds: float) -> str:
-    """Why the program stopped, and what it took."""
-    trace = prediction.trace
+def cost(prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> str:
+    """Why the program stopped, what it took, and what happened on the way."""
+    trace, paid = prediction.trace, ledger.costs()
     calls, waits = trace.lm_calls, trace.lm_calls_critical_path
     parts = [
         f"stopped: {prediction.stop_reason}",
         count(calls, "LM call") + (f" ({waits} one after the other)" if waits != calls else ""),
         count(trace.searches, "search", "searches"),
+        *([f"{compact(paid['tokens'])} tokens"] if paid["tokens"] else []),
+        *([f"${dollars(paid['cost_usd'])}"] if paid.get("cost_usd") else []),
         f"{seconds:.2f} s",
+        *(f"{incident} {number}x" for incident, number in ledger.incidents.items()),
     ]
     return " · ".join([*parts, *([f"{trace.dropped} dropped from replies"] if trace.dropped else [])])
 

@@ -50,6 +50,21 @@ class NumberedPassages(dspy.Type):
     def format(self) -> str:
         return "\n".join(passage.render() for passage in self.passages) or "(none)"
 
+    @property
+    def length(self) -> int:
+        """Characters of all sentences."""
+        return sum(len(text) for passage in self.passages for text in passage.sentences.values())
+
+    def first_half(self) -> NumberedPassages | None:
+        """The first half of the passages; of a single one that of its sentences; None if there is but one sentence."""
+        if len(self.passages) > 1:
+            return NumberedPassages(passages=self.passages[: len(self.passages) // 2])
+        if not self.passages or len(self.passages[0].sentences) < 2:
+            return None
+        passage = self.passages[0]
+        kept = dict(list(passage.sentences.items())[: len(passage.sentences) // 2])
+        return NumberedPassages(passages=[passage.model_copy(update={"sentences": kept})])
+
 
 def fenced(value: Any) -> Any:
     """An input or a demo with the adapters' markers in its texts broken up; all else as it is."""

@@ -27,8 +27,8 @@ class ProposeQueries(dspy.Signature):
     count: int = dspy.InputField(desc="how many queries to propose")
     known: list[str] = dspy.InputField(desc=_KNOWN)
     required: list[str] = dspy.InputField(desc=_REQUIRED)
-    earlier: list[str] = dspy.InputField(desc="queries that were asked already")
     evidence: NumberedPassages = dspy.InputField()
+    earlier: list[str] = dspy.InputField(desc="queries that were asked already")
     queries: Texts = dspy.OutputField(desc="new queries, most promising first")
 
 

@@ -25,7 +25,10 @@ NQ = Benchmark(
     title="Natural Questions (open)",
     aliases=("nq-open", "natural-questions"),
     hub="google-research-datasets/nq_open",
-    recognises=lambda record: record.holds("answer", list) or record.holds("golden_answers", list),
+    recognises=lambda record: (
+        any(record.holds(name, list) for name in ("answer", "golden_answers"))
+        or (record.holds("answers", list) and not record.has("context", "paragraphs"))
+    ),
     read=one_each(_read),
     has_contexts=False,
 )

@@ -1,4 +1,4 @@
-"""The seven benchmarks, by name."""
+"""The seven benchmarks, and questions of one's own, by name."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from .hotpotqa import HOTPOTQA
 from .multihoprag import MULTIHOPRAG
 from .musique import MUSIQUE
 from .nq import NQ
+from .own import OWN
 from .record import Record
 from .squad import SQUAD
 from .triviaqa import TRIVIAQA
 from .twowiki import TWOWIKI
 
 SAMPLE = "sample"
-BENCHMARKS = {item.name: item for item in (HOTPOTQA, TWOWIKI, MUSIQUE, MULTIHOPRAG, NQ, SQUAD, TRIVIAQA)}
+BENCHMARKS = {item.name: item for item in (HOTPOTQA, TWOWIKI, MUSIQUE, MULTIHOPRAG, NQ, SQUAD, TRIVIAQA, OWN)}
 
 
 def find_benchmark(name: str) -> Benchmark:

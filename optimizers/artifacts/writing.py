@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import dspy
 
-from ...engines.budget import unmetered
+from ...engines.connection import plain
 from ...engines.models import roles
 from ...programs.exemplars import ExemplarMemory
 from ...programs.registry import name_of, new_program, retriever_kind, retriever_of
@@ -147,7 +147,7 @@ def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def _refuse_secrets(files: Mapping[str, bytes], models: Iterable[Any]) -> None:
     """No key, header or endpoint of a model may get in, be it by way of a demo or of what is told about a run."""
-    for model in map(unmetered, models):
+    for model in map(plain, models):
         for setting, value in (getattr(model, "kwargs", None) or {}).items():
             texts = list(_texts(value)) if _SECRET.search(setting) else []
             if any(text.encode() in data for text in texts for data in files.values()):

@@ -18,21 +18,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...eval.folder import LockedFolder, RunError, make_folder
+from ...eval.folder import ACCOUNT, LockedFolder, RunError
 
-STAGES, ACCOUNT = "stages.jsonl", "spent"
+STAGES = "stages.jsonl"
 START, BEST, CANDIDATE = "start", "best", "candidate"
 
 Line = dict[str, Any]
-
-
-def account(run: Path) -> Path:
-    """The file of what a run has spent, in its folder, which there is from now on.
-
-    Raises:
-        RunError: there can be no such folder.
-    """
-    return make_folder(run) / f"{ACCOUNT}.json"
 
 
 class Checkpoint(LockedFolder):

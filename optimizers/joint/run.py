@@ -27,14 +27,14 @@ from typing import Any
 import dspy
 
 from ...data.errors import PolyhopError
-from ...engines.budget import Budget, BudgetSpent
-from ...eval.folder import SUMMARY, write_json
+from ...engines.budget import Budget, BudgetSpent, Spent
+from ...eval.folder import SUMMARY, account, write_json
 from ...eval.manifest import describe
 from ...eval.scoring import LookUp
 from ...eval.statistics import Interval, interval
 from ..artifacts import Provenance, Split, load, save
 from ..measure import Measured, measure
-from .checkpoint import BEST, CANDIDATE, START, Checkpoint, Line, account
+from .checkpoint import BEST, CANDIDATE, START, Checkpoint, Line
 from .checks import COSTS, check_plan, check_questions, metric_named
 from .final import intervals_of, measure_both
 from .plan import Plan, Splits
@@ -51,7 +51,7 @@ class Told:
 
     stage: str
     report: Report
-    calls: int
+    spent: Spent
 
 
 Workers = Callable[[Any, Path, Budget], Any]
@@ -121,7 +121,7 @@ class _Run:
         return found
 
     def tell(self, stage: str, report: Report) -> None:
-        self.on_told(Told(stage, report, self.budget.spent.calls))
+        self.on_told(Told(stage, report, self.budget.spent))
 
     # --- stages ------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 import dspy
 
 from ...data.errors import PolyhopError
-from ...engines.budget import engine_of
+from ...engines.connection import engine_of
 from ...engines.lexical import LexicalEngine
 from ...engines.models import model_errors
 from ...eval.simulation.engine import SimulatedEngine

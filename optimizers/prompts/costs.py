@@ -10,7 +10,7 @@ from typing import Any
 import dspy
 
 from ...data.errors import PolyhopError
-from ...eval.costs import Ledger
+from ...engines.costs import Ledger
 from ..measure import Metric, measure
 
 _PROPOSAL = (2000, 400)

@@ -11,8 +11,8 @@ import dspy
 from dspy.utils.callback import BaseCallback
 
 from ...data.errors import PolyhopError
+from ...engines.costs import Ledger
 from ...engines.models import explain
-from ...eval.costs import Ledger
 from .student import is_agent
 
 
@@ -22,15 +22,20 @@ class Meter(Ledger):
     def __init__(self, on_progress: Callable[[int], None], outer: Any) -> None:
         super().__init__()
         self._on_progress, self._outer = on_progress, outer
-        self._calls, self._lock = 0, Lock()
+        self._paid, self._telling = 0, Lock()
 
     def add_usage(self, lm: str, usage_entry: dict[str, Any]) -> None:
         super().add_usage(lm, usage_entry)
         if self._outer is not None:
             self._outer.add_usage(lm, usage_entry)
-        with self._lock:
-            self._calls += 1
-            self._on_progress(self._calls)
+        with self._telling:
+            self._paid += 1
+            self._on_progress(self._paid)
+
+    def happened(self, incident: str) -> None:
+        super().happened(incident)
+        if isinstance(self._outer, Ledger):
+            self._outer.happened(incident)
 
 
 class Watch(BaseCallback):

@@ -46,6 +46,21 @@ def open_storage(where: str | Path | None, grace: int = GRACE) -> tuple[BaseStor
     return journal, lambda study: Locks(path.with_name(f"{path.name}.workers"))
 
 
+def read_journal(path: Path) -> BaseStorage:
+    """A journal to be read, also while a search writes to it: nothing is locked, made or changed.
+
+    Raises:
+        PolyhopError: there is none, or it is damaged.
+    """
+    try:
+        path.open("rb").close()  # optuna would make one
+        return JournalStorage(JournalFileBackend(str(path), lock_obj=_NoLock()))
+    except OSError as error:
+        raise PolyhopError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, AssertionError) as error:
+        raise PolyhopError(f"{path} is no journal of a study, or damaged ({error})") from error
+
+
 def _database(url: str, grace: int) -> RDBStorage:
     told = url.partition("://")[0] + "://..."  # without the password
     connect = {"timeout": 60} if url.startswith("sqlite") else {}  # seconds that a writer waits for another
@@ -92,6 +107,17 @@ class _JournalLock(JournalFileOpenLock):
 
     def release(self) -> None:
         self._lock.release()
+
+
+class _NoLock(JournalFileOpenLock):
+    """For reading, which needs none; whoever writes is refused."""
+
+    def __init__(self) -> None: ...
+
+    def acquire(self) -> bool:
+        raise PolyhopError("this journal is only read")
+
+    def release(self) -> None: ...
 
 
 @contextmanager

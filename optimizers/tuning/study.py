@@ -93,8 +93,7 @@ class Study:
 
     def trials(self) -> list[Trial]:
         """One for each slot that was ever taken; one whose worker was stopped is running until it is retried."""
-        board = self._board()
-        return [_trial(slot, board[slot]) for slot in sorted(board)]
+        return _trials(self._board())
 
     def take(
         self, slots: int, alive: Alive, draw: Callable[[int, Sequence[Trial]], Values]
@@ -145,12 +144,7 @@ class Study:
 
     def _board(self) -> dict[int, list[FrozenTrial]]:
         """The attempts at each slot."""
-        board: dict[int, list[FrozenTrial]] = {}
-        for trial in self._storage.get_all_trials(self.id, deepcopy=False):
-            slot, attempt = trial.user_attrs.get(_SLOT), trial.user_attrs.get(_ATTEMPT)
-            if slot is not None and attempt == len(board.setdefault(slot, [])):
-                board[slot].append(trial)  # a later one for the same attempt was too late
-        return board
+        return _board(self._storage, self.id)
 
     def _take(
         self,
@@ -188,6 +182,24 @@ class Study:
         ]
         for trial in alive.dead(running):
             self.give_up(trial._trial_id)
+
+
+def trials_in(storage: BaseStorage) -> list[Trial]:
+    """What every study of a storage has tried, as `Study.trials` has it; nothing is written."""
+    return [trial for study in storage.get_all_studies() for trial in _trials(_board(storage, study._study_id))]
+
+
+def _board(storage: BaseStorage, id: int) -> dict[int, list[FrozenTrial]]:
+    board: dict[int, list[FrozenTrial]] = {}
+    for trial in storage.get_all_trials(id, deepcopy=False):
+        slot, attempt = trial.user_attrs.get(_SLOT), trial.user_attrs.get(_ATTEMPT)
+        if slot is not None and attempt == len(board.setdefault(slot, [])):
+            board[slot].append(trial)  # a later one for the same attempt was too late
+    return board
+
+
+def _trials(board: Mapping[int, list[FrozenTrial]]) -> list[Trial]:
+    return [_trial(slot, board[slot]) for slot in sorted(board)]
 
 
 def _is_free(trial: FrozenTrial) -> bool:

@@ -30,7 +30,7 @@ def test_the_answer_comes_with_evidence_and_cost() -> None:
     assert QUESTION in result.stdout
     assert "Stalker (1979 film)" in result.stdout
     assert "stalker-1979-film:0" in result.stdout
-    assert re.search(r"stopped: \w+ · \d+ LM calls · 1 search · \d\.\d\d s", result.stdout)
+    assert re.search(r"stopped: \w+ · \d+ LM calls · 1 search · [\d,.k]+ tokens · \d\.\d\d s", result.stdout)
 
 
 def test_the_trace_shows_every_step() -> None:
@@ -75,7 +75,11 @@ def test_json_is_one_object_and_nothing_else(program: str) -> None:
         "searches",
         "dropped",
         "seconds",
+        "costs",
+        "costs_by_agent",
+        "incidents",
     ]
+    assert record["costs"]["lm_calls"] == sum(each["lm_calls"] for each in record["costs_by_agent"].values())
     assert record["question"] == QUESTION
     assert record["trace"][-1] == {"step": "stopped", "reason": record["stop_reason"]}
     assert all(set(item) == {"passage_id", "title", "sentence", "text"} for item in record["evidence"])
@@ -134,7 +138,7 @@ def test_wrong_usage_is_2(arguments: list[str]) -> None:
 
 
 def test_nonsense_from_a_model_is_an_error(parrot: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec: parrot("Cats!"))
+    monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec, profile=None: parrot("Cats!"))
     result = ask(QUESTION)
     assert result.exit_code == 1
     assert (

@@ -155,7 +155,7 @@ def test_a_good_model(endpoint: Endpoint) -> None:
 
 def test_structured_output_is_tried_where_it_is_known(endpoint: Endpoint) -> None:
     endpoint.reply = wanted
-    _, as_json = check_model("openai/gpt-4o-mini", 20)
+    _, as_json = check_model("openai/gpt-4o-mini", seconds=20)
     assert (as_json.status, as_json.found.partition(" (")[0]) == (Status.ok, "structured output")
     assert [each.get("response_format", {}).get("type") for each in endpoint.seen] == [None, "json_schema"]
 
@@ -163,7 +163,7 @@ def test_structured_output_is_tried_where_it_is_known(endpoint: Endpoint) -> Non
 def test_json_without_a_mode_for_it(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dspy.LM, "supported_params", frozenset())
     endpoint.reply = wanted
-    _, as_json = check_model(SPEC, 20)
+    _, as_json = check_model(SPEC, seconds=20)
     assert as_json.found.startswith("by request only, DSPy knows of no JSON mode for it (")
     assert "response_format" not in endpoint.seen[1]
 
@@ -216,7 +216,7 @@ def test_a_model_that_sends_a_byte_now_and_then(endpoint: Endpoint) -> None:
     """No pause is as long as the limit, so the client's own time limit never ends it."""
     endpoint.dribbles = True
     started = monotonic()
-    (found,) = check_model(SPEC, 0.5)
+    (found,) = check_model(SPEC, seconds=0.5)
     assert (found.status, found.found) == (Status.failed, "no answer in 0.5 s")
     assert monotonic() - started < 15
 
@@ -273,13 +273,13 @@ def test_a_name_that_is_none() -> None:
 
 
 def test_which_models_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert named_models([]) == ["lexical"]
-    assert named_models(["judge=a/b", "a/b", "azure/x=y"]) == ["a/b", "azure/x=y"]
-    assert named_models(["judge=a/b"]) == ["a/b", "lexical"]
+    assert list(named_models([])) == ["lexical"]
+    assert list(named_models(["judge=a/b", "a/b", "azure/x=y"])) == ["a/b", "azure/x=y"]
+    assert list(named_models(["judge=a/b"])) == ["a/b", "lexical"]
     monkeypatch.setenv("POLYHOP_LM", "c/d")
-    assert named_models([]) == ["c/d"]
-    assert named_models(["judge=a/b"]) == ["a/b", "c/d"]
-    assert named_models(["a/b"]) == ["a/b"]
+    assert list(named_models([])) == ["c/d"]
+    assert list(named_models(["judge=a/b"])) == ["a/b", "c/d"]
+    assert list(named_models(["a/b"])) == ["a/b"]
 
 
 def test_what_is_private(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,7 +334,7 @@ def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "optuna 4.9 (needed: <6,>=5), cmaes is not installed" in found.found
     assert found.fix == "pip install 'optuna<6,>=5' 'cmaes<1,>=0.12'"
     extras = {each.check: each for each in checks.check_extras()}
-    assert extras.keys() == {"extra benchmark", "extra dense", "extra postgres"}
+    assert extras.keys() == {"extra benchmark", "extra dense", "extra postgres", "extra tracking"}
     assert extras["extra benchmark"].found == "not installed; if you want it: pip install 'polyhop[benchmark]'"
     assert (extras["extra postgres"].status, extras["extra postgres"].found) == (
         Status.warning,

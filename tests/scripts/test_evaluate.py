@@ -62,7 +62,7 @@ def test_json_is_one_object_and_the_same_every_time() -> None:
 
 
 def test_failures_are_shown_with_their_cause(parrot: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec: parrot("Cats!"))
+    monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec, profile=None: parrot("Cats!"))
     result = evaluate("--program", "naive", "--limit", "2")
     assert result.exit_code == 1
     assert "naive: 2 failed: the model's reply to AnswerFromPassages" in result.stderr
@@ -205,7 +205,7 @@ def test_a_saved_state_is_a_program(tmp_path: Path) -> None:
 
 def test_too_many_failures(tmp_path: Path, parrot: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "run"
-    monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec: parrot("Cats!"))
+    monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec, profile=None: parrot("Cats!"))
     result = evaluate("--program", "naive", "--limit", "9", "--max-failures", "2", "--out", out)
     assert result.exit_code == 1
     assert "error: Stopped after 2 failures, with 2 of 9 questions done. The last: the model's reply" in result.stderr

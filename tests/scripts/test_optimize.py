@@ -101,7 +101,7 @@ def test_a_budget_ends_it_in_good_order(tmp_path: Path) -> None:
         (["--stages", "prompts", "--optimizer", "gepa"], "lexical cannot write instructions"),
         (["--stages", "prompts", "--optimizer", "magic"], "no prompt optimizer 'magic'"),
         (["--program", "magic"], "no program 'magic'"),
-        (["--train", "mine.jsonl"], "the sample brings its own questions: name the --dataset"),
+        (["--dataset", "sample", "--train", "mine.jsonl"], "the sample brings its own questions: name the --dataset"),
         (["--cost", "beauty"], "no cost 'beauty'"),
     ],
 )
@@ -116,7 +116,7 @@ def test_what_may_cost_something_has_to_be_confirmed(tmp_path: Path, monkeypatch
     from polyhop.engines import models
     from polyhop.engines.lexical import LexicalEngine
 
-    def sold(spec: str = "") -> object:
+    def sold(spec: str = "", profile: object = None) -> object:
         import dspy
 
         return dspy.LM("openai/gpt-4o-mini", engine=LexicalEngine(), cache=False)

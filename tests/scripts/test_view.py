@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from polyhop.data.passages import Evidence, Fact, Hit, Passage, Reason
+from polyhop.engines.costs import Ledger
 from polyhop.programs import trace as steps
 from polyhop.programs.prediction import conclude, read_answer
 from polyhop.programs.trace import Added, Searched, Selected, Trace
@@ -67,7 +68,7 @@ def test_the_tree_tells_what_happened() -> None:
 
 
 def test_the_record_says_what_the_prediction_says() -> None:
-    record = to_record("q?", prediction(), 0.25)
+    record = to_record("q?", prediction(), 0.25, Ledger())
     assert record["evidence"] == [
         {"passage_id": "h", "title": HOSTILE.title, "sentence": 1, "text": HOSTILE.sentences[1]}
     ]
@@ -134,7 +135,7 @@ def test_only_the_passages_that_are_shown_are_explained() -> None:
 def test_the_record_has_the_reasons() -> None:
     trace = Trace()
     trace.add(Searched("q", FOUND[:1], (Reason("named", "solaris", None, ("Solaris",)),)))
-    record = to_record("q?", close(trace), 0.0)
+    record = to_record("q?", close(trace), 0.0, Ledger())
     [reason] = json.loads(json.dumps(record))["trace"][0]["reasons"]
     assert reason == {"via": "named", "name": "solaris", "source": None, "words": ["Solaris"]}
 
@@ -188,8 +189,8 @@ def test_every_kind_of_step_is_shown() -> None:
 def test_the_cost_tells_calls_waits_and_what_was_dropped() -> None:
     side_by_side = steps.Parallel((Trace([steps.Thought("a")]), Trace([steps.Thought("b")])))
     prediction = close(Trace([side_by_side, steps.Selected(1, (), ("9s9", "x"))]))
-    line = cost(prediction, 1.0)
+    line = cost(prediction, 1.0, Ledger())
     assert "4 LM calls (3 one after the other)" in line
     assert "2 dropped from replies" in line
-    record = to_record("q?", prediction, 1.0)
+    record = to_record("q?", prediction, 1.0, Ledger())
     assert (record["lm_calls"], record["lm_calls_critical_path"], record["dropped"]) == (4, 3, 2)

@@ -1,0 +1,60 @@
+"""Keys stay out of every message: what a provider says may hold the key that it was asked with."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+_SHORTEST = 8  # characters of a secret: TOKENIZERS_PARALLELISM=false has none
+_LOOKS_SECRET = re.compile(r"\bsk-[\w*.-]+|\bBearer\s+\S+|(?<=://)[^\s/@]+:[^\s/@]+(?=@)", re.IGNORECASE)
+
+_learnt: set[str] = set()
+
+
+def learn(lm: Any) -> None:
+    """Remember the secrets in a model's settings: who makes a `dspy.LM` may give it a key that no variable holds."""
+    _learnt.update(_secrets(getattr(lm, "kwargs", None) or {}))
+
+
+def without_secret_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a model that hold no secret."""
+    return {name: value for name, value in settings.items() if not _secrets({name: value})}
+
+
+def without_secrets(text: str) -> str:
+    """A text without the secrets of the environment, those of the models, and whatever looks like one."""
+    known = {*_secrets(os.environ), *_learnt}
+    for value in sorted(known, key=len, reverse=True):  # one may be in another
+        text = re.sub(re.escape(value), "***", text, flags=re.IGNORECASE)
+    return _LOOKS_SECRET.sub("***", text)
+
+
+def scrub(error: BaseException) -> None:
+    """Take secrets out of an error and of all that it came from, in place: tracebacks show the whole chain."""
+    seen: set[int] = set()
+    rest: list[BaseException | None] = [error]
+    while rest:
+        each = rest.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        each.args = tuple(without_secrets(arg) if isinstance(arg, str) else arg for arg in each.args)
+        for name, value in list(vars(each).items()):
+            if isinstance(value, str):
+                setattr(each, name, without_secrets(value))
+            elif isinstance(value, list) and all(isinstance(item, str) for item in value):  # __notes__
+                setattr(each, name, [without_secrets(item) for item in value])
+        rest += [each.__cause__, each.__context__]
+
+
+def _secrets(settings: Mapping[str, Any], every: bool = False) -> list[str]:
+    found = []
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            found += _secrets(value, every or "header" in name.lower())
+        elif isinstance(value, str) and len(value) >= _SHORTEST and (every or _SECRET.search(name)):
+            found.append(value)
+    return found

@@ -1,0 +1,131 @@
+"""The searches over tunables: every trial, the front, what matters, and what was chosen."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from math import isnan
+from typing import Any
+
+from ....eval.chart import inline
+from ....eval.report.html import Html, join, table, tag
+from ....eval.report.section import Section
+from .reading import Ended, Going, Run, Trial
+from .words import count, named, value
+
+
+def searches(run: Run) -> Iterator[Section]:
+    """A section for each search, in their order."""
+    for name, search in run.searches():
+        number, _, stage = name.partition("-")
+        title = "Search over the exemplars to show" if stage == "exemplars" else "Search over the tunables"
+        if run.plan.rounds > 1:
+            title += f", round {1 + (int(number) - 1) // len(run.plan.stages)}"
+        body = _ended(search) if isinstance(search, Ended) else _going(search)
+        yield Section(f"search-{name}", title, body)
+
+
+def _ended(search: Ended) -> Html:
+    settings, best = search.settings, search.best
+    chosen = (
+        "The defaults stay: nothing was better by more than a standard error."
+        if best.slot == search.default.slot
+        else f"Trial {best.slot} was chosen: {_score(best)}, with the defaults {_score(search.default)}."
+    )
+    said = (
+        f"{_states(search)} by {settings.sampler} on {count(int(settings.questions.get('count', 0)), 'question')}, for "
+        f"{named(settings.metric)}{f' and few {named(settings.cost)}' if settings.cost else ''}. {chosen}"
+    )
+    parts = [tag("p", said), _history(search)]
+    if settings.cost and len(search.front) > 0:
+        parts += _front(search, settings.cost)
+    if search.importances:
+        parts.append(_importances(search))
+    return join([*parts, _values(search)])
+
+
+def _going(search: Going) -> Html:
+    said = f"This search is not finished. So far: {_states(search)}."
+    return join([tag("p", said), _history(search)])
+
+
+def _states(search: Going) -> str:
+    counts = Counter(trial.state for trial in search.trials)
+    return f"{count(len(search.trials), 'trial')} ({', '.join(f'{n} {state}' for state, n in counts.most_common())})"
+
+
+def _score(trial: Trial) -> str:
+    return "no score" if isnan(trial.score) else f"{trial.score:.4g}"
+
+
+def _history(search: Going) -> Html:
+    from ...tuning import plots
+
+    if all(isnan(trial.score) for trial in search.trials):
+        return Html("")
+    caption = (
+        "Each dot is a trial, the grey ones were given up early; trial 0 has the defaults. The line is the best score "
+        "of a complete one so far."
+    )
+    return tag("figure", Html(plots.history(search, inline)), tag("figcaption", caption))
+
+
+def _front(search: Ended, cost: str) -> list[Html]:
+    from ...tuning import plots
+
+    caption = (
+        f"Score against {named(cost)} a question. The line is the Pareto front, listed below; the dot "
+        "in a colour of its own was chosen."
+    )
+    rows = [
+        [f"trial {trial.slot}{', chosen' if trial.slot == search.best.slot else ''}", _score(trial), _cost(trial, cost)]
+        for trial in search.front
+    ]
+    return [
+        tag("figure", Html(plots.front(search, cost, inline)), tag("figcaption", caption)),
+        table("The front: what no trial beats in both", ["", "score", named(cost)], rows),
+    ]
+
+
+def _cost(trial: Trial, name: str) -> str:
+    return f"{trial.costs[name]:,.4g}" if name in trial.costs else ""
+
+
+def _importances(search: Ended) -> Html:
+    from ...tuning import plots
+
+    caption = "The share of the difference between good and bad trials that each tunable makes (fANOVA)."
+    return tag("figure", Html(plots.importances(search, inline)), tag("figcaption", caption))
+
+
+def _values(search: Ended) -> Html:
+    """What was chosen against the defaults, the most important first."""
+    names = dict.fromkeys([*search.importances, *search.settings.space, *search.best.values])
+    rows = []
+    for name in names:
+        before, after = search.default.values.get(name), search.best.values.get(name)
+        share = search.importances.get(name)
+        rows.append(
+            [
+                name,
+                "" if before is None else value(before),
+                value(after) if before == after else tag("strong", value(after)),
+                "" if share is None else f"{100 * share:.1f}%",
+                tag("td", _range(search.settings.space.get(name, "")), class_="words"),
+            ]
+        )
+    said = "The values that were chosen; those in bold are not the defaults"
+    head = ["tunable", "default", "chosen", "matters", tag("th", "range", class_="words", scope="col")]
+    return join([tag("p", f"{said}:", class_="small"), table(said, head, rows)])
+
+
+def _range(distribution: str) -> str:
+    """Optuna's record of a range, to be read."""
+    try:
+        found: dict[str, Any] = json.loads(distribution)["attributes"]
+        if "choices" in found:
+            return ", ".join(value(each) for each in found["choices"])
+        return f"{value(found['low'])} to {value(found['high'])}{' (log)' if found.get('log') else ''}"
+    except (ValueError, KeyError, TypeError):
+        return ""

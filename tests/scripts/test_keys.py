@@ -1,0 +1,97 @@
+"""No key ever gets into an output: one is planted, every command runs against a real endpoint that answers, refuses and
+repeats the key in its errors, and all that was printed and written is searched for it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from base64 import b64decode
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from polyhop.eval.faults.faults import FAULTS
+from polyhop.eval.faults.schedule import Every
+from polyhop.eval.faults.server import Server
+
+KEY = "pk-planted-4f9d2b7c61e8"  # of no shape that anybody would recognise
+SPEC = "openai/lexical-behind-http"
+QUESTION = "Where was the director of Solaris born?"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Server]:
+    with Server([(Every(9), FAULTS["401-echo"]), (Every(7), FAULTS["429"])]) as server:
+        yield server
+
+
+@pytest.fixture
+def refusing() -> Iterator[Server]:
+    with Server([(Every(1), FAULTS["401-echo"])]) as server:
+        yield server
+
+
+def profile(folder: Path, server: Server) -> Path:
+    path = folder / f"{server.port}.toml"
+    path.write_text(f'lm = "{SPEC}"\n[models."openai/*"]\napi_base = "{server.url}"\napi_key_env = "PLANTED"\n')
+    return path
+
+
+def run(folder: Path, *arguments: str | Path, status: int = 0) -> str:
+    """What a command prints, to either stream; its files get into the folder."""
+    environment = {**os.environ, "PLANTED": KEY, "DSPY_CACHEDIR": str(folder / "cache"), "COLUMNS": "120"}
+    command = [sys.executable, "-m", "polyhop.scripts.main", *map(str, arguments)]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    return done.stdout + done.stderr
+
+
+def written(folder: Path) -> str:
+    """The content of all files, of what is packed in them, too."""
+    found = []
+    for path in folder.rglob("*"):
+        if path.is_file():
+            text = path.read_bytes().decode("utf-8", "replace")
+            found.append(text)
+            for packed in re.findall(r">([A-Za-z0-9+/=]{200,})<", text) if path.suffix == ".html" else ():
+                found.append(gzip.decompress(b64decode(packed)).decode("utf-8", "replace"))
+    assert len(found) > 3
+    return "\n".join(found)
+
+
+def test_the_server_tells_the_key_and_no_command_does(endpoint: Server, tmp_path: Path) -> None:
+    lm = ("--lm", profile(tmp_path, endpoint))
+    said = run(tmp_path, "evaluate", "--out", "run", "--limit", "8", "--threads", "4", *lm, "--max-failures", "99")
+    assert "repeated after rate_limit" in said
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert 0 < summary["counts"]["failed"] < 8
+    assert all("***" in failure["message"] for failure in summary["failures"])  # where the key stood
+    said += run(tmp_path, "report", "run", "--out", "report.html")
+    assert endpoint.injected["401-echo"] > 0
+    assert KEY not in said
+    assert KEY not in written(tmp_path)
+
+
+def test_a_tuned_program_and_its_prompts_hold_no_key(tmp_path: Path) -> None:
+    with Server() as server:
+        lm = ("--lm", profile(tmp_path, server))
+        tuned = ("--program", "naive", "--limit", "8", "--stages", "tunables", "--trials", "2", "--out", "tuned")
+        said = run(tmp_path, "optimize", *tuned, *lm, "--yes")
+    said += run(tmp_path, "diff", "naive", "tuned/best")
+    said += run(tmp_path, "export", "tuned/best", "--format", "json", "--out", "prompts.json")
+    said += run(tmp_path, "report", "tuned", "--out", "report.html")
+    assert KEY not in said
+    assert KEY not in written(tmp_path)
+
+
+@pytest.mark.parametrize("flags", [(), ("--debug",)], ids=["plain", "with traceback"])
+def test_an_error_that_repeats_the_key(refusing: Server, tmp_path: Path, flags: tuple[str, ...]) -> None:
+    said = run(tmp_path, *flags, "ask", QUESTION, "--lm", profile(tmp_path, refusing), status=1)
+    assert refusing.injected["401-echo"] > 0
+    assert "***" in said
+    assert KEY not in said

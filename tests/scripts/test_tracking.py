@@ -1,0 +1,254 @@
+"""Runs in MLflow: only where they are asked for, never at the run's expense, and never with a key."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from polyhop.eval.faults.faults import FAULTS
+from polyhop.eval.faults.schedule import Nth
+from polyhop.eval.faults.server import ANSWER, Server
+from polyhop.optimizers.tuning import TunableSearch
+from polyhop.scripts import tracking
+from polyhop.scripts.main import app
+
+from ..optimizers.tuning.world import Hill, height, numbered
+
+ROOT = Path(tracking.__file__).parents[2]
+KEY, PASSWORD = "sk-planted-0123456789", "secret-of-the-tracking-server"
+WARNING = "what MLFLOW_TRACKING_URI names cannot be written to"
+
+
+@pytest.fixture(autouse=True)
+def warned_of_nothing() -> None:
+    tracking._warn.cache_clear()
+
+
+def evaluate(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["evaluate", "--limit", "2", "--program", "naive", *map(str, arguments)])
+
+
+def polyhop(*arguments: str | Path, path: Path = ROOT, **variables: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, which ends with what MLflow does at the end of one."""
+    command = [sys.executable, "-m", "polyhop.scripts.main", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": f"{path}{os.pathsep}{ROOT}", **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+# --- without MLflow --------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_imported_unless_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "mlflow").mkdir()
+    (tmp_path / "mlflow/__init__.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w').close()")
+    asked = ("evaluate", "--limit", "1", "--program", "naive", "--json")
+    silent = polyhop(*asked, path=tmp_path)
+    assert silent.returncode == 0
+    assert silent.stderr == ""
+    assert not (tmp_path / "imported").exists()
+    loud = polyhop(*asked, path=tmp_path, MLFLOW_TRACKING_URI=f"sqlite:///{tmp_path}/mlflow.db")
+    assert (tmp_path / "imported").exists()
+    assert WARNING in loud.stderr  # an empty module is no MLflow
+    assert json.loads(loud.stdout)["programs"]["naive"]["counts"]["answered"] == 1
+
+
+def test_where_it_is_not_installed_that_is_told_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///nowhere.db")
+    monkeypatch.setattr(tracking, "find_spec", lambda name: None)
+    done = evaluate("--program", "direct")
+    assert done.exit_code == 0
+    assert done.stderr == "MLFLOW_TRACKING_URI is set, but MLflow is not installed: pip install 'polyhop[tracking]'\n"
+    assert "naive" in done.stdout
+
+
+def playing(monkeypatch: pytest.MonkeyPatch, **does: Callable[..., Any]) -> list[str]:
+    """An MLflow that does as it is told; returns what it was asked for."""
+    asked: list[str] = []
+
+    def does_nothing(name: str) -> Callable[..., None]:
+        return lambda *_, **__: asked.append(name)
+
+    names = ("set_experiment", "start_run", "log_params", "log_metrics")
+    played = SimpleNamespace(**{name: does_nothing(name) for name in names})
+    played.end_run = asked.append
+    played.dspy = SimpleNamespace(autolog=does_nothing("autolog"))
+    vars(played).update(does)
+    monkeypatch.setitem(sys.modules, "mlflow", played)
+    monkeypatch.setattr(tracking, "find_spec", lambda name: True)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://user:{PASSWORD}@127.0.0.1:9")
+    return asked
+
+
+def test_a_run_is_begun_told_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = playing(monkeypatch)
+    assert evaluate().exit_code == 0
+    assert asked == ["set_experiment", "start_run", "log_params", "autolog", "log_metrics", "FINISHED"]
+
+
+def test_a_run_that_is_stopped_has_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = playing(monkeypatch)
+    (tmp_path / "strangers.txt").touch()
+    assert evaluate("--out", tmp_path).exit_code == 1
+    assert asked[-1] == "FAILED"
+
+
+def test_a_server_that_fails_is_told_in_one_line_and_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(f"http://user:{PASSWORD}@127.0.0.1:9 refuses")
+
+    asked = playing(monkeypatch, set_experiment=refuse)
+    done = evaluate()
+    assert done.exit_code == 0
+    assert done.stderr == f"{WARNING} (OSError): nothing more of this run gets there\n"
+    assert asked == []
+
+
+def test_a_server_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+    asked = playing(monkeypatch, log_metrics=lambda *_, **__: released.wait(60))
+    monkeypatch.setattr(tracking, "_PATIENT", 0.3)
+    began = time.monotonic()
+    done = evaluate()
+    released.set()
+    assert time.monotonic() - began < 30
+    assert done.exit_code == 0
+    assert f"{WARNING} (no answer in 0.3 s)" in done.stderr
+    assert "FINISHED" not in asked
+
+
+# --- with MLflow -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mlflow() -> Any:
+    return pytest.importorskip("mlflow", reason="no MLflow here: pip install 'polyhop[tracking]'")
+
+
+def stored(mlflow: Any, store: str) -> Any:
+    """The only run in a store."""
+    client = mlflow.MlflowClient(store)
+    (run,) = client.search_runs([client.get_experiment_by_name("polyhop").experiment_id])
+    return run
+
+
+def test_an_evaluation_is_there_with_the_traces_of_its_agents(mlflow: Any, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/mlflow.db"
+    asked = ("evaluate", "--limit", "3", "--threads", "4", "--program", "polyhop", "--out", tmp_path / "run", "--json")
+    done = polyhop(*asked, MLFLOW_TRACKING_URI=store)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)  # and nothing else
+    run = stored(mlflow, store)
+    assert (run.info.run_name, run.info.status) == ("polyhop", "FINISHED")
+    assert run.data.tags["polyhop.folder"] == str(tmp_path / "run")
+    assert run.data.params["dataset"] == "sample"
+    assert run.data.params["program.lms.planner.model"] == "lexical"
+    assert run.data.metrics["answer_f1"] == summary["metrics"]["answer_f1"]
+    assert run.data.metrics["passage_recall_at_5"] == summary["metrics"]["passage_recall@5"]
+    assert run.data.metrics["counts.answered"] == 3
+    mlflow.set_tracking_uri(store)
+    traces = mlflow.search_traces(locations=[run.info.experiment_id], run_id=run.info.run_id, return_type="list")
+    assert len(traces) == 3
+    calls = [span for trace in traces for span in trace.data.spans if span.span_type == "CHAT_MODEL"]
+    assert len(calls) == summary["totals"]["lm_calls"]
+    agents = {span.span_id for trace in traces for span in trace.data.spans if span.name == "Agent.forward"}
+    assert len(agents) == len(calls)
+
+
+def test_no_key_and_no_address_gets_there(mlflow: Any, tmp_path: Path) -> None:
+    with Server([(Nth(2), FAULTS["401-echo"])], canned=ANSWER) as server:
+        done = polyhop(
+            *("evaluate", "--limit", "3", "--program", "naive", "--lm", "openai/some-model"),
+            MLFLOW_TRACKING_URI=f"sqlite:///{tmp_path}/mlflow.db",
+            OPENAI_API_KEY=KEY,
+            OPENAI_BASE_URL=server.url,
+        )
+        assert server.injected["401-echo"] == 1
+    assert "1 failed: [some-model]" in done.stderr, done.stderr
+    written = (tmp_path / "mlflow.db").read_bytes()
+    assert b"Incorrect API key provided" in written
+    assert KEY.encode() not in written
+    assert server.url.encode() not in written
+    assert KEY not in done.stdout + done.stderr
+
+
+def test_a_server_that_is_away_costs_a_moment(mlflow: Any, tmp_path: Path) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # bound, and never listened to
+        address = f"http://user:{PASSWORD}@127.0.0.1:{nobody.getsockname()[1]}"
+        done = polyhop("evaluate", "--limit", "1", "--program", "naive", "--json", MLFLOW_TRACKING_URI=address)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["programs"]["naive"]["counts"]["answered"] == 1
+    assert done.stderr.count(WARNING) == 1
+    assert PASSWORD not in done.stderr
+
+
+def test_an_optimization_is_there_with_its_test(mlflow: Any, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/mlflow.db"
+    plan = ("--stages", "tunables", "--trials", "2", "--limit", "12", "--program", "naive", "--metric", "answer_f1")
+    done = polyhop("optimize", *plan, "--out", tmp_path / "run", "--json", MLFLOW_TRACKING_URI=store)
+    assert done.returncode == 0, done.stderr
+    summary, run = json.loads(done.stdout), stored(mlflow, store)
+    assert run.info.run_name == "optimize naive"
+    assert run.data.params["trials"] == "2"
+    assert run.data.metrics["test.best.mean"] == summary["test"]["best"]["mean"]
+    assert run.data.metrics["spent.calls"] == summary["spent"]["calls"]
+
+
+# --- Optuna Dashboard ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def dashboard(where: str | Path) -> Iterator[Callable[[str], Any]]:
+    """Optuna Dashboard on a port of this machine alone; yields what asks it."""
+    pytest.importorskip("optuna_dashboard", reason="no Optuna Dashboard here: pip install 'polyhop[tracking]'")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def ask(path: str) -> Any:
+        with urlopen(f"http://127.0.0.1:{port}/api/{path}", timeout=30) as reply:
+            return json.load(reply)
+
+    command = [sys.executable, "-c", "from optuna_dashboard._cli import main; main()"]
+    process = subprocess.Popen(
+        [*command, str(where), "--host", "127.0.0.1", "--port", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for _ in range(120):
+            try:
+                ask("studies")
+                break
+            except OSError:
+                time.sleep(0.25)
+        yield ask
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.mark.parametrize("kind", ["journal", "sqlite"])
+def test_optuna_dashboard_opens_a_search(kind: str, tmp_path: Path) -> None:
+    where = str(tmp_path / "study.journal") if kind == "journal" else f"sqlite:///{tmp_path}/study.db"
+    TunableSearch(height, trials=5, storage=where, study="mine").compile(Hill(), valset=numbered(4))
+    before = {path.name: path.read_bytes() for path in tmp_path.glob("study.journal*") if path.is_file()}
+    with dashboard(where) as ask:
+        (study,) = ask("studies")["study_summaries"]
+        assert study["study_name"] == "mine"
+        assert len(ask(f"studies/{study['study_id']}?after=0")["trials"]) == 5
+    assert before == {path.name: path.read_bytes() for path in tmp_path.glob("study.journal*") if path.is_file()}
