@@ -54,7 +54,7 @@ def _unfinished(run: Run) -> Html:
 def _simulated(group: Group) -> Iterable[Html]:
     named = [run.name for run in group.runs if run.manifest.get("simulation")]
     if named:
-        words = " Its models know the gold evidence: these are results of a simulation, and of no system."
+        words = ": the models know the gold evidence. These are results of a simulation, and of no system."
         yield tag("p", tag("strong", ", ".join(named)), words, class_="notice")
 
 
@@ -81,8 +81,12 @@ def _questions(run: Run) -> Html:
 
 
 def _range(group: Group, metric: str) -> tuple[float, float]:
-    drawn = [run for run in group.runs if run.name not in nothing(group, metric)]
-    return bounds((end for run in drawn for end in run.interval(metric) or ()), least=0.05)
+    """Where the runs differ; of a single one the whole scale."""
+    ends = [run.interval(metric) or () for run in group.runs if run.name not in nothing(group, metric)]
+    if len(ends) < 2:
+        return 0.0, 1.0
+    low, high = bounds((end for interval in ends for end in interval), least=0.05)
+    return min(low, 0.95), min(high, 1.0)
 
 
 def _cell(run: Run, metric: str, among: tuple[float, float], series: Series, drawn: bool) -> Html:

@@ -19,9 +19,22 @@ from typer.testing import CliRunner, Result
 from polyhop.eval.folder import differences, read_lines, read_manifest, read_summary
 from polyhop.eval.report.outcomes import outcome
 from polyhop.eval.run import evaluate
+from polyhop.optimizers.joint.report import sections
 from polyhop.scripts.main import app
 
 from ..eval.small import Fake, mixed, numbered
+from ..optimizers.joint.run_folder import write_run
+
+_TITLES = [
+    "Overview",
+    "Outcomes",
+    "Hops and types",
+    "Cost and quality",
+    "Convergence",
+    "Calibration",
+    "Questions",
+    "About",
+]
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \" ' & \ud800 {{x}}"
 KEY = "sk-planted-0123456789"
@@ -43,6 +56,7 @@ class Page(HTMLParser):
         self.ids: list[str] = []
         self.scripts: list[tuple[dict[str, str | None], str]] = []
         self.words: list[str] = []
+        self.headings: dict[str, str] = {}
         self.feed(text)
         self.close()
         assert not self.open
@@ -64,6 +78,14 @@ class Page(HTMLParser):
             self.scripts[-1] = attributes, text + data
         elif self.open and self.open[-1] != "style":
             self.words.append(data)
+            if self.open[-1] == "h2":
+                self.headings[self.ids[-1]] = data
+
+    @property
+    def titles(self) -> list[str]:
+        """Of the sections, as the navigation has them; they come after the link that skips it."""
+        names = [value[1:] for tag, name, value in self.attributes if (tag, name) == ("a", "href")][1:]
+        return [self.headings[f"{name}-title"] for name in names]
 
     @property
     def index(self) -> dict[str, Any]:
@@ -262,6 +284,20 @@ def test_all_questions_failed(tmp_path: Path) -> None:
     evaluate(Fake({f"question {n}": mixed(1)["question 0"] for n in range(3)}), numbered(3), tmp_path / "run")
     page = report(tmp_path / "run", out=tmp_path / "report.html")
     assert page.index["groups"][0]["runs"][0]["confidence"] is None
+
+
+def test_runs_of_optimize_stand_beside_those_of_evaluate(tmp_path: Path) -> None:
+    evaluate(Fake(), numbered(2), tmp_path / "run")
+    tuned, other = write_run(tmp_path / "tuned"), write_run(tmp_path / "other")
+    expected = [section.title for section in sections(tuned)]
+    assert len(expected) > 2
+    both = report(tmp_path / "run", tuned, out=tmp_path / "both.html")
+    assert both.titles == [*_TITLES[:-1], *expected, _TITLES[-1]]
+    two = report(tuned, other, out=tmp_path / "two.html")
+    assert two.titles == [f"{title} · {name}" for name in ("tuned", "other") for title in expected]
+    for page in (both, two):
+        assert len(set(page.ids)) == len(page.ids)
+        assert all(value.startswith("#") for _, name, value in page.attributes if name in ("href", "src"))
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------
