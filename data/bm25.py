@@ -29,6 +29,7 @@ from .text import clean, terms
 from .writer import english_analyzer, open_directory
 
 _opening = Lock()  # pyjnius meets classes for the first time here
+_LOOKED_UP = 100  # passages of one title or text
 _SETTINGS_KEPT = 64  # searchers for settings of k1 and b; one costs microseconds to make again
 
 
@@ -100,7 +101,7 @@ class BM25Index:
         found = {passage.id: passage for passage in self._lucene.look_up(self._lucene.among(set(ids)), len(ids))}
         return [found[id] for id in ids]
 
-    def titled(self, title: str, *, bare: bool = False, limit: int = 100) -> list[Passage]:
+    def titled(self, title: str, *, bare: bool = False, limit: int = _LOOKED_UP) -> list[Passage]:
         """The passages of a title, by id; case, accents and punctuation are ignored.
 
         Args:
@@ -109,6 +110,13 @@ class BM25Index:
         """
         field, key = (BARE_TITLE, title_terms(title)[1]) if bare else (TITLE, title_terms(title)[0])
         return self._lucene.look_up(self._lucene.keyword(field, key), limit) if key else []
+
+    def named(self, name: str) -> list[Passage]:
+        """The passages that a person may mean: those of a title, else of an id or of a text file; all pieces of one
+        that was split."""
+        texts = (name, *(f"{folder}/{name}" for folder in self.manifest.corpus))
+        pieces = (f"{text}#{number}" for text in texts for number in range(1, _LOOKED_UP))
+        return self.titled(name) or self._lucene.look_up(self._lucene.among((*texts, *pieces)), _LOOKED_UP)
 
     def entitled(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
         """The passages whose title, without its disambiguation, has one of these keys (see `title_key`): titles of

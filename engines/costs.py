@@ -31,10 +31,14 @@ class Ledger(UsageTracker):
     """The calls of one question: give it to ``dspy.context(usage_tracker=...)``. Replies from a cache do not count.
 
     DSPy's own tracker loses what happens in a program's threads; this one is shared with them.
+
+    Args:
+        attempt: How often the question is asked, this time included.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, attempt: int = 1) -> None:
         super().__init__()
+        self.attempt = attempt
         self.abandoned = Event()
         self._lock = Lock()
         self._calls: list[tuple[str, str, dict[str, Any]]] = []  # agent, model, usage
@@ -88,6 +92,12 @@ def happened(incident: str) -> None:
     ledger = dspy.settings.usage_tracker
     if isinstance(ledger, Ledger):
         ledger.happened(incident)
+
+
+def attempt() -> int:
+    """How often the present question is asked, this time included."""
+    ledger = dspy.settings.usage_tracker
+    return ledger.attempt if isinstance(ledger, Ledger) else 1
 
 
 def rest(seconds: float) -> None:

@@ -29,7 +29,7 @@ class Objective:
         name: The metric's name in summaries.
         value: The score in [0, 1] of a prediction, given what is right.
         threshold: The score from which on a run may serve as an exemplar.
-        needs: What of the gold it goes by, beside the answers; where there is none of it, every score is 0.
+        needs: What of the gold it goes by, beside the answers; where no question has any of it, it measures nothing.
     """
 
     name: str
@@ -77,5 +77,5 @@ evidence_f1 = Objective("evidence_f1", _evidence_f1, threshold=0.8, needs="passa
 fact_f1 = Objective("fact_f1", _fact_f1, threshold=0.6, needs="facts")
 """The sentences of the evidence."""
 
-joint_f1 = Objective("joint_f1", scoring.joint_f1, threshold=0.6)
+joint_f1 = Objective("joint_f1", scoring.joint_f1, threshold=0.6, needs="passages")
 """Answer and sentences together, as HotpotQA joins them; with passages where no sentences are known."""

@@ -96,7 +96,7 @@ def evaluate(
         timeout: Seconds that a question may take. The thread of one that takes longer is left alone, and stopped at its
             next call to a language model.
         max_failures: Stop when so many questions have failed since this call.
-        retry_failed: Ask questions again that failed before.
+        retry_failed: Ask questions again that failed before, also what DSPy's cache has a reply to.
         look_up: Where gold passages are looked up: `BM25Index.titled` of the index that is searched.
         manifest: What the run is; made from the other arguments if not given.
         on_progress: Called once at the start and after each question.
@@ -118,15 +118,17 @@ def evaluate(
         path = Path(out) if out is not None else Path(stack.enter_context(TemporaryDirectory())) / "run"
         folder = stack.enter_context(RunFolder(path, manifest))
         progress = Progress(folder.questions)
+        attempts: dict[int, int] = {}
         for line in folder.lines():
             if retry_failed and "error" in line:
                 folder.forget(line["n"])
+                attempts[line["n"]] = line.get("attempt", 1) + 1
             else:
                 progress.add(line, before=True)
         on_progress(progress)
         submission = SUBMISSIONS.get(manifest["dataset"] or "")
         if progress.done < progress.questions:
-            asking = _Asking(program, submission, look_up, timeout)
+            asking = _Asking(program, submission, look_up, timeout, attempts)
             with closing(asking.lines(questions, folder, threads)) as lines:
                 for line in lines:
                     progress.add(line)
@@ -154,6 +156,7 @@ class _Asking:
     submission: Submission | None
     look_up: LookUp | None
     timeout: float | None
+    attempts: Mapping[int, int]  # of the questions that are asked again
 
     def lines(self, questions: Iterable[dspy.Example], folder: RunFolder, threads: int) -> Generator[Line, None, None]:
         """The lines of the questions that have none yet, each when it is in the folder."""
@@ -172,7 +175,7 @@ class _Asking:
                 folder.append(line)
 
     def _task(self, n: int, example: dspy.Example) -> Task[Line]:
-        ledger = Ledger()
+        ledger = Ledger(self.attempts.get(n, 1))
 
         def timed_out() -> Line:
             error = {"cause": "timeout", "type": "Timeout", "message": f"no answer after {self.timeout:g} s"}
@@ -224,6 +227,7 @@ class _Asking:
             "costs": {"lm_calls_critical_path": costs["lm_calls"], "searches": 0, **costs},
             "costs_by_agent": ledger.by_agent(),
             "incidents": ledger.incidents,
+            **({"attempt": ledger.attempt} if ledger.attempt > 1 else {}),
             "official": self.submission.predict(example, outcome)._asdict() if self.submission else None,
         }
 

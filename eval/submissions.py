@@ -193,4 +193,4 @@ SUBMISSIONS = {
         _nq, nq_open.Prediction, _answers, nq_open.evaluate, {"nq_predictions.jsonl": _predictions(nq_open.write)}
     ),
 }
-"""By the names of `polyhop.data.benchmarks.BENCHMARKS`."""
+"""By the names of `polyhop.data.benchmarks.BENCHMARKS`; for questions of one's own nobody has an evaluator."""

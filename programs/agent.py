@@ -8,7 +8,7 @@ from typing import Any
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from ..engines.costs import asking, happened
+from ..engines.costs import asking, attempt, happened
 from ..signatures.fields import NumberedPassages, fenced
 
 
@@ -50,4 +50,6 @@ class Agent(dspy.Predict):
 
     def _forward_preprocess(self, **kwargs: Any) -> Any:
         lm, config, signature, demos, inputs = super()._forward_preprocess(**kwargs)
+        if (asked := attempt()) > 1:  # DSPy's cache keeps bad replies, too: what failed would fail again
+            config = {**config, "rollout_id": asked}
         return lm, config, signature, fenced(demos), fenced(inputs)

@@ -21,7 +21,7 @@ from .options import (
     build_program,
     label,
 )
-from .source import Setting, Source, setting_of
+from .source import Setting, Source, dataset_of, setting_of
 from .tracking import tracked
 
 if TYPE_CHECKING:
@@ -35,9 +35,13 @@ _DEFAULT_PROGRAMS = ("polyhop", "prism", "naive")
 
 def evaluate(
     dataset: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="hotpotqa, 2wiki, musique, multihoprag, nq, squad, triviaqa, or sample."),
-    ] = "sample",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="hotpotqa, 2wiki, musique, multihoprag, nq, squad, triviaqa; own, for your own questions; or sample.  "
+            "[default: what --questions looks like; without them sample]",
+        ),
+    ] = None,
     questions: Annotated[
         str | None,
         typer.Option(
@@ -108,6 +112,7 @@ def evaluate(
 
     if out is not None and program and len(program) > 1:
         raise typer.BadParameter("a run is of one program: give --out once for each")
+    dataset = dataset or dataset_of(questions)
     names = program or (_DEFAULT_PROGRAMS if out is None else _DEFAULT_PROGRAMS[:1])
     split = split or ("dev" if dataset.casefold() == "sample" else None)
     asked = Questions(
@@ -128,6 +133,7 @@ def evaluate(
     }
     for name, built in programs.items():
         source.check(name, built)
+    source.warn_of_gold(asked)
 
     if dry_run:
         _estimate(programs, source, threads, timeout)

@@ -77,6 +77,7 @@ def print_summaries(
 ) -> None:
     from rich.console import Console
 
+    from ..eval.submissions import SUBMISSIONS
     from .tables import costs_table, summary_table
 
     if as_json:
@@ -92,26 +93,32 @@ def print_summaries(
         if summary["by_agent"]:
             console.print(costs_table(summary["by_agent"], summary["totals"], "costs, by agent"))
     if out is not None:
-        typer.echo(f"{out}: summary.json, predictions.jsonl and the official files")
+        more = "the official files" if questions.dataset in SUBMISSIONS else "the rankings"
+        typer.echo(f"{out}: summary.json, predictions.jsonl and {more}")
+
+
+def show_skipped(questions: Questions) -> None:
+    """Which records were left out when the questions were last gone through, on stderr."""
+    for problem in questions.problems:
+        _warn(f"skipped {problem.where}: {problem.reason}")
+    if questions.skipped > len(questions.problems):
+        _warn(f"... {questions.skipped:,} records were skipped in all")
 
 
 def show_problems(summaries: Mapping[str, Mapping[str, Any]], questions: Questions) -> None:
     """What went wrong, on stderr."""
-
-    def warn(text: str) -> None:
-        typer.secho(text, fg=typer.colors.YELLOW, err=True)
-
-    for problem in questions.problems:
-        warn(f"skipped {problem.where}: {problem.reason}")
-    if questions.skipped > len(questions.problems):
-        warn(f"... {questions.skipped:,} records were skipped in all")
+    show_skipped(questions)
     counts = next(iter(summaries.values()))["counts"]
     if counts["gold_not_found"]:
         lost = f"{counts['gold_not_found']:,} of {counts['questions']:,} questions"
-        warn(f"{lost} have gold passages that are not in what is searched: is it the right index?")
+        _warn(f"{lost} have gold passages that are not in what is searched: is it the right index?")
     for name, summary in summaries.items():
         for cause in summary["failures"]:
-            warn(f"{name}: {cause['count']} failed: {cause['message']}")
+            _warn(f"{name}: {cause['count']} failed: {cause['message']}")
         if summary["incidents"]:
             told = ", ".join(f"{incident} {number:,} times" for incident, number in summary["incidents"].items())
-            warn(f"{name}: {told}")
+            _warn(f"{name}: {told}")
+
+
+def _warn(text: str) -> None:
+    typer.secho(text, fg=typer.colors.YELLOW, err=True)

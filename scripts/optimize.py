@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.errors import PolyhopError
+from .evaluation_view import show_skipped
 from .joint_view import joint_bar, print_summary, show_estimate
 from .options import (
     AdaptiveOption,
@@ -21,7 +22,7 @@ from .options import (
     RetrieverOption,
     SettingsOption,
 )
-from .source import Setting
+from .source import Setting, dataset_of
 from .tracking import tracked
 from .tuned import Opened, Setup, workers
 
@@ -42,8 +43,13 @@ def optimize(
     ],
     program: Annotated[str, typer.Option(metavar="NAME|DIR", help="As for 'ask'.")] = "polyhop",
     dataset: Annotated[
-        str, typer.Option(metavar="NAME", help="hotpotqa, 2wiki, musique, multihoprag, squad, or sample.")
-    ] = "sample",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="hotpotqa, 2wiki, musique, multihoprag, squad; own, for your own questions; or sample.  "
+            "[default: what --train looks like; without it sample]",
+        ),
+    ] = None,
     train: Annotated[str | None, typer.Option(metavar="FILE", help="Questions to tune on.")] = None,
     val: Annotated[
         str | None,
@@ -130,7 +136,7 @@ def optimize(
 
     setup = Setup(
         program,
-        dataset,
+        dataset or dataset_of(train or val or test),
         train,
         val,
         test,
@@ -160,7 +166,16 @@ def optimize(
         seed=seed,
     )
     opened = Opened(setup)
-    splits = opened.splits()
+    try:
+        splits = opened.splits()
+    finally:
+        for asked in opened.read:
+            show_skipped(asked)
+    if 2.0 * 0.5 ** len(splits.val) >= level:  # all of them better, by the two-sided permutation test
+        few = f"{len(splits.val)} validation questions can never show p < {level:g}: nothing will be kept. Bring more."
+        typer.secho(few, fg=typer.colors.YELLOW, err=True)
+    for questions in splits.named.values():
+        opened.source.warn_of_gold(questions)
     prompt_model = language_model(prompt_lm) if prompt_lm else None
     check_plan(plan, opened.program(), prompt_model)
     console = Console(stderr=True)

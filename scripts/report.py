@@ -69,10 +69,14 @@ def _check(out: Path) -> None:
 
     if out.is_dir():
         raise PolyhopError(f"{out} is a folder: give --out the name of a file, such as {out / 'report.html'}.")
-    if out.exists():
+    try:
         with out.open("rb") as file:
             if file.read(len(GENERATOR)) != GENERATOR.encode():
                 raise PolyhopError(f"{out} is there and is not a report: give --out another name.")
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # nothing is lost; what cannot be written is told when it is
+    except OSError as error:
+        raise PolyhopError(f"{out} is there and cannot be read: {error.strerror}") from error
 
 
 def _sections(paths: Sequence[Path]) -> list[Section]:

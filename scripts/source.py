@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from ..data.errors import PolyhopError
 from .options import sample_pool
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import dspy
 
     from ..data.bm25 import BM25Index
@@ -19,9 +24,23 @@ if TYPE_CHECKING:
     from ..eval.questions import Questions
 
 
+_SHOWN = 5  # names of passages that are not there
+
+
 class Setting(StrEnum):
     distractor = "distractor"
     open = "open"
+
+
+def dataset_of(file: str | None) -> str:
+    """What is asked if nobody says: what a file looks like, or the sample.
+
+    Raises:
+        PolyhopError: there is no such file, or it looks like nothing or like several things.
+    """
+    from ..data.benchmarks import recognised
+
+    return recognised(file) if file else "sample"
 
 
 def setting_of(dataset: str, setting: Setting | None, index: Path | None) -> Any:
@@ -52,7 +71,7 @@ class Source:
             from ..data.bm25 import BM25Index
 
             self.index = self.searched = BM25Index(index)
-            self.look_up = self.index.titled
+            self.look_up = self.index.named
         elif questions.dataset == "sample":
             pool = self.searched = sample_pool()
             self.look_up = lambda title: [passage for passage in pool.passages if passage.title == title]
@@ -67,3 +86,32 @@ class Source:
                 f"{name} has nothing to search: name an --index"
                 + (", or use --setting distractor." if self.questions.have_contexts else ".")
             )
+
+    def warn_of_gold(self, questions: Iterable[dspy.Example]) -> None:
+        """Say on stderr which passages that one's own questions name are not in the index, or are several."""
+        index = self.index
+        if index is None or self.questions.dataset != "own":
+            return
+        problems = [
+            f"{example.where}: {problem}"
+            for example in questions
+            for name in dict.fromkeys(fact.title for fact in example.gold if fact.text is None)
+            if (problem := _problem(index, name))
+        ]
+        for problem in problems[:_SHOWN]:
+            typer.secho(problem, fg=typer.colors.YELLOW, err=True)
+        if len(problems) > _SHOWN:
+            typer.secho(f"... {len(problems)} names of gold passages in all", fg=typer.colors.YELLOW, err=True)
+
+
+def _problem(index: BM25Index, name: str) -> str | None:
+    """What is wrong with the name of a passage, or None."""
+    found = index.named(name)
+    if len(found) > 1:
+        several = f"{name!r} names {len(found)} passages, of which {found[0].id} counts"
+        return f"{several}: give the id of another, or words of it as text"
+    if found:
+        return None
+    names = [each for hit in index.search(name, 10) for each in (hit.passage.title, hit.passage.id)]
+    near = get_close_matches(name, names, n=1)
+    return f"no passage of the index is named {name!r}" + (f": is it {near[0]!r}?" if near else "")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import dspy
 
     from ..engines.budget import Budget
+    from ..eval.questions import Questions
     from ..optimizers.joint.plan import Splits
     from ..optimizers.tuning import Outcome, TunableSearch
 
@@ -60,6 +61,7 @@ class Opened:
         self.sources = dict(self.files)
         setting = setting_of(setup.dataset, Setting(setup.setting) if setup.setting else None, setup.index)
         self.source = Source(Questions(setup.dataset, setup.train, setting=setting), setup.index)
+        self.read: list[Questions] = []
 
     def program(self) -> dspy.Module:
         setup = self.setup
@@ -101,16 +103,16 @@ class Opened:
         if name not in self.files:
             return []
         limit = self.setup.limit
-        return list(
-            Questions(
-                self.setup.dataset,
-                None if self.sample else self.files[name],
-                split=self.files[name] if self.sample else None,
-                setting=self.source.questions.setting,
-                limit=limit,
-                seed=self.setup.seed if limit else None,
-            )
+        questions = Questions(
+            self.setup.dataset,
+            None if self.sample else self.files[name],
+            split=self.files[name] if self.sample else None,
+            setting=self.source.questions.setting,
+            limit=limit,
+            seed=self.setup.seed if limit else None,
         )
+        self.read.append(questions)
+        return list(questions)
 
 
 @dataclass(frozen=True)

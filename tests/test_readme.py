@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from polyhop.data.index import build_index
+from polyhop.engines.profile import read_profile
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -28,3 +29,11 @@ def test_the_python_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monke
     assert names["prediction"].answer == "Otto Lind"
     assert names["own"].answer == "Zavrazhye"
     assert names["again"].rounds.value == 2
+
+
+def test_the_profiles_of_the_readme_can_be_read(tmp_path: Path) -> None:
+    blocks = re.findall(r"```toml\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        (tmp_path / "models.toml").write_text(block, encoding="utf-8")
+        assert read_profile(tmp_path / "models.toml").sections

@@ -9,7 +9,7 @@ One file a benchmark says what its records look like; `Question` says what they 
 from __future__ import annotations
 
 from .corpora import benchmark_passages, holds_passages, pooled_passages, windows
-from .load import Setting, load_questions
+from .load import Setting, load_questions, recognised
 from .question import GoldFact, Question
 from .registry import BENCHMARKS, find_benchmark
 from .sampling import in_dev, sample, split_by_id
@@ -25,6 +25,7 @@ __all__ = [
     "in_dev",
     "load_questions",
     "pooled_passages",
+    "recognised",
     "sample",
     "split_by_id",
     "windows",

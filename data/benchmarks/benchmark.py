@@ -22,7 +22,7 @@ class Benchmark:
         name: As it is written on the command line and in results.
         title: As its authors write it.
         aliases: Other names it goes by.
-        hub: Where it lies on the Hugging Face hub: ``OWNER/NAME[:CONFIG]``.
+        hub: Where it lies on the Hugging Face hub: ``OWNER/NAME[:CONFIG]``; None if it does not.
         split: The hub's split to evaluate on.
         recognises: Whether a record may be of this benchmark, judged by its fields.
         read: Makes questions of records, and problems of those that are malformed.
@@ -32,7 +32,7 @@ class Benchmark:
     name: str
     title: str
     aliases: tuple[str, ...]
-    hub: str
+    hub: str | None
     recognises: Callable[[Record], bool]
     read: Read
     has_contexts: bool = True

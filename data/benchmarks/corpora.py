@@ -34,7 +34,7 @@ def benchmark_passages(
 
     Reads corpora (HippoRAG's lists of ``{title, text, idx}``, the articles of MultiHop-RAG, Natural Questions with
     documents, whose text is cut into windows of 256 words) and questions with contexts, whose union is the corpus
-    (HotpotQA, 2WikiMultihopQA, MuSiQue, SQuAD).
+    (HotpotQA, 2WikiMultihopQA, MuSiQue, SQuAD, one's own).
 
     Raises:
         DatasetError: the file does not exist or is none of these; at once. While iterating: it is damaged, or
@@ -99,7 +99,7 @@ def _reader(first: Record) -> _Read | None:
         if first.has(field):
             return partial(_each, read)
     for benchmark in recognise(first):
-        if benchmark.has_contexts and first.has("context", "paragraphs", "data"):
+        if benchmark.has_contexts and first.has("context", "paragraphs", "data", "passages"):
             return partial(_pooled, benchmark)
     return partial(_each, _passage) if first.has("text") or first.has("sentences") else None
 

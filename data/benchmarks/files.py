@@ -1,11 +1,12 @@
-"""Records from files: JSON Lines, a JSON list, or one JSON document; plain or gzip.
+"""Records from files: JSON Lines, a JSON list, one JSON document, or a table with a header; plain or gzip.
 
-JSON Lines and lists are streamed: a record is held at a time, whatever the size of the file. A line that is not JSON is
-one bad record; a list or a document that is not JSON is a damaged file.
+All but documents are streamed: a record is held at a time, whatever the size of the file. A line that is not JSON is
+one bad record, and so is a row with too many cells; a list or a document that is not JSON is a damaged file.
 """
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -22,7 +23,7 @@ from .record import Malformed, Record
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 18  # characters
-_EXPECTED = "Expected JSON Lines, a JSON list or a JSON document, plain or gzip."
+_EXPECTED = "Expected JSON Lines, a JSON list, a JSON document, or a table (.csv, .tsv), plain or gzip."
 
 
 def read_records(path: Path) -> Iterator[Record | Problem]:
@@ -42,11 +43,13 @@ def read_records(path: Path) -> Iterator[Record | Problem]:
         )
     with _opened(path) as file:
         start = file.read(4096).removeprefix(_BOM).lstrip()
+    suffixes = {suffix.lower() for suffix in path.suffixes}
+    if start and {".csv", ".tsv"} & suffixes:
+        return _table(path, tabs=".tsv" in suffixes)
     if start.startswith(b"["):
         return _list(path)
     if start.startswith(b"{"):
-        named_lines = {".jsonl", ".ndjson"} & {suffix.lower() for suffix in path.suffixes}
-        return _lines(path) if named_lines or _is_line(path) else _document(path)
+        return _lines(path) if {".jsonl", ".ndjson"} & suffixes or _is_line(path) else _document(path)
     raise DatasetError(f"{path} {_what(start)}. {_EXPECTED}")
 
 
@@ -104,6 +107,33 @@ def _parsed(line: bytes) -> Any:
         raise Malformed(f"not UTF-8 (byte {error.start + 1} of the line)") from error
     except (ValueError, RecursionError) as error:
         raise Malformed(f"not JSON: {error}") from error
+
+
+def _table(path: Path, tabs: bool) -> Iterator[Record | Problem]:
+    """The rows of a table whose first line names the columns; what is in no cell is in no record."""
+    with _opened(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        header = text.readline()
+        delimiter = "\t" if tabs else ";" if ";" in header and "," not in header else ","
+        columns = [name.strip().casefold() for name in next(csv.reader([header], delimiter=delimiter), [])]
+        if "question" not in columns:
+            raise DatasetError(
+                f"{path} has no column 'question': its first line must name the columns, such as question, answer, "
+                f"gold. It is {header.strip()[:80]!r}."
+            )
+        rows = csv.reader(text, delimiter=delimiter)
+        line = 2
+        try:
+            for row in rows:
+                where, line = f"{path.name}:{line}", rows.line_num + 2
+                if len(row) > len(columns):
+                    excess = f"{len(row)} cells in {len(columns)} columns"
+                    yield Problem(where, f"{excess}: put quotes around what has a {delimiter!r} in it")
+                elif any(cell.strip() for cell in row):
+                    filled = zip(columns, row, strict=False)  # cells that are not written are empty
+                    yield Record({name: cell.strip() for name, cell in filled if cell.strip()}, where)
+        except csv.Error as error:
+            raise DatasetError(f"{path} is no table from line {line} on: {error}.") from error
 
 
 def _document(path: Path) -> Iterator[Record | Problem]:

@@ -12,9 +12,10 @@ from ..errors import DatasetError, Problem
 from .benchmark import Benchmark
 from .files import read_records
 from .hub import PREFIX, hub_records
+from .own import OWN
 from .question import Question
 from .record import Record
-from .registry import SAMPLE, find_benchmark, recognise
+from .registry import BENCHMARKS, SAMPLE, find_benchmark, recognise
 from .sampling import sample
 from .shipped import sample_questions
 
@@ -38,8 +39,9 @@ def load_questions(
     """The questions of a benchmark, one by one; `Question` says what an example has.
 
     Args:
-        dataset: hotpotqa, 2wiki, musique, multihoprag, nq, squad or triviaqa, or another name of theirs; or sample.
-        source: A file in one of the benchmark's formats (JSON or JSON Lines, plain or gzip), or
+        dataset: hotpotqa, 2wiki, musique, multihoprag, nq, squad or triviaqa, or another name of theirs; own, for
+            questions of one's own (see `own`); or sample.
+        source: A file in one of the benchmark's formats (JSON, JSON Lines or a table, plain or gzip), or
             ``hub:OWNER/NAME[:CONFIG]``; by default the benchmark's place on the hub. The sample has none.
         split: Of a dataset on the hub, by default the one to evaluate on; or of the sample, by default all of it.
         setting: ``distractor`` asks for the questions' own contexts as ``pool``, ``open`` drops them; None leaves them
@@ -110,7 +112,27 @@ class Report:
         self._on_problem(problem)
 
 
+def recognised(source: str | Path) -> str:
+    """The name of the dataset that a file is of, judged by its first record; a plain question is one's own.
+
+    Raises:
+        DatasetError: there is no such file, or its records are of none, or may be of several.
+    """
+    if str(source).startswith(PREFIX):
+        raise DatasetError(f"Name the --dataset that {source} is.")
+    first = next((record for record in read_records(Path(source)) if isinstance(record, Record)), None)
+    likely = [benchmark.name for benchmark in recognise(first)] if first else []
+    if OWN.name in likely:
+        return OWN.name
+    if len(likely) == 1:
+        return likely[0]
+    looks = f"may be of {' or '.join(likely)}" if likely else f"looks like none of {', '.join(BENCHMARKS)}"
+    raise DatasetError(f"{first.where if first else source} {looks}: name the --dataset.")
+
+
 def _records(benchmark: Benchmark, source: str | Path | None, split: str | None) -> Iterator[Record | Problem]:
+    if source is None and benchmark.hub is None:
+        raise DatasetError(f"Name the file of your {benchmark.title}: --questions FILE.")
     name = f"{PREFIX}{benchmark.hub}" if source is None else str(source)
     if name.startswith(PREFIX):
         return hub_records(name.removeprefix(PREFIX), split or benchmark.split)
@@ -126,7 +148,8 @@ def _checked(benchmark: Benchmark, records: Iterable[Record | Problem], report: 
         if isinstance(record, Problem):
             report(record)
             continue
-        if first and (likely := recognise(record)) and benchmark not in likely:
+        likely = recognise(record) if first else []
+        if likely not in ([], [OWN]) and benchmark not in likely:
             names = " or ".join(other.title for other in likely)
             raise DatasetError(f"{record.where} looks like {names}, not like {benchmark.title}.")
         first = False
@@ -136,7 +159,9 @@ def _checked(benchmark: Benchmark, records: Iterable[Record | Problem], report: 
 def _in_setting(questions: Iterable[Question], setting: Setting | None) -> Iterator[Question]:
     for question in questions:
         if setting == "distractor" and question.pool is None:
-            raise DatasetError(f"{question.where} has no contexts of its own: use the setting open, with an index.")
+            raise DatasetError(
+                f"{question.where} has no contexts of its own: use the setting open, with an index (--index DIR)."
+            )
         yield replace(question, pool=None) if setting == "open" else question
 
 

@@ -106,6 +106,20 @@ class Record:
             raise self.error(name, "must be a list of strings")
         return tuple(clean(text) for text in value)
 
+    def items(self, name: str, separator: str | None = None) -> list[str | Record]:
+        """A value or a list of values: texts, numbers as texts, and objects; empty if there is none.
+
+        Args:
+            separator: What sets the items apart where the value is one text.
+        """
+        value = self._fields.get(name)
+        if isinstance(value, str) and separator:
+            value = [item.strip() for item in value.split(separator) if item.strip()]
+        path = f"{self.path}.{name}" if self.path else name
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return [_item(item, self.where, f"{path}[{i}]") for i, item in enumerate(value)]
+        return [] if value is None else [_item(value, self.where, path)]
+
     def within(self, *names: str) -> Record:
         """An object inside this one."""
         name, value = self._find(names)
@@ -138,6 +152,16 @@ class Record:
             if value is not None:
                 return name, value
         return names[0], None
+
+
+def _item(value: object, where: str, path: str) -> str | Record:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    if not isinstance(value, Mapping):
+        raise Malformed(f"{path} cannot be {_kind(value)}")
+    return Record(value, where, path)
 
 
 def _named(row: object, columns: Sequence[str], path: str) -> object:

@@ -1,4 +1,4 @@
-"""The seven benchmarks, by name."""
+"""The seven benchmarks, and questions of one's own, by name."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from .hotpotqa import HOTPOTQA
 from .multihoprag import MULTIHOPRAG
 from .musique import MUSIQUE
 from .nq import NQ
+from .own import OWN
 from .record import Record
 from .squad import SQUAD
 from .triviaqa import TRIVIAQA
 from .twowiki import TWOWIKI
 
 SAMPLE = "sample"
-BENCHMARKS = {item.name: item for item in (HOTPOTQA, TWOWIKI, MUSIQUE, MULTIHOPRAG, NQ, SQUAD, TRIVIAQA)}
+BENCHMARKS = {item.name: item for item in (HOTPOTQA, TWOWIKI, MUSIQUE, MULTIHOPRAG, NQ, SQUAD, TRIVIAQA, OWN)}
 
 
 def find_benchmark(name: str) -> Benchmark:
@@ -30,8 +31,10 @@ def find_benchmark(name: str) -> Benchmark:
 
 
 def recognise(record: Record) -> list[Benchmark]:
-    """The benchmarks that a record may be of, judged by its fields."""
-    return [benchmark for benchmark in BENCHMARKS.values() if benchmark.recognises(record)]
+    """The benchmarks that a record may be of, judged by its fields; what has those of none may be one's own."""
+    likely = [each for each in BENCHMARKS.values() if each.recognises(record)]
+    plain = all(each in (NQ, OWN) for each in likely)
+    return [each for each in likely if plain or each is not OWN]
 
 
 def _folded(name: str) -> str:

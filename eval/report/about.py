@@ -3,6 +3,7 @@ whatever else a manifest may hold stays where it is."""
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
@@ -159,10 +160,20 @@ def command(run: Run) -> str:
     option("--limit", asked.get("limit"))
     option("--seed", asked.get("seed"))
     option("--timeout", manifest.get("timeout"))
+    if not files.get("program") and "search.k" in (program.get("tunables") or {}):
+        option("--retriever", _retriever(program.get("retriever")))
     for role, lm in (program.get("lms") or {}).items():
         if lm and lm.get("model") != "lexical":
             option("--lm", f"{role}={lm['model']}")
     for name, value in (program.get("tunables") or {}).items():
-        option("--set", f"{name}={value}")
+        option("--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}")
     option("--out", "RUN")
     return " ".join(parts)
+
+
+def _retriever(kind: str | None) -> str:
+    """What --retriever is called in the command line; the kind has the model of the vectors after it."""
+    name, _, vectors = (kind or "").partition(" ")
+    if name == "ChainRetriever":
+        return "chain-dense" if vectors else "chain"
+    return {"DenseIndex": "dense", "FusedRetriever": "fused"}.get(name.partition("+")[0], "bm25")

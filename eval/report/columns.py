@@ -28,6 +28,7 @@ def index_of(groups: Sequence[Group]) -> dict[str, Any]:
                 "hops": [each.hops for each in group.questions.values()],
                 "kind": [each.kind for each in group.questions.values()],
                 "gold": [list(each.gold_answers) for each in group.questions.values()],
+                "titles": {id: group.titles[id] for id in sorted(group.missed) if id in group.titles},
                 "runs": [_columns(run, group) for run in group.runs],
             }
             for group in groups

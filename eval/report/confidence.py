@@ -37,7 +37,7 @@ def confidence(group: Group, series: Series) -> Html:
                 class_="beside",
             ),
             tag("h3", "Reliability: how many of the answers of a confidence are right"),
-            grid(*pictures, class_="figures small-figures"),
+            grid(*pictures),
             details("As a table", _table(known)),
         ]
     )

@@ -67,7 +67,7 @@ def browser() -> Html:
         "div",
         tag(
             "div",
-            tag("div", id="rows"),
+            tag("div", id="rows", role="presentation"),
             id="list",
             class_="list",
             role="listbox",

@@ -111,7 +111,7 @@ class Plot:
 
     Args:
         x_range, y_range: The values at the ends of the axes.
-        x_names: Names at 0, 1, ... of an axis that has no numbers.
+        x_names: Names at 0, 1, ... of an axis that has no numbers, each with a second line.
         percent: Whether y (``"y"``), x and y (``"xy"``) or none (``""``) are shares shown in percent.
     """
 
@@ -120,7 +120,7 @@ class Plot:
     y_label: str
     x_range: tuple[float, float]
     y_range: tuple[float, float]
-    x_names: Sequence[str] = ()
+    x_names: Sequence[tuple[str, str]] = ()
     percent: str = "y"
     whole: bool = False
     width: float = 400
@@ -154,8 +154,10 @@ class Plot:
             parts.append(tag("text", self._number(value, "y"), x=left - 7, y=y + 4, class_="end"))
         names = dict(enumerate(self.x_names))
         for value in names or self._x_ticks():
-            name = names[int(value)] if names else self._number(value, "x")
+            name, second = names[int(value)] if names else (self._number(value, "x"), "")
             parts.append(tag("text", name, x=self.x(value), y=bottom + 17, class_="middle"))
+            if second:
+                parts.append(tag("text", second, x=self.x(value), y=bottom + 32, class_="middle"))
             if not names:
                 parts.append(tag("line", x1=self.x(value), x2=self.x(value), y1=bottom, y2=bottom + 4, class_="axis"))
         parts.append(tag("line", x1=left, x2=right, y1=bottom, y2=bottom, class_="axis"))

@@ -57,8 +57,7 @@ def table(caption: str, head: Sequence[object], rows: Iterable[Sequence[object]]
             class_=class_,
         ),
         class_="scroll",
-        tabindex="0",
-        role="region",
+        role="group",
         aria_label=caption,
     )
 

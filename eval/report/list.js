@@ -92,14 +92,14 @@ function filter() {
     passes.push((place) => theirs.rows[place] >= 0 && related(right(ours, place), right(theirs, place)));
   }
   if (words.length) passes.push((place) => words.every((word) => searched(asked, ours, place).includes(word)));
-  const before = shown[active];
   shown = ours.at.filter((place, row) => passes.every((pass) => pass(place, row)));
   sort(ours);
-  active = Math.max(0, shown.indexOf(before));
+  active = Math.max(0, shown.indexOf(open?.place));
   $("relation").disabled = !$("other").value;
   $("count").textContent = `${count(shown.length, "question")} of ${ours.at.length.toLocaleString("en")}`;
   $("rows").style.height = `${shown.length * ROW}px`;
-  if (!active) $("list").scrollTop = 0;
+  $("list").scrollTop = 0;
+  reveal();
   draw();
 }
 
@@ -166,11 +166,15 @@ function marks(runs, place) {
 function move(to) {
   if (!shown.length) return;
   active = Math.max(0, Math.min(shown.length - 1, to));
+  reveal();
+  draw();
+  if (open) openActive(false);
+}
+
+function reveal() {
   const list = $("list");
   if (active * ROW < list.scrollTop) list.scrollTop = active * ROW;
   else if ((active + 1) * ROW > list.scrollTop + list.clientHeight) list.scrollTop = (active + 1) * ROW - list.clientHeight;
-  draw();
-  if (open) openActive(false);
 }
 
 function step(by) {

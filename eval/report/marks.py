@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..scoring import METRICS
 from .figures import mark
 from .html import Html, tag
 from .runs import Group, Run
@@ -25,13 +26,16 @@ def run_name(run: Run, series: Series) -> Html:
 
 
 def nothing(group: Group, metric: str) -> set[str]:
-    """The runs that score nothing where others do: on one scale with those, no picture would show what differs."""
-    scores = {run.name: run.mean(metric) for run in group.runs}
-    return {name for name, score in scores.items() if score == 0} if any(scores.values()) else set()
+    """The runs that score next to nothing beside the others: on one scale, no picture would show how those differ."""
+    if metric not in METRICS:  # a cost of nothing is worth a look
+        return set()
+    scores = {run.name: run.mean(metric) or 0.0 for run in group.runs}
+    best = max(scores.values())
+    return {name for name, score in scores.items() if score <= best / 50} if best else set()
 
 
 def not_drawn(group: Group, metrics: Iterable[str]) -> Iterable[Html]:
     """Says who is not in the pictures."""
     names = list(dict.fromkeys(name for metric in metrics for name in sorted(nothing(group, metric))))
     if names:
-        yield tag("p", f"Not drawn where the score is 0: {', '.join(names)}.", class_="quiet")
+        yield tag("p", f"Not drawn where the score is next to 0: {', '.join(names)}.", class_="quiet")

@@ -28,7 +28,6 @@ function theme() {
 
 function showTheme() {
   $("theme").textContent = theme() === "dark" ? "Light" : "Dark";
-  $("theme").setAttribute("aria-pressed", String(theme() === "dark"));
 }
 
 function switchTheme() {
@@ -60,6 +59,16 @@ $("group")?.addEventListener("change", (event) => chooseGroup(Number(event.targe
 for (const button of document.querySelectorAll("[data-choose]")) {
   button.addEventListener("click", () => chooseGroup(Number(button.dataset.choose)));
 }
+
+// --- what scrolls sideways can be scrolled with the keyboard ---
+
+const sideways = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+    else target.removeAttribute("tabindex");
+  }
+});
+for (const element of document.querySelectorAll(".scroll, figure")) sideways.observe(element);
 
 // --- where one is ---
 

@@ -95,7 +95,7 @@ def _title(groups: Sequence[Group]) -> str:
         return "Optimization report"
     runs = list(dict.fromkeys(run.name for group in groups for run in group.runs))
     shown = ", ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
-    return f"{shown} on {' and '.join(dict.fromkeys(str(_dataset(group)) for group in groups))}"
+    return f"{shown} on {', '.join(dict.fromkeys(str(_dataset(group)) for group in groups))}"
 
 
 def _dataset(group: Group) -> object:
@@ -120,7 +120,7 @@ def _body(groups: Sequence[Group], sections: Sequence[Section]) -> Iterable[Html
         ),
         *_picker(groups),
         tag("button", "Keys", type="button", id="help", aria_haspopup="dialog", title="Keys (?)"),
-        tag("button", "Dark", type="button", id="theme", aria_pressed="false"),
+        tag("button", "Dark", type="button", id="theme", title="Light or dark (t)"),
         class_="bar-top",
     )
     yield tag("main", *map(_section, sections), id="main", tabindex="-1")
@@ -212,7 +212,7 @@ def _matrix(groups: Sequence[Group], series: Series) -> Iterable[Html]:
     if len(groups) < 2:
         return
     names = list(dict.fromkeys(run.name for group in groups for run in group.runs))
-    for metric, title in (("answer_f1", "Answer F1 on every set of questions"), ("evidence_f1", "Evidence F1")):
+    for metric, title in (("answer_f1", "Answer F1 everywhere"), ("evidence_f1", "Evidence F1 everywhere")):
         rows = []
         for n, group in enumerate(groups):
             known = {run.name: run for run in group.runs}
@@ -221,7 +221,9 @@ def _matrix(groups: Sequence[Group], series: Series) -> Iterable[Html]:
             rows.append([tag("button", group.title, type="button", class_="link", data_choose=n), *cells])
         runs = {run.name: run for group in groups for run in group.runs}
         yield tag("h3", title)
-        yield table(title, ["Questions", *(run_name(runs[name], series) for name in names)], rows)
+        yield table(
+            title, ["Questions", *(run_name(runs[name], series) for name in names)], rows, class_="numbers compact"
+        )
 
 
 def _score(run: Run | None, metric: str, best: float) -> Html:

@@ -8,7 +8,7 @@ from typing import Any
 from .figures import Plot, Point, bounds, figure, grid, legend
 from .html import Html, details, join, table, tag
 from .marks import Series, not_drawn, nothing, run_name
-from .numbers import between, name, number
+from .numbers import between, count, name, number
 from .runs import Group, Run
 
 SHOWN = ("answer_f1", "evidence_f1", "joint_f1")
@@ -42,15 +42,15 @@ def _plot(group: Group, series: Series, key: str, names: list[str], metric: str,
         if run.name not in nothing(group, metric) and (value := _value(run, key, each, metric))
     ]
     low, high = bounds(end for _, _, (_, low, high) in found for end in (low, high))
-    wide = max(400, len(names) * (len(group.runs) * 11 + 22) + 58)
+    space = max(len(group.runs) * 11 + 22, *(6.2 * len(each) + 8 for each in names))
     plot = Plot(
         f"{name(metric)} by {heading.lower()}, in percent",
-        heading,
+        "",
         f"{name(metric)}, %",
         (-0.5, len(names) - 0.5),
         (low, high),
-        x_names=[f"{each} ({_count(group, key, each)})" for each in names],
-        width=wide,
+        x_names=[(each, count(_count(group, key, each), "question")) for each in names],
+        width=max(400, space * len(names) + 58),
     )
     step = 0.72 / max(1, len(group.runs))
     for place, run, (mean, low, high) in found:

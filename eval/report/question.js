@@ -34,6 +34,7 @@ function close() {
   asking += 1;
   $("panes").classList.remove("opened");
   $("question").replaceChildren(make("p", { class: "quiet empty" }, "Choose a question: click one, or press j and Enter."));
+  reveal();
   draw();
   $("list").focus({ preventScroll: inView($("list")) });
   remember();
@@ -69,7 +70,7 @@ function showOutcome(number, key) {
 // --- its parts ---
 
 function questionOf(asked, ours, place, at, details) {
-  const known = knowledge(details);
+  const known = knowledge(details, asked.titles);
   const steps = timeline(details.trace ?? [], known); // also notes where passages were found
   const { key, name } = index.outcomes[ours.outcome[at]];
   return [
@@ -77,6 +78,8 @@ function questionOf(asked, ours, place, at, details) {
       "div",
       { class: "tools" },
       make("button", { type: "button", onclick: close, title: "Close (Esc)" }, "← Close"),
+      make("button", { type: "button", onclick: () => step(-1), title: "Previous (k)" }, "Previous"),
+      make("button", { type: "button", onclick: () => step(1), title: "Next (j)" }, "Next"),
       make("span", { class: "small id" }, asked.id[place]),
     ),
     make("h3", { class: "asked" }, asked.question[place]),

@@ -4,7 +4,7 @@ into `Chunks`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,18 +41,17 @@ class Run:
 
     Attributes:
         name: What it is called in the report.
-        finished: Whether all of its questions are done; if not, the summary is of those that are.
-        columns: Scores, costs and confidence; NaN where a question has no such value.
         first: The number of its first chunk.
+        summary: As `polyhop evaluate` writes it; of an unfinished run that of the questions that are done.
+        columns: Scores, costs and confidence; NaN where a question has no such value.
     """
 
     name: str
     path: Path
     manifest: dict[str, Any]
-    summary: dict[str, Any]
-    finished: bool
-    columns: dict[str, Floats]
     first: int
+    summary: dict[str, Any] = field(default_factory=dict)
+    columns: dict[str, Floats] = field(default_factory=dict)
     numbers: list[int] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
@@ -66,7 +65,12 @@ class Run:
     @property
     def asked(self) -> int:
         """How many questions there are in all."""
-        return int(self.manifest["questions"]["count"])
+        return int(self.manifest["questions"].get("count") or self.done)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all questions are done and summed up."""
+        return self.done == self.asked and (self.path / SUMMARY).exists()
 
     def mean(self, metric: str) -> float | None:
         value = self.summary["metrics"].get(metric)
@@ -91,11 +95,19 @@ class Run:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs over the same questions: these alone are compared."""
+    """Runs over the same questions: these alone are compared.
+
+    Attributes:
+        questions: By their numbers, which are those in the dataset.
+        titles: Of gold passages that a run has found.
+        missed: Gold passages that a run has not found.
+    """
 
     title: str
-    runs: list[Run]
-    questions: dict[int, Question]
+    runs: list[Run] = field(default_factory=list)
+    questions: dict[int, Question] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)
+    missed: set[str] = field(default_factory=set)
 
 
 def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], None] = lambda: None) -> list[Group]:
@@ -114,13 +126,13 @@ def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], Non
         together.setdefault((manifest.get("dataset"), asked.get("hash"), asked.get("count")), []).append(path)
     groups: list[Group] = []
     for members in together.values():
-        questions: dict[int, Question] = {}
-        names = _names(members, manifests)
-        runs = [_read(path, names[path], manifests[path], questions, chunks, on_line) for path in members]
         title = _title(manifests[members[0]])
-        if any(group.title == title for group in groups):
-            title += f" · {len(groups) + 1}"
-        groups.append(Group(title, runs, dict(sorted(questions.items()))))
+        again = f" · {len(groups) + 1}" if any(group.title == title for group in groups) else ""
+        group = Group(title + again)
+        names = _names(members, manifests)
+        for path in members:
+            group.runs.append(_read(path, names[path], manifests[path], group, chunks, on_line))
+        groups.append(replace(group, questions=dict(sorted(group.questions.items()))))
     return groups
 
 
@@ -152,22 +164,16 @@ def _title(manifest: dict[str, Any]) -> str:
 
 
 def _read(
-    path: Path,
-    name: str,
-    manifest: dict[str, Any],
-    questions: dict[int, Question],
-    chunks: Chunks,
-    on_line: Callable[[], None],
+    path: Path, name: str, manifest: dict[str, Any], group: Group, chunks: Chunks, on_line: Callable[[], None]
 ) -> Run:
     """Go through the lines of one run."""
     values: list[list[float]] = []
-    finished = (path / SUMMARY).exists()
-    run = Run(name, path, manifest, {}, finished, {}, len(chunks))
+    run = Run(name, path, manifest, len(chunks))
     for line in read_lines(path):
         try:
             scores = line["scores"] | line["costs"] | {"confidence": line.get("confidence")}
             values.append([np.nan if scores.get(name) is None else scores[name] for name in COLUMNS])
-            _note(run, line, questions)
+            _note(run, line, group)
             chunks.add(_details(line))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise RunError(f"{path}: the line of question {line['n']} is damaged ({error!r}).") from error
@@ -176,18 +182,30 @@ def _read(
     if not values:
         raise RunError(f"The run {path} has no question that is done yet: start it again to go on.")
     run.columns.update(zip(COLUMNS, np.array(values, dtype=np.float64).T, strict=True))
-    skipped = int(manifest["questions"].get("skipped") or 0)
-    run.summary.update(read_summary(path) if finished else summarize(read_lines(path), run.done, skipped))
+    run.summary.update(_summary(run))
     return run
 
 
-def _note(run: Run, line: Line, questions: dict[int, Question]) -> None:
-    known = questions.setdefault(
-        line["n"],
-        Question(line["id"], line["question"], line["hops"], line["kind"], tuple(line["gold_answers"])),
-    )
-    if known.id != line["id"]:
-        raise ValueError(f"it is {line['id']!r} here and {known.id!r} in another run")
+def _summary(run: Run) -> dict[str, Any]:
+    """That of a finished run; else one of what is done."""
+    if run.finished:
+        summary = read_summary(run.path)
+        if missing := {"counts", "metrics", "intervals", "failures"} - set(summary):
+            raise RunError(f"{run.path / SUMMARY} is damaged: it has no {sorted(missing)[0]}. Start the run again.")
+        return summary
+    return summarize(read_lines(run.path), run.done, int(run.manifest["questions"].get("skipped") or 0))
+
+
+def _note(run: Run, line: Line, group: Group) -> None:
+    """Keep of a question what the tables and the pictures need."""
+    asked = Question(line["id"], line["question"], line["hops"], line["kind"], tuple(line["gold_answers"]))
+    known = group.questions.setdefault(line["n"], asked)
+    if known.id != asked.id:
+        raise ValueError(f"it is {asked.id!r} here and {known.id!r} in another run")
+    gold = set(line["gold"])
+    searched = [hit for step in flat(line.get("trace") or ()) if step["step"] == "searched" for hit in step["found"]]
+    group.titles.update((id, title) for id, title, _ in searched if id in gold)
+    group.missed.update(gold - {id for id, _, _ in searched})
     run.numbers.append(line["n"])
     run.outcomes.append(outcome(line))
     run.answers.append("" if line["answer"] is None else line["answer"])

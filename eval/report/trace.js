@@ -2,11 +2,14 @@
 
 const MOST = 5; // hits that are shown at once
 
-/** What is known of a question's passages: which are gold, their titles, and the texts of the evidence. */
-function knowledge(details) {
+/**
+ * What is known of a question's passages: which are gold, their titles, and the texts of the evidence.
+ * @param missed Titles of gold passages that this run did not find, from runs that did.
+ */
+function knowledge(details, missed) {
   const known = {
     gold: new Set(details.gold ?? []),
-    titles: new Map(),
+    titles: new Map((details.gold ?? []).map((id) => [id, missed[id]])),
     texts: new Map(),
     final: new Set(),
     first: new Map(), // where a passage was found first

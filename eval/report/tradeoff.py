@@ -32,8 +32,9 @@ def tradeoff(group: Group, series: Series) -> Html:
     if not pairs:
         return tag("p", "The runs have no cost that can be compared.", class_="quiet")
     marks = legend((run.name, series[run.name]) for run in group.runs)
+    width = 400 if len({cost for cost, _ in pairs}) > 2 else 540
     rows = [
-        grid(*(figure(_heading(*pair), _plot(group, series, *pair)) for pair in pairs if pair[1] == quality))
+        grid(*(figure(_heading(*pair), _plot(group, series, *pair, width)) for pair in pairs if pair[1] == quality))
         for quality in QUALITIES
     ]
     left_out = not_drawn(group, QUALITIES)
@@ -58,7 +59,7 @@ def _points(runs: Sequence[Run], cost: str, quality: str) -> list[tuple[float, f
     return [(run.mean(cost) or 0.0, run.mean(quality) or 0.0) for run in runs]
 
 
-def _plot(group: Group, series: Series, cost: str, quality: str) -> Html:
+def _plot(group: Group, series: Series, cost: str, quality: str, width: float) -> Html:
     runs = [run for run in _known(group, cost, quality) if run.name not in nothing(group, quality)]
     points = _points(runs, cost, quality)
     intervals = [run.interval(quality) or (y, y) for run, (_, y) in zip(runs, points, strict=True)]
@@ -68,6 +69,7 @@ def _plot(group: Group, series: Series, cost: str, quality: str) -> Html:
         f"{name(quality)}, %",
         bounds([0.0, *(1.04 * x for x, _ in points)]),
         bounds(end for ends in intervals for end in ends),
+        width=width,
     )
     best = sorted(points[n] for n in front(points))
     steps = [place for (x, y), (_, before) in zip(best[1:], best, strict=False) for place in ((x, before), (x, y))]

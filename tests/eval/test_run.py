@@ -11,13 +11,16 @@ from typing import Any
 
 import dspy
 import pytest
+from dspy import lm15
 
 from polyhop.data.passages import Evidence
+from polyhop.engines.lexical.prompt import write_reply
+from polyhop.engines.requests import respond
 from polyhop.eval.folder import RunError, read_lines
 from polyhop.eval.run import Progress, evaluate
 from polyhop.eval.scoring import METRICS
 from polyhop.eval.summary import COSTS
-from polyhop.programs import Naive
+from polyhop.programs import Agent, Naive, Program
 
 from .small import PASSAGE, Fake, examples, mixed, numbered
 
@@ -280,6 +283,37 @@ def test_failed_questions_can_be_asked_again(tmp_path: Path) -> None:
     summary = evaluate(Fake(), questions, tmp_path / "run", retry_failed=True)
     assert steady(summary) == steady(evaluate(Fake(), questions))
     assert [line["id"] for line in read_lines(tmp_path / "run")] == ["id-a", "id-b", "id-c", "id-d"]
+
+
+class Talkative:
+    """Tells stories until it is told to behave; then it answers."""
+
+    def __init__(self) -> None:
+        self.asked, self.behaves = 0, False
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        self.asked += 1
+        return respond(request, write_reply({"answer": "France"}, as_json=False) if self.behaves else "Once upon ...")
+
+
+def test_what_failed_is_asked_again_although_the_cache_has_a_bad_reply_to_it(tmp_path: Path) -> None:
+    class Asking(Program):
+        def __init__(self) -> None:
+            super().__init__()
+            self.answerer = Agent("question -> answer")
+
+        def forward(self, question: str) -> dspy.Prediction:
+            return dspy.Prediction(answer=self.answerer(question=question).answer)
+
+    engine, program, run = Talkative(), Asking(), tmp_path / "run"
+    program.set_lm(dspy.LM("talkative", engine=engine))
+    assert evaluate(program, examples("a"), run)["counts"]["failed"] == 1
+    evaluate(program, examples("a"), run, retry_failed=True)
+    assert engine.asked == 4  # in fields and as JSON, twice
+    engine.behaves = True
+    assert evaluate(program, examples("a"), run, retry_failed=True)["counts"]["failed"] == 0
+    (line,) = read_lines(run)
+    assert (line["attempt"], line["answer"]) == (3, "France")
 
 
 def test_no_questions() -> None:

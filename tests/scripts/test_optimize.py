@@ -101,7 +101,7 @@ def test_a_budget_ends_it_in_good_order(tmp_path: Path) -> None:
         (["--stages", "prompts", "--optimizer", "gepa"], "lexical cannot write instructions"),
         (["--stages", "prompts", "--optimizer", "magic"], "no prompt optimizer 'magic'"),
         (["--program", "magic"], "no program 'magic'"),
-        (["--train", "mine.jsonl"], "the sample brings its own questions: name the --dataset"),
+        (["--dataset", "sample", "--train", "mine.jsonl"], "the sample brings its own questions: name the --dataset"),
         (["--cost", "beauty"], "no cost 'beauty'"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shlex
 from base64 import b64decode, b64encode
 from collections import Counter
 from hashlib import sha256
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from polyhop.eval.folder import read_lines, read_summary
+from polyhop.eval.folder import differences, read_lines, read_manifest, read_summary
 from polyhop.eval.report.outcomes import outcome
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app
@@ -67,8 +68,8 @@ class Page(HTMLParser):
     @property
     def index(self) -> dict[str, Any]:
         (text,) = (text for attributes, text in self.scripts if attributes.get("id") == "index")
-        found: dict[str, Any] = json.loads(text)
-        return found
+        index: dict[str, Any] = json.loads(text)
+        return index
 
     @property
     def details(self) -> list[dict[str, Any]]:
@@ -155,6 +156,17 @@ def test_ids_are_distinct_and_links_lead_somewhere(page: Page) -> None:
     for _, name, value in page.attributes:
         if name == "aria-labelledby":
             assert value in page.ids
+
+
+def test_the_command_on_the_page_makes_the_run_again(page: Page, runs: tuple[Path, Path], tmp_path: Path) -> None:
+    commands = [words for words in page.words if words.startswith("polyhop evaluate ")]
+    assert len(commands) == 2
+    assert "--retriever bm25" in commands[0]
+    again = [str(tmp_path / "again") if each == "RUN" else each for each in shlex.split(commands[0])[1:]]
+    assert polyhop(*again).exit_code == 0
+    assert differences(read_manifest(runs[0]), read_manifest(tmp_path / "again")) == []
+    answers = [[line["answer"] for line in read_lines(run)] for run in (runs[0], tmp_path / "again")]
+    assert answers[0] == answers[1]
 
 
 def test_the_same_runs_give_the_same_page(runs: tuple[Path, Path], tmp_path: Path) -> None:
@@ -275,6 +287,9 @@ def test_damaged_lines(tmp_path: Path) -> None:
         result = polyhop("report", run, "--out", out)
         assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.output
         assert "is damaged" in result.stderr
+    (run / "predictions.jsonl").write_text(good)
+    (run / "summary.json").write_text("{}")
+    assert "summary.json is damaged" in polyhop("report", run, "--out", out).stderr
     (run / "predictions.jsonl").write_text("")
     assert "has no question that is done yet" in polyhop("report", run, "--out", out).stderr
     assert not out.exists()

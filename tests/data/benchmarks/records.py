@@ -1,4 +1,4 @@
-"""Invented records in the official format of every benchmark, and files to put them in."""
+"""Invented records in the official format of every benchmark, and in our own, and files to put them in."""
 
 from __future__ import annotations
 
@@ -183,6 +183,19 @@ SQUAD_FLAT: list[dict[str, Any]] = [
     for asked in paragraph["qas"]
 ]
 
+OWN: dict[str, Any] = {
+    "question": "Who founded the town where Ada Quill was born?",
+    "answer": "Ben Marsh",
+    "gold": ["Ada Quill", {"title": "Tarn", "sentence": 1}],
+    "type": "bridge",
+    "passages": [
+        {"title": "Ada Quill", "text": "Ada Quill was born in Tarn. She wrote odes."},
+        {"title": "Tarn", "sentences": ["Tarn is a town.", " Ben Marsh founded it."]},
+        {"title": "Moss", "text": "Moss is another town."},
+    ],
+}
+
+
 FIRST_RECORDS = {
     "hotpotqa": HOTPOTQA,
     "2wiki": TWOWIKI,
@@ -191,6 +204,7 @@ FIRST_RECORDS = {
     "nq": NQ,
     "squad": SQUAD,
     "triviaqa": TRIVIAQA,
+    "own": OWN,
 }
 
 

@@ -16,7 +16,7 @@ from polyhop.data.passages import Passage
 
 from . import records as r
 
-WITH_CONTEXTS = ["hotpotqa", "2wiki", "musique", "squad"]
+WITH_CONTEXTS = ["hotpotqa", "2wiki", "musique", "squad", "own"]
 NQ_SIMPLIFIED = {
     "document_text": "<P> Tarn is a <b> town </b> . </P> 1 < 2",
     "document_url": "https://en.wikipedia.org//w/index.php?title=Tarn_(town)&amp;oldid=1",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -154,9 +155,13 @@ def test_strict_stops_at_the_first(load: Load, records: list[Any], reason: str) 
 @pytest.mark.parametrize("asked", BENCHMARKS)
 @pytest.mark.parametrize("given", BENCHMARKS)
 def test_another_benchmarks_file_is_told(load: Load, asked: str, given: str) -> None:
-    shared = {"nq", "triviaqa"}  # both are handed around as {id, question, golden_answers}
-    if asked == given or ({asked, given} <= shared and given == "triviaqa"):
+    shared = {("nq", "triviaqa"), ("own", "nq")}  # both are {id, question, golden_answers}, or {question, answer}
+    if asked == given or (asked, given) in shared:
         assert load(asked, [r.FIRST_RECORDS[given]])
+        return
+    if given == "own":  # all questions look like these, damaged ones too
+        with pytest.raises(DatasetError, match=rf"No question can be read as {re.escape(BENCHMARKS[asked].title)}"):
+            load(asked, [r.OWN])
         return
     with pytest.raises(DatasetError, match=rf"dev\.jsonl:1 looks like .*{BENCHMARKS[given].title[:5]}.*, not like "):
         load(asked, [r.FIRST_RECORDS[given]])

@@ -1,0 +1,211 @@
+"""Questions of one's own: what may be written, how passages are named, and what is said of what is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyhop.data.benchmarks import load_questions, recognised
+from polyhop.data.benchmarks.own import NamedFact
+from polyhop.data.errors import DatasetError, Problem
+from polyhop.data.passages import Passage
+
+from . import records as r
+
+ASKED = {"question": "Who owns it?", "answer": "Ada"}
+
+
+def load(path: Path, **options: Any) -> list[Any]:
+    return list(load_questions("own", path, **options))
+
+
+def read(folder: Path, **fields: Any) -> Any:
+    """The question of one record, which must be sound."""
+    (question,) = load(r.write(folder / "q.jsonl", r.lines([ASKED | fields])), strict=True)
+    return question
+
+
+def test_a_question_and_its_answer_suffice(tmp_path: Path) -> None:
+    question = read(tmp_path)
+    assert (question.question, question.answers, question.gold, question.hops) == ("Who owns it?", ("Ada",), (), None)
+    assert question.pool is None
+    assert question.answerable
+    assert question.id == read(tmp_path, answer="Bo").id  # it goes by what is asked
+    assert question.where == "q.jsonl:1"
+
+
+def test_all_that_can_be_said(tmp_path: Path) -> None:
+    question = read(tmp_path, id=7, answers=["Ada B.", "Ada"], hops=3, type="bridge", gold=["a.md", "B", "a.md"])
+    assert (question.id, question.hops, question.kind) == ("7", 3, "bridge")
+    assert question.answers == ("Ada", "Ada B.")
+    assert question.gold == (NamedFact("a.md"), NamedFact("B"))
+    assert read(tmp_path, gold=["a.md", "B"]).hops == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "answers"),
+    [(1854, ("1854",)), (2.5, ("2.5",)), (3.0, ("3",)), ([1854, "in 1854"], ("1854", "in 1854")), ("a; b", ("a; b",))],
+)
+def test_answers(tmp_path: Path, answer: Any, answers: tuple[str, ...]) -> None:
+    assert read(tmp_path, answer=answer).answers == answers
+
+
+def test_what_the_passages_do_not_tell_needs_no_answer(tmp_path: Path) -> None:
+    question = read(tmp_path, answer=None, answerable=False)
+    assert not question.answerable
+    assert question.answers == ("unknown",)
+
+
+def test_gold_can_be_a_sentence_an_id_or_words(tmp_path: Path) -> None:
+    gold = [{"title": "A", "sentence": 0}, {"id": 5}, {"title": "B", "text": "a mill"}]
+    question = read(tmp_path, gold=gold)
+    assert question.gold == (NamedFact("A", 0), NamedFact("5"), NamedFact("B", text="a mill"))
+    assert read(tmp_path, gold="A; b.md").gold == (NamedFact("A"), NamedFact("b.md"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "named"),
+    [
+        ("Kestrel Mill", None, True),
+        (" kestrel mill", None, True),
+        ("notes/old/kestrel.md", None, True),
+        ("kestrel.md", None, True),
+        ("old/kestrel.md", None, True),
+        ("kestrel", None, False),
+        ("trel.md", None, False),
+        ("Kestrel", None, False),
+        ("", None, False),
+        ("Kestrel Mill", "grinds  oats", True),
+        ("Kestrel Mill", "grinds barley", False),
+        ("Other", "grinds oats", False),
+    ],
+)
+def test_names(name: str, text: str | None, named: bool) -> None:
+    passage = Passage.of("Kestrel Mill", "It grinds oats.", id="notes/old/kestrel.md")
+    assert NamedFact(name, text=text).matches(passage) == named
+
+
+def test_pieces_have_the_name_of_the_whole_and_their_own() -> None:
+    piece = Passage.of("Kestrel Mill", "It grinds oats.", id="notes/kestrel.md#2")
+    assert [NamedFact(name).matches(piece) for name in ("kestrel.md", "kestrel.md#2", "kestrel.md#1")] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_own_passages(tmp_path: Path) -> None:
+    question = read(tmp_path, **r.OWN)
+    assert [passage.title for passage in question.pool] == ["Ada Quill", "Tarn", "Moss"]
+    assert [sum(fact.matches(passage) for passage in question.pool) for fact in question.gold] == [1, 1]
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+TABLE = """Question, Answer ,gold,answerable,hops
+Who owns it?,Ada,a.md; B,,2
+"Who, then?","Ada ""Bo"" Berg",A,yes,
+
+"What
+is it?",,,no,
+"""
+
+
+@pytest.mark.parametrize("name", ["q.csv", "q.tsv", "q.csv.gz"])
+def test_tables(tmp_path: Path, name: str) -> None:
+    text = TABLE if ".csv" in name else TABLE.replace("Who, then", "Who then").replace(",", "\t")
+    (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
+    if name.endswith(".gz"):
+        (tmp_path / name).write_bytes(gzip.compress(text.encode()))
+    first, second, third = load(tmp_path / name, strict=True)
+    assert (first.answers, first.gold, first.hops) == (("Ada",), (NamedFact("a.md"), NamedFact("B")), 2)
+    assert second.answers == ('Ada "Bo" Berg',)
+    assert (third.question, third.answerable) == ("What\nis it?", False)
+    assert [question.where for question in (first, second, third)] == [f"{name}:{line}" for line in (2, 3, 5)]
+
+
+def test_a_table_may_have_semicolons(tmp_path: Path) -> None:
+    path = r.write(tmp_path / "q.csv", 'question;answer;gold\nWho, then?;Ada;"A;B"\n')
+    (question,) = load(path, strict=True)
+    assert (question.question, len(question.gold)) == ("Who, then?", 2)
+
+
+def test_a_row_with_too_many_cells(tmp_path: Path) -> None:
+    path = r.write(tmp_path / "q.csv", "question,answer\nHow many?,4,200\nWho?,Ada\nWhat?\n")
+    problems: list[Problem] = []
+    assert [question.question for question in load(path, on_problem=problems.append)] == ["Who?"]
+    assert problems[0] == Problem("q.csv:2", "3 cells in 2 columns: put quotes around what has a ',' in it")
+    assert problems[1].where == "q.csv:4"
+    assert problems[1].reason.startswith("answer is missing")
+
+
+def test_a_table_needs_a_header(tmp_path: Path) -> None:
+    path = r.write(tmp_path / "q.csv", "Who owns it?,Ada\n")
+    with pytest.raises(DatasetError, match=r"q\.csv has no column 'question': .* It is 'Who owns it\?,Ada'"):
+        load(path)
+
+
+def test_a_table_that_is_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_bytes("question,answer\nWer?,Jörg\n".encode("cp1252"))
+    with pytest.raises(DatasetError, match=r"q\.csv is not UTF-8"):
+        load(tmp_path / "q.csv")
+
+
+# --- what is wrong ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"question": None}, "question is missing"),
+        ({"question": " "}, "question is empty"),
+        ({"answer": None}, 'answer is missing; where the passages do not tell, say "answerable": false'),
+        ({"answer": True}, "answer cannot be true or false"),
+        ({"answer": ["a", None]}, r"answer\[1\] cannot be null"),
+        ({"answer": {"text": "a"}}, "answer must be a text, a number, or a list of them"),
+        ({"answerable": "perhaps"}, "answerable must be true or false"),
+        ({"gold": ["A", ""]}, "gold has an empty name"),
+        ({"gold": [["A", 0]]}, r"gold\[0\] cannot be a list"),
+        ({"gold": [{"sentence": 0}]}, r"gold\[0\]\.title is missing"),
+        ({"gold": [{"title": "A", "sentence": -1}]}, r"gold\[0\]\.sentence is counted from 0"),
+        ({"gold": ["B"], "passages": [{"title": "A", "text": "x"}]}, "gold names 'B', which none of the passages is"),
+        ({"passages": [{"title": "A"}]}, r"passages\[0\]\.text is missing"),
+        ({"hops": 0}, "hops must be a positive integer"),
+        ({"hops": "two"}, "hops must be a positive integer"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, fields: dict[str, Any], reason: str) -> None:
+    path = r.write(tmp_path / "q.jsonl", r.lines([ASKED | {"id": "sound"}, ASKED | fields]))
+    with pytest.raises(DatasetError, match=rf"^q\.jsonl:2: {reason}\.$"):
+        load(path, strict=True)
+
+
+def test_there_is_no_hub_for_them() -> None:
+    with pytest.raises(DatasetError, match="Name the file of your own questions: --questions FILE"):
+        load_questions("own")
+
+
+# --- what a file looks like ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dataset", ["hotpotqa", "2wiki", "musique", "multihoprag", "squad", "own"])
+def test_files_are_recognised(tmp_path: Path, dataset: str) -> None:
+    assert recognised(r.write(tmp_path / "dev.jsonl", r.lines([r.FIRST_RECORDS[dataset]]))) == dataset
+
+
+@pytest.mark.parametrize("record", [ASKED, ASKED | {"answer": ["Ada"]}, {"question": "Who?"}])
+def test_plain_questions_are_ones_own(tmp_path: Path, record: dict[str, Any]) -> None:
+    assert recognised(r.write(tmp_path / "q.json", json.dumps([record]))) == "own"
+
+
+def test_what_cannot_be_recognised(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"a\.jsonl:1 looks like none of hotpotqa, .* name the --dataset"):
+        recognised(r.write(tmp_path / "a.jsonl", '{"text": "x"}\n'))
+    with pytest.raises(DatasetError, match=r"b\.jsonl:1 may be of nq or triviaqa: name the --dataset"):
+        recognised(r.write(tmp_path / "b.jsonl", r.lines([r.TRIVIAQA])))
+    with pytest.raises(DatasetError, match="Name the --dataset that hub:me/mine is"):
+        recognised("hub:me/mine")

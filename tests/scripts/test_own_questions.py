@@ -1,0 +1,172 @@
+"""The way of a user: texts of one's own, an index, questions of one's own, and all that can be done with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import polyhop
+from polyhop.data.index import build_index
+from polyhop.scripts.main import app
+
+TEXTS = {
+    "kestrel.md": "# Kestrel Mill\n\nKestrel Mill is a mill on the river Ull. It is owned by Ada Berg.",
+    "ada.md": "# Ada Berg\n\nAda Berg is a baker who was born in Tarnwick.",
+    "Tarnwick.txt": "Tarnwick is a fishing town. Its mayor is Jonas Frey.",
+    "sub/frey.md": "# Jonas Frey\n\nJonas Frey is a politician who was born in Orrin.",
+}
+QUESTIONS: list[dict[str, Any]] = [
+    {"question": "Where was the owner of Kestrel Mill born?", "answer": "Tarnwick", "gold": ["kestrel.md", "ada berg"]},
+    {"question": "Who is the mayor of Tarnwick?", "answer": ["Jonas Frey", "Frey"], "gold": "tarnwick"},
+    {"question": "Where was the mayor of Tarnwick born?", "answer": "Orrin", "gold": ["Tarnwick.txt", "sub/frey.md"]},
+    {"question": "Who owns Kestrel Mill?", "answer": "Ada Berg", "gold": [{"title": "Kestrel Mill", "sentence": 1}]},
+    {"question": "Where was Jonas Frey born?", "answer": "Orrin", "gold": ["notes/sub/frey.md"]},
+    {"question": "What is the mother of Ada Berg called?", "answerable": False},
+]
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "120"})
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("own") / "notes"
+    for name, text in TEXTS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    build_index([folder], folder.parent / "idx")
+    return folder.parent / "idx"
+
+
+def written(folder: Path, records: list[dict[str, Any]]) -> Path:
+    path = folder / "q.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def without_gold() -> list[dict[str, Any]]:
+    return [{name: value for name, value in record.items() if name != "gold"} for record in QUESTIONS]
+
+
+def test_the_whole_way(tmp_path: Path, index: Path) -> None:
+    asked = ("--index", index, "--program", "naive")
+    questions = written(tmp_path, QUESTIONS)
+
+    first = run("evaluate", "--dataset", "own", "--questions", questions, *asked, "--out", tmp_path / "a")
+    assert first.exit_code == 0, first.output
+    assert "own, open: 6 questions" in first.stdout
+    assert "summary.json, predictions.jsonl and the rankings" in first.stdout
+    assert not first.stderr
+    summary = json.loads((tmp_path / "a" / "summary.json").read_text())
+    assert summary["counts"] == {"questions": 6, "answered": 6, "failed": 0, "skipped": 0, "gold_not_found": 0}
+    assert summary["metrics"]["evidence_recall"] == 1.0
+    lines = [json.loads(line) for line in (tmp_path / "a" / "predictions.jsonl").read_text().splitlines()]
+    gold = {line["question"]: line["gold"] for line in lines}
+    assert gold[QUESTIONS[0]["question"]] == ["notes/kestrel.md", "notes/ada.md"]
+    assert gold[QUESTIONS[2]["question"]] == ["notes/Tarnwick.txt", "notes/sub/frey.md"]
+
+    with_gold = tmp_path / "with_gold.csv"
+    names = ("ada.md", "tarnwick", "kestrel.md", "Tarnwick.txt", "sub/frey.md")
+    rows = [f"{record['question']},Orrin,{name}" for record, name in zip(QUESTIONS, names, strict=False)]
+    with_gold.write_text("question,answer,gold\n" + "\n".join(rows))
+    tuned = run(
+        *("optimize", "--train", with_gold, *asked, "--stages", "tunables", "--trials", "2", "--out", tmp_path / "x")
+    )
+    assert tuned.exit_code == 0, tuned.output
+    assert "joint_f1 on the validation questions" in tuned.stdout
+    assert not tuned.stderr.count("no passage")
+
+    exported = run("export", tmp_path / "x" / "best")
+    assert exported.exit_code == 0, exported.output
+    again = run(
+        *("evaluate", "--questions", questions, "--index", index, "--program", tmp_path / "x" / "best"),
+        *("--out", tmp_path / "b"),
+    )
+    assert again.exit_code == 0, again.output
+    compared = run("compare", tmp_path / "a", tmp_path / "b")
+    assert compared.exit_code == 0, compared.output
+    assert "6 questions shared" in compared.stdout
+
+
+def test_names_that_no_passage_has_are_told(tmp_path: Path, index: Path) -> None:
+    records = [QUESTIONS[0] | {"gold": ["Kestral Mill", "frey.md"]}, {"question": "Who?"}, *QUESTIONS[1:]]
+    result = run("evaluate", "--questions", written(tmp_path, records), "--index", index, "--program", "direct")
+    assert result.exit_code == 0, result.output
+    assert "q.jsonl:1: no passage of the index is named 'Kestral Mill': is it 'Kestrel Mill'?" in result.stderr
+    assert "q.jsonl:1: no passage of the index is named 'frey.md'" in result.stderr
+    assert "skipped q.jsonl:2: answer is missing" in result.stderr
+    assert "1 of 6 questions have gold passages that are not in what is searched" in result.stderr
+
+
+def test_without_gold(tmp_path: Path, index: Path) -> None:
+    questions = written(tmp_path, without_gold())
+    result = run("evaluate", "--questions", questions, "--index", index, "--program", "naive", "--json")
+    (summary,) = json.loads(result.stdout)["programs"].values()
+    assert "answer_f1" in summary["metrics"]
+    assert not [name for name in summary["metrics"] if name.startswith(("evidence", "fact", "passage_recall"))]
+
+    tune = ("optimize", "--train", questions, "--index", index, "--program", "naive", "--stages", "tunables")
+    refused = run(*tune, "--trials", "2", "--out", tmp_path / "x")
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith("error: joint_f1 cannot be measured on the train questions")
+    assert refused.stderr.endswith("name another --metric, such as answer_f1\n")
+
+
+def test_optimize_tells_what_it_skips(tmp_path: Path, index: Path) -> None:
+    questions = written(tmp_path, [{"question": "Who?"}, *QUESTIONS[:2]])
+    result = run("optimize", "--train", questions, "--index", index, "--program", "naive", "--out", tmp_path / "x")
+    assert result.exit_code == 1
+    assert "skipped q.jsonl:1: answer is missing" in result.stderr
+    assert "error: 2 train questions are too few" in result.stderr
+
+
+def test_pieces_are_named_by_id_or_by_words(tmp_path: Path) -> None:
+    text = tmp_path / "long.md"
+    text.write_text(
+        "# Long\n\n" + " ".join(f"Sentence {n} is about thing {n}." for n in range(20)) + " Rufus is a fox."
+    )
+    build_index([text], tmp_path / "idx", max_words=30)
+    records: list[dict[str, Any]] = [
+        {"question": "What is Rufus?", "answer": "a fox", "gold": gold}
+        for gold in (["Long"], ["long.md"], ["long.md#2"], [{"title": "Long", "text": "Rufus is a fox."}])
+    ]
+    questions = written(tmp_path, [record | {"id": number} for number, record in enumerate(records)])
+    asked = ("evaluate", "--questions", questions, "--index", tmp_path / "idx", "--program", "naive")
+    result = run(*asked, "--out", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    assert "q.jsonl:1: 'Long' names 5 passages, of which long.md#1 counts: give the id of another" in result.stderr
+    assert "q.jsonl:2: 'long.md' names 5 passages" in result.stderr
+    assert "q.jsonl:3" not in result.stderr
+    assert "q.jsonl:4" not in result.stderr
+    lines = [json.loads(line) for line in (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()]
+    assert [line["gold"] for line in lines] == [["long.md#1"], ["long.md#1"], ["long.md#2"], ["long.md#5"]]
+
+
+def test_own_passages_need_no_index(tmp_path: Path) -> None:
+    passages = [{"title": "Ada Berg", "text": "Ada Berg was born in Tarnwick."}, {"title": "Ull", "text": "A river."}]
+    record = {"question": "Where was Ada Berg born?", "answer": "Tarnwick", "gold": ["Ada Berg"], "passages": passages}
+    result = run("evaluate", "--questions", written(tmp_path, [record]), "--program", "naive", "--json")
+    assert result.exit_code == 0, result.output
+    (summary,) = json.loads(result.stdout)["programs"].values()
+    assert summary["metrics"]["answer_em"] == summary["metrics"]["evidence_recall"] == 1.0
+
+
+def test_without_an_index_they_have_nothing_to_search(tmp_path: Path) -> None:
+    result = run("evaluate", "--questions", written(tmp_path, QUESTIONS), "--program", "naive")
+    assert result.exit_code == 1
+    assert "q.jsonl:1 has no contexts of its own: use the setting open, with an index (--index DIR)." in result.stderr
+
+
+def test_in_python(tmp_path: Path, index: Path) -> None:
+    opened = polyhop.BM25Index(index)
+    questions = polyhop.Questions("own", str(written(tmp_path, QUESTIONS)))
+    with_lexical = polyhop.Naive(opened)
+    with_lexical.set_lm(polyhop.lm("lexical"))
+    summary = polyhop.evaluate(with_lexical, questions, look_up=opened.named)
+    assert summary["counts"]["questions"] == 6
+    assert summary["counts"]["gold_not_found"] == 0
