@@ -84,7 +84,7 @@ def test_where_it_is_not_installed_that_is_told_once(monkeypatch: pytest.MonkeyP
     assert "naive" in done.stdout
 
 
-def playing(monkeypatch: pytest.MonkeyPatch, **does: Callable[..., Any]) -> list[str]:
+def playing(monkeypatch: pytest.MonkeyPatch, **does: Any) -> list[str]:
     """An MLflow that does as it is told; returns what it was asked for."""
     asked: list[str] = []
 
@@ -142,7 +142,7 @@ def test_a_server_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) 
 def test_when_a_trace_is_lost_no_more_are_made_and_the_metrics_still_come(monkeypatch: pytest.MonkeyPatch) -> None:
     stopped = threading.Event()
 
-    def lose(*_: Any, **__: Any) -> None:
+    def lose(metrics: dict[str, float]) -> None:
         for _ in range(2):
             logging.getLogger("mlflow.tracing.export").warning("http://user:%s@127.0.0.1:9 is away", PASSWORD)
 
