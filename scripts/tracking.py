@@ -65,7 +65,7 @@ def tracked(name: str, settings: Mapping[str, Any], out: Path | None, *, traces:
             os.environ.setdefault(variable, value)
         desk.do(lambda: _begin(name, settings, out))
         if traces and not desk.closed:
-            _trace(desk)
+            _trace()
     ended = "FAILED"
     try:
         yield lambda metrics: desk.do(lambda: _log(metrics))
@@ -103,12 +103,12 @@ def _end(status: str) -> None:
     mlflow.end_run(status)
 
 
-def _trace(desk: _Desk) -> None:
+def _trace() -> None:
     """Record what programs do; here, since DSPy is configured by one thread only."""
     import mlflow
 
     mlflow.dspy.autolog(silent=True)
-    logging.getLogger("mlflow.tracing").addHandler(_Trouble(desk))
+    logging.getLogger("mlflow.tracing").addHandler(_Trouble(logging.WARNING))
 
 
 class _Desk:
@@ -152,15 +152,15 @@ class _Desk:
 
 
 class _Trouble(logging.Handler):
-    """At the first trace that does not get through, no more are made, and those on their way are given a second."""
+    """At the first trace that does not get through, no more are made, and those on their way are given a second each;
+    also if they come faster than they are taken."""
 
-    def __init__(self, desk: _Desk) -> None:
-        super().__init__(logging.WARNING)
-        self._desk = desk
+    _over = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        if not self._desk.closed:
-            self._desk.give_up("a trace did not get through")
+        if not self._over:
+            self._over = True
+            _warn(f"not every trace gets to what {ADDRESS} names: no more are made")
             os.environ.update(_GIVEN_UP)
             threading.Thread(target=_stop_tracing, daemon=True).start()  # this one is MLflow's own, and busy
 
@@ -168,6 +168,7 @@ class _Trouble(logging.Handler):
 def _stop_tracing() -> None:
     import mlflow
 
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it would tell of every span that comes too late
     mlflow.tracing.disable()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -34,8 +35,16 @@ WARNING = "what MLFLOW_TRACKING_URI names cannot be written to"
 
 
 @pytest.fixture(autouse=True)
-def warned_of_nothing() -> None:
+def as_new() -> Iterator[None]:
+    """As in a new process: nothing was told, and what MLflow is set to is forgotten."""
     tracking._warn.cache_clear()
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+    logger = logging.getLogger("mlflow.tracing")
+    for handler in list(logger.handlers):
+        logger.removeHandler(handler)
 
 
 def evaluate(*arguments: str | Path) -> Result:
@@ -75,7 +84,7 @@ def test_where_it_is_not_installed_that_is_told_once(monkeypatch: pytest.MonkeyP
     assert "naive" in done.stdout
 
 
-def playing(monkeypatch: pytest.MonkeyPatch, **does: Callable[..., Any]) -> list[str]:
+def playing(monkeypatch: pytest.MonkeyPatch, **does: Any) -> list[str]:
     """An MLflow that does as it is told; returns what it was asked for."""
     asked: list[str] = []
 
@@ -128,6 +137,21 @@ def test_a_server_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) 
     assert done.exit_code == 0
     assert f"{WARNING} (no answer in 0.3 s)" in done.stderr
     assert "FINISHED" not in asked
+
+
+def test_when_a_trace_is_lost_no_more_are_made_and_the_metrics_still_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped = threading.Event()
+
+    def lose(metrics: dict[str, float]) -> None:
+        for _ in range(2):
+            logging.getLogger("mlflow.tracing.export").warning("http://user:%s@127.0.0.1:9 is away", PASSWORD)
+
+    asked = playing(monkeypatch, log_metrics=lose, tracing=SimpleNamespace(disable=stopped.set))
+    done = evaluate()
+    assert stopped.wait(10)
+    assert done.exit_code == 0
+    assert done.stderr == "not every trace gets to what MLFLOW_TRACKING_URI names: no more are made\n"
+    assert asked[-1] == "FINISHED"
 
 
 # --- with MLflow -----------------------------------------------------------------------------------------------------

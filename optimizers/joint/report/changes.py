@@ -82,6 +82,8 @@ def _demos(mark: str, demos: Sequence[Mapping[str, Any]]) -> list[Html]:
 
 def _fields(mark: str, demo: Mapping[str, Any]) -> Iterable[Html]:
     for name, content in demo.items():
+        if name == "augmented":  # DSPy's note of where it got it
+            continue
         told = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
         yield tag("dt", name)
         yield tag("dd", tag(mark, short(told)), style="white-space:pre-wrap")

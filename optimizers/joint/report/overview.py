@@ -56,7 +56,7 @@ def _planned(run: Run) -> Html:
     stages = ", then ".join(stage + details.get(stage, "") for stage in plan.stages)
     questions = f" on {count(run.splits['train'], 'question')}" if "train" in run.splits else ""
     dataset = f" of {run.dataset}" if run.dataset else ""
-    cost = f" and, as good, for less {named(plan.cost)}" if plan.cost else ""
+    cost = f" and few {named(plan.cost)}" if plan.cost else ""
     validation = count(len(run.lines[0].scores), "validation question") if run.lines else "the validation questions"
     times = "" if plan.rounds == 1 else f", for {plan.rounds} rounds as long as one helps"
     return join(
