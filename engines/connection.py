@@ -8,6 +8,8 @@ import dspy
 from dspy import lm15
 from dspy.clients.backend_selection import CLIENT_KEYS
 
+from .diagnosis import counted
+
 _ASKED_OF_ENGINES = frozenset(
     {
         "supports_function_calling",
@@ -38,7 +40,7 @@ class Connection:
         """
         with dspy.context(usage_tracker=None, disable_history=True):  # the model before it does both
             response: lm15.Response = self._once(request)
-        return response
+        return counted(response, request)
 
     def __getattr__(self, name: str) -> Any:
         if name in _ASKED_OF_ENGINES and name != "simulation":

@@ -11,11 +11,11 @@ them. Everything that it had to do is noted on the question's `Ledger`.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from concurrent.futures import Future
 from contextlib import nullcontext
 from contextvars import copy_context
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import dataclass
 from random import uniform
 from threading import BoundedSemaphore, Lock, Thread
 from time import monotonic
@@ -23,39 +23,17 @@ from typing import Any
 
 import dspy
 from dspy import lm15
-from dspy.utils.exceptions import (
-    LMError,
-    LMInvalidRequestError,
-    LMProviderError,
-    LMRateLimitError,
-    LMTimeoutError,
-    is_retryable_lm_error,
-)
+from dspy.utils.exceptions import LMError, LMRateLimitError, LMTimeoutError, is_retryable_lm_error
 
 from .connection import Connection, InFront, connected, plain
-from .costs import happened, rest
+from .costs import happened, paid, rest
+from .diagnosis import RETRIES, checked, understood, written
 from .pacing import Pacing
-from .secrets import learn, scrub
-
-LONGEST_REPLY = 100_000
-"""Characters. A longer reply is a model that runs away, and parsing it would take minutes."""
+from .secrets import learn
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts, where the server does not say
 _GRACE = 0.5  # seconds in which a client's own time limit may say more than ours
 _USUAL_REPLY = 400  # tokens
-_FILTERED = ("content_filter", "content_policy", "ResponsibleAIPolicyViolation", "content management policy")
-
-
-class RefusedError(LMProviderError):
-    """The model or its provider's content filter does not answer this prompt. To ask again would not help."""
-
-    default_code = "refused"
-
-
-class OverlongReplyError(LMProviderError):
-    """The reply is so long that it cannot be what was asked for."""
-
-    default_code = "overlong_reply"
 
 
 @dataclass(frozen=True)
@@ -102,27 +80,24 @@ class Endpoint:
             LMError: no attempt succeeded, or none ever will.
             Abandoned: nobody waits for the question any more.
         """
-        started = monotonic()
-        for attempt in count():
-            tokens = self._wait_for_turn(request)
+        started, failures = monotonic(), Counter[str]()
+        while True:
+            tokens, used = self._wait_for_turn(request), 0
             try:
                 with self._slots:
                     response = _within(self.limits.timeout, engine, request)
-            except LMError as error:
-                self._book(tokens, 0)
-                refused = _as_refusal(error)
-                if refused is not None:
-                    raise refused from None
-                scrub(error)
-                wait = self._wait(error, attempt, monotonic() - started)
-                if wait is None:
-                    raise
-                happened(f"repeated after {error.code}")
-                rest(wait)
-            else:
-                self._book(tokens, response.usage.total_tokens or 0)
-                return _checked(response)
-        raise AssertionError
+                used = response.usage.total_tokens or 0
+                return _checked(response, request)
+            except LMError as raised:
+                error = understood(raised)
+            finally:
+                self._book(tokens, used)
+            wait = self._wait(error, failures, monotonic() - started)
+            if wait is None:
+                raise error
+            failures[error.code or ""] += 1
+            happened(f"repeated after {error.code}")
+            rest(wait)
 
     def _wait_for_turn(self, request: lm15.Request) -> float:
         """Returns the tokens that were booked ahead."""
@@ -137,9 +112,12 @@ class Endpoint:
         if self._tokens:
             self._tokens.give_back(ahead - used)
 
-    def _wait(self, error: LMError, attempt: int, elapsed: float) -> float | None:
-        """Seconds until the next attempt; None if there is to be none."""
+    def _wait(self, error: LMError, failures: Counter[str], elapsed: float) -> float | None:
+        """Seconds until the next attempt after those that failed before; None if there is to be none."""
+        attempt, code = failures.total(), error.code or ""
         if not is_retryable_lm_error(error) or attempt >= self.limits.retries:
+            return None
+        if code in RETRIES and failures[code] >= RETRIES[code]:
             return None
         backoff = min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT)
         asked = error.retry_after
@@ -213,42 +191,15 @@ def _within(seconds: float, engine: Any, request: lm15.Request) -> lm15.Response
         raise LMTimeoutError(f"no reply within {seconds:g} s", model=request.model) from None
 
 
+def _checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
+    """See `checked`. A reply that no agent gets to see was paid for as well."""
+    try:
+        return checked(response)
+    except LMError:
+        paid(request.model, response.usage)
+        raise
+
+
 def _estimate(request: lm15.Request) -> float:
     """Tokens of a prompt, four characters each, and of a reply of usual length."""
-    written = len(str(request.system or "")) + sum(len(str(message.parts)) for message in request.messages)
-    return written / 4 + min(request.config.max_tokens or _USUAL_REPLY, _USUAL_REPLY)
-
-
-def _as_refusal(error: LMError) -> RefusedError | None:
-    """The refusal that a provider words as an invalid request."""
-    said = f"{error.provider_code} {error.message}"
-    if not isinstance(error, LMInvalidRequestError) or not any(word in said for word in _FILTERED):
-        return None
-    return RefusedError("the provider's content filter refused the prompt", model=error.model)
-
-
-def _checked(response: lm15.Response) -> lm15.Response:
-    """A response that adapters can be given.
-
-    Raises:
-        RefusedError, OverlongReplyError: it is none.
-    """
-    parts = response.message.parts
-    refusal = next((part.text for part in parts if isinstance(part, lm15.RefusalPart)), None)
-    if refusal is not None or response.finish_reason == "content_filter":
-        told = " ".join((refusal or "stopped by the provider's content filter").split())[:160]
-        raise RefusedError(f"the model refused to answer: {told}", model=response.model)
-    length = sum(len(getattr(part, "text", None) or "") for part in parts)
-    if length > LONGEST_REPLY:
-        raise OverlongReplyError(f"a reply of {length:,} characters", model=response.model)
-    repaired = [_encodable(part) for part in parts]
-    return replace(response, message=replace(response.message, parts=tuple(repaired)))
-
-
-def _encodable(part: Any) -> Any:
-    """A part without half of a surrogate pair in its text: no file and no other request could hold it."""
-    text = getattr(part, "text", None)
-    if not isinstance(text, str) or text.isascii():
-        return part
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return part if whole == text else replace(part, text=whole)
+    return written(request) / 4 + min(request.config.max_tokens or _USUAL_REPLY, _USUAL_REPLY)
