@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import dspy
 from dspy import lm15
-from dspy.clients.backend_selection import CLIENT_KEYS
+from dspy.clients._litellm import get_litellm
+from dspy.clients.backend_selection import CLIENT_KEYS, select_backend
+from dspy.clients.engines.litellm_engine import LiteLLMEngine
 
 from .diagnosis import counted
 
@@ -26,11 +29,11 @@ class Connection:
 
     Args:
         lm: The model, with the settings of its connection.
+        timeout: Seconds, where the model has no time limit of its own.
     """
 
-    def __init__(self, lm: dspy.LM) -> None:
-        self.lm = lm
-        self._once = lm.copy(cache=False, num_retries=0, callbacks=[])
+    def __init__(self, lm: dspy.LM, timeout: float | None = None) -> None:
+        self.lm, self._timeout = lm, timeout
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Ask.
@@ -38,12 +41,32 @@ class Connection:
         Raises:
             LMError: the model could not be reached, or refused.
         """
-        with dspy.context(usage_tracker=None, disable_history=True):  # the model before it does both
+        # The model before it does all this.
+        with dspy.context(usage_tracker=None, disable_history=True, callbacks=[], send_stream=None):
             response: lm15.Response = self._once(request)
         return counted(response, request)
 
+    def connect(self) -> None:
+        """Make the client: to import LiteLLM's takes seconds, which are not the server's."""
+        if isinstance(self._once.engine, _LiteLLM):
+            get_litellm(feature="LiteLLM engine")
+
+    @cached_property
+    def _once(self) -> dspy.LM:
+        lm = self.lm.copy(cache=False, num_retries=0, callbacks=[])
+        if not isinstance(lm.engine, str):
+            return lm
+        if self._timeout is not None:
+            lm.kwargs.setdefault("timeout", self._timeout)
+        backend = select_backend(lm)
+        if backend.native or (backend.resolution is not None and backend.resolution.declared):
+            return lm
+        return connected(lm, _LiteLLM(model_type=lm.model_type, **backend.clients))
+
     def __getattr__(self, name: str) -> Any:
-        if name in _ASKED_OF_ENGINES and name != "simulation":
+        if name == "simulation":
+            return getattr(self.lm.engine, name)
+        if name in _ASKED_OF_ENGINES:
             return getattr(self.lm, name)
         raise AttributeError(name)
 
@@ -51,11 +74,21 @@ class Connection:
         return self
 
 
+class _LiteLLM(LiteLLMEngine):
+    """LiteLLM, whose clients repeat requests on their own unless they are told."""
+
+    def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> dict[str, Any]:
+        return {**super()._arguments(request, streaming=streaming), "max_retries": 0}
+
+
 class InFront:
     """An engine that stands before another one, and can do what that one can."""
 
     def __init__(self, engine: Any) -> None:
         self.engine = engine
+
+    def connect(self) -> None:
+        self.engine.connect()
 
     def __getattr__(self, name: str) -> Any:
         if name in _ASKED_OF_ENGINES:
@@ -67,20 +100,25 @@ class InFront:
 
 
 def engine_of(lm: Any) -> Any:
-    """The engine that answers for a model in the end."""
-    engine = getattr(lm, "engine", None)
-    while isinstance(engine, InFront):
-        engine = engine.engine
-    return engine
+    """The engine that answers for a model in the end: a `Connection`, or an engine of somebody's own."""
+    engine = _behind(lm)
+    return engine_of(engine.lm) if isinstance(engine, Connection) and not isinstance(engine.lm.engine, str) else engine
 
 
 def plain(lm: Any) -> Any:
     """The model that DSPy itself would connect to, behind whatever stands before its connection; any other model as it
     is."""
-    engine = engine_of(lm)
+    engine = _behind(lm)
     return engine.lm if isinstance(engine, Connection) else lm
 
 
 def connected(lm: dspy.LM, engine: Any, **settings: Any) -> dspy.LM:
     """A copy of a model that is answered for by an engine. DSPy refuses settings of a connection for such a model."""
     return lm.copy(engine=engine, **settings, **{name: None for name in CLIENT_KEYS if name in lm.kwargs})
+
+
+def _behind(lm: Any) -> Any:
+    engine = getattr(lm, "engine", None)
+    while isinstance(engine, InFront):
+        engine = engine.engine
+    return engine

@@ -12,7 +12,6 @@ from time import sleep
 from typing import Any
 
 import dspy
-from dspy import lm15
 from dspy.utils.usage_tracker import UsageTracker
 
 from .prices import FREE, price
@@ -89,14 +88,6 @@ def happened(incident: str) -> None:
     ledger = dspy.settings.usage_tracker
     if isinstance(ledger, Ledger):
         ledger.happened(incident)
-
-
-def paid(lm: str, usage: lm15.Usage) -> None:
-    """Book a reply that cost its price and that nobody gets to see, which DSPy would not count."""
-    if isinstance(ledger := dspy.settings.usage_tracker, Ledger):
-        given, taken = usage.input_tokens or 0, usage.output_tokens or 0
-        details = {"cached_tokens": usage.cache_read_tokens or 0}
-        ledger.add_usage(lm, {"prompt_tokens": given, "completion_tokens": taken, "prompt_tokens_details": details})
 
 
 def rest(seconds: float) -> None:

@@ -117,7 +117,7 @@ def _is_too_long(error: LMError, said: str) -> bool:
 def _is_garbled(error: LMError, said: str) -> bool:
     """A reply that was cut off or spoilt on its way, or is the page of a proxy."""
     if type(error) is LMProviderError and error.status is not None:
-        return 200 <= error.status < 300
+        return bool(200 <= error.status < 300)
     return isinstance(error, LMServerError) and bool(_NO_JSON.search(said))
 
 

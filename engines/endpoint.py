@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
-from contextlib import nullcontext
+from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from random import uniform
 from threading import BoundedSemaphore, Lock, Thread
 from time import monotonic
@@ -23,16 +24,20 @@ from typing import Any
 
 import dspy
 from dspy import lm15
+from dspy.clients.backend_selection import CLIENT_KEYS
+from dspy.clients.call_result import usage_dict
 from dspy.utils.exceptions import LMError, LMRateLimitError, LMTimeoutError, is_retryable_lm_error
 
 from .connection import Connection, InFront, connected, plain
-from .costs import happened, paid, rest
+from .costs import happened, rest
 from .diagnosis import RETRIES, checked, understood, written
 from .pacing import Pacing
-from .secrets import learn
+from .secrets import learn, without_secret_settings
 
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts, where the server does not say
+_LEAST, _MOST = 1e-3, 1e9  # of a limit
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts, where the server does not ask for more
 _GRACE = 0.5  # seconds in which a client's own time limit may say more than ours
+_GLANCE = 0.1  # seconds between two looks whether a question that waits for its turn is given up
 _USUAL_REPLY = 400  # tokens
 
 
@@ -41,11 +46,15 @@ class Limits:
     """What an endpoint may be asked.
 
     Attributes:
-        concurrency: Requests under way at the same time; None for as many as there are threads.
+        concurrency: Requests under way at the same time; None for as many as there are threads. One that is given up
+            at its time limit does not count any more.
         requests_per_minute, tokens_per_minute: As the provider counts them; None for no limit.
         timeout: Seconds that one request may take, whatever the server sends meanwhile.
         retries: How often a request is repeated.
-        patience: Seconds after which a request is not repeated any more; no wait is longer.
+        patience: Seconds, since it failed for the first time, in which a request is repeated; no wait is longer.
+
+    Raises:
+        ValueError: one of them is no such number.
     """
 
     concurrency: int | None = None
@@ -55,13 +64,24 @@ class Limits:
     retries: int = 8
     patience: float = 300.0
 
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value, least = getattr(self, each.name), 0 if each.name == "retries" else _LEAST
+            if value is None and each.default is None:
+                continue
+            whole = each.name in ("concurrency", "retries")
+            if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+                raise ValueError(f"{each.name} must be a {'whole ' if whole else ''}number")
+            if not least <= value <= _MOST:
+                raise ValueError(f"{each.name} must be {'positive' if value < least else 'a smaller number'}")
+
 
 class Endpoint:
     """A server with its limits. All models that one endpoint guards share them; one object serves all threads."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self._slots = BoundedSemaphore(self.limits.concurrency) if self.limits.concurrency else nullcontext()
+        self._slots = BoundedSemaphore(self.limits.concurrency) if self.limits.concurrency else None
         self._requests = Pacing(self.limits.requests_per_minute) if self.limits.requests_per_minute else None
         self._tokens = Pacing(self.limits.tokens_per_minute) if self.limits.tokens_per_minute else None
         self._open_again = 0.0  # when the server takes requests again, as far as it said
@@ -70,8 +90,7 @@ class Endpoint:
     def guard(self, lm: dspy.LM) -> dspy.LM:
         """The same model behind this endpoint. Its cache and its sampling stay what they are."""
         learn(lm)
-        timeout = {} if "timeout" in lm.kwargs else {"timeout": self.limits.timeout}
-        return GuardedLM.of(lm, Guarded(self, Connection(lm.copy(**timeout))))
+        return GuardedLM.of(lm, Guarded(self, Connection(lm, self.limits.timeout)))
 
     def ask(self, engine: Any, request: lm15.Request) -> lm15.Response:
         """One request, repeated as often as it is worth it.
@@ -80,37 +99,58 @@ class Endpoint:
             LMError: no attempt succeeded, or none ever will.
             Abandoned: nobody waits for the question any more.
         """
-        started, failures = monotonic(), Counter[str]()
+        failing_since, failures = 0.0, Counter[str]()
         while True:
-            tokens, used = self._wait_for_turn(request), 0
             try:
-                with self._slots:
-                    response = _within(self.limits.timeout, engine, request)
-                used = response.usage.total_tokens or 0
-                return _checked(response, request)
+                with self._slot():
+                    return _checked(request, self._send(engine, request))
             except LMError as raised:
                 error = understood(raised)
-            finally:
-                self._book(tokens, used)
-            wait = self._wait(error, failures, monotonic() - started)
+            failing_since = failing_since or monotonic()
+            wait = self._wait(error, failures, monotonic() - failing_since)
             if wait is None:
                 raise error
             failures[error.code or ""] += 1
             happened(f"repeated after {error.code}")
             rest(wait)
 
-    def _wait_for_turn(self, request: lm15.Request) -> float:
-        """Returns the tokens that were booked ahead."""
-        tokens = _estimate(request) if self._tokens else 0.0
-        waits = [pace.take(units) for pace, units in ((self._requests, 1.0), (self._tokens, tokens)) if pace]
-        rest(max(waits, default=0.0))
-        while (closed := self._open_again - monotonic()) > 0:
-            rest(closed + uniform(0.0, min(1.0, closed)))  # not all at once
-        return tokens
+    @contextmanager
+    def _slot(self) -> Iterator[None]:
+        if self._slots is None:
+            yield
+            return
+        while not self._slots.acquire(timeout=_GLANCE):
+            rest(0.0)
+        try:
+            yield
+        finally:
+            self._slots.release()
 
-    def _book(self, ahead: float, used: float) -> None:
-        if self._tokens:
+    def _send(self, engine: Any, request: lm15.Request) -> lm15.Response:
+        """One attempt, when it is its turn. What fails stays booked, as it does at the provider."""
+        ahead = self._wait_for_turn(request)
+        response = _within(self.limits.timeout, engine, request)
+        used = response.usage.total_tokens
+        if self._tokens and used is not None:
             self._tokens.give_back(ahead - used)
+        return response
+
+    def _wait_for_turn(self, request: lm15.Request) -> float:
+        """Returns the tokens that are booked."""
+        tokens = _estimate(request) if self._tokens else 0.0
+        booked, until = False, monotonic() + self.limits.patience
+        while True:
+            now = monotonic()
+            closed = self._open_again - now
+            if closed > 0 and now < until:
+                rest(closed + uniform(0.0, min(1.0, closed)))  # not all at once
+                booked = False  # for a moment that has passed
+            elif booked:
+                return tokens
+            else:
+                waits = [pace.take(units) for pace, units in ((self._requests, 1.0), (self._tokens, tokens)) if pace]
+                rest(max(waits, default=0.0))
+                booked = True
 
     def _wait(self, error: LMError, failures: Counter[str], elapsed: float) -> float | None:
         """Seconds until the next attempt after those that failed before; None if there is to be none."""
@@ -120,8 +160,8 @@ class Endpoint:
         if code in RETRIES and failures[code] >= RETRIES[code]:
             return None
         backoff = min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT)
-        asked = error.retry_after
-        wait = uniform(backoff / 2, backoff) if asked is None else asked + uniform(0.0, min(backoff, 1.0))
+        asked = max(error.retry_after or 0.0, 0.0)
+        wait = max(uniform(backoff / 2, backoff), asked + uniform(0.0, min(asked, 1.0)))
         if elapsed + wait > self.limits.patience:
             return None
         if isinstance(error, LMRateLimitError) and asked:
@@ -132,6 +172,10 @@ class Endpoint:
     def __deepcopy__(self, memo: dict[int, Any]) -> Endpoint:
         return self
 
+    def __reduce__(self) -> Any:
+        """In another process: the same limits, and nobody to share them with."""
+        return Endpoint, (self.limits,)
+
 
 class Guarded(InFront):
     """An engine behind an endpoint."""
@@ -141,18 +185,28 @@ class Guarded(InFront):
         self.endpoint = endpoint
 
     def complete(self, request: lm15.Request) -> lm15.Response:
+        self.connect()
         return self.endpoint.ask(self.engine, request)
+
+    def stream(self, request: lm15.Request) -> Iterator[Any]:
+        """The reply as a whole: what has been shown cannot be asked for again."""
+        yield from lm15.response_to_events(self.complete(request))
 
 
 class _InThread(InFront):
     """The same engine, for ``acall``."""
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
-        return await asyncio.to_thread(self.engine.complete, request)
+        return await asyncio.wrap_future(_started(self.engine, request))
+
+    async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
+        for event in lm15.response_to_events(await self.complete(request)):
+            yield event
 
 
 class GuardedLM(dspy.LM):
-    """A `dspy.LM` with an endpoint before its connection. In a saved program it is the model that it guards."""
+    """A `dspy.LM` with an endpoint before its connection. In a saved program it is the model that it guards, without
+    what is secret."""
 
     @classmethod
     def of(cls, lm: dspy.LM, engine: Guarded) -> GuardedLM:
@@ -165,16 +219,20 @@ class GuardedLM(dspy.LM):
         return GuardedLM.of(self, Guarded(self.engine.endpoint, engine))
 
     def dump_state(self) -> dict[str, Any]:
-        return plain(self).dump_state()  # type: ignore[no-any-return]
+        behind = plain(self)
+        same = behind.copy(cache=self.cache)
+        connection = {name: value for name, value in behind.kwargs.items() if name in CLIENT_KEYS}
+        same.kwargs = without_secret_settings({**connection, **self.kwargs})
+        return same.dump_state()  # type: ignore[no-any-return]
 
 
 # --- one attempt -----------------------------------------------------------------------------------------------------
 
 
-def _within(seconds: float, engine: Any, request: lm15.Request) -> lm15.Response:
-    """What an engine replies in time. One that does not is left alone in its thread: a server that sends a byte now and
-    then keeps no client's own time limit."""
+def _started(engine: Any, request: lm15.Request) -> Future[lm15.Response]:
+    """An attempt in a thread of its own."""
     reply: Future[lm15.Response] = Future()
+    reply.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
@@ -183,23 +241,31 @@ def _within(seconds: float, engine: Any, request: lm15.Request) -> lm15.Response
             reply.set_exception(error)
 
     Thread(target=copy_context().run, args=(run,), daemon=True).start()
+    return reply
+
+
+def _within(seconds: float, engine: Any, request: lm15.Request) -> lm15.Response:
+    """What an engine replies in time. One that does not is left alone in its thread: a server that sends a byte now and
+    then keeps no client's own time limit."""
+    reply = _started(engine, request)
     try:
         return reply.result(seconds + _GRACE)
     except TimeoutError:
-        if reply.done():
-            raise
+        if reply.done():  # the engine raised it, or it replied just now
+            return reply.result()
         raise LMTimeoutError(f"no reply within {seconds:g} s", model=request.model) from None
-
-
-def _checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
-    """See `checked`. A reply that no agent gets to see was paid for as well."""
-    try:
-        return checked(response)
-    except LMError:
-        paid(request.model, response.usage)
-        raise
 
 
 def _estimate(request: lm15.Request) -> float:
     """Tokens of a prompt, four characters each, and of a reply of usual length."""
     return written(request) / 4 + min(request.config.max_tokens or _USUAL_REPLY, _USUAL_REPLY)
+
+
+def _checked(request: lm15.Request, response: lm15.Response) -> lm15.Response:
+    """See `checked`. A reply that no agent gets to see is paid for as well, and DSPy does not count it."""
+    try:
+        return checked(response)
+    except LMError:
+        if dspy.settings.usage_tracker:
+            dspy.settings.usage_tracker.add_usage(request.model, usage_dict(response))
+        raise

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError, DSPyError, LMError
@@ -42,7 +44,7 @@ def language_model(spec: str = DEFAULT, profile: Profile | None = None) -> dspy.
         profile: Says how the model is reached, and how much it may be asked.
 
     Raises:
-        ModelError: the spec is neither ``lexical`` nor of the form ``PROVIDER/NAME``.
+        ModelError: the spec is neither ``lexical`` nor of the form ``PROVIDER/NAME``, or its settings do not fit it.
         ProfileError: the profile names a key that the environment does not have.
     """
     if spec == "lexical":
@@ -57,9 +59,18 @@ def language_model(spec: str = DEFAULT, profile: Profile | None = None) -> dspy.
             "such as 'openai/gpt-4o-mini' or 'ollama_chat/qwen3', or a profile, FILE.toml"
         )
     section = profile.section(spec) if profile else None
-    if section is None:
-        return Endpoint().guard(dspy.LM(spec))
-    return section.endpoint.guard(dspy.LM(spec, **section.arguments()))
+    settings = section.arguments() if section else {}
+    with model_errors():  # a reasoning model takes no temperature, say
+        lm = dspy.LM(spec, **_without_key(spec, settings), **settings)
+    return (section.endpoint if section else Endpoint()).guard(lm)
+
+
+def _without_key(spec: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """A server of one's own that speaks OpenAI's language (vLLM, llama.cpp, ...) asks for no key, but DSPy does."""
+    elsewhere = "api_base" in settings or any(os.environ.get(name) for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL"))
+    if spec.startswith("openai/") and elsewhere and "api_key" not in settings and not os.environ.get("OPENAI_API_KEY"):
+        return {"api_key": "none"}
+    return {}
 
 
 def roles(program: dspy.Module) -> dict[str, list[dspy.Predict]]:
@@ -125,9 +136,14 @@ def chosen_models(specs: Sequence[str]) -> tuple[dict[str, str], str, Profile | 
     return chosen, chosen.get("", DEFAULT if variable.endswith(SUFFIX) else variable), profile
 
 
-@cache
 def profile_at(path: str) -> Profile:
-    """A profile, read once: the programs of a process share its endpoints, and so their limits."""
+    """A profile, read once until it is changed: the programs of a process share its endpoints, and so their limits."""
+    file = Path(path).absolute()
+    return _read_once(path, file, file.stat().st_mtime_ns if file.exists() else 0)
+
+
+@cache
+def _read_once(path: str, file: Path, changed: int) -> Profile:
     return read_profile(path)
 
 

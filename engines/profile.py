@@ -23,8 +23,9 @@ one.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -52,8 +53,12 @@ _SETTINGS: dict[str, tuple[type, ...]] = {
 }
 """What `dspy.LM` is made with."""
 
+_CALLED = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", dict: "a table"}
+_MODEL_TYPES = ("chat", "responses")
+
 _KEY = "api_key_env"
-_SECRETS = ("api_key", "headers", "extra_headers", "token", "password", "secret")
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+_SECRETS = ("api_key", "apikey", "headers", "authorization", "token", "password", "secret", "credential")
 
 
 class ProfileError(PolyhopError):
@@ -119,43 +124,60 @@ def read_profile(path: Path | str) -> Profile:
         raise ProfileError(f"{path} is not a profile: {error}") from error
     _only(told, ("lm", "roles", "models"), f"{path}")
     default, roles, models = told.get("lm"), told.get("roles", {}), told.get("models", {})
-    if not isinstance(default, str | None):
+    if default is not None and not _is_name(default):
         raise ProfileError(f"{path}: lm must be the name of a model")
-    if not isinstance(roles, dict) or not all(isinstance(spec, str) for spec in roles.values()):
+    if not isinstance(roles, dict) or not all(map(_is_name, roles.values())):
         raise ProfileError(f'{path}: [roles] must give each role the name of a model, as in selector = "lexical"')
     if not isinstance(models, dict) or not all(isinstance(each, dict) for each in models.values()):
         raise ProfileError(f'{path}: models are sections, such as [models."openai/*"]')
     return Profile(path, default, roles, tuple(_section(path, name, each) for name, each in models.items()))
 
 
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
 def _section(path: Path, name: str, told: Mapping[str, Any]) -> Section:
     where = f'{path}, [models."{name}"]'
-    for setting in told:
+    for setting in _names(told):
         if any(word in setting.lower() for word in _SECRETS) and setting not in (_KEY, *_SETTINGS, *_LIMITS):
             raise ProfileError(f'{where}: keys do not stand in profiles; {_KEY} = "VARIABLE" names where one is')
     _only(told, (*_LIMITS, *_SETTINGS, _KEY), where)
-    limits = {setting: _positive(told[setting], f"{where}: {setting}") for setting in _LIMITS if setting in told}
     for setting, kinds in _SETTINGS.items():
         value = told.get(setting)
         if value is not None and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
-            raise ProfileError(f"{where}: {setting} must be {' or '.join(kind.__name__ for kind in kinds)}")
-    address = urlsplit(str(told.get("api_base", "")))
-    if address.username or address.password or address.query:
-        raise ProfileError(f"{where}: api_base must be without user, password and parameters")
+            raise ProfileError(f"{where}: {setting} must be {_CALLED[kinds[-1]]}")
+    if told.get("model_type", "chat") not in _MODEL_TYPES:
+        raise ProfileError(f"{where}: model_type must be {' or '.join(_MODEL_TYPES)}")
+    if "api_base" in told:
+        _check_address(told["api_base"], where)
     key = told.get(_KEY)
-    if key is not None and (not isinstance(key, str) or not key.isidentifier()):
-        raise ProfileError(f"{where}: {_KEY} must be the name of an environment variable")
-    settings = {setting: told[setting] for setting in _SETTINGS if setting in told}
-    return Section(name, Endpoint(Limits(**limits)), settings, key)
+    if key is not None and not (isinstance(key, str) and _VARIABLE.fullmatch(key)):  # it may be a key: not repeated
+        raise ProfileError(f"{where}: {_KEY} must be the name of an environment variable, in capitals")
+    try:
+        limits = Limits(**{setting: told[setting] for setting in _LIMITS if setting in told})
+    except ValueError as error:
+        raise ProfileError(f"{where}: {error}") from error
+    return Section(name, Endpoint(limits), {setting: told[setting] for setting in _SETTINGS if setting in told}, key)
 
 
-def _positive(value: Any, where: str) -> Any:
-    whole = where.endswith(("concurrency", "retries"))
-    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-        raise ProfileError(f"{where} must be a {'whole ' if whole else ''}number")
-    if value < (0 if where.endswith("retries") else 1e-3):
-        raise ProfileError(f"{where} must be positive")
-    return value
+def _names(told: Mapping[str, Any]) -> Iterator[str]:
+    """What is set, and each text further inside: ``skip_special_tokens = true`` is no key."""
+    for name, value in told.items():
+        yield name
+        if isinstance(value, Mapping):
+            yield from _names({name: each for name, each in value.items() if isinstance(each, str | Mapping)})
+
+
+def _check_address(address: str, where: str) -> None:
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ProfileError(f"{where}: api_base must be an address that begins with http:// or https://")
+    if parts.username is not None or parts.password is not None or parts.query:
+        raise ProfileError(f"{where}: api_base must be without user, password and parameters")
 
 
 def _only(told: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:

@@ -11,30 +11,24 @@ _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _SHORTEST = 8  # characters of a secret: TOKENIZERS_PARALLELISM=false has none
 _LOOKS_SECRET = re.compile(r"\bsk-[\w*.-]+|\bBearer\s+\S+|(?<=://)[^\s/@]+:[^\s/@]+(?=@)", re.IGNORECASE)
 
-
 _learnt: set[str] = set()
 
 
 def learn(lm: Any) -> None:
     """Remember the secrets in a model's settings: who makes a `dspy.LM` may give it a key that no variable holds."""
-    _learnt.update(_within(getattr(lm, "kwargs", None) or {}))
+    _learnt.update(_secrets(getattr(lm, "kwargs", None) or {}))
 
 
-def _within(settings: Mapping[str, Any], every: bool = False) -> list[str]:
-    found = []
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            found += _within(value, every or "header" in name)
-        elif isinstance(value, str) and len(value) >= _SHORTEST and (every or _SECRET.search(name)):
-            found.append(value)
-    return found
+def without_secret_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a model that hold no secret."""
+    return {name: value for name, value in settings.items() if not _secrets({name: value})}
 
 
 def without_secrets(text: str) -> str:
     """A text without the secrets of the environment, those of the models, and whatever looks like one."""
-    known = {*_within(os.environ), *_learnt}
+    known = {*_secrets(os.environ), *_learnt}
     for value in sorted(known, key=len, reverse=True):  # one may be in another
-        text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", "***", text, flags=re.IGNORECASE)
+        text = re.sub(re.escape(value), "***", text, flags=re.IGNORECASE)
     return _LOOKS_SECRET.sub("***", text)
 
 
@@ -51,4 +45,16 @@ def scrub(error: BaseException) -> None:
         for name, value in list(vars(each).items()):
             if isinstance(value, str):
                 setattr(each, name, without_secrets(value))
+            elif isinstance(value, list) and all(isinstance(item, str) for item in value):  # __notes__
+                setattr(each, name, [without_secrets(item) for item in value])
         rest += [each.__cause__, each.__context__]
+
+
+def _secrets(settings: Mapping[str, Any], every: bool = False) -> list[str]:
+    found = []
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            found += _secrets(value, every or "header" in name.lower())
+        elif isinstance(value, str) and len(value) >= _SHORTEST and (every or _SECRET.search(name)):
+            found.append(value)
+    return found

@@ -40,11 +40,12 @@ class Agent(dspy.Predict):
                     kwargs = shorter
 
     def _shortened(self, kwargs: dict[str, Any]) -> dict[str, Any] | None:
-        """With half of the longest list of passages; None if nothing is left to leave out."""
+        """With half of the longest list of passages that has two sentences; None if nothing is left to leave out."""
         lists = {name: value for name, value in kwargs.items() if isinstance(value, NumberedPassages)}
-        longest = max(lists, key=lambda name: lists[name].length, default=None)
-        if longest is not None and (half := lists[longest].first_half()) is not None:
-            return {**kwargs, longest: half}
+        halves = {name: half for name, value in lists.items() if (half := value.first_half()) is not None}
+        if halves:
+            longest = max(halves, key=lambda name: lists[name].length)
+            return {**kwargs, longest: halves[longest]}
         return {**kwargs, "demos": []} if kwargs.get("demos", self.demos) else None
 
     def _forward_preprocess(self, **kwargs: Any) -> Any:

@@ -126,12 +126,12 @@ def build_program(
         program.search.chain["adaptive"].value = True
     for text in settings or ():
         _set(program, text)
-    _check_roles(models)
+    _check_roles(models, program)
     assign_models(program, models)
     return program
 
 
-def _check_roles(models: Sequence[str]) -> None:
+def _check_roles(models: Sequence[str], program: dspy.Module) -> None:
     """A profile serves all programs, so it may name roles that this one has not; but some program has to have them."""
     from ..engines.models import chosen_models, roles
 
@@ -140,7 +140,7 @@ def _check_roles(models: Sequence[str]) -> None:
         return
     from ..programs.registry import PROGRAMS, new_program
 
-    known = {role for name in PROGRAMS for role in roles(new_program(name, None, None))}
+    known = {role for each in (program, *(new_program(name, None, None) for name in PROGRAMS)) for role in roles(each)}
     for role in profile.roles:
         if role not in known:
             raise PolyhopError(f"{profile.path}: no program has a role {role!r}; there are {', '.join(sorted(known))}")
