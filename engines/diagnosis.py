@@ -39,8 +39,13 @@ _TOO_LONG = re.compile(
     r"|(?:prompt|input)s? (?:is|are) too long|exceeds? the maximum number of tokens|input tokens exceed"
     r"|`inputs` tokens \+ `max_new_tokens` must be"
 )
-_NO_JSON = re.compile(r"is not json|received response|unterminated string|codec can't decode")
-_LITELLM = re.compile(r"^(?:litellm\.)?(?:\w+(?:Error|Timeout)\b[:\s]*)*(?:\w+Exception - )?")
+_GARBLED = re.compile(
+    r"is not json|received response|unterminated string|codec can't decode"
+    r"|invalid response (?:object|from llm endpoint)|'choices' that is not a list"
+)
+_UNSAID = "and DSPy hands on no reason"
+_LATE = re.compile(r"timed out|no reply within")
+_LITELLM = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Timeout)\b[:\s]*)*(?:\w+Exception - )?")
 _TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _COMPLETED = "[[ ## completed ## ]]"  # DSPy's `ChatAdapter` has a reply end so
 
@@ -85,13 +90,13 @@ def understood(error: LMError) -> LMError:
     if isinstance(error, LMInvalidRequestError) and any(word in said for word in _FILTERED):
         understood: LMError = _as(RefusedError, error, "the provider's content filter refused the prompt")
     elif _is_too_long(error, said):
-        understood = _as(ContextWindowExceededError, error, message or _UNSAID)
-    elif isinstance(error, LMTransportError) and any(isinstance(each, TimeoutError) for each in chain):
-        understood = _as(LMTimeoutError, error, message)
+        understood = _as(ContextWindowExceededError, error, message)
+    elif isinstance(error, LMTransportError | LMTimeoutError) and _LATE.search(said):
+        understood = _as(LMTimeoutError, error, "no reply in time")
     elif isinstance(error, LMServerError) and "connection error" in said:  # LiteLLM's word for it
         understood = _as(LMTransportError, error, "connection error")
     elif _is_garbled(error, said):
-        understood = _as(LMServerError, error, "the server's reply is not JSON")
+        understood = _as(LMServerError, error, "the server's reply is no completion")
     else:
         understood = error
         understood.message, understood.args = message, (f"[{error.model}] {message}" if error.model else message,)
@@ -100,9 +105,6 @@ def understood(error: LMError) -> LMError:
     understood.__cause__ = understood.__context__ = None
     scrub(understood)
     return understood
-
-
-_UNSAID = "the server refuses the prompt with status 400 and DSPy does not hand on why; a prompt too long is most usual"
 
 
 def _is_too_long(error: LMError, said: str) -> bool:
@@ -118,7 +120,7 @@ def _is_garbled(error: LMError, said: str) -> bool:
     """A reply that was cut off or spoilt on its way, or is the page of a proxy."""
     if type(error) is LMProviderError and error.status is not None:
         return bool(200 <= error.status < 300)
-    return isinstance(error, LMServerError) and bool(_NO_JSON.search(said))
+    return isinstance(error, LMServerError) and bool(_GARBLED.search(said))
 
 
 def _as(kind: type[LMError], error: LMError, message: str) -> LMError:
@@ -140,7 +142,7 @@ def _short(error: LMError) -> str:
         title = _TITLE.search(text)
         return f"HTTP {error.status}: {' '.join(title[1].split()) if title else 'a web page'}"[:_LONGEST_MESSAGE]
     text = " ".join(text[:10_000].partition("\n\n")[0].split())
-    text = _LITELLM.sub("", text, count=1) or text
+    text = _LITELLM.sub("", text, count=1) or text or (f"HTTP {error.status}, {_UNSAID}" if error.status else "")
     return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "..."
 
 
@@ -168,13 +170,13 @@ def _retry_after(error: BaseException) -> float | None:
 # --- replies ---------------------------------------------------------------------------------------------------------
 
 
-def checked(response: lm15.Response) -> lm15.Response:
+def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
     """A response that adapters can be given.
 
     Raises:
         RefusedError, OverlongReplyError, CutReplyError, EmptyReplyError: it is none.
     """
-    parts, model = response.message.parts, response.model
+    parts, model = response.message.parts, request.model
     refusal = next((part.text for part in parts if isinstance(part, lm15.RefusalPart)), None)
     if refusal is not None or response.finish_reason == "content_filter":
         told = " ".join((refusal or "stopped by the provider's content filter").split())[:160]

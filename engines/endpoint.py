@@ -264,7 +264,7 @@ def _estimate(request: lm15.Request) -> float:
 def _checked(request: lm15.Request, response: lm15.Response) -> lm15.Response:
     """See `checked`. A reply that no agent gets to see is paid for as well, and DSPy does not count it."""
     try:
-        return checked(response)
+        return checked(response, request)
     except LMError:
         if dspy.settings.usage_tracker:
             dspy.settings.usage_tracker.add_usage(request.model, usage_dict(response))
