@@ -185,13 +185,21 @@ def test_a_refused_key_is_not_shown_even_if_the_server_does(endpoint: Endpoint) 
 @pytest.mark.usefixtures("on_a_sound_machine")
 def test_a_missing_key_is_named(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
+    endpoint.reply = lambda body: (401, "You did not provide a key.")
     for base in (endpoint.url, None):
         if base is None:
             monkeypatch.delenv("OPENAI_API_BASE")
         told = lines(run("--lm", SPEC))[f"model {SPEC}"]
         assert told.startswith("failed: ")
         assert told.endswith("-> export OPENAI_API_KEY=...")
-    assert not endpoint.seen
+    assert len(endpoint.seen) == 1  # OpenAI itself is not asked without a key
+
+
+@pytest.mark.usefixtures("on_a_sound_machine")
+def test_a_server_that_wants_no_key(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    endpoint.reply = wanted
+    assert lines(run("--lm", SPEC))[f"model {SPEC}"].startswith("ok: answers in the fields")
 
 
 @pytest.mark.usefixtures("on_a_sound_machine")
