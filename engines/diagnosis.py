@@ -37,7 +37,7 @@ _FILTERED = ("content_filter", "content_policy", "responsibleaipolicyviolation",
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size|limit)|maximum (?:input|prompt) length|too many (?:input )?tokens"
     r"|(?:prompt|input)s? (?:is|are) too long|exceeds? the maximum number of tokens|input tokens exceed"
-    r"|`inputs` tokens \+ `max_new_tokens` must be"
+    r"|reduce the length of the (?:messages|prompt|input)|`inputs` tokens \+ `max_new_tokens` must be"
 )
 _GARBLED = re.compile(
     r"is not json|received response|unterminated string|codec can't decode"

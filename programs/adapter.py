@@ -91,6 +91,7 @@ def _reading(adapter: str, signature: type[dspy.Signature], completion: str) -> 
     """Whatever goes wrong inside is a reply that cannot be read, and is told without a page of quotation."""
     try:
         yield
+        return
     except (AdapterParseError, ValueError, RecursionError) as error:
         if isinstance(error, AdapterParseError) and len(completion) <= _QUOTED:
             raise

@@ -88,6 +88,13 @@ HARMLESS = ("prose-around-json", "lone-surrogate", "utf-16", "bom", "content-typ
 WAYS = ("lm15", "litellm")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def imported() -> None:
+    """LiteLLM imports half of itself at its first error, which takes longer than the tests have patience."""
+    with Server([(Always(), FAULTS["500"])]) as server, pytest.raises(LMServerError):
+        dspy.LM("openai/x", engine="litellm", api_base=server.url, api_key=KEY, cache=False, num_retries=0)("?")
+
+
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoint, "_FIRST_WAIT", 0.01)
@@ -149,7 +156,7 @@ def test_what_lasts_is_not(name: str, way: str) -> None:
 def test_what_does_no_harm_does_none(name: str, way: str) -> None:
     with Server([(Always(), FAULTY[name])]) as server:
         prediction = ask(guarded(server, way))
-    assert (prediction.answer, prediction.confidence) == ("Andrei Tarkovsky", 0.98)
+    assert (prediction.answer, prediction.confidence) == ("Andrei Tarkovsky", 0.99)
     assert prediction.reasoning.encode()
 
 
@@ -230,7 +237,7 @@ def test_an_error_without_a_known_shape_says_what_there_is(way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_page_of_small_print_is_cut(way: str) -> None:
-    raised, _ = failure(error("long", 400, "You may not. " * 10_000), way)
+    raised, _ = failure(error("long", 400, "You may not. " * 500), way)
     assert len(str(raised)) < 400
     assert raised.message.startswith("You may not.")
 

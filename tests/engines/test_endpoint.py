@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -18,7 +19,8 @@ from dspy.utils.exceptions import LMError, LMProviderError, LMRateLimitError, LM
 from polyhop.engines import endpoint as endpoint_module
 from polyhop.engines.budget import BudgetSpent
 from polyhop.engines.costs import Abandoned, Ledger
-from polyhop.engines.endpoint import LONGEST_REPLY, Endpoint, Limits, OverlongReplyError, RefusedError
+from polyhop.engines.diagnosis import LONGEST_REPLY, OverlongReplyError, RefusedError
+from polyhop.engines.endpoint import Endpoint, Limits
 
 from .guarded import Scripted, Time, request, response
 
@@ -457,6 +459,6 @@ def test_errors_say_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_threads_that_fail_do_not_come_back_together() -> None:
     """The jitter, as it is: sixteen waits after the same failure, and no two alike."""
     endpoint = Endpoint()
-    waits = sorted(endpoint._wait(LMServerError("boom"), 3, 0.0) or 0.0 for _ in range(16))
+    waits = sorted(endpoint._wait(LMServerError("boom"), Counter(server=3), 0.0) or 0.0 for _ in range(16))
     assert 2.0 <= waits[0] <= waits[-1] <= 4.0
     assert all(a < b for a, b in pairwise(waits))
