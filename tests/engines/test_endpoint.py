@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from time import monotonic, sleep
 from typing import Any
@@ -158,7 +158,7 @@ def test_one_thread_that_is_told_to_wait_holds_back_all() -> None:
     assert len(set(sent[1:])) == 8
 
 
-def test_a_server_that_never_opens_is_asked_in_the_end(time: Time) -> None:
+def test_a_server_that_never_opens_is_asked_in_the_end(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint = Endpoint(Limits(patience=30))
 
     def rest(seconds: float) -> None:
@@ -166,7 +166,7 @@ def test_a_server_that_never_opens_is_asked_in_the_end(time: Time) -> None:
         endpoint._open_again = time.now + 5  # as others are told all the time
 
     endpoint._open_again = time.now + 5
-    endpoint_module.rest = rest  # type: ignore[assignment]  # undone by the fixture
+    monkeypatch.setattr(endpoint_module, "rest", rest)
     engine = Scripted()
     assert endpoint.ask(engine, request())
     assert 30 <= sum(time.rests) <= 40
@@ -350,7 +350,7 @@ def test_a_reply_that_does_not_come_in_time(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_reply_in_the_last_moment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Late(endpoint_module.Future[lm15.Response]):
+    class Late(Future[lm15.Response]):
         """It is done between the end of the wait and the look whether it is."""
 
         def result(self, timeout: float | None = None) -> lm15.Response:
