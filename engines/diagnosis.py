@@ -33,10 +33,12 @@ LONGEST_REPLY = 100_000
 """Characters. A longer reply is a model that runs away, and parsing it would take minutes."""
 
 _LONGEST_MESSAGE = 300  # characters: an error may be a whole page, or quote a whole reply
-_FILTERED = ("content_filter", "content_policy", "responsibleaipolicyviolation", "content management policy")
+_FILTERED = re.compile(
+    "content_filter|content_policy|contentpolicyviolation|responsibleaipolicy|content management policy"
+)
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size|limit)|maximum (?:input|prompt) length|too many (?:input )?tokens"
-    r"|(?:prompt|input)s? (?:is|are) too long|exceeds? the maximum number of tokens|input tokens exceed"
+    r"|(?:prompt|inputs?|request) (?:is |are )?too (?:long|large)|exceeds? the maximum number of tokens|input tokens exceed"
     r"|reduce the length of the (?:messages|prompt|input)|`inputs` tokens \+ `max_new_tokens` must be"
 )
 _GARBLED = re.compile(
@@ -44,7 +46,6 @@ _GARBLED = re.compile(
     r"|invalid response (?:object|from llm endpoint)|'choices' that is not a list"
 )
 _UNSAID = "and DSPy hands on no reason"
-_LATE = re.compile(r"timed out|no reply within")
 _LITELLM = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Timeout)\b[:\s]*)*(?:\w+Exception - )?")
 _TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _COMPLETED = "[[ ## completed ## ]]"  # DSPy's `ChatAdapter` has a reply end so
@@ -87,11 +88,11 @@ def understood(error: LMError) -> LMError:
     chain = list(_chain(error))
     message = _short(error)
     said = f"{error.provider_code} {error.message}".lower()
-    if isinstance(error, LMInvalidRequestError) and any(word in said for word in _FILTERED):
+    if isinstance(error, LMInvalidRequestError) and _FILTERED.search(said):
         understood: LMError = _as(RefusedError, error, "the provider's content filter refused the prompt")
     elif _is_too_long(error, said):
         understood = _as(ContextWindowExceededError, error, message)
-    elif isinstance(error, LMTransportError | LMTimeoutError) and _LATE.search(said):
+    elif isinstance(error, LMTransportError | LMTimeoutError) and "timed out" in said:
         understood = _as(LMTimeoutError, error, "no reply in time")
     elif isinstance(error, LMServerError) and "connection error" in said:  # LiteLLM's word for it
         understood = _as(LMTransportError, error, "connection error")
@@ -188,8 +189,8 @@ def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
         raise CutReplyError("the reply was cut at max_tokens", model=model)
     if not text.strip() and all(isinstance(part, lm15.TextPart | lm15.ThinkingPart) for part in parts):
         raise EmptyReplyError("the reply is empty", model=model)
-    repaired = [_encodable(part) for part in parts]
-    return replace(response, message=replace(response.message, parts=tuple(repaired)))
+    repaired = tuple(map(_encodable, parts))
+    return response if repaired == parts else replace(response, message=replace(response.message, parts=repaired))
 
 
 def counted(response: lm15.Response, request: lm15.Request) -> lm15.Response:

@@ -24,11 +24,10 @@ from typing import Any
 
 import dspy
 from dspy import lm15
-from dspy.clients.backend_selection import CLIENT_KEYS
 from dspy.clients.call_result import usage_dict
 from dspy.utils.exceptions import LMError, LMRateLimitError, LMTimeoutError, is_retryable_lm_error
 
-from .connection import Connection, InFront, connected, plain
+from .connection import Connection, InFront, connected, plain, settings_of
 from .costs import happened, rest
 from .diagnosis import RETRIES, checked, understood, written
 from .pacing import Pacing
@@ -88,7 +87,9 @@ class Endpoint:
         self._lock = Lock()
 
     def guard(self, lm: dspy.LM) -> dspy.LM:
-        """The same model behind this endpoint. Its cache and its sampling stay what they are."""
+        """The same model behind this endpoint, and no other. Its cache and its sampling stay what they are."""
+        if isinstance(lm, GuardedLM):
+            return GuardedLM.of(lm, Guarded(self, lm.engine.engine))
         learn(lm)
         return GuardedLM.of(lm, Guarded(self, Connection(lm, self.limits.timeout)))
 
@@ -219,10 +220,8 @@ class GuardedLM(dspy.LM):
         return GuardedLM.of(self, Guarded(self.engine.endpoint, engine))
 
     def dump_state(self) -> dict[str, Any]:
-        behind = plain(self)
-        same = behind.copy(cache=self.cache)
-        connection = {name: value for name, value in behind.kwargs.items() if name in CLIENT_KEYS}
-        same.kwargs = without_secret_settings({**connection, **self.kwargs})
+        same = plain(self).copy(cache=self.cache)
+        same.kwargs = without_secret_settings(settings_of(self))
         return same.dump_state()  # type: ignore[no-any-return]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 import dspy
 from dspy import lm15
@@ -15,15 +15,15 @@ USAGE = lm15.Usage(input_tokens=100, output_tokens=10)
 
 
 def response(text: str = ANSWER, usage: lm15.Usage = USAGE, **more: Any) -> lm15.Response:
-    message = lm15.Message.assistant(text)
-    return lm15.Response(**{"id": "1", "model": "made/up", "message": message, "usage": usage, "finish_reason": "stop"} | more)  # fmt: skip  # noqa: E501
+    told = {"id": "1", "model": "made/up", "message": lm15.Message.assistant(text), "usage": usage}
+    return lm15.Response(**{**told, "finish_reason": "stop", **more})
 
 
 def request(text: str = "What?", **config: Any) -> lm15.Request:
     return lm15.Request(model="made/up", messages=(lm15.Message.user(text),), config=lm15.Config(**config))
 
 
-Outcome = BaseException | lm15.Response | Callable[[], lm15.Response]
+Outcome: TypeAlias = BaseException | lm15.Response | Callable[[], lm15.Response]
 
 
 @dataclass

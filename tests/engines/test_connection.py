@@ -18,11 +18,12 @@ import dspy
 import pytest
 from dspy import lm15
 from dspy.utils.callback import BaseCallback
-from dspy.utils.exceptions import AdapterParseError, LMError, LMServerError
+from dspy.utils.exceptions import LMError, LMServerError
 
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.connection import Connection, engine_of, plain
 from polyhop.engines.costs import Ledger
+from polyhop.engines.diagnosis import EmptyReplyError
 from polyhop.engines.endpoint import Endpoint, GuardedLM, Limits
 from polyhop.engines.models import language_model
 
@@ -41,7 +42,7 @@ def guarded(engine: Any, name: str = "made/up", **more: Any) -> dspy.LM:
 def test_a_call_is_one_call() -> None:
     """For callbacks, histories and trackers, although one model stands before another."""
 
-    class Counting(BaseCallback):  # type: ignore[misc]
+    class Counting(BaseCallback):
         started, ended = 0, 0
 
         def on_lm_start(self, *arguments: Any, **more: Any) -> None:
@@ -86,8 +87,8 @@ def test_errors_are_not_cached() -> None:
 
 def test_an_empty_reply_is_none() -> None:
     empty = lm15.Response(id="1", model="a", message=lm15.Message.assistant([lm15.ThinkingPart("hm")]), usage=lm15.Usage(), finish_reason="stop")  # fmt: skip  # noqa: E501
-    with pytest.raises(AdapterParseError):
-        ask(guarded(Scripted([empty, empty])))
+    with pytest.raises(EmptyReplyError):
+        ask(guarded(Scripted([empty] * 3)))
 
 
 def test_two_replies_at_once() -> None:
@@ -134,6 +135,16 @@ def test_it_can_do_what_the_model_can() -> None:
         assert each.supports_response_schema is lm.supports_response_schema is True
         assert each.supports_function_calling is lm.supports_function_calling
         assert each.supports_reasoning is lm.supports_reasoning
+
+
+def test_the_last_endpoint_counts() -> None:
+    first, second = Endpoint(Limits(concurrency=1)), Endpoint(Limits(retries=1, patience=0.001))
+    engine = Scripted([LMServerError("boom")] * 9)
+    lm = second.guard(first.guard(dspy.LM("made/up", engine=engine, cache=False)))
+    assert lm.engine.endpoint is second
+    with pytest.raises(LMServerError):
+        ask(lm)
+    assert engine.calls == 1
 
 
 def test_what_stands_behind() -> None:
@@ -310,6 +321,24 @@ def test_an_attempt_is_one_request(engine: str, status: int, server: Server) -> 
     (seen,) = server.seen
     assert (seen["key"], seen["model"], seen["temperature"]) == (f"Bearer {KEY}", "some-model", 0.25)
     assert "max_retries" not in seen
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_what_only_this_server_knows_reaches_it(engine: str, server: Server) -> None:
+    extra = {"guided": {"a": 1}, "top_k": 5}
+    lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, engine=engine, extra_body=extra, cache=False)
+    for each in (lm, Endpoint().guard(lm), Budget().meter(Endpoint().guard(lm)), Budget().meter(lm)):
+        ask(each)
+    for seen in server.seen:
+        assert (seen["guided"], seen["top_k"], seen.get("metadata")) == ({"a": 1}, 5, None)
+    assert Endpoint().guard(lm).dump_state() == lm.dump_state()
+
+
+def test_another_extra_body_is_another_question() -> None:
+    engine = Scripted()
+    models = [dspy.LM(f"made/up-{id(engine)}", engine=engine, extra_body={"thinking": yes}) for yes in (True, False)]
+    assert [ask(Endpoint().guard(lm)) for lm in (*models, *models)] == ["42"] * 4
+    assert engine.calls == 2
 
 
 def test_requests_are_repeated_and_paid_each(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from copy import deepcopy
+from functools import partial
 from threading import Timer
 from time import monotonic
 from typing import Any
@@ -114,13 +115,16 @@ def test_threads_lose_nothing() -> None:
 
 
 def test_agents_side_by_side_are_told_apart() -> None:
+    def asked(agent: Agent, trace: Trace) -> str:
+        return str(agent(question="?").answer)
+
     ledger, trace = Ledger(), Trace()
     agents = {name: Agent("question -> answer") for name in "abc"}
     for name, agent in agents.items():
         agent.role = name
         agent.set_lm(dspy.LM("made/up", engine=Scripted(), cache=False))
     with dspy.context(usage_tracker=ledger):
-        together(trace, [lambda trace, agent=agent: agent(question="?") for agent in agents.values()])
+        together(trace, [partial(asked, agent) for agent in agents.values()])
     assert {agent: costs["lm_calls"] for agent, costs in ledger.by_agent().items()} == dict.fromkeys("abc", 1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from time import monotonic, sleep
 from typing import Any
@@ -29,7 +29,6 @@ PASSING = [
     LMServerError("boom", status=503),
     LMTimeoutError("late"),
     dspy_errors.LMTransportError("connection reset"),
-    LMProviderError("the reply is not JSON", status=200),
 ]
 LASTING = [
     dspy_errors.LMAuthError("who are you?", status=401),
@@ -160,7 +159,7 @@ def test_one_thread_that_is_told_to_wait_holds_back_all() -> None:
     assert len(set(sent[1:])) == 8
 
 
-def test_a_server_that_never_opens_is_asked_in_the_end(time: Time) -> None:
+def test_a_server_that_never_opens_is_asked_in_the_end(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint = Endpoint(Limits(patience=30))
 
     def rest(seconds: float) -> None:
@@ -168,7 +167,7 @@ def test_a_server_that_never_opens_is_asked_in_the_end(time: Time) -> None:
         endpoint._open_again = time.now + 5  # as others are told all the time
 
     endpoint._open_again = time.now + 5
-    endpoint_module.rest = rest  # type: ignore[assignment]  # undone by the fixture
+    monkeypatch.setattr(endpoint_module, "rest", rest)
     engine = Scripted()
     assert endpoint.ask(engine, request())
     assert 30 <= sum(time.rests) <= 40
@@ -352,7 +351,7 @@ def test_a_reply_that_does_not_come_in_time(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_reply_in_the_last_moment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Late(endpoint_module.Future[lm15.Response]):
+    class Late(Future[lm15.Response]):
         """It is done between the end of the wait and the look whether it is."""
 
         def result(self, timeout: float | None = None) -> lm15.Response:
@@ -453,7 +452,7 @@ def test_errors_say_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(dspy_errors.LMAuthError) as caught:
         Endpoint().ask(Scripted([error]), request())
     assert str(caught.value) == caught.value.message == "*** is no key"
-    assert str(caught.value.__cause__) == "header: ***"
+    assert caught.value.__cause__ is caught.value.__context__ is None  # which would be in every traceback
 
 
 def test_threads_that_fail_do_not_come_back_together() -> None:

@@ -203,6 +203,25 @@ def test_a_server_that_wants_no_key(endpoint: Endpoint, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("on_a_sound_machine")
+def test_the_models_of_a_profile(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name)
+    endpoint.reply = wanted
+    profile = tmp_path / "models.toml"
+    profile.write_text(
+        f'lm = "{SPEC}"\n[roles]\nselector = "lexical"\n'
+        f'[models."openai/*"]\napi_base = "{endpoint.url}"\napi_key_env = "MY_OWN_KEY"\ntemperature = 0.25'
+    )
+    assert list(named_models([str(profile)])) == ["lexical", SPEC]
+    assert "MY_OWN_KEY" in lines(run("--lm", profile))[f"model {SPEC}"]
+    monkeypatch.setenv("MY_OWN_KEY", KEY)
+    result = run("--lm", profile)
+    assert lines(result)[f"model {SPEC}"].startswith("ok: answers in the fields")
+    assert [(each["key"], each["temperature"]) for each in endpoint.seen] == [(f"Bearer {KEY}", 0.25)] * 2
+    assert_nothing_private(result, endpoint)
+
+
+@pytest.mark.usefixtures("on_a_sound_machine")
 def test_a_server_that_fails_is_asked_once(endpoint: Endpoint) -> None:
     endpoint.reply = lambda body: (500, "CUDA_ERROR_OUT_OF_MEMORY")
     result = run("--lm", SPEC)
