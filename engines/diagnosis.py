@@ -34,12 +34,12 @@ LONGEST_REPLY = 100_000
 
 _LONGEST_MESSAGE = 300  # characters: an error may be a whole page, or quote a whole reply
 _FILTERED = re.compile(
-    "content_filter|content_policy|contentpolicyviolation|responsibleaipolicy|content management policy"
+    r"content_filter|content_policy|contentpolicyviolation|responsibleaipolicy|content management policy"
 )
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size|limit)|maximum (?:input|prompt) length|too many (?:input )?tokens"
-    r"|(?:prompt|inputs?|request) (?:is |are )?too (?:long|large)|exceeds? the maximum number of tokens|input tokens exceed"
-    r"|reduce the length of the (?:messages|prompt|input)|`inputs` tokens \+ `max_new_tokens` must be"
+    r"|(?:prompt|inputs?|request) (?:is |are )?too (?:long|large)|exceeds? the maximum number of tokens"
+    r"|input tokens exceed|reduce the length of the (?:messages|prompt|input)|`inputs` tokens \+ `max_new_tokens`"
 )
 _GARBLED = re.compile(
     r"is not json|received response|unterminated string|codec can't decode"
