@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +11,8 @@ from dspy import lm15
 from dspy.clients._litellm import get_litellm
 from dspy.clients.backend_selection import CLIENT_KEYS, select_backend
 from dspy.clients.engines.litellm_engine import LiteLLMEngine
+
+from .diagnosis import counted
 
 _ASKED_OF_ENGINES = frozenset(
     {
@@ -41,8 +44,8 @@ class Connection:
         """
         # The model before it counts, remembers and tells the callbacks, when no key is left in an error.
         with dspy.context(usage_tracker=None, disable_history=True, callbacks=[], send_stream=None):
-            response: lm15.Response = self._once(request)
-        return response
+            response: lm15.Response = self._once(_with_extra_body(request))
+        return counted(response, request)
 
     def connect(self) -> None:
         """Make the client: to import LiteLLM's takes seconds, which are not the server's."""
@@ -112,7 +115,32 @@ def plain(lm: Any) -> Any:
 
 def connected(lm: dspy.LM, engine: Any, **settings: Any) -> dspy.LM:
     """A copy of a model that is answered for by an engine. DSPy refuses settings of a connection for such a model."""
+    if extra := lm.kwargs.get("extra_body"):
+        settings |= {"extra_body": None, "metadata": {**(lm.kwargs.get("metadata") or {}), _EXTRA: extra}}
     return lm.copy(engine=engine, **settings, **{name: None for name in CLIENT_KEYS if name in lm.kwargs})
+
+
+def settings_of(lm: dspy.LM) -> dict[str, Any]:
+    """The settings of a model that is `connected`, as they would be without what stands before its connection."""
+    settings = {name: value for name, value in plain(lm).kwargs.items() if name in CLIENT_KEYS} | lm.kwargs
+    if extra := (settings.get("metadata") or {}).get(_EXTRA):
+        metadata = {name: value for name, value in settings["metadata"].items() if name != _EXTRA}
+        del settings["metadata"]
+        settings |= {"extra_body": extra} | ({"metadata": metadata} if metadata else {})
+    return settings
+
+
+_EXTRA = "extra_body"
+"""No request of DSPy's can carry an ``extra_body``: it travels in the metadata, where it counts for the cache."""
+
+
+def _with_extra_body(request: lm15.Request) -> lm15.Request:
+    extensions = dict(request.config.extensions or {})
+    metadata = dict(extensions.pop("metadata", None) or {})
+    if _EXTRA not in metadata:
+        return request
+    extensions |= metadata.pop(_EXTRA) | ({"metadata": metadata} if metadata else {})
+    return replace(request, config=replace(request.config, extensions=extensions))
 
 
 def _behind(lm: Any) -> Any:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import fsum
 from threading import Event, Lock
 from time import sleep
 from typing import Any
@@ -119,7 +120,7 @@ def _sum(calls: list[tuple[str, dict[str, Any]]]) -> dict[str, float]:
     prices = [_price(lm, usage) for lm, usage in calls]
     costs = {"lm_calls": len(calls), "tokens_in": given, "tokens_out": taken, "tokens": given + taken}
     known = [price for price in prices if price is not None]
-    return {**costs, **({"cost_usd": sum(known)} if len(known) == len(prices) else {})}
+    return {**costs, **({"cost_usd": fsum(known)} if len(known) == len(prices) else {})}
 
 
 def _price(lm: str, usage: Mapping[str, Any]) -> float | None:

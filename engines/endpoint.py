@@ -11,14 +11,12 @@ them. Everything that it had to do is noted on the question's `Ledger`.
 from __future__ import annotations
 
 import asyncio
-import re
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass, fields, replace
-from http import HTTPStatus
-from itertools import count
+from dataclasses import dataclass, fields
 from random import uniform
 from threading import BoundedSemaphore, Lock, Thread
 from time import monotonic
@@ -26,50 +24,20 @@ from typing import Any
 
 import dspy
 from dspy import lm15
-from dspy.clients.backend_selection import CLIENT_KEYS
 from dspy.clients.call_result import usage_dict
-from dspy.utils.exceptions import (
-    ContextWindowExceededError,
-    LMError,
-    LMInvalidRequestError,
-    LMProviderError,
-    LMRateLimitError,
-    LMTimeoutError,
-    is_retryable_lm_error,
-)
+from dspy.utils.exceptions import LMError, LMRateLimitError, LMTimeoutError, is_retryable_lm_error
 
-from .connection import Connection, InFront, connected, plain
+from .connection import Connection, InFront, connected, plain, settings_of
 from .costs import happened, rest
+from .diagnosis import RETRIES, checked, understood, written
 from .pacing import Pacing
-from .secrets import learn, scrub, without_secret_settings
-
-LONGEST_REPLY = 100_000
-"""Characters. A longer reply is a model that runs away, and parsing it would take minutes."""
+from .secrets import learn, without_secret_settings
 
 _LEAST, _MOST = 1e-3, 1e9  # of a limit
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts, where the server does not ask for more
 _GRACE = 0.5  # seconds in which a client's own time limit may say more than ours
 _GLANCE = 0.1  # seconds between two looks whether a question that waits for its turn is given up
 _USUAL_REPLY = 400  # tokens
-_FILTERED = re.compile(
-    "content_filter|content_policy|ContentPolicyViolation|ResponsibleAIPolicyViolation|content management policy"
-)
-_TOO_LONG = re.compile(
-    "context (length|window|size)|exceed_context_size|(prompt|input|request) (is )?too (long|large)|too many tokens",
-    re.IGNORECASE,
-)
-
-
-class RefusedError(LMProviderError):
-    """The model or its provider's content filter does not answer this prompt. To ask again would not help."""
-
-    default_code = "refused"
-
-
-class OverlongReplyError(LMProviderError):
-    """The reply is so long that it cannot be what was asked for."""
-
-    default_code = "overlong_reply"
 
 
 @dataclass(frozen=True)
@@ -119,7 +87,9 @@ class Endpoint:
         self._lock = Lock()
 
     def guard(self, lm: dspy.LM) -> dspy.LM:
-        """The same model behind this endpoint. Its cache and its sampling stay what they are."""
+        """The same model behind this endpoint, and no other. Its cache and its sampling stay what they are."""
+        if isinstance(lm, GuardedLM):
+            return GuardedLM.of(lm, Guarded(self, lm.engine.engine))
         learn(lm)
         return GuardedLM.of(lm, Guarded(self, Connection(lm, self.limits.timeout)))
 
@@ -130,22 +100,20 @@ class Endpoint:
             LMError: no attempt succeeded, or none ever will.
             Abandoned: nobody waits for the question any more.
         """
-        failing_since = 0.0
-        for attempt in count():
+        failing_since, failures = 0.0, Counter[str]()
+        while True:
             try:
                 with self._slot():
                     return _checked(request, self._send(engine, request))
-            except LMError as error:
-                scrub(error)
-                if (meant := _meant(error)) is not error:
-                    raise meant from None
-                failing_since = failing_since or monotonic()
-                wait = self._wait(error, attempt, monotonic() - failing_since)
-                if wait is None:
-                    raise
-                happened(f"repeated after {error.code}")
+            except LMError as raised:
+                error = understood(raised)
+            failing_since = failing_since or monotonic()
+            wait = self._wait(error, failures, monotonic() - failing_since)
+            if wait is None:
+                raise error
+            failures[error.code or ""] += 1
+            happened(f"repeated after {error.code}")
             rest(wait)
-        raise AssertionError
 
     @contextmanager
     def _slot(self) -> Iterator[None]:
@@ -185,9 +153,12 @@ class Endpoint:
                 rest(max(waits, default=0.0))
                 booked = True
 
-    def _wait(self, error: LMError, attempt: int, elapsed: float) -> float | None:
-        """Seconds until the next attempt; None if there is to be none."""
-        if not _passing(error) or attempt >= self.limits.retries:
+    def _wait(self, error: LMError, failures: Counter[str], elapsed: float) -> float | None:
+        """Seconds until the next attempt after those that failed before; None if there is to be none."""
+        attempt, code = failures.total(), error.code or ""
+        if not is_retryable_lm_error(error) or attempt >= self.limits.retries:
+            return None
+        if code in RETRIES and failures[code] >= RETRIES[code]:
             return None
         backoff = min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT)
         asked = max(error.retry_after or 0.0, 0.0)
@@ -249,10 +220,8 @@ class GuardedLM(dspy.LM):
         return GuardedLM.of(self, Guarded(self.engine.endpoint, engine))
 
     def dump_state(self) -> dict[str, Any]:
-        behind = plain(self)
-        same = behind.copy(cache=self.cache)
-        connection = {name: value for name, value in behind.kwargs.items() if name in CLIENT_KEYS}
-        same.kwargs = without_secret_settings({**connection, **self.kwargs})
+        same = plain(self).copy(cache=self.cache)
+        same.kwargs = without_secret_settings(settings_of(self))
         return same.dump_state()  # type: ignore[no-any-return]
 
 
@@ -288,57 +257,14 @@ def _within(seconds: float, engine: Any, request: lm15.Request) -> lm15.Response
 
 def _estimate(request: lm15.Request) -> float:
     """Tokens of a prompt, four characters each, and of a reply of usual length."""
-    written = len(str(request.system or "")) + sum(len(str(message.parts)) for message in request.messages)
-    return written / 4 + min(request.config.max_tokens or _USUAL_REPLY, _USUAL_REPLY)
-
-
-def _passing(error: LMError) -> bool:
-    """Whether it may be another time: also where what came back as a reply is cut off, or a gateway's page."""
-    return is_retryable_lm_error(error) or (type(error) is LMProviderError and error.status == HTTPStatus.OK)
-
-
-def _meant(error: LMError) -> LMError:
-    """The error itself, or what a provider words as an invalid request."""
-    if not isinstance(error, LMInvalidRequestError) or isinstance(error, ContextWindowExceededError):
-        return error
-    said = f"{error.provider_code} {error.message}"
-    if _FILTERED.search(said):
-        return RefusedError("the provider's content filter refused the prompt", model=error.model)
-    if _TOO_LONG.search(said):
-        return ContextWindowExceededError(model=error.model, message=error.message)
-    return error
+    return written(request) / 4 + min(request.config.max_tokens or _USUAL_REPLY, _USUAL_REPLY)
 
 
 def _checked(request: lm15.Request, response: lm15.Response) -> lm15.Response:
-    """A response that adapters can be given.
-
-    Raises:
-        RefusedError, OverlongReplyError: it is none. It is paid for.
-    """
-    parts = response.message.parts
-    refusal = next((part.text for part in parts if isinstance(part, lm15.RefusalPart)), None)
-    length = sum(len(part.text) for part in parts if isinstance(part, lm15.TextPart))
-    if refusal is not None or response.finish_reason == "content_filter":
-        told = " ".join((refusal or "stopped by the provider's content filter").split())[:160]
-        _book_usage(request, response)
-        raise RefusedError(f"the model refused to answer: {told}", model=request.model)
-    if length > LONGEST_REPLY:
-        _book_usage(request, response)
-        raise OverlongReplyError(f"a reply of {length:,} characters", model=request.model)
-    repaired = tuple(map(_encodable, parts))
-    return response if repaired == parts else replace(response, message=replace(response.message, parts=repaired))
-
-
-def _book_usage(request: lm15.Request, response: lm15.Response) -> None:
-    """DSPy does this for replies that it gets to see."""
-    if dspy.settings.usage_tracker:
-        dspy.settings.usage_tracker.add_usage(request.model, usage_dict(response))
-
-
-def _encodable(part: Any) -> Any:
-    """A part without half of a surrogate pair in its text: no file and no other request could hold it."""
-    text = getattr(part, "text", None)
-    if not isinstance(text, str) or text.isascii():
-        return part
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return part if whole == text else replace(part, text=whole)
+    """See `checked`. A reply that no agent gets to see is paid for as well, and DSPy does not count it."""
+    try:
+        return checked(response, request)
+    except LMError:
+        if dspy.settings.usage_tracker:
+            dspy.settings.usage_tracker.add_usage(request.model, usage_dict(response))
+        raise

@@ -190,4 +190,6 @@ _WAY_OUT = {
     "rate_limit": " (wait, use fewer --threads, or set requests_per_minute in a profile)",
     "context_window_exceeded": " (give the program fewer passages with -k)",
     "overlong_reply": " (set max_tokens in a profile, or try a more capable model)",
+    "cut_reply": " (raise max_tokens in a profile)",
+    "empty_reply": " (try a more capable model, or raise max_tokens if it thinks before it answers)",
 }

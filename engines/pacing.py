@@ -11,7 +11,8 @@ _AT_ONCE = 0.1
 
 
 class Pacing:
-    """A bucket that fills evenly. In no minute are more than ``per_minute`` units let through, however they come.
+    """A bucket that fills evenly. In no minute are more than ``per_minute`` units let through, however they come: what
+    the full bucket holds, and what flows in meanwhile. (Single units, of less than 10 a minute, are spaced evenly.)
 
     Args:
         per_minute: Units.
@@ -20,7 +21,7 @@ class Pacing:
 
     def __init__(self, per_minute: float, clock: Callable[[], float] = monotonic) -> None:
         self._most = max(1.0, _AT_ONCE * per_minute)
-        self._rate = max(per_minute - self._most, per_minute / 2) / 60.0  # with a full bucket: one minute
+        self._rate = (1 - _AT_ONCE) * per_minute / 60.0
         self._clock = clock
         self._level, self._then = self._most, clock()
         self._lock = Lock()

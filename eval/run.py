@@ -26,7 +26,7 @@ from dspy.utils.exceptions import AdapterParseError, LMError
 
 from ..data.passages import Evidence, Passage
 from ..engines.costs import Ledger
-from ..engines.endpoint import OverlongReplyError, RefusedError
+from ..engines.diagnosis import CutReplyError, EmptyReplyError, OverlongReplyError, RefusedError
 from ..engines.models import explain
 from ..engines.secrets import learn
 from .folder import Line, RunError, RunFolder, read_summary
@@ -275,6 +275,8 @@ def _counted(prediction: dspy.Prediction) -> dict[str, float]:
 _CAUSES: dict[type[Exception], str] = {
     AdapterParseError: "reply",
     OverlongReplyError: "reply",
+    CutReplyError: "reply",
+    EmptyReplyError: "reply",
     RefusedError: "refused",
     LMError: "model",
     _NoPrediction: "prediction",

@@ -89,7 +89,7 @@ def summarize(lines: Iterable[Line], count: int, skipped: int) -> dict[str, Any]
             for (cause, message), number in sorted(failures.items(), key=lambda item: (-item[1], item[0]))[:_LISTED]
         ],
         "incidents": dict(sorted(incidents.items())),
-        "by_agent": {agent: dict(costs) for agent, costs in agents.items()},
+        "by_agent": {agent: dict(costs) for agent, costs in sorted(agents.items())},
         "by_hops": _parts(columns, failed, hops),
         "by_kind": _parts(columns, failed, kinds),
         "totals": {name: float(np.nansum(columns[name])) for name in COSTS if name in columns},

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from copy import deepcopy
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from dspy import lm15
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
+from polyhop.engines.endpoint import Endpoint, RefusedError
 from polyhop.engines.prices import longest_reply, price
 
 PRICED = "openai/gpt-4o-mini"
@@ -88,6 +90,40 @@ def test_a_request_that_is_repeated_counts_again() -> None:
     budget, engine = Budget(), Counting(fail=1)
     assert ask(budget.meter(model(engine))) == "42"
     assert (engine.calls, budget.spent.calls, budget.spent.tokens_in) == (2, 2, 100)
+
+
+def test_every_attempt_of_an_endpoint_is_paid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyhop.engines.endpoint._FIRST_WAIT", 0.001)
+    budget, engine = Budget(), Counting(fail=1)
+    lm = Endpoint().guard(model(engine))
+    metered = budget.meter(lm)
+    assert ask(metered) == "42"
+    assert (engine.calls, budget.spent.calls, budget.spent.tokens_in) == (2, 2, 100)
+    assert metered.engine.endpoint is lm.engine.endpoint
+    assert budget.meter(metered) is metered
+    with pytest.raises(PolyhopError, match="on another account already"):
+        Budget().meter(metered)
+
+
+def test_a_budget_ends_the_patience_of_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyhop.engines.endpoint._FIRST_WAIT", 0.001)
+    budget, engine = Budget(calls=3), Counting(fail=100)
+    lm = budget.meter(Endpoint().guard(model(engine)))
+    with pytest.raises(BudgetSpent, match="3 LM calls"):
+        ask(lm)
+    assert (engine.calls, budget.spent.calls) == (3, 3)
+
+
+def test_a_reply_that_cannot_be_used_is_paid() -> None:
+    class Refusing(Counting):
+        def complete(self, request: lm15.Request) -> lm15.Response:
+            return replace(super().complete(request), finish_reason="content_filter")
+
+    budget = Budget()
+    lm = budget.meter(Endpoint().guard(model(Refusing())))
+    with pytest.raises(RefusedError):
+        ask(lm)
+    assert (budget.spent.calls, budget.spent.tokens_in) == (1, 100)
 
 
 def test_what_is_kept_back_is_there_later() -> None:

@@ -1,44 +1,360 @@
-"""What DSPy's callbacks are told of a model behind an endpoint: each call once, and no key."""
+"""Models behind an endpoint: they are what they were, in a program, in a copy, in a file and over a real connection."""
 
 from __future__ import annotations
 
-import traceback
+import asyncio
+import json
+import pickle
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import dspy
 import pytest
+from dspy import lm15
 from dspy.utils.callback import BaseCallback
+from dspy.utils.exceptions import LMError, LMServerError
 
+from polyhop.engines.budget import Budget, BudgetSpent
+from polyhop.engines.connection import Connection, engine_of, plain
+from polyhop.engines.costs import Ledger
+from polyhop.engines.diagnosis import EmptyReplyError
+from polyhop.engines.endpoint import Endpoint, GuardedLM, Limits
 from polyhop.engines.models import language_model
-from polyhop.eval.faults.faults import FAULTS
-from polyhop.eval.faults.schedule import Nth
-from polyhop.eval.faults.server import ANSWER, Server
 
-KEY = "sk-planted-0123456789"
+from .guarded import ANSWER, Scripted, ask
+
+KEY = "planted-0123456789"
 
 
-class Told(BaseCallback):
+def guarded(engine: Any, name: str = "made/up", **more: Any) -> dspy.LM:
+    return Endpoint(Limits(retries=0)).guard(dspy.LM(name, engine=engine, **{"cache": False} | more))
+
+
+# --- in a program ----------------------------------------------------------------------------------------------------
+
+
+def test_a_call_is_one_call() -> None:
+    """For callbacks, histories and trackers, although one model stands before another."""
+
+    class Counting(BaseCallback):
+        started, ended = 0, 0
+
+        def on_lm_start(self, *arguments: Any, **more: Any) -> None:
+            self.started += 1
+
+        def on_lm_end(self, *arguments: Any, **more: Any) -> None:
+            self.ended += 1
+
+    everywhere, own, ledger = Counting(), Counting(), Ledger()
+    lm = guarded(Scripted(), callbacks=[own])
+    with dspy.context(callbacks=[everywhere], usage_tracker=ledger):
+        assert ask(lm) == "42"
+    assert (everywhere.started, everywhere.ended, own.started, own.ended) == (1, 1, 1, 1)
+    assert len(lm.history) == 1
+    assert ledger.costs()["lm_calls"] == 1
+
+
+def test_replies_from_the_cache_ask_nobody() -> None:
+    engine = Scripted()
+    lm = guarded(engine, f"made/up-{id(engine)}", cache=True)
+    assert [ask(lm) for _ in range(3)] == ["42"] * 3
+    assert engine.calls == 1
+    another = lm.copy(temperature=1.0, rollout_id=3)
+    assert [ask(another) for _ in range(2)] == ["42"] * 2
+    assert engine.calls == 2
+
+
+def test_a_plain_model_and_its_guarded_one_share_their_cache() -> None:
+    engine = Scripted()
+    lm = dspy.LM(f"made/up-{id(engine)}", engine=engine)
+    assert [ask(lm), ask(Endpoint().guard(lm))] == ["42"] * 2
+    assert engine.calls == 1
+
+
+def test_errors_are_not_cached() -> None:
+    engine = Scripted([LMServerError("boom")])
+    lm = guarded(engine, f"made/up-{id(engine)}", cache=True)
+    with pytest.raises(LMServerError):
+        ask(lm)
+    assert ask(lm) == "42"
+
+
+def test_an_empty_reply_is_none() -> None:
+    empty = lm15.Response(id="1", model="a", message=lm15.Message.assistant([lm15.ThinkingPart("hm")]), usage=lm15.Usage(), finish_reason="stop")  # fmt: skip  # noqa: E501
+    with pytest.raises(EmptyReplyError):
+        ask(guarded(Scripted([empty] * 3)))
+
+
+def test_two_replies_at_once() -> None:
+    engine = Scripted()
+    assert guarded(engine)("What?", n=2, temperature=1.0) == [ANSWER] * 2
+    assert engine.calls == 2
+
+
+def test_copies_of_a_program_share_the_endpoint() -> None:
+    program = dspy.Predict("question -> answer")
+    program.set_lm(guarded(Scripted()))
+    for each in (deepcopy(program), program.deepcopy()):
+        assert each.lm.engine is program.lm.engine
+        assert isinstance(each.lm, GuardedLM)
+        assert each(question="What?").answer == "42"
+
+
+def test_optimizers_can_have_it() -> None:
+    engine = Scripted()
+    examples = [dspy.Example(question=f"{n}?", answer="42").with_inputs("question") for n in range(3)]
+    program = dspy.Predict("question -> answer")
+    dspy.configure(lm=guarded(engine))
+    optimizer = dspy.BootstrapFewShot(metric=lambda example, found, trace=None: True, max_bootstrapped_demos=2)
+    better = optimizer.compile(program, trainset=examples)
+    assert len(better.demos) == 3
+    assert better(question="What?").answer == "42"
+    assert engine.calls == 3
+
+
+def test_another_process_gets_the_same_limits() -> None:
+    endpoint = Endpoint(Limits(concurrency=3, requests_per_minute=60))
+    both = [endpoint.guard(dspy.LM("openai/x", api_base="http://127.0.0.1:9/v1", temperature=0.3)) for _ in "ab"]
+    first, second = pickle.loads(pickle.dumps(both))
+    assert first.engine.endpoint is second.engine.endpoint
+    assert first.engine.endpoint.limits == endpoint.limits
+    assert (first.model, first.kwargs) == (both[0].model, both[0].kwargs)
+    assert plain(first).kwargs == plain(both[0]).kwargs
+
+
+def test_it_can_do_what_the_model_can() -> None:
+    lm = dspy.LM("openai/gpt-4o-mini")
+    for each in (language_model("openai/gpt-4o-mini"), Budget().meter(language_model("openai/gpt-4o-mini"))):
+        assert each.supported_params == lm.supported_params
+        assert each.supports_response_schema is lm.supports_response_schema is True
+        assert each.supports_function_calling is lm.supports_function_calling
+        assert each.supports_reasoning is lm.supports_reasoning
+
+
+def test_the_last_endpoint_counts() -> None:
+    first, second = Endpoint(Limits(concurrency=1)), Endpoint(Limits(retries=1, patience=0.001))
+    engine = Scripted([LMServerError("boom")] * 9)
+    lm = second.guard(first.guard(dspy.LM("made/up", engine=engine, cache=False)))
+    assert lm.engine.endpoint is second
+    with pytest.raises(LMServerError):
+        ask(lm)
+    assert engine.calls == 1
+
+
+def test_what_stands_behind() -> None:
+    engine, lm = Scripted(), dspy.LM("openai/x", temperature=0.3)
+    assert engine_of(guarded(engine)) is engine
+    assert engine_of(Budget().meter(guarded(engine))) is engine
+    assert isinstance(engine_of(Endpoint().guard(lm)), Connection)
+    assert plain(Endpoint().guard(lm)) is plain(Budget().meter(Endpoint().guard(lm))) is plain(lm) is lm
+    assert engine_of(None) is None
+
+
+# --- in a file -------------------------------------------------------------------------------------------------------
+
+
+def test_a_saved_program_has_the_plain_model(tmp_path: Path) -> None:
+    lm = dspy.LM("openai/some-model", api_key=KEY, temperature=0.25, max_tokens=77, headers={"X-Auth": KEY})
+    program = dspy.Predict("question -> answer")
+    program.set_lm(Endpoint(Limits(concurrency=1)).guard(lm))
+    program.save(tmp_path / "program.json")
+    assert KEY not in (tmp_path / "program.json").read_text()
+    again = dspy.Predict("question -> answer")
+    again.load(tmp_path / "program.json")
+    assert type(again.lm) is dspy.LM
+    assert (again.lm.model, again.lm.engine, again.lm.num_retries) == ("openai/some-model", "auto", lm.num_retries)
+    assert {name: value for name, value in again.lm.kwargs.items() if value is not None} == {
+        "temperature": 0.25,
+        "max_tokens": 77,
+    }
+
+
+def test_a_saved_copy_has_its_own_settings() -> None:
+    lm = language_model("openai/some-model").copy(temperature=1.0, rollout_id=3, cache=False)
+    state = lm.dump_state()
+    assert (state["temperature"], state["rollout_id"], state["cache"]) == (1.0, 3, False)
+    assert "timeout" not in state
+    json.dumps(state)
+
+
+# --- streams and event loops -----------------------------------------------------------------------------------------
+
+
+def test_a_stream_has_the_whole_reply() -> None:
+    engine = Scripted([LMServerError("boom")])
+    lm = Endpoint().guard(dspy.LM("made/up", engine=engine, cache=False))
+    program = dspy.streamify(dspy.Predict("question -> answer"), async_streaming=False)
+    with dspy.context(lm=lm):
+        *chunks, found = program(question="What?")
+    assert found.answer == "42"
+    assert "".join(each.choices[0]["delta"]["content"] or "" for each in chunks) == ANSWER
+    assert engine.calls == 2
+
+
+def test_a_stream_in_an_event_loop() -> None:
+    async def stream() -> Any:
+        program = dspy.streamify(dspy.Predict("question -> answer"), is_async_program=False)
+        return [each async for each in program(question="What?")][-1].answer
+
+    async def stream_acall() -> Any:
+        with dspy.context(send_stream=_Sink()):
+            return (await dspy.Predict("question -> answer").acall(question="What?")).answer
+
+    with dspy.context(lm=guarded(Scripted())):
+        assert asyncio.run(stream()) == asyncio.run(stream_acall()) == "42"
+
+
+class _Sink:
+    async def send(self, chunk: Any) -> None:
+        pass
+
+
+def test_many_coroutines_at_once() -> None:
+    """As many as the endpoint allows, not as the event loop has threads."""
+    engine, started = Scripted([_slow] * 40), monotonic()
+
+    async def many() -> list[Any]:
+        program = dspy.Predict("question -> answer")
+        return await asyncio.gather(*(program.acall(question=f"{n}?") for n in range(40)), return_exceptions=True)
+
+    with dspy.context(lm=guarded(engine), disable_history=True):
+        found = asyncio.run(many())
+    assert [each.answer for each in found] == ["42"] * 40
+    assert monotonic() - started < 4  # 12 s one after the other, 2 s in the six threads of a loop
+
+
+def _slow() -> lm15.Response:
+    sleep(0.3)
+    return Scripted().complete(lm15.Request(model="a", messages=(lm15.Message.user("?"),)))
+
+
+def test_a_coroutine_that_fails() -> None:
+    lm = guarded(Scripted([LMServerError("boom"), BudgetSpent("5 LM calls")]))
+    with pytest.raises(LMServerError):
+        asyncio.run(lm.acall("What?"))
+    with pytest.raises(BudgetSpent):
+        asyncio.run(lm.acall("What?"))
+    assert asyncio.run(lm.acall("What?")) == [ANSWER]
+
+
+def test_a_coroutine_that_is_cancelled_leaves_no_trace(capfd: pytest.CaptureFixture[str]) -> None:
+    release = threading.Event()
+
+    def wait() -> lm15.Response:
+        release.wait(10)
+        return _slow()
+
+    async def impatient() -> None:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(guarded(Scripted([wait])).acall("What?"), 0.1)
+        release.set()
+
+    asyncio.run(impatient())
+    sleep(0.5)
+    assert capfd.readouterr() == ("", "")
+
+
+# --- over a real connection ------------------------------------------------------------------------------------------
+
+
+class Server:
+    """An OpenAI-compatible server on loopback that answers with the next status, the last one again and again."""
+
     def __init__(self) -> None:
-        self.calls = 0
-        self.errors: list[str] = []
+        self.statuses = [200]
+        self.seen: list[dict[str, Any]] = []
+        this = self
 
-    def on_lm_end(self, call_id: str, outputs: Any, exception: Exception | None = None) -> None:
-        self.calls += 1
-        if exception is not None:
-            self.errors.append("".join(traceback.format_exception(exception)))
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                this.seen.append({"key": self.headers["Authorization"], **body})
+                status = this.statuses.pop(0) if len(this.statuses) > 1 else this.statuses[0]
+                data = json.dumps(completion(body["model"]) if status == 200 else {"error": {"message": "no"}}).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *arguments: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
 
 
-def test_a_call_is_told_once_and_without_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    with Server([(Nth(2), FAULTS["401-echo"])], canned=ANSWER) as server:
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        lm, told = language_model("openai/some-model"), Told()
-        with dspy.context(callbacks=[told]):
-            lm("one")
-            with pytest.raises(Exception, match="Incorrect API key"):
-                lm("two")
-    assert server.injected["401-echo"] == 1
-    assert told.calls == 2
-    assert len(told.errors) == 1
-    assert "Incorrect API key provided" in told.errors[0]
-    assert KEY not in told.errors[0]
+def completion(model: str) -> dict[str, Any]:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ANSWER}}
+    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    return {"id": "1", "object": "chat.completion", "created": 0, "model": model, "choices": [choice], "usage": usage}
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    threading.Thread(target=made.server.serve_forever, daemon=True).start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.mark.parametrize("engine", ["auto", "lm15", "litellm"])
+@pytest.mark.parametrize("status", [200, 401, 429, 500, 503])
+def test_an_attempt_is_one_request(engine: str, status: int, server: Server) -> None:
+    """The clients inside LiteLLM would repeat it on their own: the endpoint counts, waits and pays for each."""
+    server.statuses = [status]
+    lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine, temperature=0.25)
+    lm = Endpoint(Limits(retries=0)).guard(lm)
+    if status == 200:
+        assert ask(lm) == "42"
+    else:
+        with pytest.raises(LMError) as caught:
+            ask(lm)
+        assert KEY not in str(caught.value)
+    (seen,) = server.seen
+    assert (seen["key"], seen["model"], seen["temperature"]) == (f"Bearer {KEY}", "some-model", 0.25)
+    assert "max_retries" not in seen
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_what_only_this_server_knows_reaches_it(engine: str, server: Server) -> None:
+    extra = {"guided": {"a": 1}, "top_k": 5}
+    lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, engine=engine, extra_body=extra, cache=False)
+    for each in (lm, Endpoint().guard(lm), Budget().meter(Endpoint().guard(lm)), Budget().meter(lm)):
+        ask(each)
+    for seen in server.seen:
+        assert (seen["guided"], seen["top_k"], seen.get("metadata")) == ({"a": 1}, 5, None)
+    assert Endpoint().guard(lm).dump_state() == lm.dump_state()
+
+
+def test_another_extra_body_is_another_question() -> None:
+    engine = Scripted()
+    models = [dspy.LM(f"made/up-{id(engine)}", engine=engine, extra_body={"thinking": yes}) for yes in (True, False)]
+    assert [ask(Endpoint().guard(lm)) for lm in (*models, *models)] == ["42"] * 4
+    assert engine.calls == 2
+
+
+def test_requests_are_repeated_and_paid_each(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyhop.engines.endpoint._FIRST_WAIT", 0.01)
+    server.statuses = [503, 429, 200]
+    budget, ledger = Budget(), Ledger()
+    lm = budget.meter(Endpoint().guard(dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False)))
+    with dspy.context(usage_tracker=ledger):
+        assert ask(lm) == "42"
+    assert len(server.seen) == budget.spent.calls == 3
+    assert (budget.spent.tokens_in, ledger.costs()["lm_calls"]) == (7, 1)
+    assert ledger.incidents == {"repeated after rate_limit": 1, "repeated after server": 1}
+
+
+def test_sixteen_threads_over_one_connection(server: Server) -> None:
+    lm = Endpoint().guard(dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False))
+    with ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(lambda n: ask(lm, f"{n}?"), range(64))) == ["42"] * 64
+    assert len(server.seen) == 64

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import dspy
 import pytest
+from dspy.utils import exceptions as errors
 
+from polyhop.engines.connection import plain
+from polyhop.engines.endpoint import GuardedLM, OverlongReplyError, RefusedError
 from polyhop.engines.models import ModelError, assign_models, explain, language_model, model_errors, roles
+from polyhop.engines.profile import read_profile
 from polyhop.programs import Direct, Prism
 
 
@@ -137,6 +142,72 @@ def test_a_server_that_is_not_there_is_explained_without_the_key() -> None:
     with pytest.raises(ModelError, match="is the server up") as caught, model_errors():
         program(question="Who?")
     assert "sk-planted" not in str(caught.value)
+
+
+def test_models_stand_behind_an_endpoint_and_the_embedded_one_needs_none() -> None:
+    assert isinstance(language_model("openai/x"), GuardedLM)
+    assert not isinstance(language_model("lexical"), GuardedLM)
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_API_BASE", "OPENAI_BASE_URL", None])
+def test_a_server_of_ones_own_is_asked_without_a_key(
+    variable: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "models.toml").write_text('[models."*"]\napi_base = "http://127.0.0.1:9/v1"')
+    profile = None if variable else read_profile(tmp_path / "models.toml")
+    if variable:
+        monkeypatch.setenv(variable, "http://127.0.0.1:9/v1")
+    assert plain(language_model("openai/x", profile)).kwargs["api_key"] == "none"
+    assert "api_key" not in plain(language_model("ollama_chat/x", profile)).kwargs
+    monkeypatch.setenv("OPENAI_API_KEY", "planted-0123456789")
+    assert "api_key" not in plain(language_model("openai/x", profile)).kwargs
+
+
+def test_openai_itself_is_not_asked_without_a_key() -> None:
+    assert "api_key" not in plain(language_model("openai/x")).kwargs
+
+
+def test_settings_that_do_not_fit_a_model(tmp_path: Path) -> None:
+    (tmp_path / "models.toml").write_text('[models."openai/*"]\ntemperature = 0.2')
+    with pytest.raises(ModelError, match="reasoning models require passing temperature=1.0"):
+        language_model("openai/gpt-5", read_profile(tmp_path / "models.toml"))
+
+
+def test_a_profile_gives_models_to_roles_and_may_know_others(tmp_path: Path) -> None:
+    path = tmp_path / "models.toml"
+    path.write_text('lm = "a/b"\n[roles]\nselector = "lexical"\njudge = "c/d"')
+    program = Prism()
+    assign_models(program, [str(path), "adder=e/f"])
+    assert names(program) == {"analyzer": "a/b", "selector": "lexical", "adder": "e/f", "answerer": "a/b"}
+    with pytest.raises(ModelError, match="no role 'jugde' in Prism"):
+        assign_models(program, [str(path), "jugde=e/f"])
+    with pytest.raises(ModelError, match="two profiles: .*models.toml and other.toml"):
+        assign_models(program, [str(path), "other.toml"])
+
+
+@pytest.mark.parametrize(
+    ("error", "way_out"),
+    [
+        (errors.LMTimeoutError("no reply within 60 s"), "(a profile can raise the timeout)"),
+        (errors.LMRateLimitError("slow down"), "(wait, use fewer --threads, or set requests_per_minute in a profile)"),
+        (errors.LMAuthError("no"), "(check the provider's key in the environment)"),
+        (errors.ContextWindowExceededError(message="no"), "(give the program fewer passages with -k)"),
+        (OverlongReplyError("a reply of 1,000,000 characters"), "or try a more capable model)"),
+        (errors.LMTransportError("connection reset"), "--lm lexical needs neither)"),
+        (errors.LMProviderError("Connection error."), "--lm lexical needs neither)"),
+        (RefusedError("the model refused to answer: no"), "the model refused to answer: no"),
+    ],
+)
+def test_errors_say_the_way_out(error: errors.LMError, way_out: str) -> None:
+    assert explain(error).endswith(way_out)
+    assert "\n" not in explain(error)
+
+
+def test_a_page_of_an_error_is_cut_and_says_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_API_KEY", "planted-0123456789")
+    told = explain(errors.LMServerError("planted-0123456789" + "<div>" * 10_000))
+    assert len(told) < 1_000
+    assert "planted" not in told
 
 
 def test_other_errors_keep_their_name() -> None:

@@ -185,14 +185,40 @@ def test_a_refused_key_is_not_shown_even_if_the_server_does(endpoint: Endpoint) 
 @pytest.mark.usefixtures("on_a_sound_machine")
 def test_a_missing_key_is_named(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    told = lines(run("--lm", SPEC))[f"model {SPEC}"]
-    assert told.startswith("ok: ")  # a server of one's own needs none
-    asked = len(endpoint.seen)
-    monkeypatch.delenv("OPENAI_API_BASE")
-    told = lines(run("--lm", SPEC))[f"model {SPEC}"]
-    assert told.startswith("failed: ")
-    assert told.endswith("-> export OPENAI_API_KEY=...")
-    assert len(endpoint.seen) == asked
+    endpoint.reply = lambda body: (401, "You did not provide a key.")
+    for base in (endpoint.url, None):
+        if base is None:
+            monkeypatch.delenv("OPENAI_API_BASE")
+        told = lines(run("--lm", SPEC))[f"model {SPEC}"]
+        assert told.startswith("failed: ")
+        assert told.endswith("-> export OPENAI_API_KEY=...")
+    assert len(endpoint.seen) == 1  # OpenAI itself is not asked without a key
+
+
+@pytest.mark.usefixtures("on_a_sound_machine")
+def test_a_server_that_wants_no_key(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    endpoint.reply = wanted
+    assert lines(run("--lm", SPEC))[f"model {SPEC}"].startswith("ok: answers in the fields")
+
+
+@pytest.mark.usefixtures("on_a_sound_machine")
+def test_the_models_of_a_profile(endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name)
+    endpoint.reply = wanted
+    profile = tmp_path / "models.toml"
+    profile.write_text(
+        f'lm = "{SPEC}"\n[roles]\nselector = "lexical"\n'
+        f'[models."openai/*"]\napi_base = "{endpoint.url}"\napi_key_env = "MY_OWN_KEY"\ntemperature = 0.25'
+    )
+    assert list(named_models([str(profile)])) == ["lexical", SPEC]
+    assert "MY_OWN_KEY" in lines(run("--lm", profile))[f"model {SPEC}"]
+    monkeypatch.setenv("MY_OWN_KEY", KEY)
+    result = run("--lm", profile)
+    assert lines(result)[f"model {SPEC}"].startswith("ok: answers in the fields")
+    assert [(each["key"], each["temperature"]) for each in endpoint.seen] == [(f"Bearer {KEY}", 0.25)] * 2
+    assert_nothing_private(result, endpoint)
 
 
 @pytest.mark.usefixtures("on_a_sound_machine")
@@ -335,7 +361,7 @@ def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "optuna 4.9 (needed: <6,>=5), cmaes is not installed" in found.found
     assert found.fix == "pip install 'optuna<6,>=5' 'cmaes<1,>=0.12'"
     extras = {each.check: each for each in checks.check_extras()}
-    assert extras.keys() == {"extra benchmark", "extra dense", "extra postgres", "extra tracking"}
+    assert extras.keys() == {"extra benchmark", "extra dense", "extra postgres"}
     assert extras["extra benchmark"].found == "not installed; if you want it: pip install 'polyhop[benchmark]'"
     assert (extras["extra postgres"].status, extras["extra postgres"].found) == (
         Status.warning,

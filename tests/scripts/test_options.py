@@ -288,3 +288,57 @@ def test_what_a_program_without_chain_or_tunables_says_to_a_setting() -> None:
         build_program("naive", POOL, retriever=RetrieverName.bm25, settings=["colour=red"])
     with pytest.raises(PolyhopError, match="no tunable in 'rounds=1': this program has none"):
         build_program("direct", None, settings=["rounds=1"])
+
+
+# --- profiles --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Callable[[str], str]:
+    def write(text: str) -> str:
+        path = tmp_path / "models.toml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def test_a_profile_on_the_command_line(profile: Callable[[str], str]) -> None:
+    path = profile('lm = "a/b"\n[roles]\nselector = "lexical"\nmoderator = "c/d"')
+    program = build_program("prism", POOL, [path, "adder=e/f"])
+    models = {name: predictor.lm.model for name, predictor in program.named_predictors()}
+    assert models == {"analyzer": "a/b", "selector": "lexical", "adder": "e/f", "answerer": "a/b"}
+    assert build_program("direct", None, [path]).answerer.lm.model == "a/b"
+
+
+def test_a_role_that_no_program_has(profile: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    path = profile('[roles]\nselektor = "lexical"')
+    for models in ([path], []):
+        with pytest.raises(PolyhopError, match="models.toml: no program has a role 'selektor'; there are .*selector"):
+            build_program("prism", POOL, models)
+        monkeypatch.setenv("POLYHOP_LM", path)
+
+
+def test_a_misspelt_role_beside_a_profile(profile: Callable[[str], str]) -> None:
+    with pytest.raises(PolyhopError, match="no role 'selektor' in Prism"):
+        build_program("prism", POOL, [profile(""), "selektor=lexical"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lm = ", "models.toml is not a profile"),
+        ('lm = "gpt-4o"', "no language model 'gpt-4o'"),
+        ('[models.x]\napi_key = "sk-planted"', "keys do not stand in profiles"),
+        ('lm = "a/b"\n[models."a/b"]\napi_key_env = "NO_SUCH_VARIABLE"', "export NO_SUCH_VARIABLE="),
+        ('lm = "openai/gpt-5"\n[models."openai/*"]\ntemperature = 0.2', "reasoning models require"),
+    ],
+)
+def test_a_profile_that_is_none(text: str, message: str, profile: Callable[[str], str]) -> None:
+    with pytest.raises(PolyhopError, match=message):
+        build_program("prism", POOL, [profile(text)])
+
+
+def test_a_profile_that_is_not_there() -> None:
+    with pytest.raises(PolyhopError, match="cannot read the profile none.toml: No such file"):
+        build_program("prism", POOL, ["none.toml"])

@@ -1,0 +1,172 @@
+"""What a question cost: agent by agent, in all threads, and what happened on the way."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from copy import deepcopy
+from functools import partial
+from threading import Timer
+from time import monotonic
+from typing import Any
+
+import dspy
+import pytest
+
+from polyhop.engines.costs import OTHER, Abandoned, Ledger, asking, happened, rest
+from polyhop.engines.prices import price
+from polyhop.programs.agent import Agent
+from polyhop.programs.together import together
+from polyhop.programs.trace import Trace
+
+from .guarded import Scripted
+
+MODEL = "openai/gpt-4o-mini"
+
+
+def used(given: int = 10, taken: int = 5, **more: Any) -> dict[str, Any]:
+    return {"prompt_tokens": given, "completion_tokens": taken, **more}
+
+
+def test_nothing_was_asked() -> None:
+    ledger = Ledger()
+    assert ledger.costs() == {"lm_calls": 0, "tokens_in": 0, "tokens_out": 0, "tokens": 0, "cost_usd": 0}
+    assert (ledger.by_agent(), ledger.incidents) == ({}, {})
+
+
+def test_costs_by_agent_add_up() -> None:
+    ledger = Ledger()
+    for agent, given in (("selector", 100), ("adder", 20), ("selector", 3)):
+        with asking(agent):
+            ledger.add_usage(MODEL, used(given, 1))
+    ledger.add_usage(MODEL, used(1, 1))
+    by_agent = ledger.by_agent()
+    assert list(by_agent) == ["selector", "adder", OTHER]
+    assert by_agent["selector"] == {
+        "lm_calls": 2,
+        "tokens_in": 103,
+        "tokens_out": 2,
+        "tokens": 105,
+        "cost_usd": pytest.approx(price(MODEL, 103, 2)),
+    }
+    assert {name: sum(each[name] for each in by_agent.values()) for name in ledger.costs()} == pytest.approx(
+        ledger.costs()
+    )
+
+
+def test_an_agent_within_an_agent() -> None:
+    ledger = Ledger()
+
+    def fail() -> None:
+        with asking("inner"):
+            ledger.add_usage(MODEL, used())
+            raise ZeroDivisionError
+
+    with asking("outer"):
+        with pytest.raises(ZeroDivisionError):
+            fail()
+        ledger.add_usage(MODEL, used())
+    assert {agent: costs["lm_calls"] for agent, costs in ledger.by_agent().items()} == {"inner": 1, "outer": 1}
+
+
+@pytest.mark.parametrize(
+    ("lm", "usage", "cost"),
+    [
+        (MODEL, used(1000, 100), price(MODEL, 1000, 100)),
+        (MODEL, used(1000, 100, prompt_tokens_details={"cached_tokens": 400}), price(MODEL, 1000, 100, 400)),
+        (MODEL, used(1000, 100, prompt_tokens_details=None), price(MODEL, 1000, 100)),
+        (MODEL, used(1000, 100, cost=0.5), 0.5),  # the provider knows best
+        (MODEL, used(1000, 100, cost="free"), price(MODEL, 1000, 100)),
+        (MODEL, {}, 0.0),
+        (MODEL, {"prompt_tokens": None, "completion_tokens": None}, 0.0),
+        ("lexical", used(1000, 100, cost=0.5), 0.0),
+        ("made/up", used(), None),
+    ],
+)
+def test_dollars(lm: str, usage: dict[str, Any], cost: float | None) -> None:
+    ledger = Ledger()
+    ledger.add_usage(lm, usage)
+    assert ledger.costs().get("cost_usd") == (None if cost is None else pytest.approx(cost))
+
+
+def test_one_price_that_nobody_knows_makes_no_sum() -> None:
+    ledger = Ledger()
+    with asking("a"):
+        ledger.add_usage(MODEL, used())
+    with asking("b"):
+        ledger.add_usage("made/up", used())
+    assert "cost_usd" not in ledger.costs()
+    assert {agent: "cost_usd" in costs for agent, costs in ledger.by_agent().items()} == {"a": True, "b": False}
+
+
+def test_threads_lose_nothing() -> None:
+    ledger = Ledger()
+
+    def ask(agent: str) -> None:
+        with asking(agent):
+            for _ in range(500):
+                ledger.add_usage(MODEL, used(1, 1))
+                ledger.happened(agent)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(ask, "abcdefgh"))
+    assert {agent: costs["tokens"] for agent, costs in ledger.by_agent().items()} == dict.fromkeys("abcdefgh", 1_000)
+    assert ledger.incidents == dict.fromkeys("abcdefgh", 500)
+
+
+def test_agents_side_by_side_are_told_apart() -> None:
+    def asked(agent: Agent, trace: Trace) -> str:
+        return str(agent(question="?").answer)
+
+    ledger, trace = Ledger(), Trace()
+    agents = {name: Agent("question -> answer") for name in "abc"}
+    for name, agent in agents.items():
+        agent.role = name
+        agent.set_lm(dspy.LM("made/up", engine=Scripted(), cache=False))
+    with dspy.context(usage_tracker=ledger):
+        together(trace, [partial(asked, agent) for agent in agents.values()])
+    assert {agent: costs["lm_calls"] for agent, costs in ledger.by_agent().items()} == dict.fromkeys("abc", 1)
+
+
+def test_incidents_are_noted_where_there_is_a_ledger() -> None:
+    ledger = Ledger()
+    happened("nobody looks")
+    with dspy.context(usage_tracker=ledger):
+        happened("b")
+        happened("a")
+        copy_context().run(happened, "b")
+    with dspy.track_usage():
+        happened("not ours")
+    assert ledger.incidents == {"a": 1, "b": 2}
+    assert list(ledger.incidents) == ["a", "b"]
+
+
+def test_copies_are_the_same_ledger() -> None:
+    ledger = Ledger()
+    assert deepcopy(ledger) is ledger
+
+
+def test_who_is_given_up_is_told_at_the_next_call() -> None:
+    ledger = Ledger()
+    ledger.abandoned.set()
+    with pytest.raises(Abandoned):
+        ledger.add_usage(MODEL, used())
+    with dspy.context(usage_tracker=ledger), pytest.raises(Abandoned):
+        rest(0.0)
+
+
+def test_a_rest_ends_when_the_question_is_given_up() -> None:
+    ledger, started = Ledger(), monotonic()
+    Timer(0.05, ledger.abandoned.set).start()
+    with dspy.context(usage_tracker=ledger), pytest.raises(Abandoned):
+        rest(60)
+    assert monotonic() - started < 10
+
+
+@pytest.mark.parametrize("ledger", [None, Ledger()])
+def test_a_rest_lasts(ledger: Ledger | None) -> None:
+    started = monotonic()
+    with dspy.context(usage_tracker=ledger):
+        rest(0.05)
+        rest(-1)
+    assert 0.04 <= monotonic() - started < 5

@@ -1,0 +1,314 @@
+"""What each fault of an endpoint is taken for, by both of DSPy's ways to it, over real connections."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import dspy
+import pytest
+from dspy import lm15
+from dspy.utils.exceptions import (
+    AdapterParseError,
+    ContextWindowExceededError,
+    LMAuthError,
+    LMBillingError,
+    LMError,
+    LMInvalidRequestError,
+    LMRateLimitError,
+    LMServerError,
+    LMTimeoutError,
+    LMTransportError,
+    is_retryable_lm_error,
+)
+
+from polyhop.engines import endpoint
+from polyhop.engines.costs import Ledger
+from polyhop.engines.diagnosis import (
+    LONGEST_REPLY,
+    CutReplyError,
+    EmptyReplyError,
+    OverlongReplyError,
+    RefusedError,
+    checked,
+    counted,
+    understood,
+)
+from polyhop.engines.endpoint import Endpoint, Limits
+from polyhop.engines.models import explain
+from polyhop.eval.faults.faults import FAULTS, Fault, dies, drip, error, slow
+from polyhop.eval.faults.schedule import Always, First
+from polyhop.eval.faults.server import Server
+from polyhop.programs.adapter import ADAPTER
+
+KEY = "sk-planted-0123456789"
+SHORT = 3.0
+FAULTY = {**FAULTS, "slow": slow(2.0), "drip": drip(0.2), "dies": dies(0.2)}
+SIGNATURE = dspy.Signature("question, passages -> reasoning, answer, confidence: float")
+ASKED = {"question": "Who directed Solaris?", "passages": "[1] Solaris\n1s1 Solaris was directed by Andrei Tarkovsky."}
+
+PASSING = {
+    "429": LMRateLimitError,
+    "429-date": LMRateLimitError,
+    "429-bare": LMRateLimitError,
+    "500": LMServerError,
+    "502": LMServerError,
+    "503": LMServerError,
+    "slow": LMTimeoutError,
+    "hang": LMTimeoutError,
+    "drip": LMTimeoutError,
+    "reset": LMTransportError,
+    "reset-in-body": LMTransportError,
+    "closed-in-body": LMTransportError,
+    "dies": LMTransportError,
+    "truncated": LMServerError,
+    "latin-1": LMServerError,
+    "invalid-utf-8": LMServerError,
+    "empty": EmptyReplyError,
+    "null": EmptyReplyError,
+}
+LASTING = {
+    "429-quota": LMBillingError,
+    "401-echo": LMAuthError,
+    "context-openai": ContextWindowExceededError,
+    "context-vllm": ContextWindowExceededError,
+    "context-llama": ContextWindowExceededError,
+    "filter-400-openai": RefusedError,
+    "filter-400-azure": RefusedError,
+    "refusal": RefusedError,
+    "filter": RefusedError,
+    "1mb": OverlongReplyError,
+    "1mb-prose": OverlongReplyError,
+    "1mb-in-field": OverlongReplyError,
+    "1mb-braces": OverlongReplyError,
+    "1mb-brackets": OverlongReplyError,
+    "length": CutReplyError,
+}
+HARMLESS = ("prose-around-json", "lone-surrogate", "utf-16", "bom", "content-type", "no-usage", "unknown-fields")
+WAYS = ("lm15", "litellm")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def imported() -> None:
+    """LiteLLM imports half of itself at its first error, which takes longer than the tests have patience."""
+    with Server([(Always(), FAULTS["500"])]) as server, pytest.raises(LMServerError):
+        dspy.LM("openai/x", engine="litellm", api_base=server.url, api_key=KEY, cache=False, num_retries=0)("?")
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "_FIRST_WAIT", 0.01)
+
+
+def guarded(server: Server, way: str, limits: Limits | None = None, **settings: Any) -> dspy.LM:
+    lm = dspy.LM("openai/behind-http", engine=way, api_base=server.url, api_key=KEY, **{"cache": False, **settings})
+    return Endpoint(limits or Limits(timeout=0.5, retries=1, patience=SHORT)).guard(lm)
+
+
+def ask(lm: dspy.LM, ledger: Ledger | None = None) -> Any:
+    with dspy.context(lm=lm, adapter=ADAPTER, usage_tracker=ledger or Ledger()):
+        return dspy.Predict(SIGNATURE)(**ASKED)
+
+
+def failure(fault: Fault, way: str, limits: Limits | None = None) -> tuple[LMError, int]:
+    """What is raised where every request is hit, and how many there were."""
+    with Server([(Always(), fault)]) as server, pytest.raises(LMError) as caught:
+        ask(guarded(server, way, limits))
+    return caught.value, server.requests
+
+
+def told(error: BaseException) -> str:
+    """Everywhere an error may be printed."""
+    return "".join([str(error), repr(error), explain(error), *traceback.format_exception(error)])
+
+
+def test_every_fault_is_known() -> None:
+    assert {*PASSING, *LASTING, *HARMLESS, "429-absurd", "prose"} == set(FAULTS)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", PASSING)
+def test_what_passes_is_repeated(name: str, way: str) -> None:
+    raised, requests = failure(FAULTY[name], way)
+    assert type(raised) is PASSING[name]
+    assert is_retryable_lm_error(raised)
+    assert requests == (1 if name == "dies" else 2)  # a dead server counts nothing
+    assert len(str(raised)) < 120
+    assert KEY not in told(raised)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", LASTING)
+def test_what_lasts_is_not(name: str, way: str) -> None:
+    raised, requests = failure(FAULTY[name], way)
+    if (name, way) == ("refusal", "litellm"):  # which hands on no refusals
+        assert (type(raised), requests) == (EmptyReplyError, 2)
+        return
+    assert type(raised) is LASTING[name]
+    assert not is_retryable_lm_error(raised)
+    assert requests == 1
+    assert len(str(raised)) < 300
+    assert KEY not in told(raised)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_does_no_harm_does_none(name: str, way: str) -> None:
+    with Server([(Always(), FAULTY[name])]) as server:
+        prediction = ask(guarded(server, way))
+    assert (prediction.answer, prediction.confidence) == ("Andrei Tarkovsky", 0.99)
+    assert prediction.reasoning.encode()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_prose_is_asked_for_once_more_as_json(way: str) -> None:
+    ledger = Ledger()
+    with Server([(Always(), FAULTS["prose"])]) as server, pytest.raises(AdapterParseError):
+        ask(guarded(server, way), ledger)
+    assert (server.requests, ledger.incidents) == (2, {"asked again as JSON": 1})
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("name", "least", "most"), [("429", 1, 1), ("503", 1, 1), ("429-date", 0.5, 2)])
+def test_the_time_that_a_server_asks_for_is_found(name: str, least: float, most: float, way: str) -> None:
+    raised, _ = failure(FAULTS[name], way, Limits(retries=0))
+    assert raised.retry_after is not None
+    assert least <= raised.retry_after <= most
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_server_that_asks_for_a_day_is_not_waited_for(way: str) -> None:
+    raised, requests = failure(FAULTS["429-absurd"], way)
+    assert (type(raised), raised.retry_after, requests) == (LMRateLimitError, 86400.0, 1)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_page_is_told_by_its_title(way: str) -> None:
+    raised, _ = failure(FAULTS["502"], way)
+    assert raised.message == "HTTP 502: Bad Gateway"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_key_that_comes_back_is_told_without_it(way: str) -> None:
+    raised, _ = failure(FAULTS["401-echo"], way)
+    assert raised.message == "Incorrect API key provided: ***."
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_empty_reply_is_asked_for_twice_more_at_most_and_each_is_paid(way: str) -> None:
+    ledger = Ledger()
+    with Server([(Always(), FAULTS["empty"])]) as server, pytest.raises(EmptyReplyError):
+        ask(guarded(server, way, Limits(retries=5, patience=30)), ledger)
+    assert server.requests == 3
+    assert ledger.incidents == {"repeated after empty_reply": 2}
+    assert ledger.costs()["lm_calls"] == 3
+    assert ledger.costs()["tokens_in"] > 0
+
+
+def test_what_is_refused_by_us_is_not_remembered_by_dspy() -> None:
+    with Server([(First(3), FAULTS["empty"])]) as server:
+        lm = guarded(server, "lm15", Limits(retries=5, patience=30), cache=True)
+        with pytest.raises(EmptyReplyError):
+            ask(lm)
+        assert ask(lm).answer == "Andrei Tarkovsky"
+        assert ask(lm).answer == "Andrei Tarkovsky"
+        assert server.requests == 4
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_where_no_tokens_are_reported_they_are_estimated(way: str) -> None:
+    costs = []
+    for faults in ((), ((Always(), FAULTS["no-usage"]),)):
+        ledger = Ledger()
+        with Server(faults) as server:
+            ask(guarded(server, way), ledger)
+        costs.append(ledger.costs())
+        assert ledger.incidents == ({"tokens estimated": 1} if faults else {})
+    assert costs[1]["tokens_in"] == pytest.approx(costs[0]["tokens_in"], abs=1)
+    assert costs[1]["tokens_out"] == pytest.approx(costs[0]["tokens_out"], abs=1)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_error_without_a_known_shape_says_what_there_is(way: str) -> None:
+    raised, requests = failure(Fault("odd", lambda exchange: exchange.reply({"detail": "?"}, 422)), way)
+    assert (type(raised), requests) == (LMInvalidRequestError, 1)
+    assert "422" in str(raised)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_page_of_small_print_is_cut(way: str) -> None:
+    raised, _ = failure(error("long", 400, "You may not. " * 500), way)
+    assert len(str(raised)) < 400
+    assert raised.message.startswith("You may not.")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("body", [{}, [1], {"error": {"message": "Provider returned error", "code": 502}}])
+def test_other_json_is_no_reply(body: Any, way: str) -> None:
+    raised, _ = failure(Fault("odd", lambda exchange: exchange.reply(body)), way)
+    assert len(str(raised)) < 120
+
+
+# --- without a server ------------------------------------------------------------------------------------------------
+
+
+REQUEST = lm15.Request(model="m", system="abcd", messages=(lm15.Message.user("x" * 36),))
+
+
+def response(text: str, finish: Any = "stop", **usage: int) -> lm15.Response:
+    message = lm15.Message.assistant(text)
+    return lm15.Response(id="1", model="n", message=message, usage=lm15.Usage(**usage), finish_reason=finish)
+
+
+def test_a_reply_that_ends_before_it_is_cut_is_whole() -> None:
+    whole = response("[[ ## answer ## ]]\n42\n\n[[ ## completed ## ]]\n\n[[ ## question ## ]]\nAnd what", "length")
+    assert checked(whole, REQUEST).message.text == whole.message.text
+    with pytest.raises(CutReplyError):
+        checked(response("[[ ## answer ## ]]\n42", "length"), REQUEST)
+
+
+def test_a_reply_may_be_as_long_as_it_may_be() -> None:
+    assert checked(response("x" * LONGEST_REPLY), REQUEST)
+    with pytest.raises(OverlongReplyError, match="100,001 characters"):
+        checked(response("x" * (LONGEST_REPLY + 1)), REQUEST)
+
+
+@pytest.mark.parametrize("text", [" \n", "\u2003"])
+def test_blanks_say_nothing(text: str) -> None:
+    with pytest.raises(EmptyReplyError):
+        checked(response(text), REQUEST)
+
+
+def test_half_of_a_pair_is_replaced_and_a_pair_is_joined() -> None:
+    text = checked(response("a\ud83d\ude00b\ud83dc"), REQUEST).message.text
+    assert text == "a\U0001f600b\N{REPLACEMENT CHARACTER}c"
+
+
+def test_what_is_reported_is_not_estimated() -> None:
+    reported = response("42", input_tokens=3, output_tokens=5)
+    assert counted(reported, REQUEST) is reported
+    estimated = counted(response("12345", input_tokens=0, output_tokens=0), REQUEST).usage
+    assert (estimated.input_tokens, estimated.output_tokens, estimated.total_tokens) == (10, 2, 12)
+    half = counted(response("12345", input_tokens=7), REQUEST).usage
+    assert (half.input_tokens, half.output_tokens) == (7, 2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "This model's maximum context length is 8192 tokens.",
+        "The input token count (40000) exceeds the maximum number of tokens allowed (32768).",
+        "Input is too long for requested model.",
+        "`inputs` tokens + `max_new_tokens` must be <= 4096.",
+        "Requested tokens (5000) exceed context window of 4096",
+        "Please reduce the length of the messages or completion.",
+    ],
+)
+def test_words_for_a_prompt_that_is_too_long(words: str) -> None:
+    assert type(understood(LMInvalidRequestError(words, status=400))) is ContextWindowExceededError
+
+
+def test_other_refusals_are_not_taken_for_one() -> None:
+    for words in ("temperature must be at most 2", "max_tokens is too large: 100000", "HTTP 400"):
+        assert type(understood(LMInvalidRequestError(words, status=400))) is LMInvalidRequestError

@@ -1,0 +1,90 @@
+"""Secrets: which are known, and that nothing of a message but they is lost."""
+
+from __future__ import annotations
+
+from traceback import format_exception
+
+import dspy
+import pytest
+
+from polyhop.engines.secrets import learn, scrub, without_secret_settings, without_secrets
+
+KEY = "planted-0123456789"
+
+
+@pytest.mark.parametrize("name", ["MY_API_KEY", "hf_token", "AWS_SECRET_ACCESS", "DB_PASSWORD", "GOOGLE_CREDENTIALS"])
+def test_what_the_environment_calls_a_secret(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, KEY)
+    assert without_secrets(f"{KEY}, key={KEY}&x, x{KEY.upper()}y") == "***, key=***&x, x***y"
+
+
+def test_what_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
+    monkeypatch.setenv("MY_KEY", "")
+    monkeypatch.setenv("PLACE", "somewhere-else")
+    for text in ("false", "in somewhere-else", "task-1 asks for risk-taking", "https://host:80/path@x"):
+        assert without_secrets(text) == text
+
+
+def test_what_looks_like_one() -> None:
+    text = "Incorrect: sk-abc*****xyz. Authorization: Bearer abc.def; https://me:pass@host/v1"
+    assert without_secrets(text) == "Incorrect: *** Authorization: *** https://***@host/v1"
+
+
+def test_one_secret_in_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "abcdefgh")
+    monkeypatch.setenv("B_KEY", "abcdefgh-and-more")
+    assert without_secrets("abcdefgh-and-more abcdefgh") == "*** ***"
+
+
+def test_signs_of_patterns_are_no_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "a.*b(c[d\\e")
+    assert without_secrets("a.*b(c[d\\e axxb") == "*** axxb"
+
+
+def test_what_models_are_given() -> None:
+    learn(dspy.LM("openai/x", api_key="key-of-a-model", headers={"X-Whatever": "header-of-a-model"}, max_tokens=77))
+    learn(dspy.LM("openai/x", extra_body={"auth": {"token": "token-of-a-model"}, "mode": "mode-of-a-model"}))
+    learn(None)
+    text = "key-of-a-model header-of-a-model token-of-a-model mode-of-a-model 77"
+    assert without_secrets(text) == "*** *** *** mode-of-a-model 77"
+
+
+def test_settings_without_their_secrets() -> None:
+    settings = {"api_key": KEY, "headers": {"X": KEY}, "max_tokens": 77, "temperature": None, "extra_body": {"a": "b"}}
+    kept = {"max_tokens": 77, "temperature": None, "extra_body": {"a": "b"}}
+    assert without_secret_settings(settings) == kept
+
+
+def test_errors_lose_their_secrets_wherever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+
+    class Theirs(Exception):
+        def __init__(self, message: str) -> None:
+            super().__init__(message, 401)
+            self.message, self.request = message, object()
+
+        def __str__(self) -> str:
+            return self.message
+
+    def fail() -> None:
+        try:
+            try:
+                raise KeyError(f"no {KEY}")
+            except KeyError as error:
+                raise Theirs(f"not {KEY}") from error
+        except Theirs:
+            raise ValueError(f"nor {KEY}")  # noqa: B904  # the context is what is looked at
+
+    with pytest.raises(ValueError, match="nor") as caught:
+        fail()
+    error = caught.value
+    error.add_note(f"asked with {KEY}")
+    error.__cause__ = error  # a ring
+    scrub(error)
+    assert KEY not in "".join(format_exception(error))
+    assert str(error) == "nor ***"
+    assert isinstance(error.__context__, Theirs)
+    assert (str(error.__context__), error.__context__.args) == ("not ***", ("not ***", 401))
+    assert str(error.__context__.__cause__) == "'no ***'"
+    assert error.__notes__ == ["asked with ***"]

@@ -1,0 +1,186 @@
+"""What a run tells of its models: costs by agent, what happened on the way, why they failed; and no key."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import dspy
+import pytest
+from dspy import lm15
+from dspy.utils.exceptions import LMServerError
+
+from polyhop.data.passages import Passage
+from polyhop.data.pool import PassagePool
+from polyhop.engines.budget import Budget
+from polyhop.engines.costs import OTHER
+from polyhop.engines.endpoint import Endpoint, Limits
+from polyhop.engines.prices import price
+from polyhop.engines.requests import respond
+from polyhop.eval.folder import read_lines
+from polyhop.eval.run import evaluate
+from polyhop.eval.summary import summarize
+from polyhop.programs import Naive, Prism
+
+from .small import PASSAGE, examples, numbered
+
+KEY = "planted-0123456789"
+MODEL = "openai/gpt-4o-mini"
+REPLY = {
+    "sub_questions": '["Where is Paris?"]',
+    "keep": '["1"]',
+    "add": "[]",
+    "required": "[]",
+    "reasoning": "Because.",
+    "answer": "France",
+    "citations": "[]",
+    "confidence": "1.0",
+}
+TEXT = "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in REPLY.items()) + "\n\n[[ ## completed ## ]]"
+
+
+class Troubled:
+    """Plays every agent; what it does before that is up to the question."""
+
+    def __init__(self, **troubles: list[Any]) -> None:
+        self.troubles, self.calls, self._lock = troubles, 0, threading.Lock()
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        text = request.messages[-1].text or ""
+        with self._lock:
+            self.calls += 1
+            queue = next((queue for question, queue in self.troubles.items() if f"\n{question}\n" in text), [])
+            trouble = queue.pop(0) if queue else None
+        if isinstance(trouble, BaseException):
+            raise trouble
+        if callable(trouble):
+            trouble()
+        return trouble if isinstance(trouble, lm15.Response) else respond(request, TEXT)
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyhop.engines.endpoint._FIRST_WAIT", 0.001)
+
+
+def asking(program: dspy.Module, engine: Any, limits: Limits | None = None, model: str = MODEL) -> dspy.Module:
+    program.set_lm(Endpoint(limits).guard(dspy.LM(model, engine=engine, cache=False)))
+    return program
+
+
+def naive(engine: Any, limits: Limits | None = None) -> dspy.Module:
+    return asking(Naive(PassagePool([PASSAGE])), engine, limits)
+
+
+def test_costs_by_agent(tmp_path: Path) -> None:
+    summary = evaluate(asking(Prism(PassagePool([PASSAGE])), Troubled()), examples("ab"), tmp_path / "run", threads=2)
+    agents = summary["by_agent"]
+    assert list(agents) == ["adder", "analyzer", "answerer", "selector"]
+    totals = summary["totals"]
+    for name in ("lm_calls", "tokens_in", "tokens_out", "tokens", "cost_usd"):
+        assert sum(agent[name] for agent in agents.values()) == pytest.approx(totals[name])
+    assert all(agent["cost_usd"] == pytest.approx(price(MODEL, agent["tokens_in"], agent["tokens_out"])) for agent in agents.values())  # fmt: skip  # noqa: E501
+    for line in read_lines(tmp_path / "run"):
+        assert sum(agent["tokens"] for agent in line["costs_by_agent"].values()) == line["costs"]["tokens"]
+
+
+def test_the_summary_is_the_same_with_threads(tmp_path: Path) -> None:
+    kept = []
+    for threads in (1, 4):
+        program = asking(Prism(PassagePool([PASSAGE])), Troubled())
+        summary = evaluate(program, numbered(12), tmp_path / f"{threads}", threads=threads)
+        kept.append(json.dumps([summary["by_agent"], summary["totals"], summary["incidents"]]))
+    assert kept[0] == kept[1]
+
+
+def test_who_says_no_name_is_another(tmp_path: Path) -> None:
+    program = asking(dspy.Predict("question -> answer"), Troubled(), model="made/up")
+    summary = evaluate(program, examples("a"), tmp_path / "run")
+    assert list(summary["by_agent"]) == [OTHER]
+    assert "cost_usd" not in summary["by_agent"][OTHER]
+
+
+def test_what_happened_on_the_way(tmp_path: Path) -> None:
+    slow, boom = lm15.RateLimitError("slow down"), lm15.ServerError("boom")
+    engine = Troubled(a=[slow, slow, boom], c=[boom])
+    program = naive(engine)
+    summary = evaluate(program, examples("abc"), tmp_path / "run", threads=3)
+    told = [line["incidents"] for line in read_lines(tmp_path / "run")]
+    assert told == [{"repeated after rate_limit": 2, "repeated after server": 1}, {}, {"repeated after server": 1}]
+    assert summary["incidents"] == {"repeated after rate_limit": 2, "repeated after server": 2}
+    assert summary["counts"]["failed"] == 0
+    assert summary["metrics"]["answer_em"] == 1
+    assert summary["totals"]["lm_calls"] == 3
+    assert engine.calls == 7
+
+
+def test_other_incidents(tmp_path: Path) -> None:
+    passages = [Passage.of(f"Paris {n}", sentences=["It is in France."], id=f"p{n}") for n in range(4)]
+    too_long = lm15.ContextLengthError("too long")
+    prose = respond(lm15.Request(model="a", messages=(lm15.Message.user("?"),)), "I think it is France.")
+    program = asking(Naive(PassagePool(passages)), Troubled(a=[too_long, too_long, too_long], b=[prose]))
+    summary = evaluate(program, examples("ab"), tmp_path / "run")
+    assert summary["incidents"] == {"asked again as JSON": 1, "prompt shortened": 2}
+    assert [line.get("error", {}).get("cause") for line in read_lines(tmp_path / "run")] == ["model", "reply"]
+
+
+def test_why_questions_fail(tmp_path: Path) -> None:
+    request = lm15.Request(model="a", messages=(lm15.Message.user("?"),))
+    refusal = lm15.Message.assistant([lm15.RefusalPart("I cannot say.")])
+    engine = Troubled(
+        a=[lm15.InvalidRequestError("no", provider_code="content_filter")],
+        b=[lm15.Response(id="1", model="a", message=refusal, usage=lm15.Usage(), finish_reason="stop")],
+        c=[respond(request, "a" * 200_000)],
+        d=[lm15.ServerError("boom")],
+        e=[lm15.AuthError("no")],
+    )
+    summary = evaluate(naive(engine, Limits(retries=0)), examples("abcdef"), tmp_path / "run")
+    causes = [line.get("error", {}).get("cause") for line in read_lines(tmp_path / "run")]
+    assert causes == ["refused", "refused", "reply", "model", "model", None]
+    assert {each["cause"]: each["count"] for each in summary["failures"]} == {"refused": 1, "reply": 1, "model": 1}
+    assert summary["counts"] == {"questions": 6, "answered": 1, "failed": 5, "skipped": 0, "gold_not_found": 0}
+    assert next(iter(read_lines(tmp_path / "run")))["answer"] is None
+
+
+def test_a_reply_that_cannot_be_used_still_costs(tmp_path: Path) -> None:
+    request = lm15.Request(model="a", messages=(lm15.Message.user("?"),))
+    summary = evaluate(naive(Troubled(a=[respond(request, "a" * 200_000)])), examples("a"), tmp_path / "run")
+    assert summary["totals"]["tokens_out"] == 50_000
+    assert summary["by_agent"]["answerer"]["tokens_out"] == 50_000
+
+
+def test_a_question_that_takes_too_long_gives_up_its_place(tmp_path: Path) -> None:
+    """One hangs in the only slot; those that wait behind it stop without asking, and the run goes on."""
+    release = threading.Event()
+    engine = Troubled(a=[lambda: release.wait(30)])
+    program, budget = naive(engine, Limits(concurrency=1, timeout=0.6, retries=0)), Budget()
+    budget.meter_program(program)
+    started = monotonic()
+    summary = evaluate(program, examples("abcd"), tmp_path / "run", threads=2, timeout=0.4)
+    release.set()
+    assert monotonic() - started < 20
+    causes = [line.get("error", {}).get("cause") for line in read_lines(tmp_path / "run")]
+    assert causes[:2] == ["timeout", "timeout"]
+    assert len(causes) == 4
+    assert budget.spent.calls == engine.calls == 1 + summary["counts"]["answered"]
+
+
+def test_no_key_gets_into_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    monkeypatch.setenv("MADE_UP_API_KEY", KEY)
+    error = lm15.AuthError(f"the key {KEY} is wrong", status=401)
+    retried = [LMServerError(f"asked with Bearer {KEY}") for _ in range(2)]
+    program = naive(Troubled(a=[error], b=retried), Limits(retries=1))
+    summary = evaluate(program, examples("abc"), tmp_path / "run")
+    assert summary["counts"]["failed"] == 2
+    written = [path.read_text() for path in (tmp_path / "run").iterdir() if path.is_file()]
+    assert not [text for text in (*written, json.dumps(summary), *capfd.readouterr()) if KEY in text]
+
+
+def test_lines_of_before_have_none_of_this(tmp_path: Path) -> None:
+    evaluate(naive(Troubled()), examples("ab"), tmp_path / "run")
+    lines = [{k: v for k, v in line.items() if k not in ("incidents", "costs_by_agent")} for line in read_lines(tmp_path / "run")]  # fmt: skip  # noqa: E501
+    summary = summarize(lines, 2, 0)
+    assert (summary["incidents"], summary["by_agent"]) == ({}, {})
