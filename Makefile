@@ -11,7 +11,7 @@ export UV_SYSTEM_CERTS ?= true
 PIP_INDEX = $${PIP_INDEX_URL:-$$($(BIN)/pip config get global.index-url 2>/dev/null)}
 UV_INSTALL = UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$(PIP_INDEX)}" $(BIN)/uv pip install --quiet --python $(BIN)/python
 
-.PHONY: help demo test lint format dense constraints clean
+.PHONY: help demo test lint format dense tracking constraints clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -35,6 +35,10 @@ dense: $(INSTALLED) ## add what dense retrieval needs: sentence-transformers wit
 	@# UV_TORCH_BACKEND=cpu (or cu128, ...) chooses the build of PyTorch; one that is there already is kept.
 	@sed '/^torch /d; /^transformers /d' overrides.txt > $(VENV)/overrides.txt
 	@$(UV_INSTALL) --overrides $(VENV)/overrides.txt --constraint constraints.txt --editable '.[dev,dense]'
+
+tracking: $(INSTALLED) ## add MLflow's client and Optuna Dashboard
+	@sed '/^fastapi /d' overrides.txt > $(VENV)/overrides.txt
+	@$(UV_INSTALL) --overrides $(VENV)/overrides.txt --constraint constraints.txt --editable '.[dev,tracking]'
 
 constraints: $(INSTALLED) ## pin the newest versions that pyproject.toml allows; test them, then commit
 	$(BIN)/uv pip compile pyproject.toml --all-extras --overrides overrides.txt --python-version 3.11 \

@@ -34,6 +34,7 @@ from .pacing import Pacing
 from .secrets import learn, without_secret_settings
 
 _LEAST, _MOST = 1e-3, 1e9  # of a limit
+_KNOCKS = 2  # how often a server is asked again that never was there: its address may be wrong
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts, where the server does not ask for more
 _GRACE = 0.5  # seconds in which a client's own time limit may say more than ours
 _GLANCE = 0.1  # seconds between two looks whether a question that waits for its turn is given up
@@ -83,6 +84,7 @@ class Endpoint:
         self._slots = BoundedSemaphore(self.limits.concurrency) if self.limits.concurrency else None
         self._requests = Pacing(self.limits.requests_per_minute) if self.limits.requests_per_minute else None
         self._tokens = Pacing(self.limits.tokens_per_minute) if self.limits.tokens_per_minute else None
+        self._answered = False
         self._open_again = 0.0  # when the server takes requests again, as far as it said
         self._lock = Lock()
 
@@ -131,6 +133,7 @@ class Endpoint:
         """One attempt, when it is its turn. What fails stays booked, as it does at the provider."""
         ahead = self._wait_for_turn(request)
         response = _within(self.limits.timeout, engine, request)
+        self._answered = True
         used = response.usage.total_tokens
         if self._tokens and used is not None:
             self._tokens.give_back(ahead - used)
@@ -158,7 +161,9 @@ class Endpoint:
         attempt, code = failures.total(), error.code or ""
         if not is_retryable_lm_error(error) or attempt >= self.limits.retries:
             return None
-        if code in RETRIES and failures[code] >= RETRIES[code]:
+        if failures[code] >= RETRIES.get(code, self.limits.retries):
+            return None
+        if code == "transport" and not self._answered and failures[code] >= _KNOCKS:
             return None
         backoff = min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT)
         asked = max(error.retry_after or 0.0, 0.0)

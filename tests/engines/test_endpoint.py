@@ -106,6 +106,16 @@ def test_patience_begins_with_the_first_failure(time: Time) -> None:
     assert engine.calls == 2
 
 
+def test_a_server_that_never_was_there_is_given_up_soon(time: Time) -> None:
+    endpoint, gone = Endpoint(), [dspy_errors.LMTransportError("refused")] * 20
+    for calls in (3, 9):
+        engine = Scripted([*gone])
+        with pytest.raises(dspy_errors.LMTransportError):
+            endpoint.ask(engine, request())
+        assert engine.calls == calls
+        endpoint.ask(Scripted(), request())  # now it is known to be there
+
+
 def test_no_retries() -> None:
     engine = Scripted([LMServerError("boom")])
     with pytest.raises(LMServerError):
