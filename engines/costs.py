@@ -4,7 +4,7 @@ repeated."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import fsum
@@ -35,11 +35,12 @@ class Ledger(UsageTracker):
 
     Args:
         attempt: How often the question is asked, this time included.
+        on_incident: Called, from any thread, with what happens.
     """
 
-    def __init__(self, attempt: int = 1) -> None:
+    def __init__(self, attempt: int = 1, on_incident: Callable[[str], None] = lambda incident: None) -> None:
         super().__init__()
-        self.attempt = attempt
+        self.attempt, self._on_incident = attempt, on_incident
         self.abandoned = Event()
         self._lock = Lock()
         self._calls: list[tuple[str, str, dict[str, Any]]] = []  # agent, model, usage
@@ -59,6 +60,7 @@ class Ledger(UsageTracker):
     def happened(self, incident: str) -> None:
         with self._lock:
             self._incidents[incident] += 1
+        self._on_incident(incident)
 
     @property
     def incidents(self) -> dict[str, int]:

@@ -41,12 +41,14 @@ _GRACE = 1.0  # seconds in which questions may still end when a run is stopped
 
 @dataclass
 class Progress:
-    """How a run is going, over all questions that are done; ``failed_now`` counts those that failed since its start."""
+    """How a run is going, over all questions that are done; ``failed_now`` counts those that failed since its start,
+    ``repeated`` the requests that had to be made again."""
 
     questions: int
     done: int = 0
     failed: int = 0
     failed_now: int = 0
+    repeated: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
     last_error: str = ""
@@ -60,6 +62,8 @@ class Progress:
     def add(self, line: Line, *, before: bool = False) -> None:
         """Count a line, of this process or ``before``."""
         self.done += 1
+        incidents = line.get("incidents", {}).items()
+        self.repeated += sum(count for what, count in incidents if what.startswith("repeated"))
         self.tokens += line["costs"].get("tokens", 0)
         self.cost_usd += line["costs"].get("cost_usd", 0.0)
         if "error" in line:

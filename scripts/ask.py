@@ -50,7 +50,7 @@ def ask(
     run = build_program(
         program, open_source(index), lm or (), k, retriever=retriever, adaptive=adaptive, settings=settings or ()
     )
-    start, ledger = perf_counter(), Ledger()
+    start, ledger = perf_counter(), Ledger(on_incident=_tell)
     with model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
         prediction = run(question=question)
     seconds = perf_counter() - start
@@ -61,3 +61,8 @@ def ask(
         view.print_json(question, prediction, seconds, ledger)
     else:
         view.print_answer(question, prediction, seconds, ledger, trace=trace)
+
+
+def _tell(incident: str) -> None:
+    """Say what happens while somebody waits for the answer."""
+    typer.secho(f"{incident} ...", fg=typer.colors.YELLOW, err=True)

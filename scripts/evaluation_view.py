@@ -65,6 +65,8 @@ def _state(progress: Progress) -> str:
     parts = [f"{name} {100 * value:.1f}" for name, value in scores.items() if value is not None]
     if progress.failed:
         parts.append(f"{progress.failed} failed")
+    if progress.repeated:
+        parts.append(f"{progress.repeated} repeated")
     if progress.tokens:
         parts.append(f"{compact(progress.tokens)} tokens")
     if progress.cost_usd:
