@@ -22,7 +22,8 @@ from dspy import lm15
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
-from polyhop.engines.endpoint import Endpoint, RefusedError
+from polyhop.engines.diagnosis import RefusedError
+from polyhop.engines.endpoint import Endpoint
 from polyhop.engines.prices import longest_reply, price
 
 PRICED = "openai/gpt-4o-mini"

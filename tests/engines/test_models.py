@@ -11,7 +11,8 @@ import pytest
 from dspy.utils import exceptions as errors
 
 from polyhop.engines.connection import plain
-from polyhop.engines.endpoint import GuardedLM, OverlongReplyError, RefusedError
+from polyhop.engines.diagnosis import OverlongReplyError, RefusedError
+from polyhop.engines.endpoint import GuardedLM
 from polyhop.engines.models import ModelError, assign_models, explain, language_model, model_errors, roles
 from polyhop.engines.profile import read_profile
 from polyhop.programs import Direct, Prism
