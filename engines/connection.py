@@ -122,7 +122,8 @@ def connected(lm: dspy.LM, engine: Any, **settings: Any) -> dspy.LM:
 
 def settings_of(lm: dspy.LM) -> dict[str, Any]:
     """The settings of a model that is `connected`, as they would be without what stands before its connection."""
-    settings = {name: value for name, value in plain(lm).kwargs.items() if name in CLIENT_KEYS} | lm.kwargs
+    connection = {name: value for name, value in plain(lm).kwargs.items() if name in CLIENT_KEYS}
+    settings: dict[str, Any] = {**connection, **lm.kwargs}
     if extra := (settings.get("metadata") or {}).get(_EXTRA):
         metadata = {name: value for name, value in settings["metadata"].items() if name != _EXTRA}
         del settings["metadata"]

@@ -35,6 +35,7 @@ class Pacing:
             return max(0.0, -self._level / self._rate)
 
     def give_back(self, units: float) -> None:
-        """Book units back that were not used; negative for those that were used beyond what was taken."""
+        """Book units back that were not used; negative for those that were used beyond what was taken. Who waits
+        already is not told, so a minute with bad estimates may have more than its units; an hour has not."""
         with self._lock:
             self._level = min(self._most, self._level + units)

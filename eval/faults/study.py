@@ -1,8 +1,8 @@
 """What each fault does to a run: programs over the sample, behind an endpoint that does one thing wrong.
 
 Every run is held against one without faults. A question is *lost* without a line in the run's folder, *hung* if it used
-up its time, and *wrong* if it was answered and scored otherwise than without faults, unless its agents had less or other
-text to read, or could not read a judge's verdict, which speaks against an answer.
+up its time, and *wrong* if it was answered or scored otherwise than without faults although its agents had the same to
+read, and could read a judge's verdict, as one that they cannot read speaks against an answer.
 """
 
 from __future__ import annotations
