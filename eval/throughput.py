@@ -2,9 +2,10 @@
 
 A server in a process of its own replies to each request after the same time, with what the embedded engine says. So
 many threads, each with a question, could make ``threads / latency`` calls a second if DSPy, the programs, the search,
-the endpoint and the evaluation took no time at all: the ideal. What is measured is the calls that end between the
+the endpoint and the evaluation took no time at all: the ideal. What is measured is the calls between the
 moment in which the last thread gets its first question and the one in which the last question is begun: before and
-after it there is not enough to do for all threads, however fast they are.
+after it there is not enough to do for all threads, however fast they are. A call that is under way at an end of that
+time counts by its part.
 """
 
 from __future__ import annotations
@@ -43,15 +44,14 @@ class _Noted(InFront):
     """An engine that notes when its calls begin and end."""
 
     engine: Any
-    begun: list[float] = field(default_factory=list)
-    ended: list[float] = field(default_factory=list)
+    calls: list[tuple[float, float]] = field(default_factory=list)
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        self.begun.append(perf_counter())
+        begun = perf_counter()
         try:
             return self.engine.complete(request)
         finally:
-            self.ended.append(perf_counter())
+            self.calls.append((begun, perf_counter()))
 
 
 class _NotedProgram(dspy.Module):
@@ -71,13 +71,13 @@ class Measured:
     """What a run of a program came to.
 
     Attributes:
-        calls: That ended while all threads had questions, ``seconds`` long.
+        calls: While all threads had questions, ``seconds`` long.
         cpu: Seconds of the processor that this process used for a call.
         begun: When each call was sent, in seconds.
         at_once: Requests that the server had at the same time, at the most.
     """
 
-    calls: int
+    calls: float
     seconds: float
     cpu: float
     begun: Sequence[float]
@@ -119,8 +119,8 @@ def measure(
         program = _NotedProgram(new_program(name, PassagePool(sample_passages()), None))
         program.set_lm(guarded.with_engine(noted))
         evaluate(program, questions[:threads], threads=threads)  # imports, connections, caches
-        for times in (program.begun, noted.begun, noted.ended):
-            times.clear()
+        program.begun.clear()
+        noted.calls.clear()
         cpu = process_time()
         summary = evaluate(program, questions, threads=threads)
         cpu = process_time() - cpu
@@ -128,8 +128,8 @@ def measure(
         with urlopen(url.removesuffix("/v1") + "/counts") as reply:
             at_once = json.load(reply)["at_once"]
     start, end = sorted(program.begun)[threads - 1], max(program.begun)
-    calls = sum(start < each <= end for each in noted.ended)
-    return Measured(calls, end - start, cpu / len(noted.ended), sorted(noted.begun), at_once)
+    calls = sum(max(0.0, min(last, end) - max(first, start)) / (last - first) for first, last in noted.calls)
+    return Measured(calls, end - start, cpu / len(noted.calls), sorted(first for first, _ in noted.calls), at_once)
 
 
 def _example(n: int, question: str) -> dspy.Example:
@@ -152,7 +152,7 @@ def main() -> None:
                     status.update(f"{name}, {_CLIENTS[client]}, {latency:g} s")
                     run = measure(name, each * given.threads, latency, given.threads, client)
                     ideal = given.threads / latency
-                    cells = (f"{latency:g} s", f"{run.calls:,}", f"{run.rate:.1f}", f"{ideal:.1f}")
+                    cells = (f"{latency:g} s", f"{run.calls:,.0f}", f"{run.rate:.1f}", f"{ideal:.1f}")
                     share = (f"{run.rate / ideal:.1%}", f"{1000 * run.cpu:.1f}")
                     table.add_row(name, _CLIENTS[client], *cells, *share)
         status.update("limits")
