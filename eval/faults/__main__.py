@@ -31,8 +31,8 @@ _COLUMNS = (
 )
 _WORDS = frozenset({"fault", "hit by it", "what happened", "failed"})
 _FOOTNOTE = (
-    "other: answered otherwise, because the fault lets agents read less or other text. "
-    "wrong: answered or scored otherwise without such a reason."
+    "other: answered or scored otherwise, because agents had less or other text to read, or could not read a judge's "
+    "verdict, which speaks against an answer. wrong: without such a reason."
 )
 
 
@@ -101,7 +101,7 @@ def main() -> int:
 
 def _plain(row: Row) -> dict[str, object]:
     case = {"fault": row.case.name, "hits": row.case.when, "program": row.case.program}
-    return case | {name: value for name, value in asdict(row).items() if name != "case"} | {"wrong": row.wrong}
+    return case | {name: value for name, value in asdict(row).items() if name != "case"}
 
 
 if __name__ == "__main__":

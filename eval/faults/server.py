@@ -16,8 +16,8 @@ import signal
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from io import BufferedIOBase
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from time import monotonic, sleep
@@ -36,7 +36,8 @@ ANSWER = "[[ ## reasoning ## ]]\nCanned.\n[[ ## answer ## ]]\n42\n[[ ## confiden
 class Server:
     """Answers ``POST /v1/chat/completions`` and ``GET /v1/models`` on loopback, over connections that are kept open.
 
-    ``GET /counts`` says what was injected how often. Nothing else of a request is kept, and nothing is logged.
+    ``GET /counts`` says what was injected how often, and how many requests there were at the same time at the most.
+    Nothing else of a request is kept, and nothing is logged.
 
     Args:
         faults: Which requests are hit by what; of several that would hit one, the first does.
@@ -55,6 +56,8 @@ class Server:
     ) -> None:
         self.requests = 0
         self.injected: Counter[str] = Counter()
+        self.at_once = 0
+        self._under_way = 0
         self._faults, self._latency = tuple(faults), latency
         self._canned = response(encode(completion_of("canned", canned))) if canned else b""
         self._seen: Counter[str] = Counter()
@@ -100,16 +103,29 @@ class Server:
         if request.asks == ("GET", "/v1/models"):
             return exchange.reply({"object": "list", "data": [{"id": "lexical-behind-http", "object": "model"}]})
         if request.asks == ("GET", "/counts"):
-            return exchange.reply({"requests": self.requests, "injected": self.injected})
+            return exchange.reply({"requests": self.requests, "injected": self.injected, "at_once": self.at_once})
         if request.asks != ("POST", "/v1/chat/completions"):
             return exchange.reply(_told(f"there is no {' '.join(request.asks)}"), 404)
         try:
-            fault = self._fault(exchange)
-            data = b"" if fault else self._canned or response(encode(exchange.completion()))
-            sleep(max(0.0, due - monotonic()))
+            with self._waiting():
+                fault = self._fault(exchange)
+                data = b"" if fault else self._canned or response(encode(exchange.completion()))
+                sleep(max(0.0, due - monotonic()))
             return fault.act(exchange) if fault else exchange.send(data)
         except (ValueError, KeyError, TypeError) as error:  # what was asked is no chat, or none that the engine reads
             return exchange.reply(_told(f"{type(error).__name__}: {error}"), 400)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Counts a request in; over before its reply is sent, after which who asked may ask again."""
+        with self._lock:
+            self._under_way += 1
+            self.at_once = max(self.at_once, self._under_way)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way -= 1
 
     def _fault(self, exchange: Exchange) -> Fault | None:
         """What this request is hit by."""

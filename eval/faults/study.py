@@ -1,8 +1,8 @@
 """What each fault does to a run: programs over the sample, behind an endpoint that does one thing wrong.
 
 Every run is held against one without faults. A question is *lost* without a line in the run's folder, *hung* if it used
-up its time, and *wrong* if it was answered and scored otherwise than without faults, unless the fault lets its agents
-read less or other text than they would.
+up its time, and *wrong* if it was answered or scored otherwise than without faults although its agents had the same to
+read, and could read a judge's verdict, as one that they cannot read speaks against an answer.
 """
 
 from __future__ import annotations
@@ -132,8 +132,7 @@ class Row:
         injected: Requests that were hit.
         done: What the endpoint and the agents did about it, and how often.
         failed: Questions without an answer, by cause.
-        same: Answered questions with the answer and the scores that they have without faults; the others are ``wrong``,
-            or ``other`` where that is no surprise.
+        other, wrong: Questions that are answered or scored otherwise than without faults, for a reason or for none.
     """
 
     case: Case
@@ -141,20 +140,13 @@ class Row:
     requests: int
     questions: int
     answered: int
-    same: int
+    other: int
+    wrong: int
     lost: int
     hung: int
     seconds: float
     done: dict[str, int] = field(default_factory=dict)
     failed: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def other(self) -> int:
-        return self.answered - self.same if self.case.differs else 0
-
-    @property
-    def wrong(self) -> int:
-        return 0 if self.case.differs else self.answered - self.same
 
     @property
     def sound(self) -> bool:
@@ -185,6 +177,8 @@ class Study:
         expected = self._without[case.program]
         lines, server, seconds = self._lines(case, out)
         answered = [line for line in lines.values() if "error" not in line]
+        different = [line for line in answered if _result(line) != _result(expected[line["n"]])]
+        other = sum(bool(case.differs) or _misjudged(line) for line in different)
         done = Counter[str]()
         for line in lines.values():
             done.update(line["incidents"])
@@ -194,7 +188,8 @@ class Study:
             requests=server.requests,
             questions=len(self.questions),
             answered=len(answered),
-            same=sum(_result(line) == _result(expected[line["n"]]) for line in answered),
+            other=other,
+            wrong=len(different) - other,
             lost=len(self.questions) - len(lines),
             hung=sum(line["costs"]["seconds"] >= TIME_LIMIT for line in lines.values()),
             seconds=seconds,
@@ -223,6 +218,11 @@ class Study:
 def _result(line: Line) -> tuple[object, ...]:
     """What must not depend on faults."""
     return line["answer"], line["confidence"], line["evidence"], line["ranking"], line["scores"]
+
+
+def _misjudged(line: Line) -> bool:
+    """Whether a verdict could not be read."""
+    return any(step["step"] == "judged" and step["invalid"] and not step["score"] for step in line["trace"])
 
 
 def cases_named(names: Sequence[str]) -> tuple[Case, ...]:

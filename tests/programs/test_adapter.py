@@ -6,10 +6,11 @@ from typing import Any
 
 import dspy
 import pytest
+from dspy.utils.exceptions import AdapterParseError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.programs.adapter import ADAPTER, ChatAdapter
+from polyhop.programs.adapter import ADAPTER, ChatAdapter, JSONAdapter
 from polyhop.programs.program import Program
 from polyhop.programs.registry import PROGRAMS, new_program
 from polyhop.signatures.fields import NumberedPassage, NumberedPassages
@@ -67,3 +68,88 @@ def test_programs_use_it_unless_another_one_is_set() -> None:
     other = dspy.JSONAdapter()
     with dspy.context(adapter=other):
         assert Asking()() is other
+
+
+# --- replies that nobody can read ------------------------------------------------------------------------------------
+
+
+class Planned(dspy.Signature):
+    """Plan."""
+
+    question: str = dspy.InputField()
+    reasoning: str = dspy.OutputField()
+    steps: list[str] = dspy.OutputField()
+
+
+GOOD = {"reasoning": "x " * 50_000, "steps": ["a"] * 500}
+ENDLESS = [
+    "{",
+    "[",
+    '{"a":',
+    "[{",
+    "{[",
+    "a{b}",
+    "[ 'x', ",
+    "{ x ",
+    "(",
+    "```json\n{",
+    '{"steps": ["',
+    "[[ ## steps ## ]]\n[",
+]
+
+
+@pytest.mark.parametrize("adapter", [ADAPTER, JSONAdapter()], ids=["chat", "json"])
+@pytest.mark.parametrize("unit", ENDLESS)
+def test_a_reply_that_goes_in_circles_is_refused_at_once(unit: str, adapter: dspy.Adapter) -> None:
+    """Without an end to it, most of these take minutes: this test would not come back."""
+    for length in (5_000, 65_536, 1 << 20):
+        for before in ("", "[[ ## reasoning ## ]]\nx\n\n[[ ## steps ## ]]\n"):
+            with pytest.raises(AdapterParseError) as caught:
+                adapter.parse(Planned, before + unit * (length // len(unit)))
+            assert len(str(caught.value)) < 8_000
+
+
+@pytest.mark.parametrize("adapter", [ADAPTER, JSONAdapter()], ids=["chat", "json"])
+def test_a_long_reply_in_good_order_is_read(adapter: Any) -> None:
+    said = adapter.format_assistant_message_content(Planned, GOOD)
+    read = adapter.parse(Planned, said)
+    assert (read["reasoning"].strip(), read["steps"]) == (GOOD["reasoning"].strip(), GOOD["steps"])
+
+
+REPLIES = [
+    '{"reasoning": "x", "steps": ["a", "b"]}',
+    '```json\n{"reasoning": "x", "steps": ["a", "b"]}\n```',
+    'Sure! {"reasoning": "x", "steps": ["a", "b"]} Anything else?',
+    "{'reasoning': 'x', 'steps': ['a', 'b'],}",
+    '{"reasoning": "x", "steps": ["a", "b"',
+    '{"reasoning": "x"}',
+    "[[ ## reasoning ## ]]\nx\n\n[[ ## steps ## ]]\n['a', 'b']\n\n[[ ## completed ## ]]",
+    "[[ ## reasoning ## ]]\nx\n\n[[ ## steps ## ]]\na, b",
+    "[1, 2]",
+    "42",
+    "",
+    "No.",
+    "{" * 40 + "}" * 40,
+]
+
+
+@pytest.mark.parametrize("reply", REPLIES)
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [(ADAPTER, dspy.ChatAdapter()), (JSONAdapter(), dspy.JSONAdapter())], ids=["chat", "json"]
+)
+def test_any_other_reply_is_read_as_dspy_reads_it(ours: Any, theirs: Any, reply: str) -> None:
+    def read(adapter: Any) -> Any:
+        try:
+            return adapter.parse(Planned, reply)
+        except AdapterParseError as error:
+            return str(error)
+
+    assert read(ours) == read(theirs)
+
+
+def test_json_is_asked_for_as_dspy_asks_for_it() -> None:
+    ours, theirs = ADAPTER._make_json_adapter_fallback(), dspy.ChatAdapter()._make_json_adapter_fallback()
+    assert type(ours) is JSONAdapter
+    inputs = {"question": "?"}
+    assert ours.format(Planned, [], inputs) == theirs.format(Planned, [], inputs)
+    assert ours.use_native_function_calling == theirs.use_native_function_calling
