@@ -23,6 +23,7 @@ from .options import (
     SettingsOption,
 )
 from .source import Setting, dataset_of
+from .text import count
 from .tracking import tracked
 from .tuned import Opened, Setup, workers
 
@@ -171,9 +172,6 @@ def optimize(
     finally:
         for asked in opened.read:
             show_skipped(asked)
-    if 2.0 * 0.5 ** len(splits.val) >= level:  # all of them better, by the two-sided permutation test
-        few = f"{len(splits.val)} validation questions can never show p < {level:g}: nothing will be kept. Bring more."
-        typer.secho(few, fg=typer.colors.YELLOW, err=True)
     for questions in splits.named.values():
         opened.source.warn_of_gold(questions)
     prompt_model = language_model(prompt_lm) if prompt_lm else None
@@ -192,6 +190,9 @@ def optimize(
         raise PolyhopError(f"the budget ({spent}) does not suffice to ask five questions") from None
     if dry_run:
         return
+    if 2.0 * 0.5 ** len(splits.val) >= level:  # all of them better, by the two-sided permutation test
+        few = count(len(splits.val), "validation question")
+        typer.secho(f"{few} can never show p < {level:g}: nothing will be kept. Bring more.", fg="yellow", err=True)
     settings_told = {"program": program, "dataset": dataset, **plan.to_record()}
     with tracked(f"optimize {Path(program).name}", settings_told, out) as record, joint_bar(console) as show:
         try:

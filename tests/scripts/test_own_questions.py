@@ -113,7 +113,7 @@ def test_without_gold(tmp_path: Path, index: Path) -> None:
     tune = ("optimize", "--train", questions, "--index", index, "--program", "naive", "--stages", "tunables")
     refused = run(*tune, "--trials", "2", "--out", tmp_path / "x")
     assert refused.exit_code == 1
-    assert refused.stderr.startswith("error: joint_f1 cannot be measured on the train questions")
+    assert "error: joint_f1 cannot be measured on the train questions" in refused.stderr
     assert refused.stderr.endswith("name another --metric, such as answer_f1\n")
 
 
