@@ -47,6 +47,7 @@ _GARBLED = re.compile(
 )
 _UNSAID = "and DSPy hands on no reason"
 _LITELLM = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Timeout)\b[:\s]*)*(?:\w+Exception - )?")
+_SECONDS = re.compile(r"\d+(?:\.\d+)?")
 _TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _COMPLETED = "[[ ## completed ## ]]"  # DSPy's `ChatAdapter` has a reply end so
 
@@ -83,29 +84,29 @@ RETRIES = {EmptyReplyError.default_code: 2}
 
 
 def understood(error: LMError) -> LMError:
-    """The same error, of the class that says what to do about it, in few words, with the time after which the server
-    wants to be asked again, and without keys or what else the errors before it held."""
+    """An error of the class that says what to do about it, in few words, with the time after which the server wants to
+    be asked again. The errors that it came from are left behind: they hold keys, whole replies and whole pages."""
     chain = list(_chain(error))
     message = _short(error)
     said = f"{error.provider_code} {error.message}".lower()
     if isinstance(error, LMInvalidRequestError) and _FILTERED.search(said):
-        understood: LMError = _as(RefusedError, error, "the provider's content filter refused the prompt")
+        meant: LMError = _as(RefusedError, error, "the provider's content filter refused the prompt")
     elif _is_too_long(error, said):
-        understood = _as(ContextWindowExceededError, error, message)
+        meant = _as(ContextWindowExceededError, error, message)
     elif isinstance(error, LMTransportError | LMTimeoutError) and "timed out" in said:
-        understood = _as(LMTimeoutError, error, "no reply in time")
+        meant = _as(LMTimeoutError, error, "no reply in time")
     elif isinstance(error, LMServerError) and "connection error" in said:  # LiteLLM's word for it
-        understood = _as(LMTransportError, error, "connection error")
+        meant = _as(LMTransportError, error, "connection error")
     elif _is_garbled(error, said):
-        understood = _as(LMServerError, error, "the server's reply is no completion")
+        meant = _as(LMServerError, error, "the server's reply is no completion")
     else:
-        understood = error
-        understood.message, understood.args = message, (f"[{error.model}] {message}" if error.model else message,)
-    if understood.retry_after is None:
-        understood.retry_after = next((wait for each in chain if (wait := _retry_after(each)) is not None), None)
-    understood.__cause__ = understood.__context__ = None
-    scrub(understood)
-    return understood
+        meant = error
+        meant.message, meant.args = message, (f"[{error.model}] {message}" if error.model else message,)
+    if meant.retry_after is None:
+        meant.retry_after = next((wait for each in chain if (wait := _retry_after(each)) is not None), None)
+    meant.__cause__ = meant.__context__ = None
+    scrub(meant)
+    return meant
 
 
 def _is_too_long(error: LMError, said: str) -> bool:
@@ -162,7 +163,7 @@ def _retry_after(error: BaseException) -> float | None:
     for headers in (getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)):
         with suppress(AttributeError, TypeError, ValueError):
             value = headers.get("retry-after")  # type: ignore[union-attr]
-            if str(value).strip().isdecimal():
+            if _SECONDS.fullmatch(str(value).strip()):
                 return float(value)
             return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
     return None

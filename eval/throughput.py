@@ -73,7 +73,7 @@ class Measured:
     Attributes:
         calls: While all threads had questions, ``seconds`` long.
         cpu: Seconds of the processor that this process used for a call.
-        begun: When each call was sent, in seconds.
+        begun: When each call was sent, in seconds; also those of the warming up.
         at_once: Requests that the server had at the same time, at the most.
     """
 
@@ -120,8 +120,7 @@ def measure(
         program.set_lm(guarded.with_engine(noted))
         evaluate(program, questions[:threads], threads=threads)  # imports, connections, caches
         program.begun.clear()
-        noted.calls.clear()
-        cpu = process_time()
+        before, cpu = len(noted.calls), process_time()
         summary = evaluate(program, questions, threads=threads)
         cpu = process_time() - cpu
         assert summary["counts"]["failed"] == 0, summary["failures"]
@@ -129,7 +128,9 @@ def measure(
             at_once = json.load(reply)["at_once"]
     start, end = sorted(program.begun)[threads - 1], max(program.begun)
     calls = sum(max(0.0, min(last, end) - max(first, start)) / (last - first) for first, last in noted.calls)
-    return Measured(calls, end - start, cpu / len(noted.calls), sorted(first for first, _ in noted.calls), at_once)
+    return Measured(
+        calls, end - start, cpu / (len(noted.calls) - before), sorted(first for first, _ in noted.calls), at_once
+    )
 
 
 def _example(n: int, question: str) -> dspy.Example:

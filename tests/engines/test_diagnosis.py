@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any
+from typing import Any, NamedTuple
 
 import dspy
 import pytest
@@ -255,6 +255,10 @@ def test_other_json_is_no_reply(body: Any, way: str) -> None:
 REQUEST = lm15.Request(model="m", system="abcd", messages=(lm15.Message.user("x" * 36),))
 
 
+class Response(NamedTuple):
+    headers: dict[str, str | None]
+
+
 def response(text: str, finish: Any = "stop", **usage: int) -> lm15.Response:
     message = lm15.Message.assistant(text)
     return lm15.Response(id="1", model="n", message=message, usage=lm15.Usage(**usage), finish_reason=finish)
@@ -307,6 +311,19 @@ def test_what_is_reported_is_not_estimated() -> None:
 )
 def test_words_for_a_prompt_that_is_too_long(words: str) -> None:
     assert type(understood(LMInvalidRequestError(words, status=400))) is ContextWindowExceededError
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"), [("7", 7.0), (" 0.5", 0.5), ("soon", None), ("nan", None), (None, None)]
+)
+def test_the_header_of_an_error_further_back_is_found(header: str | None, seconds: float | None) -> None:
+    raised, behind = LMServerError("boom", status=503), ValueError("behind")
+    behind.response = Response({"retry-after": header})  # type: ignore[attr-defined]
+    raised.__cause__, raised.__context__ = KeyError("between"), None
+    raised.__cause__.__context__ = behind
+    meant = understood(raised)
+    assert meant.retry_after == seconds
+    assert meant.__cause__ is meant.__context__ is None
 
 
 def test_other_refusals_are_not_taken_for_one() -> None:

@@ -215,7 +215,7 @@ def test_each_prompt_has_its_own_count() -> None:
         assert [ask(connection, chat(question)).status for question in questions] == [500, 500, 200, 200]
         assert (server.requests, server.injected) == (4, {"500": 2})
         connection.request("GET", "/counts")
-        assert Reply(connection.getresponse()).json == {"requests": 4, "injected": {"500": 2}}
+        assert Reply(connection.getresponse()).json == {"requests": 4, "injected": {"500": 2}, "at_once": 1}
 
 
 # --- faults ----------------------------------------------------------------------------------------------------------

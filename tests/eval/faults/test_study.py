@@ -30,7 +30,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def study() -> Study:
-    return Study(6, threads=6, limits=Limits(timeout=0.5, retries=8, patience=10.0))
+    return Study(6, threads=6, limits=Limits(timeout=1.0, retries=8, patience=10.0))
 
 
 def sound(row: Row) -> Row:
@@ -51,8 +51,8 @@ def test_what_passes_costs_requests_and_no_question(study: Study, name: str) -> 
 def test_what_never_comes_is_asked_for_again(study: Study, fault: object) -> None:
     row = sound(study.run(Case("late", "at times", ((Every(12), fault),))))  # type: ignore[arg-type]
     assert row.answered == 6
-    assert row.done == {"repeated after timeout": row.injected}
-    assert row.injected >= 2
+    assert list(row.done) == ["repeated after timeout"]
+    assert row.done["repeated after timeout"] >= row.injected >= 2  # a busy machine may be late by itself
 
 
 def test_a_storm_ends(study: Study) -> None:
