@@ -4,7 +4,7 @@ repeated."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import fsum
@@ -114,6 +114,14 @@ def rest(seconds: float) -> None:
         sleep(max(0.0, seconds))
     elif ledger.abandoned.wait(max(0.0, seconds)):
         raise Abandoned
+
+
+def added(costs: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The sums of what several cost; without dollars if they are not known of all."""
+    each = list(costs)
+    names = dict.fromkeys(name for one in each for name in one)
+    known = {name: [one[name] for one in each] for name in names if all(name in one for one in each)}
+    return {name: fsum(values) if name == "cost_usd" else sum(values) for name, values in known.items()}
 
 
 def _sum(calls: list[tuple[str, dict[str, Any]]]) -> dict[str, float]:

@@ -21,15 +21,13 @@ class Expected:
 
     Attributes:
         asked: How many those were; ``failed`` of them have no answer.
-        totals: ``lm_calls``, ``tokens_in``, ``tokens_out`` and, where every price is known, ``cost_usd``.
-        by_agent: The same for each agent.
+        by_agent: ``lm_calls``, ``tokens_in``, ``tokens_out`` and, where every price is known, ``cost_usd``.
         seconds: With so many questions at once.
     """
 
     questions: int
     asked: int
     failed: int
-    totals: dict[str, float]
     by_agent: dict[str, dict[str, float]]
     seconds: float
 
@@ -43,7 +41,7 @@ def expect(
     timeout: float | None = None,
     look_up: LookUp | None = None,
 ) -> Expected:
-    """Ask a few questions, and multiply. Replies that DSPy's cache has cost nothing now, and nothing later.
+    """Ask a few questions, and multiply. Replies that DSPy's cache has cost nothing now, and are not counted.
 
     Raises:
         PolyhopError: none of them could be answered.
@@ -56,6 +54,5 @@ def expect(
     by_agent = {
         agent: {name: value * factor for name, value in costs.items()} for agent, costs in summary["by_agent"].items()
     }
-    totals = {name: value * factor for name, value in summary["totals"].items()}
     seconds = summary["timing"]["seconds_mean"] * questions / threads
-    return Expected(questions, counts["questions"], counts["failed"], totals, by_agent, seconds)
+    return Expected(questions, counts["questions"], counts["failed"], by_agent, seconds)

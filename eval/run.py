@@ -42,7 +42,7 @@ _GRACE = 1.0  # seconds in which questions may still end when a run is stopped
 @dataclass
 class Progress:
     """How a run is going, over all questions that are done; ``failed_now`` counts those that failed since its start,
-    ``repeated`` the requests that had to be made again."""
+    ``repeated`` the requests that had to be made again; ``cost_usd`` has all costs if all are ``priced``."""
 
     questions: int
     done: int = 0
@@ -51,6 +51,7 @@ class Progress:
     repeated: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
+    priced: bool = True
     last_error: str = ""
     _sums: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     _counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -66,6 +67,7 @@ class Progress:
         self.repeated += sum(count for what, count in incidents if what.startswith("repeated"))
         self.tokens += line["costs"].get("tokens", 0)
         self.cost_usd += line["costs"].get("cost_usd", 0.0)
+        self.priced = self.priced and "cost_usd" in line["costs"]
         if "error" in line:
             self.failed += 1
             self.failed_now += not before
@@ -126,7 +128,7 @@ def evaluate(
         for line in folder.lines():
             if retry_failed and "error" in line:
                 folder.forget(line["n"])
-                attempts[line["n"]] = line.get("attempt", 1) + 1
+                attempts[line["n"]] = line.get("attempt", 1) + (line["error"]["cause"] == "reply")
             else:
                 progress.add(line, before=True)
         on_progress(progress)

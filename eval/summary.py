@@ -6,7 +6,7 @@ run was stopped, on threads, or on which question was finished first.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ import dspy
 import numpy as np
 import numpy.typing as npt
 
+from ..engines.costs import added
 from . import trec
 from .folder import SCHEMA, SUMMARY, Line, RunFolder, read_manifest, write_json
 from .scoring import METRICS
@@ -60,7 +61,7 @@ def summarize(lines: Iterable[Line], count: int, skipped: int) -> dict[str, Any]
     seconds, failed = np.zeros(count), np.zeros(count, dtype=bool)
     not_found = 0
     hops, kinds, failures = [], [], Counter[tuple[str, str]]()
-    incidents, agents = Counter[str](), defaultdict[str, Counter[str]](Counter)
+    incidents, agents, priced = Counter[str](), dict[str, Mapping[str, float]](), True
     for row, line in enumerate(lines):
         for name, value in (*line["scores"].items(), *line["costs"].items()):
             if name in columns:
@@ -70,11 +71,14 @@ def summarize(lines: Iterable[Line], count: int, skipped: int) -> dict[str, Any]
             failed[row] = True
             failures[line["error"]["cause"], line["error"]["message"]] += 1
         incidents.update(line.get("incidents", {}))
+        priced = priced and "cost_usd" in line["costs"]
         for agent, costs in line.get("costs_by_agent", {}).items():
-            agents[agent].update(costs)
+            agents[agent] = added([agents[agent], costs]) if agent in agents else costs
         not_found += line["gold_not_found"]
         hops.append(_name(line["hops"]))
         kinds.append(_name(line["kind"]))
+    if not priced:  # a part of what it cost is no cost
+        del columns["cost_usd"]
     columns = {name: column for name, column in columns.items() if not np.isnan(column).all()}
     total = _part(columns, failed, slice(None))
     total["counts"] |= {"skipped": skipped, "gold_not_found": not_found}

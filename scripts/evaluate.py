@@ -135,12 +135,16 @@ def evaluate(
         source.check(name, built)
     source.warn_of_gold(asked)
 
-    if dry_run:
-        _estimate(programs, source, threads, timeout)
-        return
     progress = Console(stderr=True)
     limits = {"calls": budget_calls, "usd": budget_usd, "minutes": budget_minutes}
-    budget = _budget(limits, out) if any(limit is not None for limit in limits.values()) else None
+    limited = any(limit is not None for limit in limits.values())
+    budget = _budget(limits, None if dry_run else out) if limited else None
+    if dry_run:
+        try:
+            _estimate(programs, source, threads, timeout, budget)
+        except BudgetSpent as spent:
+            raise PolyhopError(f"the budget ({spent}) does not suffice to ask five questions") from None
+        return
     summaries = {}
     for name, built in programs.items():
         if budget is not None:
@@ -167,7 +171,9 @@ def _budget(limits: dict[str, Any], out: Path | None) -> Budget:
     return Budget(**limits, file=account(out) if out else None)
 
 
-def _estimate(programs: dict[str, dspy.Module], source: Source, threads: int, timeout: float | None) -> None:
+def _estimate(
+    programs: dict[str, dspy.Module], source: Source, threads: int, timeout: float | None, budget: Budget | None
+) -> None:
     """Ask a few random questions with each program, and print what all would cost."""
     from random import Random
 
@@ -178,6 +184,8 @@ def _estimate(programs: dict[str, dspy.Module], source: Source, threads: int, ti
     chosen = set(Random(0).sample(range(count), min(ASKED, count)))
     few = [example for n, example in enumerate(source.questions) if n in chosen]
     for name, program in programs.items():
+        if budget is not None:
+            budget.meter_program(program)
         expected = expect(program, few, count, threads=threads, timeout=timeout, look_up=source.look_up)
         show_expected(label(name), expected)
 

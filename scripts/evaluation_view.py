@@ -25,7 +25,7 @@ def show_expected(name: str, expected: Expected) -> None:
 
     title = f"{name}: {expected.questions:,} questions, if they are like {expected.asked} that were asked"
     console = Console()
-    console.print(costs_table(expected.by_agent, expected.totals, title))
+    console.print(costs_table(expected.by_agent, title))
     failed = f"; {expected.failed} of {expected.asked} failed" if expected.failed else ""
     console.print(f"about {_duration(expected.seconds)}{failed}")
 
@@ -70,7 +70,7 @@ def _state(progress: Progress) -> str:
     if progress.tokens:
         parts.append(f"{compact(progress.tokens)} tokens")
     if progress.cost_usd:
-        parts.append(f"${progress.cost_usd:.2f}")
+        parts.append(f"${progress.cost_usd:.2f}" + ("" if progress.priced else "+"))
     return ", ".join(parts)
 
 
@@ -93,7 +93,7 @@ def print_summaries(
     if len(summaries) == 1:
         (summary,) = summaries.values()
         if summary["by_agent"]:
-            console.print(costs_table(summary["by_agent"], summary["totals"], "costs, by agent"))
+            console.print(costs_table(summary["by_agent"], "costs, by agent, without replies from the cache"))
     if out is not None:
         more = "the official files" if questions.dataset in SUBMISSIONS else "the rankings"
         typer.echo(f"{out}: summary.json, predictions.jsonl and {more}")

@@ -57,17 +57,18 @@ def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Tab
     return table
 
 
-def costs_table(by_agent: Mapping[str, Mapping[str, float]], totals: Mapping[str, float], title: str) -> Table:
+def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Table:
     """What each agent costs, and all of them."""
     from rich.table import Table
 
+    from ..engines.costs import added
     from .text import compact, dollars
 
     table = Table(title=title, title_justify="left", header_style="bold")
     table.add_column("")
     for heading in ("LM calls", "tokens in", "tokens out", "dollars"):
         table.add_column(heading, justify="right")
-    for name, costs in (*by_agent.items(), ("in all", totals)):
+    for name, costs in (*by_agent.items(), ("in all", added(by_agent.values()))):
         counts = (compact(costs.get(each, 0)) for each in ("lm_calls", "tokens_in", "tokens_out"))
         table.add_row(name, *counts, dollars(costs["cost_usd"]) if "cost_usd" in costs else "?")
     return table

@@ -40,7 +40,7 @@ def print_answer(
     else:
         console.print(Text("  no evidence", style="dim"))
     if trace and ledger.by_agent():
-        console.print(Padding(costs_table(ledger.by_agent(), ledger.costs(), ""), (1, 0, 0, 2)))
+        console.print(Padding(costs_table(ledger.by_agent(), ""), (1, 0, 0, 2)))
     console.print(Padding(Text(cost(prediction, seconds, ledger), style="dim"), (1, 0, 1, 2)))
 
 

@@ -37,3 +37,7 @@ def test_the_profiles_of_the_readme_can_be_read(tmp_path: Path) -> None:
     for block in blocks:
         (tmp_path / "models.toml").write_text(block, encoding="utf-8")
         assert read_profile(tmp_path / "models.toml").sections
+
+
+def test_nothing_in_the_readme_waits_to_be_written() -> None:
+    assert not re.findall(r"^[A-Z]{6,}$|TODO|TBD", README.read_text("utf-8"), re.MULTILINE)

@@ -16,14 +16,14 @@ from dspy.utils.exceptions import LMServerError
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.budget import Budget
-from polyhop.engines.costs import OTHER
+from polyhop.engines.costs import OTHER, added
 from polyhop.engines.endpoint import Endpoint, Limits
 from polyhop.engines.prices import price
 from polyhop.engines.requests import respond
 from polyhop.eval.folder import read_lines
-from polyhop.eval.run import evaluate
+from polyhop.eval.run import Progress, evaluate
 from polyhop.eval.summary import summarize
-from polyhop.programs import Naive, Prism
+from polyhop.programs import Agent, Naive, Prism, Program
 
 from .small import PASSAGE, examples, numbered
 
@@ -184,3 +184,41 @@ def test_lines_of_before_have_none_of_this(tmp_path: Path) -> None:
     lines = [{k: v for k, v in line.items() if k not in ("incidents", "costs_by_agent")} for line in read_lines(tmp_path / "run")]  # fmt: skip  # noqa: E501
     summary = summarize(lines, 2, 0)
     assert (summary["incidents"], summary["by_agent"]) == ({}, {})
+
+
+class Pair(Program):
+    """Two agents, one after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = Agent("question -> reasoning, answer"), Agent("question -> answer")
+
+    def forward(self, question: str) -> dspy.Prediction:
+        self.one(question=question)
+        return dspy.Prediction(answer=self.other(question=question).answer)
+
+
+def test_dollars_are_told_for_all_or_not_at_all(tmp_path: Path) -> None:
+    """One agent's price is known, the other's is not: a part of what it cost would look like all of it."""
+    program = Pair()
+    program.one.lm = dspy.LM("lexical", engine=Troubled(), cache=False)
+    program.other.lm = dspy.LM("made/up", engine=Troubled(), cache=False)
+    seen: list[Progress] = []
+    summary = evaluate(program, examples("ab"), tmp_path / "run", on_progress=seen.append)
+    assert "cost_usd" in summary["by_agent"]["one"]
+    assert "cost_usd" not in summary["by_agent"]["other"]
+    assert "cost_usd" not in summary["totals"]
+    assert "cost_usd" not in summary["metrics"]
+    assert not seen[-1].priced
+    assert "cost_usd" not in added(summary["by_agent"].values())
+
+
+def test_what_a_model_could_not_be_asked_is_not_paid_again(tmp_path: Path) -> None:
+    """Replies that were good come from DSPy's cache when the question is asked again; bad ones do not."""
+    engine = Troubled(a=[lm15.AuthError("no key")])
+    program = Pair()
+    program.one.lm = dspy.LM("one", engine=(first := Troubled()))
+    program.other.lm = dspy.LM("other", engine=engine, num_retries=0)
+    assert evaluate(program, examples("a"), tmp_path / "run")["counts"]["failed"] == 1
+    assert evaluate(program, examples("a"), tmp_path / "run", retry_failed=True)["counts"]["failed"] == 0
+    assert (first.calls, engine.calls) == (1, 2)
