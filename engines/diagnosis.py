@@ -27,7 +27,7 @@ from dspy.utils.exceptions import (
 )
 
 from .costs import happened
-from .secrets import scrub
+from .secrets import scrub, without_secrets
 
 LONGEST_REPLY = 100_000
 """Characters. A longer reply is a model that runs away, and parsing it would take minutes."""
@@ -139,7 +139,7 @@ def _as(kind: type[LMError], error: LMError, message: str) -> LMError:
 
 def _short(error: LMError) -> str:
     """What an error says, without what LiteLLM says before it and the advice that follows it."""
-    text = error.message or ""
+    text = without_secrets(error.message or "")  # before it is cut: nobody knows half a key
     if "<html" in text.lower():
         title = _TITLE.search(text)
         return f"HTTP {error.status}: {' '.join(title[1].split()) if title else 'a web page'}"[:_LONGEST_MESSAGE]
@@ -181,7 +181,7 @@ def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
     parts, model = response.message.parts, request.model
     refusal = next((part.text for part in parts if isinstance(part, lm15.RefusalPart)), None)
     if refusal is not None or response.finish_reason == "content_filter":
-        told = " ".join((refusal or "stopped by the provider's content filter").split())[:160]
+        told = " ".join(without_secrets(refusal or "stopped by the provider's content filter").split())[:160]
         raise RefusedError(f"the model refused to answer: {told}", model=model)
     text = _text(response)
     if len(text) > LONGEST_REPLY:

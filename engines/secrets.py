@@ -9,7 +9,7 @@ from typing import Any
 
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _SHORTEST = 8  # characters of a secret: TOKENIZERS_PARALLELISM=false has none
-_LOOKS_SECRET = re.compile(r"\bsk-[\w*.-]+|\bBearer\s+\S+|(?<=://)[^\s/@]+:[^\s/@]+(?=@)", re.IGNORECASE)
+_LOOKS_SECRET = re.compile(r"\bsk-[\w*.-]+|\bBearer\s+\S+|(?<=://)[^\s/@:]+:[^\s/@]+(?=@)", re.IGNORECASE)
 
 _learnt: set[str] = set()
 
