@@ -19,6 +19,14 @@ def learn(lm: Any) -> None:
     _learnt.update(_secrets(getattr(lm, "kwargs", None) or {}))
 
 
+def learn_models(program: Any) -> None:
+    """Remember the secrets of all models that a program may ask: those of its predictors, and DSPy's default."""
+    from dspy import settings
+
+    for lm in (settings.lm, *(predictor.lm for predictor in program.predictors())):
+        learn(lm)
+
+
 def without_secret_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a model that hold no secret."""
     return {name: value for name, value in settings.items() if not _secrets({name: value})}
