@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from socket import gaierror
 from typing import Any
 
 from dspy import lm15
@@ -107,6 +108,11 @@ def understood(error: LMError) -> LMError:
     meant.__cause__ = meant.__context__ = None
     scrub(meant)
     return meant
+
+
+def nobody_there(error: LMError) -> bool:
+    """Whether no server took the request, by what an error comes from: its name has no address, or nobody listens."""
+    return any(isinstance(each, ConnectionRefusedError | gaierror) for each in _chain(error))
 
 
 def _is_too_long(error: LMError, said: str) -> bool:

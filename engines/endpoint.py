@@ -29,12 +29,13 @@ from dspy.utils.exceptions import LMError, LMRateLimitError, LMTimeoutError, is_
 
 from .connection import Connection, InFront, connected, plain, settings_of
 from .costs import happened, rest
-from .diagnosis import RETRIES, checked, understood, written
+from .diagnosis import RETRIES, checked, nobody_there, understood, written
 from .pacing import Pacing
 from .secrets import learn, without_secret_settings
 
 _LEAST, _MOST = 1e-3, 1e9  # of a limit
 _KNOCKS = 2  # how often a server is asked again that never was there: its address may be wrong
+_UNHEARD = ("transport", "timeout")  # codes of errors that no server sent, whatever status LiteLLM makes up for them
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts, where the server does not ask for more
 _GRACE = 0.5  # seconds in which a client's own time limit may say more than ours
 _GLANCE = 0.1  # seconds between two looks whether a question that waits for its turn is given up
@@ -108,9 +109,10 @@ class Endpoint:
                 with self._slot():
                     return _checked(request, self._send(engine, request))
             except LMError as raised:
-                error = understood(raised)
+                nobody, error = nobody_there(raised), understood(raised)
+            self._answered |= error.status is not None and error.code not in _UNHEARD
             failing_since = failing_since or monotonic()
-            wait = self._wait(error, failures, monotonic() - failing_since)
+            wait = self._wait(error, failures, monotonic() - failing_since, nobody)
             if wait is None:
                 raise error
             failures[error.code or ""] += 1
@@ -156,14 +158,14 @@ class Endpoint:
                 rest(max(waits, default=0.0))
                 booked = True
 
-    def _wait(self, error: LMError, failures: Counter[str], elapsed: float) -> float | None:
+    def _wait(self, error: LMError, failures: Counter[str], elapsed: float, nobody: bool = False) -> float | None:
         """Seconds until the next attempt after those that failed before; None if there is to be none."""
         attempt, code = failures.total(), error.code or ""
         if not is_retryable_lm_error(error) or attempt >= self.limits.retries:
             return None
         if failures[code] >= RETRIES.get(code, self.limits.retries):
             return None
-        if code == "transport" and not self._answered and failures[code] >= _KNOCKS:
+        if nobody and not self._answered and failures[code] >= _KNOCKS:
             return None
         backoff = min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT)
         asked = max(error.retry_after or 0.0, 0.0)
