@@ -52,7 +52,9 @@ class Limits:
         requests_per_minute, tokens_per_minute: As the provider counts them; None for no limit.
         timeout: Seconds that one request may take, whatever the server sends meanwhile.
         retries: How often a request is repeated.
-        patience: Seconds, since it failed for the first time, in which a request is repeated; no wait is longer.
+        patience: Seconds, since it failed for the first time, in which a request is repeated; no wait between two
+            attempts is longer. The wait for its turn takes as long as the limits demand. A server that nobody has heard
+            of for so long is down: until it is heard of, each request is made once.
 
     Raises:
         ValueError: one of them is no such number.
@@ -86,6 +88,7 @@ class Endpoint:
         self._requests = Pacing(self.limits.requests_per_minute) if self.limits.requests_per_minute else None
         self._tokens = Pacing(self.limits.tokens_per_minute) if self.limits.tokens_per_minute else None
         self._answered = False
+        self._down_since: float | None = None  # nothing but lost connections and requests without a reply since then
         self._open_again = 0.0  # when the server takes requests again, as far as it said
         self._lock = Lock()
 
@@ -110,7 +113,7 @@ class Endpoint:
                     return _checked(request, self._send(engine, request))
             except LMError as raised:
                 nobody, error = nobody_there(raised), understood(raised)
-            self._answered |= error.status is not None and error.code not in _UNHEARD
+            self._note(error)
             failing_since = failing_since or monotonic()
             wait = self._wait(error, failures, monotonic() - failing_since, nobody)
             if wait is None:
@@ -135,7 +138,7 @@ class Endpoint:
         """One attempt, when it is its turn. What fails stays booked, as it does at the provider."""
         ahead = self._wait_for_turn(request)
         response = _within(self.limits.timeout, engine, request)
-        self._answered = True
+        self._answered, self._down_since = True, None
         used = response.usage.total_tokens
         if self._tokens and used is not None:
             self._tokens.give_back(ahead - used)
@@ -158,12 +161,22 @@ class Endpoint:
                 rest(max(waits, default=0.0))
                 booked = True
 
+    def _note(self, error: LMError) -> None:
+        """What an error tells about the server."""
+        if error.code not in _UNHEARD:
+            self._answered |= error.status is not None
+            self._down_since = None
+        elif self._down_since is None:
+            self._down_since = monotonic()
+
     def _wait(self, error: LMError, failures: Counter[str], elapsed: float, nobody: bool = False) -> float | None:
         """Seconds until the next attempt after those that failed before; None if there is to be none."""
         attempt, code = failures.total(), error.code or ""
         if not is_retryable_lm_error(error) or attempt >= self.limits.retries:
             return None
         if failures[code] >= RETRIES.get(code, self.limits.retries):
+            return None
+        if self._down_since is not None and monotonic() - self._down_since > self.limits.patience:
             return None
         if nobody and not self._answered and failures[code] >= _KNOCKS:
             return None

@@ -156,6 +156,51 @@ def test_only_where_nobody_is_there_is_a_server_given_up_soon(
     assert attempts(endpoint, fail) == attempts(endpoint, fail) == calls
 
 
+def lost() -> LMError:
+    return dspy_errors.LMTransportError("connection reset")
+
+
+def test_a_server_that_is_down_for_good_is_asked_once_a_request(time: Time) -> None:
+    endpoint = Endpoint()
+    endpoint.ask(Scripted(), request())
+    assert [attempts(endpoint, lost) for _ in range(7)] == [9, 9, 9, 7, 1, 1, 1]
+    assert sum(time.rests) < 300 + 30  # and the last wait
+    endpoint.ask(Scripted(), request())
+    assert [attempts(endpoint, lost), attempts(endpoint, refused)] == [9, 9]
+
+
+@pytest.mark.parametrize("heard", [LMServerError("boom", status=503), *LASTING[:1], response("")])
+def test_a_server_that_is_heard_of_is_not_down(heard: Any, time: Time) -> None:
+    endpoint = Endpoint()
+    attempts(endpoint, lost)
+    time.now += 301
+    assert attempts(endpoint, lost) == 1
+    with suppress(LMError):
+        endpoint.ask(Scripted([heard]), request())
+    assert attempts(endpoint, lost) == 9
+
+
+def test_a_server_that_never_replies_in_time_is_down(time: Time) -> None:
+    def hang() -> lm15.Response:
+        time.now += 60
+        raise LMTimeoutError("late")
+
+    endpoint, calls = Endpoint(), []
+    for _ in range(4):
+        engine = Scripted([hang] * 20)
+        with pytest.raises(LMTimeoutError):
+            endpoint.ask(engine, request())
+        calls.append(engine.calls)
+    assert calls == [6, 1, 1, 1]
+
+
+def test_a_quiet_hour_is_no_failure(time: Time) -> None:
+    endpoint = Endpoint()
+    endpoint.ask(Scripted(), request())
+    time.now += 3_600
+    assert attempts(endpoint, lost) == 9
+
+
 def test_no_retries() -> None:
     engine = Scripted([LMServerError("boom")])
     with pytest.raises(LMServerError):
