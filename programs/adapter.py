@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -139,3 +140,15 @@ def _text(field: Any, value: Any) -> str:
 
 
 ADAPTER = ChatAdapter()
+
+
+def guarded(adapter: dspy.Adapter | None) -> dspy.Adapter:
+    """The adapter that programs use where DSPy is set to one: ours for none, ours with the same settings for DSPy's
+    `JSONAdapter`, and any other as it is."""
+    if adapter is None:
+        return ADAPTER
+    if type(adapter) is not dspy.JSONAdapter:
+        return adapter
+    ours = copy(adapter)
+    ours.__class__ = JSONAdapter
+    return ours
