@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from traceback import format_exception
 
 import dspy
@@ -68,7 +69,7 @@ def refused(words: str) -> str:
     return str(caught.value)
 
 
-CUTS = {
+CUTS: dict[str, tuple[int, Callable[[str], str]]] = {
     "an error": (300, lambda text: str(understood(LMServerError(text, status=500, model="made/up")))),
     "a title": (300, lambda text: str(understood(LMAuthError(f"<html><title>{text}</title>", status=401)))),
     "a long error": (10_000, lambda text: str(understood(LMServerError(text.replace("x", " "))))),
