@@ -7,8 +7,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-_SHORTEST = 8  # characters of a secret: TOKENIZERS_PARALLELISM=false has none
+SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+"""Names of variables and settings that hold one."""
+
+SHORTEST = 8
+"""Characters of a secret: TOKENIZERS_PARALLELISM=false has none."""
+
 _LOOKS_SECRET = re.compile(r"\bsk-[\w*.-]+|\bBearer\s+\S+|(?<=://)[^\s/@:]+:[^\s/@]+(?=@)", re.IGNORECASE)
 
 _learnt: set[str] = set()
@@ -63,6 +67,6 @@ def _secrets(settings: Mapping[str, Any], every: bool = False) -> list[str]:
     for name, value in settings.items():
         if isinstance(value, Mapping):
             found += _secrets(value, every or "header" in name.lower())
-        elif isinstance(value, str) and len(value) >= _SHORTEST and (every or _SECRET.search(name)):
+        elif isinstance(value, str) and len(value) >= SHORTEST and (every or SECRET.search(name)):
             found.append(value)
     return found
