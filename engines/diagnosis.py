@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from socket import gaierror
 from typing import Any
 
 from dspy import lm15
@@ -27,7 +28,7 @@ from dspy.utils.exceptions import (
 )
 
 from .costs import happened
-from .secrets import scrub
+from .secrets import scrub, without_secrets
 
 LONGEST_REPLY = 100_000
 """Characters. A longer reply is a model that runs away, and parsing it would take minutes."""
@@ -109,6 +110,11 @@ def understood(error: LMError) -> LMError:
     return meant
 
 
+def nobody_there(error: LMError) -> bool:
+    """Whether no server took the request, by what an error comes from: its name has no address, or nobody listens."""
+    return any(isinstance(each, ConnectionRefusedError | gaierror) for each in _chain(error))
+
+
 def _is_too_long(error: LMError, said: str) -> bool:
     """A prompt that is too long. What vLLM says about it in its older words does not get through DSPy: a 400 that comes
     without a word is taken for it, since asking for less costs little where it was something else."""
@@ -139,7 +145,7 @@ def _as(kind: type[LMError], error: LMError, message: str) -> LMError:
 
 def _short(error: LMError) -> str:
     """What an error says, without what LiteLLM says before it and the advice that follows it."""
-    text = error.message or ""
+    text = without_secrets(error.message or "")  # before it is cut: nobody knows half a key
     if "<html" in text.lower():
         title = _TITLE.search(text)
         return f"HTTP {error.status}: {' '.join(title[1].split()) if title else 'a web page'}"[:_LONGEST_MESSAGE]
@@ -181,7 +187,7 @@ def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
     parts, model = response.message.parts, request.model
     refusal = next((part.text for part in parts if isinstance(part, lm15.RefusalPart)), None)
     if refusal is not None or response.finish_reason == "content_filter":
-        told = " ".join((refusal or "stopped by the provider's content filter").split())[:160]
+        told = " ".join(without_secrets(refusal or "stopped by the provider's content filter").split())[:160]
         raise RefusedError(f"the model refused to answer: {told}", model=model)
     text = _text(response)
     if len(text) > LONGEST_REPLY:

@@ -29,12 +29,13 @@ from dspy.utils.exceptions import LMError, LMRateLimitError, LMTimeoutError, is_
 
 from .connection import Connection, InFront, connected, plain, settings_of
 from .costs import happened, rest
-from .diagnosis import RETRIES, checked, understood, written
+from .diagnosis import RETRIES, checked, nobody_there, understood, written
 from .pacing import Pacing
 from .secrets import learn, without_secret_settings
 
 _LEAST, _MOST = 1e-3, 1e9  # of a limit
 _KNOCKS = 2  # how often a server is asked again that never was there: its address may be wrong
+_UNHEARD = ("transport", "timeout")  # codes of errors that no server sent, whatever status LiteLLM makes up for them
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts, where the server does not ask for more
 _GRACE = 0.5  # seconds in which a client's own time limit may say more than ours
 _GLANCE = 0.1  # seconds between two looks whether a question that waits for its turn is given up
@@ -51,7 +52,9 @@ class Limits:
         requests_per_minute, tokens_per_minute: As the provider counts them; None for no limit.
         timeout: Seconds that one request may take, whatever the server sends meanwhile.
         retries: How often a request is repeated.
-        patience: Seconds, since it failed for the first time, in which a request is repeated; no wait is longer.
+        patience: Seconds, since it failed for the first time, in which a request is repeated; no wait between two
+            attempts is longer. The wait for its turn takes as long as the limits demand. A server that nobody has heard
+            of for so long is down: until it is heard of, each request is made once.
 
     Raises:
         ValueError: one of them is no such number.
@@ -85,6 +88,7 @@ class Endpoint:
         self._requests = Pacing(self.limits.requests_per_minute) if self.limits.requests_per_minute else None
         self._tokens = Pacing(self.limits.tokens_per_minute) if self.limits.tokens_per_minute else None
         self._answered = False
+        self._down_since: float | None = None  # nothing but lost connections and requests without a reply since then
         self._open_again = 0.0  # when the server takes requests again, as far as it said
         self._lock = Lock()
 
@@ -108,9 +112,10 @@ class Endpoint:
                 with self._slot():
                     return _checked(request, self._send(engine, request))
             except LMError as raised:
-                error = understood(raised)
+                nobody, error = nobody_there(raised), understood(raised)
+            self._note(error)
             failing_since = failing_since or monotonic()
-            wait = self._wait(error, failures, monotonic() - failing_since)
+            wait = self._wait(error, failures, monotonic() - failing_since, nobody)
             if wait is None:
                 raise error
             failures[error.code or ""] += 1
@@ -133,7 +138,7 @@ class Endpoint:
         """One attempt, when it is its turn. What fails stays booked, as it does at the provider."""
         ahead = self._wait_for_turn(request)
         response = _within(self.limits.timeout, engine, request)
-        self._answered = True
+        self._answered, self._down_since = True, None
         used = response.usage.total_tokens
         if self._tokens and used is not None:
             self._tokens.give_back(ahead - used)
@@ -156,14 +161,24 @@ class Endpoint:
                 rest(max(waits, default=0.0))
                 booked = True
 
-    def _wait(self, error: LMError, failures: Counter[str], elapsed: float) -> float | None:
+    def _note(self, error: LMError) -> None:
+        """What an error tells about the server."""
+        if error.code not in _UNHEARD:
+            self._answered |= error.status is not None
+            self._down_since = None
+        elif self._down_since is None:
+            self._down_since = monotonic()
+
+    def _wait(self, error: LMError, failures: Counter[str], elapsed: float, nobody: bool = False) -> float | None:
         """Seconds until the next attempt after those that failed before; None if there is to be none."""
         attempt, code = failures.total(), error.code or ""
         if not is_retryable_lm_error(error) or attempt >= self.limits.retries:
             return None
         if failures[code] >= RETRIES.get(code, self.limits.retries):
             return None
-        if code == "transport" and not self._answered and failures[code] >= _KNOCKS:
+        if self._down_since is not None and monotonic() - self._down_since > self.limits.patience:
+            return None
+        if nobody and not self._answered and failures[code] >= _KNOCKS:
             return None
         backoff = min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT)
         asked = max(error.retry_after or 0.0, 0.0)

@@ -164,14 +164,14 @@ def explain(error: BaseException) -> str:
 def _explained(error: BaseException) -> str:
     if isinstance(error, AdapterParseError):
         wanted = ", ".join(error.signature.output_fields)
-        reply = " ".join(str(error.lm_response)[:1_000].split()) or "nothing"
+        reply = " ".join(without_secrets(str(error.lm_response)).split()) or "nothing"
         return (
             f"the model's reply to {error.signature.__name__} has not the fields it was asked for ({wanted}): "
             f"{reply[:160]!r}. Try a more capable model for this role."
         )
     if isinstance(error, DSPyError):
         # What follows the first line is advice for who writes the program, and the provider's own small print.
-        first, _, _ = str(error).strip().partition("\n")
+        first, _, _ = without_secrets(str(error)).strip().partition("\n")  # before it is cut: nobody knows half a key
         code = error.code or ""
         if "connection error" in first.lower():  # LiteLLM's word for a server that is not there
             code = "transport"

@@ -7,9 +7,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-_SHORTEST = 8  # characters of a secret: TOKENIZERS_PARALLELISM=false has none
-_LOOKS_SECRET = re.compile(r"\bsk-[\w*.-]+|\bBearer\s+\S+|(?<=://)[^\s/@]+:[^\s/@]+(?=@)", re.IGNORECASE)
+SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+"""Names of variables and settings that hold one."""
+
+SHORTEST = 8
+"""Characters of a secret: TOKENIZERS_PARALLELISM=false has none."""
+
+_LOOKS_SECRET = re.compile(r"\bsk-[\w*.-]+|\bBearer\s+\S+|(?<=://)[^\s/@:]+:[^\s/@]+(?=@)", re.IGNORECASE)
 
 _learnt: set[str] = set()
 
@@ -17,6 +21,14 @@ _learnt: set[str] = set()
 def learn(lm: Any) -> None:
     """Remember the secrets in a model's settings: who makes a `dspy.LM` may give it a key that no variable holds."""
     _learnt.update(_secrets(getattr(lm, "kwargs", None) or {}))
+
+
+def learn_models(program: Any) -> None:
+    """Remember the secrets of all models that a program may ask: those of its predictors, and DSPy's default."""
+    from dspy import settings
+
+    for lm in (settings.lm, *(predictor.lm for predictor in program.predictors())):
+        learn(lm)
 
 
 def without_secret_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,6 +67,6 @@ def _secrets(settings: Mapping[str, Any], every: bool = False) -> list[str]:
     for name, value in settings.items():
         if isinstance(value, Mapping):
             found += _secrets(value, every or "header" in name.lower())
-        elif isinstance(value, str) and len(value) >= _SHORTEST and (every or _SECRET.search(name)):
+        elif isinstance(value, str) and len(value) >= SHORTEST and (every or SECRET.search(name)):
             found.append(value)
     return found

@@ -28,7 +28,7 @@ from ..data.passages import Evidence, Passage
 from ..engines.costs import Ledger
 from ..engines.diagnosis import CutReplyError, EmptyReplyError, OverlongReplyError, RefusedError
 from ..engines.models import explain
-from ..engines.secrets import learn
+from ..engines.secrets import learn_models
 from .folder import Line, RunError, RunFolder, read_summary
 from .manifest import describe
 from .scoring import LookUp, Outcome, judge
@@ -118,8 +118,7 @@ def evaluate(
         manifest = describe(program, questions, name=type(program).__name__.lower(), timeout=timeout)
     if not manifest["questions"]["count"]:
         raise RunError("There are no questions to evaluate.")
-    for lm in (dspy.settings.lm, *(predictor.lm for predictor in program.predictors())):
-        learn(lm)
+    learn_models(program)
     with ExitStack() as stack:
         path = Path(out) if out is not None else Path(stack.enter_context(TemporaryDirectory())) / "run"
         folder = stack.enter_context(RunFolder(path, manifest))

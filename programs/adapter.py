@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,6 +18,7 @@ from dspy.adapters.utils import format_field_value
 from dspy.utils.exceptions import AdapterParseError
 
 from ..engines.costs import happened
+from ..engines.secrets import without_secrets
 from ..signatures.fields import NumberedPassages
 
 _QUOTED = 2_000  # characters of a reply that an error about it quotes
@@ -96,7 +98,9 @@ def _reading(adapter: str, signature: type[dspy.Signature], completion: str) -> 
         if isinstance(error, AdapterParseError) and len(completion) <= _QUOTED:
             raise
         why = "It has not the fields." if isinstance(error, AdapterParseError) else f"{type(error).__name__}: {error}"
-    raise AdapterParseError(adapter, signature, completion[:_QUOTED], f"{len(completion):,} characters. {why[:200]}")
+    quoted = without_secrets(completion)[:_QUOTED]  # in this order: nobody knows half a key
+    why = without_secrets(why)[:200]
+    raise AdapterParseError(adapter, signature, quoted, f"{len(completion):,} characters. {why}")
 
 
 def _refuse_tangles(text: str) -> None:
@@ -136,3 +140,15 @@ def _text(field: Any, value: Any) -> str:
 
 
 ADAPTER = ChatAdapter()
+
+
+def guarded(adapter: dspy.Adapter | None) -> dspy.Adapter:
+    """The adapter that programs use where DSPy is set to one: ours for none, ours with the same settings for DSPy's
+    `JSONAdapter`, and any other as it is."""
+    if adapter is None:
+        return ADAPTER
+    if type(adapter) is not dspy.JSONAdapter:
+        return adapter
+    ours = copy(adapter)
+    ours.__class__ = JSONAdapter
+    return ours

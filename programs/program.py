@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import dspy
 
-from .adapter import ADAPTER
+from .adapter import guarded
 from .agent import Agent
 from .tunables import Tunable
 
@@ -33,12 +33,11 @@ class Program(dspy.Module):
         super().__setattr__(name, value)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if dspy.settings.adapter is not None:
-            return super().__call__(*args, **kwargs)
-        with dspy.context(adapter=ADAPTER):
+        with dspy.context(adapter=guarded(dspy.settings.adapter)):
             return super().__call__(*args, **kwargs)
 
     async def aforward(self, *args: Any, **kwargs: Any) -> Any:
         """``await program.acall(question=...)``: the same, in a thread, so that an event loop can go on."""
         forward = object.__getattribute__(self, "forward")  # dspy warns whoever else reads it outside a call
-        return await dspy.asyncify(forward)(*args, **kwargs)
+        with dspy.context(adapter=guarded(dspy.settings.adapter)):
+            return await dspy.asyncify(forward)(*args, **kwargs)

@@ -104,8 +104,6 @@ def _print_traceback(kind: type[BaseException], error: BaseException, trace: Tra
 def main() -> None:
     """The console script."""
     sys.excepthook = _print_traceback
-    # LiteLLM fetches a price table at import unless told not to; polyhop goes to the network for questions only.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a title in a terminal that lacks its script
     app(prog_name="polyhop")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ..data.errors import PolyhopError
+from ..engines.secrets import SECRET, without_secrets
 from .checks import Finding, failed, ok, warning
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 SECONDS = 30.0  # for one request
 _QUESTION = "In which country was the director of the film Solaris born?"
 
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _ADDRESS = re.compile(r"(BASE|URL|ENDPOINT|HOST)$", re.IGNORECASE)
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 _LOOKS_LIKE_AN_ADDRESS = re.compile(
@@ -39,8 +39,6 @@ _LOOKS_LIKE_AN_ADDRESS = re.compile(
 
 def private(text: str) -> str:
     """A text without the keys and addresses of the environment, and without whatever looks like one."""
-    from ..engines.secrets import without_secrets
-
     hidden = []
     for name, value in os.environ.items():
         if _ADDRESS.search(name) and value:
@@ -137,11 +135,11 @@ def _missing(spec: str, code: str | None, told: str) -> list[str]:
     """The environment variables that would have to be set: those that the error names, or that LiteLLM looks for."""
     named = [name for name in _VARIABLE.findall(told) if name not in os.environ]
     if code != "not_configured":
-        named = [name for name in named if _SECRET.search(name)]
+        named = [name for name in named if SECRET.search(name)]
     if code == "auth" and not named:
         import litellm
 
-        named = [name for name in litellm.validate_environment(spec)["missing_keys"] if _SECRET.search(name)]
+        named = [name for name in litellm.validate_environment(spec)["missing_keys"] if SECRET.search(name)]
     return named
 
 

@@ -14,7 +14,6 @@ all, rounds only repair errors here: a later hop is as easy to see before the ea
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import product
@@ -120,8 +119,7 @@ def _review(sets: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Errors in one line, and nothing from the network."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    """Errors in one line."""
     try:
         app(prog_name="python -m polyhop.eval.simulation.study")
     except PolyhopError as error:

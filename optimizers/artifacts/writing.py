@@ -19,6 +19,7 @@ import dspy
 
 from ...engines.connection import plain
 from ...engines.models import roles
+from ...engines.secrets import SECRET, SHORTEST
 from ...programs.exemplars import ExemplarMemory
 from ...programs.registry import name_of, new_program, retriever_kind, retriever_of
 from ...programs.tunables import Tunable
@@ -29,8 +30,7 @@ from .provenance import Provenance
 from .reading import read
 from .schema import EXEMPLARS, EXEMPLARS_HEADER, MANIFEST, STATE, STUDY, VERSION, Manifest, State, memory_file
 
-_SECRET = re.compile("key|secret|token|credential|password|header|base|url|endpoint", re.IGNORECASE)
-_SHORTEST_SECRET = 8  # characters; what is shorter may stand anywhere
+_PRIVATE = re.compile(f"{SECRET.pattern}|HEADER|BASE|URL|ENDPOINT", re.IGNORECASE)
 
 
 def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None = None) -> Path:
@@ -149,7 +149,7 @@ def _refuse_secrets(files: Mapping[str, bytes], models: Iterable[Any]) -> None:
     """No key, header or endpoint of a model may get in, be it by way of a demo or of what is told about a run."""
     for model in map(plain, models):
         for setting, value in (getattr(model, "kwargs", None) or {}).items():
-            texts = list(_texts(value)) if _SECRET.search(setting) else []
+            texts = list(_texts(value)) if _PRIVATE.search(setting) else []
             if any(text.encode() in data for text in texts for data in files.values()):
                 raise ArtifactError(
                     f"the artifact would hold the {setting} of a language model: look for it in the demos, and in what "
@@ -158,7 +158,7 @@ def _refuse_secrets(files: Mapping[str, bytes], models: Iterable[Any]) -> None:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str) and len(value) >= _SHORTEST_SECRET:
+    if isinstance(value, str) and len(value) >= SHORTEST:
         yield value
         yield json.dumps(value, ensure_ascii=False)[1:-1]
     elif isinstance(value, dict):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import typer
 
 from ...data.errors import PolyhopError
@@ -15,8 +13,7 @@ def new_app() -> typer.Typer:
 
 
 def run_command(app: typer.Typer, module: str) -> None:
-    """``python -m polyhop.optimizers.MODULE``: errors in one line, and nothing from the network."""
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    """``python -m polyhop.optimizers.MODULE``: errors in one line."""
     try:
         app(prog_name=f"python -m polyhop.optimizers.{module}")
     except PolyhopError as error:

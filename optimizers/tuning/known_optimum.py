@@ -12,7 +12,6 @@ questions are made up, the agents are played: it shows nothing but whether the s
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -182,5 +181,4 @@ def main(
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     typer.run(main)

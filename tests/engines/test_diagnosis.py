@@ -183,6 +183,18 @@ def test_a_server_that_asks_for_a_day_is_not_waited_for(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("there", "repeated"), [(True, 4), (False, 2)])
+def test_a_server_that_hangs_up_is_told_from_none(there: bool, repeated: int, way: str) -> None:
+    ledger = Ledger()
+    with Server([(Always(), FAULTS["reset"])]) as server:
+        url = server.url if there else "http://127.0.0.1:9/v1"
+        lm = dspy.LM("openai/x", engine=way, api_base=url, api_key=KEY, cache=False)
+        with pytest.raises(LMTransportError):
+            ask(Endpoint(Limits(timeout=10, retries=4)).guard(lm), ledger)
+    assert ledger.incidents == {"repeated after transport": repeated}
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_a_page_is_told_by_its_title(way: str) -> None:
     raised, _ = failure(FAULTS["502"], way)
     assert raised.message == "HTTP 502: Bad Gateway"

@@ -6,7 +6,9 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from itertools import pairwise
+from socket import gaierror
 from time import monotonic, sleep
 from typing import Any
 
@@ -54,6 +56,23 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 def storm(count: int, **more: Any) -> list[Any]:
     return [LMRateLimitError("slow down", **more) for _ in range(count)]
+
+
+def caused(error: LMError, cause: Exception) -> LMError:
+    error.__cause__ = cause
+    return error
+
+
+def refused() -> LMError:
+    return caused(dspy_errors.LMTransportError("refused"), ConnectionRefusedError())
+
+
+def attempts(endpoint: Endpoint, fail: Callable[[], LMError]) -> int:
+    """How often one request is made that fails each time."""
+    engine = Scripted([fail() for _ in range(20)])
+    with pytest.raises(LMError):
+        endpoint.ask(engine, request())
+    return engine.calls
 
 
 # --- what is repeated ------------------------------------------------------------------------------------------------
@@ -107,13 +126,79 @@ def test_patience_begins_with_the_first_failure(time: Time) -> None:
 
 
 def test_a_server_that_never_was_there_is_given_up_soon(time: Time) -> None:
-    endpoint, gone = Endpoint(), [dspy_errors.LMTransportError("refused")] * 20
+    endpoint = Endpoint()
     for calls in (3, 9):
-        engine = Scripted([*gone])
-        with pytest.raises(dspy_errors.LMTransportError):
-            endpoint.ask(engine, request())
-        assert engine.calls == calls
+        assert attempts(endpoint, refused) == calls
         endpoint.ask(Scripted(), request())  # now it is known to be there
+
+
+@pytest.mark.parametrize("error", [*LASTING[:4], PASSING[1], LMRateLimitError("slow down", status=429)])
+def test_a_server_that_has_sent_an_error_is_there(error: LMError, time: Time) -> None:
+    endpoint = Endpoint()
+    with suppress(LMError):
+        endpoint.ask(Scripted([error]), request())
+    assert attempts(endpoint, refused) == 9
+
+
+@pytest.mark.parametrize(
+    ("fail", "calls"),
+    [
+        (lambda: caused(dspy_errors.LMTransportError("?"), gaierror("no such name")), 3),
+        (lambda: caused(LMServerError("Connection error.", status=500), ConnectionRefusedError()), 3),  # by LiteLLM
+        (lambda: caused(LMServerError("Connection error.", status=500), ConnectionResetError()), 9),
+        (lambda: caused(dspy_errors.LMTransportError("?"), ConnectionResetError()), 9),
+    ],
+)
+def test_only_where_nobody_is_there_is_a_server_given_up_soon(
+    fail: Callable[[], LMError], calls: int, time: Time
+) -> None:
+    endpoint = Endpoint()
+    assert attempts(endpoint, fail) == attempts(endpoint, fail) == calls
+
+
+def lost() -> LMError:
+    return dspy_errors.LMTransportError("connection reset")
+
+
+def test_a_server_that_is_down_for_good_is_asked_once_a_request(time: Time) -> None:
+    endpoint = Endpoint()
+    endpoint.ask(Scripted(), request())
+    assert [attempts(endpoint, lost) for _ in range(7)] == [9, 9, 9, 7, 1, 1, 1]
+    assert sum(time.rests) < 300 + 30  # and the last wait
+    endpoint.ask(Scripted(), request())
+    assert [attempts(endpoint, lost), attempts(endpoint, refused)] == [9, 9]
+
+
+@pytest.mark.parametrize("heard", [LMServerError("boom", status=503), *LASTING[:1], response("")])
+def test_a_server_that_is_heard_of_is_not_down(heard: Any, time: Time) -> None:
+    endpoint = Endpoint()
+    attempts(endpoint, lost)
+    time.now += 301
+    assert attempts(endpoint, lost) == 1
+    with suppress(LMError):
+        endpoint.ask(Scripted([heard]), request())
+    assert attempts(endpoint, lost) == 9
+
+
+def test_a_server_that_never_replies_in_time_is_down(time: Time) -> None:
+    def hang() -> lm15.Response:
+        time.now += 60
+        raise LMTimeoutError("late")
+
+    endpoint, calls = Endpoint(), []
+    for _ in range(4):
+        engine = Scripted([hang] * 20)
+        with pytest.raises(LMTimeoutError):
+            endpoint.ask(engine, request())
+        calls.append(engine.calls)
+    assert calls == [6, 1, 1, 1]
+
+
+def test_a_quiet_hour_is_no_failure(time: Time) -> None:
+    endpoint = Endpoint()
+    endpoint.ask(Scripted(), request())
+    time.now += 3_600
+    assert attempts(endpoint, lost) == 9
 
 
 def test_no_retries() -> None:

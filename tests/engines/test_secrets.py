@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from traceback import format_exception
 
 import dspy
 import pytest
+from dspy import lm15
+from dspy.utils.exceptions import AdapterParseError, LMAuthError, LMServerError
 
+from polyhop.engines.diagnosis import RefusedError, checked, understood
+from polyhop.engines.models import explain
 from polyhop.engines.secrets import learn, scrub, without_secret_settings, without_secrets
+from polyhop.programs.adapter import ADAPTER, JSONAdapter
+
+from .guarded import request, response
 
 KEY = "planted-0123456789"
+SIGNATURE = dspy.Signature("question -> reasoning, answer")
 
 
 @pytest.mark.parametrize("name", ["MY_API_KEY", "hf_token", "AWS_SECRET_ACCESS", "DB_PASSWORD", "GOOGLE_CREDENTIALS"])
@@ -40,6 +49,51 @@ def test_one_secret_in_another(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_signs_of_patterns_are_no_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_KEY", "a.*b(c[d\\e")
     assert without_secrets("a.*b(c[d\\e axxb") == "*** axxb"
+
+
+def test_no_text_takes_minutes() -> None:
+    """If every colon of this one might end the name, it would take as many seconds as it does now microseconds."""
+    for text in ("://" + "a:" * 50_000, "Bearer " * 50_000, "Bearer" + " " * 100_000):
+        assert without_secrets(text)
+
+
+def unread(adapter: dspy.Adapter, reply: str) -> str:
+    with pytest.raises(AdapterParseError) as caught:
+        adapter.parse(SIGNATURE, reply)
+    return str(caught.value) + explain(caught.value)
+
+
+def refused(words: str) -> str:
+    with pytest.raises(RefusedError) as caught:
+        checked(response(message=lm15.Message.assistant([lm15.RefusalPart(words)])), request())
+    return str(caught.value)
+
+
+CUTS: dict[str, tuple[int, Callable[[str], str]]] = {
+    "an error": (300, lambda text: str(understood(LMServerError(text, status=500, model="made/up")))),
+    "a title": (300, lambda text: str(understood(LMAuthError(f"<html><title>{text}</title>", status=401)))),
+    "a long error": (10_000, lambda text: str(understood(LMServerError(text.replace("x", " "))))),
+    "a refusal": (160, refused),
+    "a reply": (160, lambda text: explain(AdapterParseError("ChatAdapter", SIGNATURE, text))),
+    "a reply of blanks": (
+        1_000,
+        lambda text: explain(AdapterParseError("ChatAdapter", SIGNATURE, text.replace("x", " "))),
+    ),
+    "a line": (600, lambda text: explain(LMServerError(text, model="made/up"))),
+    "a reply to the chat adapter": (2_000, lambda text: unread(ADAPTER, text + "x" * 2_000)),
+    "a reply to the JSON adapter": (2_000, lambda text: unread(JSONAdapter(), text + "{" * 2_000)),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_no_piece_of_a_key_is_left_where_a_text_is_cut(cut: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "Q7w8e9r0T1y2u3i4o5p6a7s8d9f0g1h2"
+    monkeypatch.setenv("MADE_UP_API_KEY", key)
+    limit, told = CUTS[cut]
+    pieces = [key[at : at + 8] for at in range(len(key) - 7)]
+    for before in range(max(limit - 60, 0), limit + 8):
+        text = told("x" * before + key + "y" * 40)
+        assert [piece for piece in pieces if piece in text] == [], before
 
 
 def test_what_models_are_given() -> None:

@@ -8,6 +8,9 @@ import dspy
 import pytest
 
 from polyhop.data.errors import PolyhopError
+from polyhop.eval.faults.faults import error
+from polyhop.eval.faults.schedule import Always
+from polyhop.eval.faults.server import Server
 from polyhop.optimizers.measure import measure
 from polyhop.programs.trace import Trace
 
@@ -37,6 +40,20 @@ def test_each_question_has_its_score_and_a_failed_one_is_a_failure(threads: int)
     assert measured.cost("searches") == 0
     assert measured.cost("seconds") > 0
     assert math.isnan(measured.cost("dollars"))
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["its own model", "the default"])
+def test_a_failure_is_told_without_the_key_of_a_model(own: bool) -> None:
+    key = f"planted-{own}-0123456789"
+    program = dspy.Predict("question -> answer")
+    with Server([(Always(), error("echo", 401, f"no such key: {key}"))]) as server:
+        lm = dspy.LM("openai/x", engine="lm15", api_base=server.url, api_key=key, cache=False, num_retries=0)
+        if own:
+            program.set_lm(lm)
+        with dspy.context(lm=None if own else lm):
+            measured = measure(program, QUESTIONS[:1], exact)
+    assert "no such key: ***" in measured.failures[0]
+    assert key not in measured.failures[0]
 
 
 def test_questions_are_asked_in_the_order_given_until_told_to_stop() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import dspy
 import pytest
+from dspy.utils.callback import BaseCallback
 from dspy.utils.exceptions import AdapterParseError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.programs.adapter import ADAPTER, ChatAdapter, JSONAdapter
+from polyhop.programs.adapter import ADAPTER, JSONAdapter, guarded
 from polyhop.programs.program import Program
 from polyhop.programs.registry import PROGRAMS, new_program
 from polyhop.signatures.fields import NumberedPassage, NumberedPassages
@@ -62,12 +65,40 @@ class Asking(Program):
         return dspy.settings.adapter
 
 
-def test_programs_use_it_unless_another_one_is_set() -> None:
-    assert isinstance(Asking()(), ChatAdapter)
+def awaited(program: Program) -> Any:
+    return asyncio.run(program.acall())
+
+
+@pytest.mark.parametrize("call", [Asking.__call__, awaited], ids=["called", "awaited"])
+def test_programs_use_it_unless_another_one_is_set(call: Callable[[Program], Any]) -> None:
+    assert call(Asking()) is ADAPTER
     assert dspy.settings.adapter is None
-    other = dspy.JSONAdapter()
-    with dspy.context(adapter=other):
-        assert Asking()() is other
+    for other in (dspy.XMLAdapter(), dspy.ChatAdapter(), JSONAdapter(), type("Own", (dspy.JSONAdapter,), {})()):
+        with dspy.context(adapter=other):
+            assert call(Asking()) is other
+
+
+@pytest.mark.parametrize("call", [Asking.__call__, awaited], ids=["called", "awaited"])
+@pytest.mark.parametrize("native", [True, False])
+def test_programs_use_dspys_json_adapter_with_an_end_to_its_mending(
+    call: Callable[[Program], Any], native: bool
+) -> None:
+    given = dspy.JSONAdapter([BaseCallback()], native, parallel_tool_calls=not native)
+    with dspy.context(adapter=given):
+        used = call(Asking())
+        assert dspy.settings.adapter is given
+    assert (type(used), type(given)) == (JSONAdapter, dspy.JSONAdapter)
+    assert vars(used) == vars(given)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_prompts_of_dspys_json_adapter_stay_what_they_are(name: str) -> None:
+    given = dspy.JSONAdapter()
+    ours = guarded(given)
+    for _, agent in new_program(name).named_predictors():
+        inputs = dict.fromkeys(agent.signature.input_fields, "x")
+        demos = [dspy.Example({**inputs, **dict.fromkeys(agent.signature.output_fields, "y")})]
+        assert ours.format(agent.signature, demos, inputs) == given.format(agent.signature, demos, inputs)
 
 
 # --- replies that nobody can read ------------------------------------------------------------------------------------
