@@ -234,6 +234,24 @@ def test_hostile_texts_do_nothing(watched: Watched, tmp_path: Path) -> None:
     assert page.text_content("#question .answers dd").startswith(hostile)
 
 
+def test_names_that_every_object_has_are_names_like_others(watched: Watched, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    evaluate(Fake(), numbered(1), run)
+    (line,) = read_lines(run)
+    line["gold"] = ["constructor", "__proto__"]
+    line["trace"] = [{"step": "constructor", "what": "unheard of"}, {"step": "__proto__"}]
+    (run / "predictions.jsonl").write_text(json.dumps(line) + "\n")
+    polyhop("report", run, "--out", tmp_path / "report.html")
+    page = watched.open(tmp_path / "report.html")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    wait_until_open(page, line["question"])
+    gold = page.locator("#question .part", has_text="Gold passages").locator("th")
+    assert gold.all_text_contents() == ["★ gold constructor", "★ gold __proto__"]
+    steps = page.locator("#question .steps > .step > .kind")
+    assert steps.all_text_contents() == ["constructor", "__proto__"]
+
+
 def every_step(text: str) -> list[dict[str, Any]]:
     """A step of every kind that says only this, and of one that no page knows."""
     reason = {"via": "link", "name": text, "source": text, "words": [text]}
