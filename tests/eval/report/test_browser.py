@@ -212,6 +212,15 @@ def test_an_address_opens_its_question(watched: Watched, report: Path, runs: tup
     assert page.evaluate("location.hash").endswith(f"/{line['id']}")
 
 
+@pytest.mark.parametrize("cut", ["naive/%E0%A4%A", "%E0%A4%A/id", "naive/nobody"])
+def test_an_address_that_was_cut_off_opens_nothing(watched: Watched, report: Path, cut: str) -> None:
+    page = watched.open(report)
+    page.goto(f"{report.as_uri()}#questions/0/{cut}")
+    page.reload()
+    page.wait_for_selector("#row-0")
+    assert page.is_visible("#question .empty")
+
+
 def test_hostile_texts_do_nothing(watched: Watched, tmp_path: Path) -> None:
     hostile = "</script><script>alert(1)</script><img src=http://127.0.0.1:9/x onerror=alert(2)><b>'\"&amp;"
     run = tmp_path / "run"
