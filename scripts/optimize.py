@@ -199,7 +199,7 @@ def optimize(
     if 2.0 * 0.5 ** len(splits.val) >= level:  # all of them better, by the two-sided permutation test
         few = count(len(splits.val), "validation question")
         typer.secho(f"{few} can never show p < {level:g}: nothing will be kept. Bring more.", fg="yellow", err=True)
-    settings_told = {"program": program, "dataset": dataset, **plan.to_record()}
+    settings_told = {"program": program, "dataset": setup.dataset, **plan.to_record()}
     with tracked(f"optimize {Path(program).name}", settings_told, out) as record, joint_bar(console) as show:
         try:
             summary = run(

@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.connection import plain
 from polyhop.optimizers.joint import checks as joint_checks
+from polyhop.scripts import optimize as optimize_script
 from polyhop.scripts.main import app
 
 QUICK = (
@@ -166,6 +167,18 @@ def test_a_profile_of_roles_alone_does_not_say_who_writes_instructions(tmp_path:
     done = run("--out", tmp_path / "run", *QUICK, "--prompt-lm", tmp_path / "models.toml")
     assert done.exit_code == 1
     assert 'models.toml has no model for everything: give it a line such as lm = "openai' in done.stderr
+
+
+def test_who_tracks_is_told_the_dataset_that_was_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(name: str, settings: dict[str, object], out: Path) -> None:
+        raise PolyhopError(f"of {settings['dataset']}")
+
+    monkeypatch.setattr(optimize_script, "tracked", look)
+    lines = [json.dumps({"question": f"Who made film {n}?", "answer": f"Maker {n}"}) for n in range(60)]
+    (tmp_path / "mine.jsonl").write_text("\n".join(lines))
+    plan = ("--program", "direct", "--stages", "prompts", "--optimizer", "labeled", "--setting", "open")
+    done = run("--out", tmp_path / "run", "--train", tmp_path / "mine.jsonl", *plan)
+    assert done.stderr == "error: of own\n", done.output
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
