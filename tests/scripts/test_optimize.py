@@ -150,10 +150,11 @@ def test_who_writes_instructions_is_reached_as_the_profile_says(
     section = 'api_base = "http://localhost:9/v1"\napi_key_env = "MINE"\nconcurrency = 3'
     profile.write_text(f'lm = "openai/writer"\n[models."openai/*"]\n{section}')
     monkeypatch.setenv("MINE", "some-key")
-    given = {"--lm": ["--lm", profile, "--prompt-lm", "openai/writer"], "--prompt-lm": ["--prompt-lm", profile]}
+    named = ["--prompt-lm", "openai/writer"]
+    given = {"--lm": ["--lm", str(profile), *named], "--prompt-lm": ["--prompt-lm", str(profile)]}
     if where == "POLYHOP_LM":
         monkeypatch.setenv(where, str(profile))
-    done = run("--out", tmp_path / "run", *QUICK, *given.get(where, ["--prompt-lm", "openai/writer"]))
+    done = run("--out", tmp_path / "run", *QUICK, *given.get(where, named))
     assert done.stderr.endswith("seen\n"), done.output
     (model,) = seen
     assert model.model == "openai/writer"
