@@ -1,11 +1,12 @@
 """`python -m polyhop.eval.throughput`: calls a second that evaluation gets out of a server of fixed latency.
 
-A server in a process of its own replies to each request after the same time, with what the embedded engine says. So
-many threads, each with a question, could make ``threads / latency`` calls a second if DSPy, the programs, the search,
-the endpoint and the evaluation took no time at all: the ideal. What is measured is the calls between the
-moment in which the last thread gets its first question and the one in which the last question is begun: before and
-after it there is not enough to do for all threads, however fast they are. A call that is under way at an end of that
-time counts by its part.
+A server in a process of its own replies to each request after the same time: to ``naive``, whose only agent any answer
+fits, always the same, at next to no expense; to ``polyhop`` what the embedded engine says, which takes time of the
+cores that are measured. So many threads, each with a question, could make ``threads / latency`` calls a second if DSPy,
+the programs, the search, the endpoint and the evaluation took no time at all: the ideal. What is measured is the calls
+between the moment in which the last thread gets its first question and the one in which the last question is begun:
+before and after it there is not enough to do for all threads, however fast they are. A call that is under way at an end
+of that time counts by its part.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from dspy import lm15
 from rich.console import Console
 from rich.table import Table
 
+from ..data.errors import PolyhopError
 from ..data.pool import PassagePool
 from ..data.sample import load_sample, sample_passages
 from ..engines.connection import InFront
@@ -35,6 +37,8 @@ from .run import evaluate
 
 _QUESTIONS = {"naive": 20, "polyhop": 5}
 """Programs, and questions for each thread: about as many calls."""
+_CANNED = ("naive",)
+"""Programs that need no engine behind the server: its canned reply fits all their agents."""
 _CLIENTS = {"lm15": "DSPy's own", "litellm": "LiteLLM"}
 _SLOTS, _PER_MINUTE = 4, 120
 
@@ -94,9 +98,11 @@ class Measured:
 
 
 @contextmanager
-def served(latency: float) -> Iterator[str]:
+def served(latency: float, canned: bool) -> Iterator[str]:
     """The URL of a server in a process of its own."""
     command = [sys.executable, "-m", "polyhop.eval.faults.server", "--latency", str(latency)]
+    if canned:
+        command.append("--canned")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -109,10 +115,14 @@ def served(latency: float) -> Iterator[str]:
 def measure(
     name: str, count: int, latency: float, threads: int, client: str = "lm15", limits: Limits | None = None
 ) -> Measured:
-    """Evaluate a program over so many questions."""
+    """Evaluate a program over so many questions.
+
+    Raises:
+        PolyhopError: a question has failed.
+    """
     sample = [*load_sample("dev"), *load_sample("test")]
     questions = [_example(n, sample[n % len(sample)].question) for n in range(count)]
-    with served(latency) as url:
+    with served(latency, name in _CANNED) as url:
         lm = dspy.LM("openai/behind-http", engine=client, api_base=url, api_key="none", cache=False)
         guarded = Endpoint(limits).guard(lm)
         noted = _Noted(guarded.engine.engine)
@@ -123,7 +133,9 @@ def measure(
         before, cpu = len(noted.calls), process_time()
         summary = evaluate(program, questions, threads=threads)
         cpu = process_time() - cpu
-        assert summary["counts"]["failed"] == 0, summary["failures"]
+        if summary["failures"]:
+            failed = f"{summary['counts']['failed']} of {count} questions failed"
+            raise PolyhopError(f"{name}, {latency:g} s: {failed}: {summary['failures'][0]['message']}")
         with urlopen(url.removesuffix("/v1") + "/counts") as reply:
             at_once = json.load(reply)["at_once"]
     start, end = sorted(program.begun)[threads - 1], max(program.begun)
@@ -142,7 +154,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--latency", type=float, nargs="+", default=[0.25, 0.5, 1.0], metavar="SECONDS")
     given = parser.parse_args()
-    table = Table(box=None, padding=(0, 2, 0, 0))
+    caption = f"{', '.join(_CANNED)}: the server always says the same; others: the embedded engine, on the same cores"
+    table = Table(box=None, padding=(0, 2, 0, 0), caption=caption, caption_justify="left")
     for title in ("program", "client", "latency", "calls", "calls/s", "ideal", "share", "CPU ms a call"):
         table.add_column(title, justify="left" if title in ("program", "client") else "right")
     console = Console(width=100)

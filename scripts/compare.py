@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.errors import PolyhopError
-from .text import p_value
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -110,6 +109,8 @@ def _heading(metric: str) -> tuple[str, float]:
 
 
 def _cells(versus: Comparison, factor: float) -> list[str]:
+    from ..eval.report.numbers import p_value
+
     difference, low, high = (_number(factor * value, "+") for value in versus.difference)
     chances = map(p_value, (versus.p_bootstrap, versus.p_permutation))
     return [f"{difference} ({low} to {high})", *chances, f"{versus.wins} / {versus.losses}"]

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .text import p_value
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -70,6 +68,8 @@ def joint_bar(console: Console) -> Iterator[Callable[[Told], None]]:
 def print_summary(summary: dict[str, Any], out: Path, plan: Plan) -> None:
     from rich.console import Console
     from rich.table import Table
+
+    from ..eval.report.numbers import p_value
 
     table = Table(title=f"{plan.metric} on the validation questions", title_justify="left", header_style="bold")
     table.add_column("stage")

@@ -58,12 +58,14 @@ def named_models(texts: Sequence[str]) -> dict[str, Profile | None]:
         PolyhopError: a profile cannot be read.
     """
     from ..engines.models import chosen_models
+    from ..engines.profile import SUFFIX
 
-    profile = chosen_models([text for text in texts if text.endswith(".toml")])[2]
-    said = [chosen_models([text])[0] for text in texts] or [{}]
-    specs = [spec for chosen in said for spec in chosen.values()]
-    if not any("" in chosen for chosen in said):
-        specs.append(chosen_models([])[1])
+    profiles = [text for text in texts if text.endswith(SUFFIX)]
+    said, default, profile = chosen_models(profiles)  # the profile may be the one that the environment names
+    others = [chosen_models([*profiles, text])[0] for text in texts if text not in profiles] or [said]
+    specs = [spec for chosen in others for spec in chosen.values()]
+    if not any("" in chosen for chosen in others):
+        specs.append(default)
     return dict.fromkeys(specs, profile)
 
 
@@ -126,7 +128,7 @@ def _failure(check: str, spec: str, trial: _Trial, seconds: float) -> Finding:
         "auth": "export the key that the provider knows; the one in the environment was refused",
         "billing": "look at the account at the provider",
         "rate_limit": "wait a minute, or raise the limit at the provider",
-        "transport": "start the server, or mend its address in the environment; --lm lexical needs none",
+        "transport": "start the server, or mend its address in the environment or the profile; --lm lexical needs none",
     }
     return failed(check, told, fixes.get(code or "", "name another model with --lm; --lm lexical always works"))
 

@@ -28,6 +28,8 @@ from .tracking import tracked
 from .tuned import Opened, Setup, workers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import dspy
     from rich.console import Console
 
@@ -71,7 +73,12 @@ def optimize(
     limit: Annotated[int | None, typer.Option(min=1, help="Take N random questions of each file.")] = None,
     lm: ModelsOption = None,
     prompt_lm: Annotated[
-        str | None, typer.Option(metavar="SPEC", help="A model that writes instructions, for optimizers that need one.")
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="A model that writes instructions, for optimizers that need one; of a profile (FILE.toml) the one for "
+            "everything.",
+        ),
     ] = None,
     k: DepthOption = None,
     retriever: RetrieverOption = None,
@@ -129,7 +136,6 @@ def optimize(
     from rich.console import Console
 
     from ..engines.budget import Budget, BudgetSpent
-    from ..engines.models import language_model
     from ..eval.folder import RunError, account
     from ..optimizers.joint.checks import check_plan
     from ..optimizers.joint.plan import Plan
@@ -174,7 +180,7 @@ def optimize(
             show_skipped(asked)
     for questions in splits.named.values():
         opened.source.warn_of_gold(questions)
-    prompt_model = language_model(prompt_lm) if prompt_lm else None
+    prompt_model = _prompt_model(prompt_lm, lm or ()) if prompt_lm else None
     check_plan(plan, opened.program(), prompt_model)
     console = Console(stderr=True)
     if out.exists() and not out.is_dir():
@@ -193,7 +199,7 @@ def optimize(
     if 2.0 * 0.5 ** len(splits.val) >= level:  # all of them better, by the two-sided permutation test
         few = count(len(splits.val), "validation question")
         typer.secho(f"{few} can never show p < {level:g}: nothing will be kept. Bring more.", fg="yellow", err=True)
-    settings_told = {"program": program, "dataset": dataset, **plan.to_record()}
+    settings_told = {"program": program, "dataset": setup.dataset, **plan.to_record()}
     with tracked(f"optimize {Path(program).name}", settings_told, out) as record, joint_bar(console) as show:
         try:
             summary = run(
@@ -223,6 +229,19 @@ def optimize(
         typer.echo(json.dumps(summary, ensure_ascii=False))
     else:
         print_summary(summary, out, plan)
+
+
+def _prompt_model(name: str, models: Sequence[str]) -> dspy.LM:
+    """The model that writes instructions, reached as the profile says that the program's models have."""
+    from ..engines.models import chosen_models, language_model
+    from ..engines.profile import SUFFIX
+
+    _, default, profile = chosen_models([name] if name.endswith(SUFFIX) else models)
+    if not name.endswith(SUFFIX):
+        return language_model(name, profile)
+    if profile and profile.default is None:
+        raise PolyhopError(f'{name} has no model for everything: give it a line such as lm = "openai/gpt-4o-mini"')
+    return language_model(default, profile)
 
 
 def _range(text: str) -> tuple[str, tuple[Any, ...]]:

@@ -54,8 +54,7 @@ def report(
         except OSError as error:
             raise PolyhopError(f"{out} cannot be written: {error.strerror}") from error
     for run in (run for group in groups for run in group.runs if not run.finished):
-        told = f"{run.path} is not finished: {run.done} of {run.asked} questions"
-        typer.secho(told, fg=typer.colors.YELLOW, err=True)
+        typer.secho(f"{run.path} is not finished: {run.missing}", fg=typer.colors.YELLOW, err=True)
     typer.echo(f"{out}: {out.stat().st_size / 1e6:.1f} MB")
 
 

@@ -39,7 +39,3 @@ def address(fact: Fact) -> str:
     """``passage-id:3`` for a sentence (counted from 0), ``passage-id`` for a whole passage."""
     id = plain(fact.passage_id)
     return id if fact.sentence is None else f"{id}:{fact.sentence}"
-
-
-def p_value(p: float) -> str:
-    return "<0.001" if p < 0.001 else f"{p:.3f}"

@@ -6,9 +6,10 @@ const parsed = new Promise((resolve) => {
   else resolve();
 });
 
-for (const { runs, question } of index.groups) {
-  for (const run of runs) {
-    run.rows = new Int32Array(question.length).fill(-1); // from the place of a question to its row in this run
+for (const asked of index.groups) {
+  asked.titles = new Map(Object.entries(asked.titles)); // an id may be the name of something that every object has
+  for (const run of asked.runs) {
+    run.rows = new Int32Array(asked.question.length).fill(-1); // from the place of a question to its row in this run
     run.at.forEach((place, row) => (run.rows[place] = row));
     run.texts = null;
   }

@@ -46,7 +46,7 @@ def _unfinished(run: Run) -> Html:
     return tag(
         "p",
         tag("strong", run.name),
-        f" is not finished: {run.done:,} of {run.asked:,} questions are done, and the numbers are theirs.",
+        f" is not finished: {run.missing}. The numbers are those of the questions that are done.",
         class_="notice",
     )
 

@@ -205,12 +205,21 @@ function remember(name, id) {
   }
 }
 
+/** A part of an address, or null: what others send may have been cut off. */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}
+
 function openAddress() {
   const [, number, name, id] = location.hash.match(/^#questions\/(\d+)\/([^/]+)\/(.+)$/) ?? [];
   const asked = index.groups[Number(number)];
   if (!asked) return;
-  const wanted = asked.runs.findIndex((each) => each.name === decodeURIComponent(name));
-  const place = asked.id.indexOf(decodeURIComponent(id));
+  const wanted = asked.runs.findIndex((each) => each.name === decoded(name));
+  const place = asked.id.indexOf(decoded(id));
   if (wanted < 0 || place < 0) return;
   chooseGroup(Number(number));
   $("run").value = String(wanted);

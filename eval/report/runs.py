@@ -72,6 +72,13 @@ class Run:
         """Whether all questions are done and summed up."""
         return self.done == self.asked and (self.path / SUMMARY).exists()
 
+    @property
+    def missing(self) -> str:
+        """What an unfinished run lacks."""
+        if self.done == self.asked:
+            return f"its questions are done ({self.done:,}), but not summed up: start it again for that"
+        return f"{self.done:,} of {self.asked:,} questions are done"
+
     def mean(self, metric: str) -> float | None:
         value = self.summary["metrics"].get(metric)
         return None if value is None else float(value)

@@ -9,7 +9,7 @@ const MOST = 5; // hits that are shown at once
 function knowledge(details, missed) {
   const known = {
     gold: new Set(details.gold ?? []),
-    titles: new Map((details.gold ?? []).map((id) => [id, missed[id]])),
+    titles: new Map((details.gold ?? []).map((id) => [id, missed.get(id)])),
     texts: new Map(),
     final: new Set(),
     first: new Map(), // where a passage was found first
@@ -46,7 +46,7 @@ function stepOf(each, known) {
     );
     return make("li", { class: "step k-parallel" }, kind("side by side"), make("div", { class: "branches" }, branches));
   }
-  const [name, ...said] = (STEPS[each.step] ?? unknown)(each, known);
+  const [name, ...said] = (Object.hasOwn(STEPS, each.step) ? STEPS[each.step] : unknown)(each, known);
   const dropped = (each.invalid ?? []).length
     ? make("p", { class: "small warn" }, "not used of the reply: ", each.invalid.map((text) => make("q", {}, String(text))))
     : null;

@@ -160,7 +160,7 @@ def test_a_rest_ends_when_the_question_is_given_up() -> None:
     Timer(0.05, ledger.abandoned.set).start()
     with dspy.context(usage_tracker=ledger), pytest.raises(Abandoned):
         rest(60)
-    assert monotonic() - started < 10
+    assert monotonic() - started < 30
 
 
 @pytest.mark.parametrize("ledger", [None, Ledger()])
@@ -169,4 +169,4 @@ def test_a_rest_lasts(ledger: Ledger | None) -> None:
     with dspy.context(usage_tracker=ledger):
         rest(0.05)
         rest(-1)
-    assert 0.04 <= monotonic() - started < 5
+    assert 0.04 <= monotonic() - started < 30

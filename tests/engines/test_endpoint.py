@@ -232,24 +232,20 @@ def test_who_is_told_to_come_tomorrow_is_not_waited_for(time: Time) -> None:
 
 def test_one_thread_that_is_told_to_wait_holds_back_all() -> None:
     endpoint, sent = Endpoint(Limits(patience=30)), []
-    told = threading.Event()
-
-    def first() -> lm15.Response:
-        told.set()
-        raise LMRateLimitError("slow down", retry_after=0.4)
 
     class Timed(Scripted):
         def complete(self, request: lm15.Request) -> lm15.Response:
             sent.append(monotonic())
             return super().complete(request)
 
-    engine = Timed([first])
+    engine = Timed(storm(1, retry_after=0.4))
     with ThreadPoolExecutor(8) as pool:
         replies = [pool.submit(endpoint.ask, engine, request())]
-        told.wait(5)
-        sleep(0.05)
+        end = monotonic() + 30
+        while not endpoint._open_again and monotonic() < end:
+            sleep(0.01)
         replies += [pool.submit(endpoint.ask, engine, request()) for _ in range(7)]
-        assert all(reply.result(20) for reply in replies)
+        assert all(reply.result(60) for reply in replies)
     assert all(time >= sent[0] + 0.4 for time in sent[1:])
     assert len(set(sent[1:])) == 8
 
@@ -393,7 +389,7 @@ def test_who_waits_in_vain_stops_and_asks_nothing(wait: Callable[[Endpoint], Non
     started = monotonic()
     with dspy.context(usage_tracker=ledger), pytest.raises(Abandoned):
         endpoint.ask(engine, request())
-    assert monotonic() - started < 5
+    assert monotonic() - started < 30
     assert engine.calls == 0
     if wait is not waiting_for_a_slot:
         assert endpoint._slots

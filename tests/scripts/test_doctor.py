@@ -280,7 +280,7 @@ def test_nobody_at_the_address(endpoint: Endpoint, monkeypatch: pytest.MonkeyPat
     assert result.exit_code == 1
     told = lines(result)[f"model {SPEC}"]
     assert told.startswith("failed: ")
-    assert "-> start the server" in told
+    assert "-> start the server, or mend its address in the environment or the profile" in told
     assert str(gone.server_port) not in result.output
     assert_nothing_private(result, endpoint)
 
@@ -307,6 +307,21 @@ def test_which_models_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(named_models([])) == ["c/d"]
     assert list(named_models(["judge=a/b"])) == ["a/b", "c/d"]
     assert list(named_models(["a/b"])) == ["a/b"]
+
+
+def test_which_models_of_a_profile_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that the environment names is like one that is given, unless another is given."""
+    mine, other = tmp_path / "mine.toml", tmp_path / "other.toml"
+    mine.write_text('lm = "a/default"\n[roles]\njudge = "a/judge"')
+    other.write_text('[roles]\nadder = "b/adder"')
+    monkeypatch.setenv("POLYHOP_LM", str(mine))
+    found = named_models([])
+    assert list(found) == ["a/judge", "a/default"]
+    assert {profile.path for profile in found.values() if profile} == {mine}
+    assert list(named_models(["judge=c/d"])) == ["c/d", "a/default"]
+    assert list(named_models(["c/d"])) == ["a/judge", "c/d"]
+    assert list(named_models([str(other)])) == ["b/adder", "lexical"]
+    assert list(named_models([str(other), "judge=c/d"])) == ["b/adder", "c/d", "lexical"]
 
 
 def test_what_is_private(monkeypatch: pytest.MonkeyPatch) -> None:

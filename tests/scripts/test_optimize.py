@@ -10,9 +10,14 @@ import sys
 import time
 from pathlib import Path
 
+import dspy
 import pytest
 from typer.testing import CliRunner, Result
 
+from polyhop.data.errors import PolyhopError
+from polyhop.engines.connection import plain
+from polyhop.optimizers.joint import checks as joint_checks
+from polyhop.scripts import optimize as optimize_script
 from polyhop.scripts.main import app
 
 QUICK = (
@@ -128,6 +133,53 @@ def test_what_may_cost_something_has_to_be_confirmed(tmp_path: Path, monkeypatch
     assert "dollars" in refused.stderr
     small = run("--out", tmp_path / "run", *QUICK, "--trials", "100", "--budget-calls", "200")
     assert small.exit_code == 0, small.output
+
+
+@pytest.mark.parametrize("where", ["--lm", "POLYHOP_LM", "--prompt-lm"])
+def test_who_writes_instructions_is_reached_as_the_profile_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    seen: list[dspy.LM] = []
+
+    def look(plan: object, program: object, prompt_model: dspy.LM) -> None:
+        seen.append(prompt_model)
+        raise PolyhopError("seen")
+
+    monkeypatch.setattr(joint_checks, "check_plan", look)
+    profile = tmp_path / "models.toml"
+    section = 'api_base = "http://localhost:9/v1"\napi_key_env = "MINE"\nconcurrency = 3'
+    profile.write_text(f'lm = "openai/writer"\n[models."openai/*"]\n{section}')
+    monkeypatch.setenv("MINE", "some-key")
+    named = ["--prompt-lm", "openai/writer"]
+    given = {"--lm": ["--lm", str(profile), *named], "--prompt-lm": ["--prompt-lm", str(profile)]}
+    if where == "POLYHOP_LM":
+        monkeypatch.setenv(where, str(profile))
+    done = run("--out", tmp_path / "run", *QUICK, *given.get(where, named))
+    assert done.stderr.endswith("seen\n"), done.output
+    (model,) = seen
+    assert model.model == "openai/writer"
+    assert plain(model).kwargs["api_base"] == "http://localhost:9/v1"
+    assert plain(model).kwargs["api_key"] == "some-key"
+    assert model.engine.endpoint.limits.concurrency == 3
+
+
+def test_a_profile_of_roles_alone_does_not_say_who_writes_instructions(tmp_path: Path) -> None:
+    (tmp_path / "models.toml").write_text('[roles]\nanswerer = "lexical"')
+    done = run("--out", tmp_path / "run", *QUICK, "--prompt-lm", tmp_path / "models.toml")
+    assert done.exit_code == 1
+    assert 'models.toml has no model for everything: give it a line such as lm = "openai' in done.stderr
+
+
+def test_who_tracks_is_told_the_dataset_that_was_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(name: str, settings: dict[str, object], out: Path) -> None:
+        raise PolyhopError(f"of {settings['dataset']}")
+
+    monkeypatch.setattr(optimize_script, "tracked", look)
+    lines = [json.dumps({"question": f"Who made film {n}?", "answer": f"Maker {n}"}) for n in range(60)]
+    (tmp_path / "mine.jsonl").write_text("\n".join(lines))
+    plan = ("--program", "direct", "--stages", "prompts", "--optimizer", "labeled", "--setting", "open")
+    done = run("--out", tmp_path / "run", "--train", tmp_path / "mine.jsonl", *plan)
+    assert done.stderr == "error: of own\n", done.output
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:

@@ -263,6 +263,16 @@ def test_an_unfinished_run_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
     assert "33.3" not in page.words
 
 
+def test_a_run_that_only_lacks_its_summary(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    evaluate(Fake(), numbered(3), run)
+    (run / "summary.json").unlink()
+    result = polyhop("report", run, "--out", tmp_path / "report.html")
+    told = "is not finished: its questions are done (3), but not summed up"
+    assert told in result.stderr
+    assert any(told in words for words in Page((tmp_path / "report.html").read_text()).words)
+
+
 def test_only_runs_over_the_same_questions_are_compared(tmp_path: Path) -> None:
     evaluate(Fake(), numbered(6), tmp_path / "a")
     evaluate(Fake(mixed(6)), numbered(6), tmp_path / "b")

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ....eval.report.html import Html, details, join, table, tag
+from ....eval.report.numbers import count
 from ....eval.report.section import Section
 from ....programs.exemplars import Exemplar
 from ...artifacts.comparing import AgentChange, Difference, Piece, Side, compare
 from .reading import Line, Run
-from .words import count, short, value
+from .words import short, value
 
 _LISTED = 100  # demos or exemplars of a kind
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from ....eval.chart import Axis, dot, inline, line, text
 from ....eval.report.html import Html, join, table, tag
+from ....eval.report.numbers import count, p_value
 from ....eval.report.section import Section
 from .reading import Line, Mean, Measured, Run, Test
-from .words import around, count, named, number, p_value, percent
+from .words import around, named, number, percent
 
 _SCORES = (
     "answer_em",
@@ -37,7 +38,7 @@ def plan(run: Run) -> Section:
                 _stage(each, run.plan.rounds),
                 percent(each.score),
                 percent(each.gain, sign=True),
-                p_value(each.p),
+                "" if each.p is None else p_value(each.p),
                 _mean([costs[cost] for costs in each.costs if cost in costs]),
                 tag("td", _verdict(each), class_="words"),
             ]

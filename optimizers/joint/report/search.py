@@ -10,9 +10,10 @@ from typing import Any
 
 from ....eval.chart import inline
 from ....eval.report.html import Html, join, table, tag
+from ....eval.report.numbers import count
 from ....eval.report.section import Section
 from .reading import Ended, Going, Run, Trial
-from .words import count, named, value
+from .words import named, value
 
 
 def searches(run: Run) -> Iterator[Section]:

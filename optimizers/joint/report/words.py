@@ -25,10 +25,6 @@ def around(mean: Mean, *, sign: bool = False) -> str:
     return f"{percent(mean.mean, sign=sign)} ({percent(mean.low, sign=sign)} to {percent(mean.high, sign=sign)})"
 
 
-def p_value(p: float | None) -> str:
-    return "" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
 def value(of: Any) -> str:
     """Of a tunable; of a real one as many digits as mean something."""
     if isinstance(of, float):
@@ -48,7 +44,3 @@ def named(name: str) -> str:
 
 def number(of: float) -> str:
     return f"{of:,.0f}" if abs(of) >= 100 else f"{of:.3g}"
-
-
-def count(number: int, one: str) -> str:
-    return f"{number:,} {one}{'' if number == 1 else 's'}"

@@ -150,9 +150,14 @@ def test_many_connections_at_once() -> None:
 
 def test_latency_is_kept_by_each_of_many_connections() -> None:
     with Server(latency=0.3) as server, ThreadPoolExecutor(16) as pool:
-        start = monotonic()
-        list(pool.map(lambda _: ask(connect(server)), range(16)))
-        assert 0.3 <= monotonic() - start < 2.4  # one after the other, half of it
+
+        def seconds(_: int) -> float:
+            start = monotonic()
+            assert ask(connect(server)).status == 200
+            return monotonic() - start
+
+        assert min(pool.map(seconds, range(16))) >= 0.3
+        assert server.at_once > 1
 
 
 def test_a_canned_reply_is_given_to_anything() -> None:
@@ -278,10 +283,10 @@ def test_a_hanging_server_keeps_the_connection_and_says_nothing() -> None:
 
 def test_a_dripping_reply_has_headers_and_no_end() -> None:
     with Server([(Always(), drip(0.05))]) as server, closing(connect(server)) as connection:
+        start = monotonic()
         connection.request("POST", "/v1/chat/completions", json.dumps(chat()))
         response = connection.getresponse()
         assert (response.status, response.length) == (200, MEGABYTE)
-        start = monotonic()
         assert response.read(5) == b" " * 5
         assert monotonic() - start >= 0.15
 
@@ -296,7 +301,7 @@ def test_resets() -> None:
 
 
 def test_a_server_that_dies_drops_all_connections_and_comes_back_on_its_port() -> None:
-    with Server([(Nth(2), dies(0.5))]) as server, closing(connect(server)) as idle, closing(connect(server)) as other:
+    with Server([(Nth(2), dies(2.0))]) as server, closing(connect(server)) as idle, closing(connect(server)) as other:
         ask(idle)
         with pytest.raises(ConnectionError):
             ask(other)
@@ -304,7 +309,7 @@ def test_a_server_that_dies_drops_all_connections_and_comes_back_on_its_port() -
             ask(idle)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", server.port))
-        deadline = monotonic() + 10
+        deadline = monotonic() + 60
         while monotonic() < deadline:
             with suppress(ConnectionRefusedError), closing(connect(server)) as again:
                 assert ask(again).status == 200

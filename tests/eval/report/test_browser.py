@@ -212,6 +212,15 @@ def test_an_address_opens_its_question(watched: Watched, report: Path, runs: tup
     assert page.evaluate("location.hash").endswith(f"/{line['id']}")
 
 
+@pytest.mark.parametrize("cut", ["naive/%E0%A4%A", "%E0%A4%A/id", "naive/nobody"])
+def test_an_address_that_was_cut_off_opens_nothing(watched: Watched, report: Path, cut: str) -> None:
+    page = watched.open(report)
+    page.goto(f"{report.as_uri()}#questions/0/{cut}")
+    page.reload()
+    page.wait_for_selector("#row-0")
+    assert page.is_visible("#question .empty")
+
+
 def test_hostile_texts_do_nothing(watched: Watched, tmp_path: Path) -> None:
     hostile = "</script><script>alert(1)</script><img src=http://127.0.0.1:9/x onerror=alert(2)><b>'\"&amp;"
     run = tmp_path / "run"
@@ -232,6 +241,24 @@ def test_hostile_texts_do_nothing(watched: Watched, tmp_path: Path) -> None:
     assert page.locator("#question .part > .steps > .step").count() == len(lines[0]["trace"])
     assert page.locator("#question img, #question script").count() == 0
     assert page.text_content("#question .answers dd").startswith(hostile)
+
+
+def test_names_that_every_object_has_are_names_like_others(watched: Watched, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    evaluate(Fake(), numbered(1), run)
+    (line,) = read_lines(run)
+    line["gold"] = ["constructor", "__proto__"]
+    line["trace"] = [{"step": "constructor", "what": "unheard of"}, {"step": "__proto__"}]
+    (run / "predictions.jsonl").write_text(json.dumps(line) + "\n")
+    polyhop("report", run, "--out", tmp_path / "report.html")
+    page = watched.open(tmp_path / "report.html")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    wait_until_open(page, line["question"])
+    gold = page.locator("#question .part", has_text="Gold passages").locator("th")
+    assert gold.all_text_contents() == ["★ gold constructor", "★ gold __proto__"]
+    steps = page.locator("#question .steps > .step > .kind")
+    assert steps.all_text_contents() == ["constructor", "__proto__"]
 
 
 def every_step(text: str) -> list[dict[str, Any]]:
