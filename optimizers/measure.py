@@ -21,6 +21,7 @@ import numpy as np
 from ..data.errors import PolyhopError
 from ..engines.costs import Ledger
 from ..engines.models import explain
+from ..engines.secrets import learn_models
 from ..eval.window import Task, Window
 
 Metric = Callable[..., Any]
@@ -90,6 +91,7 @@ def measure(
     numbers = list(range(len(questions)) if order is None else order)
     if not numbers:
         raise PolyhopError("there are no questions to measure a program on")
+    learn_models(program)
     measured = Measured()
     window: Window[tuple[int, float, dict[str, float], str | None]] = Window(threads)
 
