@@ -21,6 +21,8 @@ class Expected:
 
     Attributes:
         asked: How many those were; ``failed`` of them have no answer.
+        cached: Their calls that came from DSPy's cache. They cost nothing, now and when all are asked, and are not
+            counted; the questions that were never asked would cost more.
         by_agent: ``lm_calls``, ``tokens_in``, ``tokens_out`` and, where every price is known, ``cost_usd``.
         seconds: With so many questions at once.
     """
@@ -28,6 +30,7 @@ class Expected:
     questions: int
     asked: int
     failed: int
+    cached: int
     by_agent: dict[str, dict[str, float]]
     seconds: float
 
@@ -54,5 +57,7 @@ def expect(
     by_agent = {
         agent: {name: value * factor for name, value in costs.items()} for agent, costs in summary["by_agent"].items()
     }
+    paid = sum(costs["lm_calls"] for costs in summary["by_agent"].values())
+    cached = max(0, round(summary["totals"]["lm_calls"] - paid))
     seconds = summary["timing"]["seconds_mean"] * questions / threads
-    return Expected(questions, counts["questions"], counts["failed"], by_agent, seconds)
+    return Expected(questions, counts["questions"], counts["failed"], cached, by_agent, seconds)

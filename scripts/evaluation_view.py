@@ -26,6 +26,9 @@ def show_expected(name: str, expected: Expected) -> None:
     title = f"{name}: {expected.questions:,} questions, if they are like {expected.asked} that were asked"
     console = Console()
     console.print(costs_table(expected.by_agent, title))
+    if expected.cached:
+        told = f"{expected.cached:,} of their calls came from DSPy's cache and are not counted: all would cost more"
+        typer.secho(told, fg=typer.colors.YELLOW, err=True)
     failed = f"; {expected.failed} of {expected.asked} failed" if expected.failed else ""
     console.print(f"about {_duration(expected.seconds)}{failed}")
 

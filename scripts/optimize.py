@@ -136,6 +136,7 @@ def optimize(
     from rich.console import Console
 
     from ..engines.budget import Budget, BudgetSpent
+    from ..engines.prices import FREE
     from ..eval.folder import RunError, account
     from ..optimizers.joint.checks import check_plan
     from ..optimizers.joint.plan import Plan
@@ -199,6 +200,9 @@ def optimize(
     if 2.0 * 0.5 ** len(splits.val) >= level:  # all of them better, by the two-sided permutation test
         few = count(len(splits.val), "validation question")
         typer.secho(f"{few} can never show p < {level:g}: nothing will be kept. Bring more.", fg="yellow", err=True)
+    if jobs > 1 and any(each.lm is not None and each.lm.model not in FREE for each in opened.program().predictors()):
+        told_jobs = f"each of {jobs} processes keeps the limits of the profile by itself: divide them by {jobs}"
+        typer.secho(told_jobs, fg=typer.colors.YELLOW, err=True)
     settings_told = {"program": program, "dataset": setup.dataset, **plan.to_record()}
     with tracked(f"optimize {Path(program).name}", settings_told, out) as record, joint_bar(console) as show:
         try:

@@ -126,24 +126,30 @@ def build_program(
         program.search.chain["adaptive"].value = True
     for text in settings or ():
         _set(program, text)
-    _check_roles(models, program)
+    _check_profile(models, program)
     assign_models(program, models)
     return program
 
 
-def _check_roles(models: Sequence[str], program: dspy.Module) -> None:
-    """A profile serves all programs, so it may name roles that this one has not; but some program has to have them."""
+def _check_profile(models: Sequence[str], program: dspy.Module) -> None:
+    """A profile serves all programs, so it may name roles that this one has not; but some program has to have them. And
+    a section that fits no model is most likely misspelt: what it says of an address would not hold."""
     from ..engines.models import chosen_models, roles
-
-    profile = chosen_models(models)[2]
-    if profile is None or not profile.roles:
-        return
     from ..programs.registry import PROGRAMS, new_program
 
+    chosen, default, profile = chosen_models(models)
+    if profile is None:
+        return
     known = {role for each in (program, *(new_program(name, None, None) for name in PROGRAMS)) for role in roles(each)}
     for role in profile.roles:
         if role not in known:
             raise PolyhopError(f"{profile.path}: no program has a role {role!r}; there are {', '.join(sorted(known))}")
+    used = sorted({default, *chosen.values()})
+    fitting = {profile.section(spec) for spec in used}
+    for section in profile.sections:
+        if section not in fitting:
+            told = f'{profile.path}: [models."{section.fits}"] is for none of the models here ({", ".join(used)})'
+            typer.secho(told, fg=typer.colors.YELLOW, err=True)
 
 
 def label(name: str) -> str:
@@ -230,6 +236,8 @@ def _set(program: dspy.Module, text: str) -> None:
         known[name].value = value if value in known[name].choices else json.loads(value)
     except ValueError as error:
         reason = f"must be one of {list(known[name].choices)}" if known[name].choices else str(error)
+        if isinstance(error, json.JSONDecodeError):
+            reason = f"{value!r} is no number; it is {known[name]}"
         raise PolyhopError(f"--set {text}: {reason}") from error
 
 

@@ -56,9 +56,9 @@ function showGroup() {
 
 function showRun() {
   const { runs, hops, kind } = questions();
-  options($("hops"), choices(run().at.map((place) => hops[place])), $("hops").value);
-  options($("kind"), choices(run().at.map((place) => kind[place])), $("kind").value);
-  options($("stop"), choices(run().stop.map((stop) => run().stops[stop])), $("stop").value);
+  options($("hops"), choices(run().at.map((place) => hops[place])), $("hops").value || "any");
+  options($("kind"), choices(run().at.map((place) => kind[place])), $("kind").value || "any");
+  options($("stop"), choices(run().stop.map((stop) => run().stops[stop])), $("stop").value || "any");
   options($("sort"), SORTS.filter(([, , column]) => !column || column(run())), $("sort").value);
   const others = runs.map((each, n) => [String(n), each.name]).filter(([, name]) => name !== run().name);
   options($("other"), [["", "none"], ...others], $("other").value);

@@ -70,7 +70,8 @@ def read_manifest(path: Path) -> Manifest:
         raise ArtifactError(f"{path} is no artifact: it has no {MANIFEST}")
     value = parse(read_bytes(file), file)
     if not isinstance(value, dict) or value.get("polyhop") != "artifact":
-        raise ArtifactError(f"{path} is no artifact: its {MANIFEST} is something else's")
+        hint = f"; name the program in it, {path / 'best'}" if (path / "best" / MANIFEST).exists() else ""
+        raise ArtifactError(f"{path} is no artifact: its {MANIFEST} is something else's{hint}")
     if type(value.get("version")) is int and value["version"] > VERSION:
         raise ArtifactError(f"{path} has schema {value['version']}; this version reads {VERSION}: update polyhop")
     manifest = validate(Manifest, value, file)
