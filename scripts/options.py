@@ -236,7 +236,7 @@ def _set(program: dspy.Module, text: str) -> None:
         known[name].value = value if value in known[name].choices else json.loads(value)
     except ValueError as error:
         reason = f"must be one of {list(known[name].choices)}" if known[name].choices else str(error)
-        if isinstance(error, json.JSONDecodeError):
+        if isinstance(error, json.JSONDecodeError) and not known[name].choices:
             reason = f"{value!r} is no number; it is {known[name]}"
         raise PolyhopError(f"--set {text}: {reason}") from error
 
