@@ -36,6 +36,10 @@ class Search(Program):
 
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__()
+        if retriever is not None and not hasattr(retriever, "search"):
+            raise PolyhopError(
+                f"a retriever is something with search(query, k, offset), such as BM25Index('DIR'), not {retriever!r}"
+            )
         self.retriever = retriever
         self.k = integer(k, 1, 200, log=True)
         self.k1 = real(getattr(retriever, "k1", 0.9), 0.0, 3.0)

@@ -60,7 +60,8 @@ def joint_bar(console: Console) -> Iterator[Callable[[Told], None]]:
                     typer.echo(what, err=True)
             dollars = f", ${told.spent.usd:.2f}" if told.spent.usd else ""
             detail = f"{report.detail}; {told.spent.calls:,} LM calls{dollars} in all"
-            bar.update(task, completed=report.done, total=report.total, stage=told.stage, description=detail)
+            bar.tasks[0].total = report.total  # `update` takes None for "as before"
+            bar.update(task, completed=report.done, stage=told.stage, description=detail)
 
         yield show
 

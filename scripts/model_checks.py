@@ -75,12 +75,16 @@ def check_model(spec: str, profile: Profile | None = None, seconds: float = SECO
 
     from ..engines.connection import Connection, engine_of, plain
     from ..engines.models import explain, language_model
+    from ..engines.profile import ProfileError
 
     check = private(f"model {spec}")
     try:
         lm = language_model(spec, profile)
     except PolyhopError as error:
-        yield failed(check, private(explain(error)), "polyhop doctor --lm PROVIDER/NAME, or --lm lexical")
+        told = private(explain(error))
+        missing = _missing(spec, "not_configured", told) if isinstance(error, ProfileError) else []
+        fix = f"export {missing[0]}=..." if missing else "polyhop doctor --lm PROVIDER/NAME, or --lm lexical"
+        yield failed(check, told, fix)
         return
     if not isinstance(engine_of(lm), Connection):  # embedded: it reads prompts of fields only
         yield _finding(check, _try(lm, _plain_adapter(), seconds))

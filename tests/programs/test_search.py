@@ -16,7 +16,7 @@ from polyhop.data.chain import ChainRetriever, ChainWeights
 from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Hit, Passage
 from polyhop.data.pool import PassagePool
-from polyhop.programs import Naive, Prism, Trace
+from polyhop.programs import Naive, PolyHop, Prism, Trace
 from polyhop.programs.search import Search
 from polyhop.programs.trace import Searched
 from polyhop.programs.tunables import tunables
@@ -269,3 +269,8 @@ def test_copies_have_weights_of_their_own_and_share_the_chain() -> None:
         before = program.search.chain["link"].value
         twin.search.chain["link"].value = 0.0
         assert program.search.chain["link"].value == before
+
+
+def test_a_path_is_no_retriever() -> None:
+    with pytest.raises(PolyhopError, match=r"such as BM25Index\('DIR'\), not 'indexes/mine'"):
+        PolyHop("indexes/mine")  # type: ignore[arg-type]

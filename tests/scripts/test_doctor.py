@@ -21,6 +21,7 @@ from typer.testing import CliRunner, Result
 
 from polyhop.data.index import build_index
 from polyhop.data.layout import Manifest
+from polyhop.engines.profile import read_profile
 from polyhop.scripts import checks, java_checks
 from polyhop.scripts.checks import Status
 from polyhop.scripts.main import app
@@ -522,3 +523,10 @@ def test_everything_in_one_command(index: Path, endpoint: Endpoint) -> None:
     assert len(endpoint.seen) == 1  # it was the model that took the time
     assert KEY not in done.stdout
     assert "127.0.0.1" not in done.stdout
+
+
+def test_a_profile_whose_key_is_not_there(tmp_path: Path) -> None:
+    profile = tmp_path / "models.toml"
+    profile.write_text('lm = "openai/x"\n[models."openai/*"]\napi_key_env = "MY_OWN_KEY"\n')
+    (found,) = check_model("openai/x", read_profile(profile))
+    assert found.fix == "export MY_OWN_KEY=..."
