@@ -102,6 +102,24 @@ def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, t
             corpus, out, max_words=max_words, strict=strict, threads=threads, on_progress=show, on_problem=remember
         )
     _summarize(manifest, out, monotonic() - started, first)
+    for folder in corpus:
+        _tell_of_other_files(folder)
+
+
+def _tell_of_other_files(folder: Path) -> None:
+    """Of a folder only texts are read; what else is in it is easily thought to be in the index."""
+    from collections import Counter
+
+    from ..data.corpora import TEXT_SUFFIXES
+
+    suffixes = (each.suffix.lower() for each in folder.rglob("*") if each.is_file() and not each.name.startswith("."))
+    others = Counter(suffix for suffix in suffixes if suffix not in TEXT_SUFFIXES)
+    if others:
+        kinds = ", ".join(suffix or "no ending" for suffix, _ in others.most_common(5))
+        told = (
+            f"{others.total():,} other files in {folder} were not read ({kinds}): name files such as .jsonl one by one"
+        )
+        typer.secho(told, fg=typer.colors.YELLOW, err=True)
 
 
 def _summarize(manifest: Manifest, out: Path, seconds: float, problems: list[Problem]) -> None:

@@ -148,3 +148,14 @@ def test_dense_errors(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     replace_default(monkeypatch)
     missing = run("--dense", tmp_path / "ix")
     assert (missing.exit_code, "There is no index at" in missing.stderr) == (1, True)
+
+
+def test_other_files_of_a_folder_are_told(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name in ("a.txt", "b.jsonl", "c.PNG", ".hidden"):
+        (notes / name).write_text("Ada Berg works for Kestrel.")
+    result = CliRunner().invoke(app, ["index", str(notes), "--out", str(tmp_path / "idx")])
+    assert result.exit_code == 0
+    assert "2 other files in" in result.stderr
+    assert "(.jsonl, .png)" in result.stderr
