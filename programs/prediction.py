@@ -17,6 +17,9 @@ from .trace import Answered, Decomposed, Stopped, Trace
 UNKNOWN = "unknown"
 """The answer that says that there is none."""
 
+LONGEST_QUESTION = 5_000
+"""Characters; every agent is shown the question, and what is longer is a document."""
+
 LONGEST_ANSWER = 400
 """Characters; a longer one is a model that runs away."""
 
@@ -39,12 +42,17 @@ def check_question(question: str) -> str:
     """The question without surrounding white space.
 
     Raises:
-        QuestionError: it is not a string, or has no letter or digit in it.
+        QuestionError: it is not a string, has no letter or digit in it, or is longer than `LONGEST_QUESTION`.
     """
     if not isinstance(question, str):
         raise QuestionError(f"a question is a string, got {type(question).__name__}")
     if not any(character.isalnum() for character in question):
         raise QuestionError(f"the question {question!r} has no word in it: ask something")
+    if len(question) > LONGEST_QUESTION:
+        raise QuestionError(
+            f"a question of {len(question):,} characters: ask in {LONGEST_QUESTION:,} at the most; a text to be read is "
+            "indexed, or passed as pool=[...]"
+        )
     return clean(question).strip()
 
 

@@ -113,6 +113,8 @@ def evaluate(
     if out is not None and program and len(program) > 1:
         raise typer.BadParameter("a run is of one program: give --out once for each")
     dataset = dataset or dataset_of(questions)
+    if seed is not None and limit is None:
+        raise typer.BadParameter("--seed draws the questions of --limit N: name both")
     names = program or (_DEFAULT_PROGRAMS if out is None else _DEFAULT_PROGRAMS[:1])
     split = split or ("dev" if dataset.casefold() == "sample" else None)
     asked = Questions(

@@ -26,6 +26,7 @@ from polyhop.engines.costs import Ledger
 from polyhop.engines.diagnosis import EmptyReplyError
 from polyhop.engines.endpoint import Endpoint, GuardedLM, Limits
 from polyhop.engines.models import language_model
+from polyhop.eval.faults.completions import completion_of
 
 from .guarded import ANSWER, Scripted, ask, response
 
@@ -276,7 +277,9 @@ class Server:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 this.seen.append({"key": self.headers["Authorization"], **body})
                 status = this.statuses.pop(0) if len(this.statuses) > 1 else this.statuses[0]
-                data = json.dumps(completion(body["model"]) if status == 200 else {"error": {"message": "no"}}).encode()
+                data = json.dumps(
+                    completion_of(body["model"], ANSWER, 7, 3) if status == 200 else {"error": {"message": "no"}}
+                ).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(data)))
@@ -288,12 +291,6 @@ class Server:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-
-
-def completion(model: str) -> dict[str, Any]:
-    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": ANSWER}}
-    usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
-    return {"id": "1", "object": "chat.completion", "created": 0, "model": model, "choices": [choice], "usage": usage}
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from typer.testing import CliRunner, Result
 from polyhop.data.index import build_index
 from polyhop.data.layout import Manifest
 from polyhop.engines.profile import read_profile
+from polyhop.eval.faults.completions import completion_of
 from polyhop.scripts import checks, java_checks
 from polyhop.scripts.checks import Status
 from polyhop.scripts.main import app
@@ -70,7 +71,7 @@ class Endpoint:
                 endpoint.seen.append({"key": self.headers["Authorization"], **body})
                 status, content = endpoint.reply(body)
                 data = json.dumps(
-                    completion(body["model"], content) if status == 200 else fault(status, content)
+                    completion_of(body["model"], content, 70, 7) if status == 200 else fault(status, content)
                 ).encode()
                 try:
                     self.send_response(status)
@@ -93,18 +94,6 @@ class Endpoint:
     def hang(self, body: dict[str, Any]) -> tuple[int, str]:
         self.release.wait(30)
         return 200, FIELDS
-
-
-def completion(model: str, content: str) -> dict[str, Any]:
-    message = {"role": "assistant", "content": content}
-    return {
-        "id": "1",
-        "object": "chat.completion",
-        "created": 0,
-        "model": model,
-        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
-        "usage": {"prompt_tokens": 70, "completion_tokens": 7, "total_tokens": 77},
-    }
 
 
 def fault(status: int, message: str) -> dict[str, Any]:

@@ -267,3 +267,9 @@ def test_wrong_arguments(arguments: list[str], status: int, message: str) -> Non
     result = evaluate(*arguments)
     assert result.exit_code == status
     assert message in " ".join(result.stderr.split())
+
+
+def test_a_seed_that_would_draw_nothing_is_refused() -> None:
+    result = evaluate("--seed", "3")
+    assert result.exit_code == 2
+    assert "--limit N" in result.output

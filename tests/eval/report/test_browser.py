@@ -181,7 +181,10 @@ def test_dark_where_the_system_is(browser: Any, report: Path) -> None:
     dark = Watched(browser, scheme="dark")
     page = dark.open(report)
     assert page.text_content("#theme") == "Light"
-    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
+    paper = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(paper) == "rgb(16, 19, 23)"
+    page.click("#theme")
+    assert page.evaluate(paper) == "rgb(255, 255, 255)"
     dark.context.close()
     assert dark.troubles == []
 

@@ -50,4 +50,4 @@ def test_what_sections_draw_with_is_defined(tmp_path: Path) -> None:
     promised = re.findall(r"var\((--[\w-]+)\)", Section.__doc__ or "")
     assert {"--ink", "--muted", "--grid", "--paper", "--series-1", "--series-6"} == set(promised)
     for name in promised:
-        assert text.count(f"  {name}: #") == 3  # in light, in dark by the system, in dark by choice
+        assert text.count(f"  {name}: light-dark(#") == 1
