@@ -50,8 +50,8 @@ def check_question(question: str) -> str:
         raise QuestionError(f"the question {question!r} has no word in it: ask something")
     if len(question) > LONGEST_QUESTION:
         raise QuestionError(
-            f"a question of {len(question):,} characters: ask in {LONGEST_QUESTION:,} at the most; a text to be read is "
-            "indexed, or passed as pool=[...]"
+            f"a question of {len(question):,} characters: ask in {LONGEST_QUESTION:,} at the most; "
+            "a text to be read is indexed, or passed as pool=[...]"
         )
     return clean(question).strip()
 

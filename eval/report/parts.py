@@ -42,14 +42,15 @@ def _plot(group: Group, series: Series, key: str, names: list[str], metric: str,
         if run.name not in nothing(group, metric) and (value := _value(run, key, each, metric))
     ]
     low, high = bounds(end for _, _, (_, low, high) in found for end in (low, high))
-    space = max(len(group.runs) * 11 + 22, *(6.2 * len(each) + 8 for each in names))
+    x_names = [(each, count(_count(group, key, each), "question")) for each in names]
+    space = max(len(group.runs) * 11 + 22, *(6.2 * len(line) + 8 for lines in x_names for line in lines))
     plot = Plot(
         f"{name(metric)} by {heading.lower()}, in percent",
         "",
         f"{name(metric)}, %",
         (-0.5, len(names) - 0.5),
         (low, high),
-        x_names=[(each, count(_count(group, key, each), "question")) for each in names],
+        x_names=x_names,
         width=max(400, space * len(names) + 58),
     )
     step = 0.72 / max(1, len(group.runs))
