@@ -79,7 +79,7 @@ def _fold_match(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=16384)
 def _fold_run(run: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", run.translate(_LETTERS).casefold())
+    decomposed = unicodedata.normalize("NFKD", run.translate(_LETTERS).casefold()).translate(_LETTERS)  # ℏ: ħ
     return "".join(c for c in decomposed if not unicodedata.combining(c))
 
 
