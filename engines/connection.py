@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
+from threading import Lock
 from typing import Any
 
 import dspy
@@ -13,6 +16,9 @@ from dspy.clients.backend_selection import CLIENT_KEYS, select_backend
 from dspy.clients.engines.litellm_engine import LiteLLMEngine
 
 from .diagnosis import counted
+
+_importing = Lock()
+atexit.register(_importing.acquire)  # a process that ends amid an import may hang: see `leaving`
 
 _ASKED_OF_ENGINES = frozenset(
     {
@@ -50,7 +56,9 @@ class Connection:
     def connect(self) -> None:
         """Make the client: to import LiteLLM's takes seconds, which are not the server's."""
         if isinstance(self._once.engine, _LiteLLM):
-            get_litellm(feature="LiteLLM engine")
+            with _importing:
+                get_litellm(feature="LiteLLM engine")
+                import_module("openai.resources")  # half a second that it would take within the first request
 
     @cached_property
     def _once(self) -> dspy.LM:

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..data.errors import PolyhopError
+from ..engines import leaving
 from .ask import ask
 from .benchmark import benchmark
 from .compare import compare
@@ -106,7 +107,8 @@ def main() -> None:
     sys.excepthook = _print_traceback
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a title in a terminal that lacks its script
-    app(prog_name="polyhop")
+    with leaving.at_once():
+        app(prog_name="polyhop")
 
 
 if __name__ == "__main__":

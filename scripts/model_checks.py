@@ -90,7 +90,7 @@ def check_model(spec: str, profile: Profile | None = None, seconds: float = SECO
         yield _finding(check, _try(lm, _plain_adapter(), seconds))
         return
     lm = plain(lm).copy(cache=False, num_retries=0, timeout=seconds)
-    _ = lm.supported_params  # imports the client, which takes seconds that are not the model's
+    Connection(lm).connect()  # imports the client, which takes seconds that are not the model's
     in_fields = _try(lm, _plain_adapter(), seconds)
     if in_fields.error and not in_fields.unreadable:
         yield _failure(check, spec, in_fields, seconds)

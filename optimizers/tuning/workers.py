@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import pickle
 import signal
@@ -15,6 +16,7 @@ from multiprocessing import get_context, parent_process
 import dspy
 
 from ...data.errors import PolyhopError
+from ...engines.leaving import leave
 from .run import Progress, Run
 from .search import TunableSearch
 
@@ -108,6 +110,7 @@ def _say_nothing(progress: Progress) -> None: ...
 
 def _serve() -> None:
     """How a worker begins: Ctrl-C goes to every process, and the first one ends the others; without it they end."""
+    atexit.register(leave)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_first, daemon=True).start()
 

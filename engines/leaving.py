@@ -1,0 +1,42 @@
+"""How a process ends that has given up threads.
+
+A request or a question that takes too long is left alone in its thread. When the process ends, Python stops such a
+thread wherever it is. One that was importing keeps the import lock, and whatever imports while the interpreter is taken
+apart, as LiteLLM's clients do, waits for it for ever. So a process of ours that still has other threads at its end is
+not taken apart.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Around all that a process does. What is registered with `atexit` meanwhile is still done in the end, and the exit
+    status is what it would have been."""
+    status = 0
+    atexit.register(lambda: leave(status))  # the first one, which Python calls last
+    try:
+        yield
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        raise
+    except BaseException:
+        status = 1
+        raise
+
+
+def leave(status: int = 0) -> None:
+    """End the process here, if threads are left in it."""
+    if threading.active_count() == 1:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            stream.flush()
+    os._exit(status)

@@ -1,0 +1,77 @@
+"""The end of a process: it comes, although a thread that was given up keeps what the end would need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+GIVEN_UP = """
+import _imp, atexit, builtins, sys, threading
+
+class Client:
+    def __del__(self):
+        import wave  # what LiteLLM's clients do, while the interpreter is taken apart
+
+def importing():
+    _imp.acquire_lock()
+    held.set()
+    threading.Event().wait()
+
+builtins.client, held = Client(), threading.Event()
+threading.Thread(target=importing, daemon=True).start()
+held.wait()
+"""
+
+
+def ended(code: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=seconds)
+
+
+def test_python_alone_would_wait_for_ever() -> None:
+    """What the next tests rest on."""
+    with pytest.raises(subprocess.TimeoutExpired):
+        ended(GIVEN_UP, seconds=5)
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "said"),
+    [("", 0, ""), ("sys.exit()", 0, ""), ("sys.exit(3)", 3, ""), ("sys.exit('no')", 1, "no"), ("1 / 0", 1, "division")],
+)
+def test_a_process_ends_as_it_would_have(end: str, status: int, said: str) -> None:
+    code = "from polyhop.engines import leaving\nwith leaving.at_once():\n    import sys, atexit\n"
+    code += "    atexit.register(print, 'registered')\n"
+    code += "".join(f"    {line}\n" for line in f"{GIVEN_UP}\nprint('done', end='')\n{end}".splitlines())
+    done = ended(code)
+    assert (done.returncode, done.stdout) == (status, "doneregistered\n")
+    assert said in done.stderr
+    assert bool(done.stderr) is bool(said)
+
+
+def test_a_process_without_other_threads_ends_as_usual() -> None:
+    """With all that Python does: an object that is left tells of its end."""
+    code = "from polyhop.engines import leaving\nimport builtins\nclass Left:\n    def __del__(self): print('left')\n"
+    done = ended(f"{code}with leaving.at_once():\n    builtins.left = Left()\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "left\n", "")
+
+
+def test_an_import_of_litellm_is_waited_for() -> None:
+    """It would keep the lock in a process that is not ours: a user's script that was interrupted."""
+    code = """
+import threading, time
+from polyhop.engines import connection
+
+def slow(feature):
+    started.set()
+    time.sleep(0.5)
+    print("imported", flush=True)
+
+started = threading.Event()
+connection.get_litellm = slow
+client = connection.Connection(connection.dspy.LM("replicate/x/y"))
+threading.Thread(target=client.connect, daemon=True).start()
+started.wait()
+"""
+    done = ended(code)
+    assert (done.returncode, done.stdout) == (0, "imported\n")
