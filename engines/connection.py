@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
-from threading import Lock
 from typing import Any
 
 import dspy
@@ -16,9 +14,7 @@ from dspy.clients.backend_selection import CLIENT_KEYS, select_backend
 from dspy.clients.engines.litellm_engine import LiteLLMEngine
 
 from .diagnosis import counted
-
-_importing = Lock()
-atexit.register(_importing.acquire)  # a process that ends amid an import may hang: see `leaving`
+from .leaving import importing
 
 _ASKED_OF_ENGINES = frozenset(
     {
@@ -56,7 +52,7 @@ class Connection:
     def connect(self) -> None:
         """Make the client: to import LiteLLM's takes seconds, which are not the server's."""
         if isinstance(self._once.engine, _LiteLLM):
-            with _importing:
+            with importing:
                 get_litellm(feature="LiteLLM engine")
                 import_module("openai.resources")  # half a second that it would take within the first request
 

@@ -3,7 +3,7 @@
 A request or a question that takes too long is left alone in its thread. When the process ends, Python stops such a
 thread wherever it is. One that was importing keeps the import lock, and whatever imports while the interpreter is taken
 apart, as LiteLLM's clients do, waits for it for ever. So a process of ours that still has other threads at its end is
-not taken apart.
+not taken apart; and one that is not ours waits at its end for an import that takes seconds.
 """
 
 from __future__ import annotations
@@ -15,13 +15,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+importing = threading.Lock()
+"""Held by who imports for seconds in a thread that may be given up."""
+
+atexit.register(importing.acquire)
+
 
 @contextmanager
 def at_once() -> Iterator[None]:
     """Around all that a process does. What is registered with `atexit` meanwhile is still done in the end, and the exit
     status is what it would have been."""
     status = 0
-    atexit.register(lambda: leave(status))  # the first one, which Python calls last
+    atexit.register(lambda: leave(status))  # what is registered after it is called before it
     try:
         yield
     except SystemExit as end:

@@ -42,6 +42,7 @@ def test_python_alone_would_wait_for_ever() -> None:
 def test_a_process_ends_as_it_would_have(end: str, status: int, said: str) -> None:
     code = "from polyhop.engines import leaving\nwith leaving.at_once():\n    import sys, atexit\n"
     code += "    atexit.register(print, 'registered')\n"
+    code += "    leaving.importing.acquire()\n"  # that, too, nobody waits for
     code += "".join(f"    {line}\n" for line in f"{GIVEN_UP}\nprint('done', end='')\n{end}".splitlines())
     done = ended(code)
     assert (done.returncode, done.stdout) == (status, "doneregistered\n")
