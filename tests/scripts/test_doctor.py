@@ -33,7 +33,7 @@ def test_everything_in_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     corpus.write_text('{"title": "Rome", "text": "Rome is in Italy."}\n{"title": "Paris", "text": "In France."}\n')
     build_index([corpus], index)
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    command = [sys.executable, "-m", "polyhop.scripts.main", "doctor", "--index", index, "--lm", "openai/some-model"]
+    command = [sys.executable, "-m", "polyhop.scripts.main", "doctor", "--index", str(index), "--lm", "openai/a-model"]
     with Listening(FAULTS["hang"].act) as endpoint:
         monkeypatch.setenv("OPENAI_API_BASE", endpoint.url)
         done = subprocess.run([*command, "--seconds", "3"], capture_output=True, text=True, timeout=100)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from polyhop.eval.faults.completions import completion_of
 from polyhop.eval.faults.exchange import Exchange
@@ -21,6 +21,10 @@ class Listening(Server):
         super().__init__([(Always(), Fault("act", self._hear))])
         self.act = act
         self.seen: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        return self
 
     def _hear(self, exchange: Exchange) -> None:
         self.seen.append({"key": exchange.authorization, **exchange.body})
