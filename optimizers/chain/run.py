@@ -100,7 +100,8 @@ class Journal:
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         from filelock import FileLock, Timeout
 
-        from ...eval.folder import cut_half_line, differences, write_json
+        from ...eval.differences import differences
+        from ...eval.folder import cut_half_line, write_json
 
         try:
             folder.mkdir(parents=True, exist_ok=True)
