@@ -73,6 +73,8 @@ class LockedFolder:
         RunError: the folder holds another run or something else, is damaged, or is in use by another process.
     """
 
+    manifest_name = MANIFEST  # the file with what the run is
+
     def __init__(self, path: Path, manifest: Mapping[str, Any], lines: str, beside: Collection[str] = ()) -> None:
         self.path = make_folder(path)
         foreign = not (path / _LOCK).exists()
@@ -95,7 +97,7 @@ class LockedFolder:
             raise
 
     def _claim(self, manifest: Mapping[str, Any], beside: Collection[str]) -> None:
-        if (self.path / MANIFEST).exists():
+        if (self.path / self.manifest_name).exists():
             _refuse_differences(self.path, self._manifest(), manifest)
             return
         names = [entry.name for entry in self.path.iterdir() if entry.stem not in beside]
@@ -104,11 +106,11 @@ class LockedFolder:
             raise RunError(
                 f"{self.path} is not the folder of a run, but holds {', '.join(strangers[:3])}: name another --out."
             )
-        write_json(self.path / MANIFEST, manifest)
+        write_json(self.path / self.manifest_name, manifest)
 
     def _manifest(self) -> Mapping[str, Any]:
         """What the run was when it was started."""
-        return _read_json(self.path / MANIFEST, f"{self.path} has no {MANIFEST}.")
+        return _read_json(self.path / self.manifest_name, f"{self.path} has no {self.manifest_name}.")
 
     def _take_up(self) -> None:
         """Read the lines that are there."""
