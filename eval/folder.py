@@ -22,13 +22,13 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from ..data.errors import PolyhopError
+from .differences import differences
 from .official.files import replacing
 
 MANIFEST, PREDICTIONS, SUMMARY = "manifest.json", "predictions.jsonl", "summary.json"
 ACCOUNT = "spent"  # the stem of the file that says what a run with a budget has spent
 SCHEMA = 1
 _LOCK = ".lock"
-_NOT_COMPARED = ("created", "files", "python", "platform")  # where and when it ran; the rest says what it measures
 
 Line = dict[str, Any]
 
@@ -73,6 +73,8 @@ class LockedFolder:
         RunError: the folder holds another run or something else, is damaged, or is in use by another process.
     """
 
+    manifest_name = MANIFEST  # the file with what the run is
+
     def __init__(self, path: Path, manifest: Mapping[str, Any], lines: str, beside: Collection[str] = ()) -> None:
         self.path = make_folder(path)
         foreign = not (path / _LOCK).exists()
@@ -95,7 +97,7 @@ class LockedFolder:
             raise
 
     def _claim(self, manifest: Mapping[str, Any], beside: Collection[str]) -> None:
-        if (self.path / MANIFEST).exists():
+        if (self.path / self.manifest_name).exists():
             _refuse_differences(self.path, self._manifest(), manifest)
             return
         names = [entry.name for entry in self.path.iterdir() if entry.stem not in beside]
@@ -104,11 +106,11 @@ class LockedFolder:
             raise RunError(
                 f"{self.path} is not the folder of a run, but holds {', '.join(strangers[:3])}: name another --out."
             )
-        write_json(self.path / MANIFEST, manifest)
+        write_json(self.path / self.manifest_name, manifest)
 
     def _manifest(self) -> Mapping[str, Any]:
         """What the run was when it was started."""
-        return _read_json(self.path / MANIFEST, f"{self.path} has no {MANIFEST}.")
+        return _read_json(self.path / self.manifest_name, f"{self.path} has no {self.manifest_name}.")
 
     def _take_up(self) -> None:
         """Read the lines that are there."""
@@ -225,16 +227,6 @@ def write_json(path: Path, value: Any) -> None:
         os.fsync(file.fileno())
 
 
-def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What two manifests have different, one line a setting: ``"program.tunables.search.k: 20 before, 5 now"``."""
-    old, new = dict(_flat(before)), dict(_flat(now))
-    return [
-        f"{name}: {_shown(old.get(name))} before, {_shown(new.get(name))} now"
-        for name in dict.fromkeys([*old, *new])
-        if name.partition(".")[0] not in _NOT_COMPARED and old.get(name) != new.get(name)
-    ]
-
-
 def _refuse_differences(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     # What JSON makes of a value (tuples, keys) is no difference.
     if different := differences(before, json.loads(json.dumps(now))):
@@ -243,18 +235,6 @@ def _refuse_differences(path: Path, before: Mapping[str, Any], now: Mapping[str,
             + "\n  ".join(different)
             + "\nStart it with the settings it had, or name another --out."
         )
-
-
-def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, item in value.items():
-        if isinstance(item, Mapping):
-            yield from _flat(item, f"{prefix}{name}.")
-        else:
-            yield prefix + name, item
-
-
-def _shown(value: Any) -> str:
-    return "nothing" if value is None else str(value)
 
 
 def _read_json(path: Path, missing: str) -> dict[str, Any]:

@@ -70,10 +70,10 @@ def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, t
     from time import monotonic
 
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import DownloadColumn
 
-    from ..data.index import Progress as Built
-    from ..data.index import build_index
+    from ..data.index import Progress, build_index
+    from ..eval.bar import progress_bar
 
     console = Console(stderr=True)
     first: list[Problem] = []
@@ -83,20 +83,13 @@ def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, t
         if len(first) < _SHOWN:
             first.append(problem)
 
-    columns = (
-        TaskProgressColumn(),
-        BarColumn(),
-        DownloadColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[state]}"),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None, state="")
+    with progress_bar("indexing", console, DownloadColumn()) as bar:
+        task = bar.add_task("", total=None)
 
-        def show(built: Built) -> None:
+        def show(built: Progress) -> None:
             rate = built.passages / max(monotonic() - started, 1e-9)
             state = "merging" if built.read == built.size else f"{built.passages:,} passages, {rate:,.0f}/s"
-            bar.update(task, completed=built.read, total=built.size, state=state)
+            bar.update(task, completed=built.read, total=built.size, description=state)
 
         manifest = build_index(
             corpus, out, max_words=max_words, strict=strict, threads=threads, on_progress=show, on_problem=remember
@@ -165,16 +158,9 @@ def _embed(folder: Path, encoder: Encoder | None = None) -> None:
     from time import monotonic
 
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
     from ..data.vectors import embed_index
+    from ..eval.bar import progress_bar
 
     console = Console(stderr=True)
     started = monotonic()
@@ -183,22 +169,15 @@ def _embed(folder: Path, encoder: Encoder | None = None) -> None:
     def rate(done: int) -> str:
         return f"{(done - before[0]) / max(monotonic() - started, 1e-9):,.0f} passages/s"
 
-    columns = (
-        TaskProgressColumn(),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[state]}"),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None, state="")
+    with progress_bar("embedding", console) as bar:
+        task = bar.add_task("", total=None)
 
         def show(done: int, rows: int) -> None:
             nonlocal started
             if not before:  # loading the model is over
                 before.append(done)
                 started = monotonic()
-            bar.update(task, completed=done, total=rows, state=f"{done:,} of {rows:,} passages, {rate(done)}")
+            bar.update(task, completed=done, total=rows, description=rate(done))
 
         vectors = embed_index(folder, encoder, on_progress=show)
     made = vectors.rows - before[0]

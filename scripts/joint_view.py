@@ -36,17 +36,10 @@ def show_estimate(rows: Sequence[Row], console: Console, splits: Splits) -> None
 @contextmanager
 def joint_bar(console: Console) -> Iterator[Callable[[Told], None]]:
     """A bar for each thing that a stage does; without a terminal a line."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from ..eval.bar import progress_bar
 
-    columns = (
-        TextColumn("{task.fields[stage]}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None, stage="")
+    with progress_bar("tuning", console) as bar:
+        task = bar.add_task("", total=None)
         before = ""
 
         def show(told: Told) -> None:
@@ -59,9 +52,9 @@ def joint_bar(console: Console) -> Iterator[Callable[[Told], None]]:
                 if not console.is_terminal:
                     typer.echo(what, err=True)
             dollars = f", ${told.spent.usd:.2f}" if told.spent.usd else ""
-            detail = f"{report.detail}; {told.spent.calls:,} LM calls{dollars} in all"
+            detail = f"{told.stage}: {report.detail}; {told.spent.calls:,} LM calls{dollars} in all"
             bar.tasks[0].total = report.total  # `update` takes None for "as before"
-            bar.update(task, completed=report.done, stage=told.stage, description=detail)
+            bar.update(task, completed=report.done, description=detail)
 
         yield show
 

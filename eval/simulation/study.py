@@ -71,8 +71,8 @@ def study(
 def _play(sets: Sequence[Any], out: Path, seeds: int, jobs: int) -> dict[Any, Any]:
     """All conditions, in their order."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from ..bar import progress_bar
     from .designs import DESIGNS
     from .runs import Condition, play_all
 
@@ -86,14 +86,7 @@ def _play(sets: Sequence[Any], out: Path, seeds: int, jobs: int) -> dict[Any, An
         for seed in range(seeds)  # without errors, too: how sure a judge is, and luck, are drawn at any rate
     ]
     console, played = Console(stderr=True), {}
-    columns = (
-        TextColumn("runs"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with progress_bar("runs", console) as bar:
         task = bar.add_task("", total=len(conditions))
         try:
             with closing(play_all(conditions, out, jobs)) as playing:

@@ -15,11 +15,11 @@ from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
-from types import TracebackType
 from typing import Any
 
 from ...data.chain.weights import ChainWeights
 from ...data.errors import PolyhopError
+from ...eval.folder import LockedFolder, write_json
 from .search import PENALTY, f1, objective, outcomes, penalty, search, sweep, tuned_names
 from .workers import ALL_GOLD, RECALL, QuestionSet, Scores, Workers
 
@@ -90,54 +90,22 @@ def _sha256(file: Path) -> str:
         raise PolyhopError(f"cannot read {file}: {error.strerror}") from error
 
 
-class Journal:
+class Journal(LockedFolder):
     """The measurements of a run, so that none is made twice; use it in a ``with`` block.
 
     Raises:
-        PolyhopError: the folder is of a run with other settings, holds something else, or is in use.
+        RunError: the folder is of a run with other settings, holds something else, or is in use.
     """
 
+    manifest_name = SETTINGS
+
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        from filelock import FileLock, Timeout
+        super().__init__(folder, settings, TRIALS)
 
-        from ...eval.folder import cut_half_line, differences, write_json
-
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise PolyhopError(f"{folder} cannot be the folder of a run: {error.strerror}") from error
-        self._lock = FileLock(folder / ".lock")
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise PolyhopError(f"another process is working in {folder}: wait for it, or name another --out") from None
-        try:
-            if not (folder / SETTINGS).exists():
-                if strangers := sorted(file.name for file in folder.iterdir() if file.name != ".lock"):
-                    raise PolyhopError(f"{folder} holds {', '.join(strangers[:3])}: name another --out")
-                write_json(folder / SETTINGS, settings)
-            if different := differences(json.loads((folder / SETTINGS).read_bytes()), settings):
-                raise PolyhopError(
-                    f"{folder} was started with other settings (name another --out):\n  " + "\n  ".join(different)
-                )
-            self._file = (folder / TRIALS).open("a+b", buffering=0)
-        except BaseException:
-            self._lock.release()
-            raise
-        cut_half_line(self._file)
+    def _take_up(self) -> None:
         self._file.seek(0)
-        self._known: dict[str, Scores] = {}
-        for line in map(json.loads, self._file):
-            self._known[_key(line["weights"], line["folds"])] = line["scores"]
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-        self._lock.release()
+        lines = map(json.loads, self._file)
+        self._known: dict[str, Scores] = {_key(line["weights"], line["folds"]): line["scores"] for line in lines}
 
     def get(self, weights: ChainWeights, folds: Collection[int]) -> Scores | None:
         return self._known.get(_key(asdict(weights), folds))
@@ -170,8 +138,6 @@ def tune(
         PolyhopError: what `Settings`, `Workers` and `Journal` raise, or the retriever has changed since the run was
             started.
     """
-    from ...eval.folder import write_json
-
     started = monotonic()
     described = settings.describe()
     with (

@@ -57,7 +57,8 @@ def tune_weights(
     as it would have without the stop.
     """
     from rich.console import Console
-    from rich.progress import Progress
+
+    from ...eval.bar import progress_bar
 
     try:
         sets = tuple(QuestionSet.parse(text) for text in on)
@@ -65,7 +66,7 @@ def tune_weights(
         raise typer.BadParameter(str(error), param_hint="--on") from error
     settings = Settings(sets, _read_weights(start) if start else ChainWeights(), folds, seed, limit, reach)
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+    with progress_bar("trials", console) as bar:
         task = bar.add_task("reading the questions", total=trials * (folds + 1))
         best: dict[str, float] = {}
 

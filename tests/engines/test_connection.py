@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -26,8 +25,8 @@ from polyhop.engines.costs import Ledger
 from polyhop.engines.diagnosis import EmptyReplyError
 from polyhop.engines.endpoint import Endpoint, GuardedLM, Limits
 from polyhop.engines.models import language_model
-from polyhop.eval.faults.completions import completion_of
 
+from ..eval.faults.listening import Listening, fails, says
 from .guarded import ANSWER, Scripted, ask, response
 
 KEY = "planted-0123456789"
@@ -264,49 +263,17 @@ def test_a_coroutine_that_is_cancelled_leaves_no_trace(capfd: pytest.CaptureFixt
 # --- over a real connection ------------------------------------------------------------------------------------------
 
 
-class Server:
-    """An OpenAI-compatible server on loopback that answers with the next status, the last one again and again."""
-
-    def __init__(self) -> None:
-        self.statuses = [200]
-        self.seen: list[dict[str, Any]] = []
-        this = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                this.seen.append({"key": self.headers["Authorization"], **body})
-                status = this.statuses.pop(0) if len(this.statuses) > 1 else this.statuses[0]
-                data = json.dumps(
-                    completion_of(body["model"], ANSWER, 7, 3) if status == 200 else {"error": {"message": "no"}}
-                ).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *arguments: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-
-
 @pytest.fixture
-def server() -> Iterator[Server]:
-    made = Server()
-    threading.Thread(target=made.server.serve_forever, daemon=True).start()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+def server() -> Iterator[Listening]:
+    with Listening(says(ANSWER)) as server:
+        yield server
 
 
 @pytest.mark.parametrize("engine", ["auto", "lm15", "litellm"])
 @pytest.mark.parametrize("status", [200, 401, 429, 500, 503])
-def test_an_attempt_is_one_request(engine: str, status: int, server: Server) -> None:
+def test_an_attempt_is_one_request(engine: str, status: int, server: Listening) -> None:
     """The clients inside LiteLLM would repeat it on their own: the endpoint counts, waits and pays for each."""
-    server.statuses = [status]
+    server.act = says(ANSWER) if status == 200 else fails(status)
     lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine, temperature=0.25)
     lm = Endpoint(Limits(retries=0)).guard(lm)
     if status == 200:
@@ -321,7 +288,7 @@ def test_an_attempt_is_one_request(engine: str, status: int, server: Server) -> 
 
 
 @pytest.mark.parametrize("engine", ["auto", "litellm"])
-def test_what_only_this_server_knows_reaches_it(engine: str, server: Server) -> None:
+def test_what_only_this_server_knows_reaches_it(engine: str, server: Listening) -> None:
     extra = {"guided": {"a": 1}, "top_k": 5}
     lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, engine=engine, extra_body=extra, cache=False)
     for each in (lm, Endpoint().guard(lm), Budget().meter(Endpoint().guard(lm)), Budget().meter(lm)):
@@ -338,9 +305,10 @@ def test_another_extra_body_is_another_question() -> None:
     assert engine.calls == 2
 
 
-def test_requests_are_repeated_and_paid_each(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_are_repeated_and_paid_each(server: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polyhop.engines.endpoint._FIRST_WAIT", 0.01)
-    server.statuses = [503, 429, 200]
+    script = iter([fails(503), fails(429), says(ANSWER)])
+    server.act = lambda exchange: next(script)(exchange)
     budget, ledger = Budget(), Ledger()
     lm = budget.meter(Endpoint().guard(dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False)))
     with dspy.context(usage_tracker=ledger):
@@ -350,7 +318,7 @@ def test_requests_are_repeated_and_paid_each(server: Server, monkeypatch: pytest
     assert ledger.incidents == {"repeated after rate_limit": 1, "repeated after server": 1}
 
 
-def test_sixteen_threads_over_one_connection(server: Server) -> None:
+def test_sixteen_threads_over_one_connection(server: Listening) -> None:
     lm = Endpoint().guard(dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False))
     with ThreadPoolExecutor(16) as pool:
         assert list(pool.map(lambda n: ask(lm, f"{n}?"), range(64))) == ["42"] * 64

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from polyhop.eval.folder import differences, read_lines, read_manifest, read_summary
+from polyhop.eval.differences import differences
+from polyhop.eval.folder import read_lines, read_manifest, read_summary
 from polyhop.eval.report.outcomes import outcome
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.joint.report import sections

@@ -1,0 +1,19 @@
+"""Time that nobody waits for."""
+
+from __future__ import annotations
+
+import pytest
+
+from polyhop.engines import endpoint
+
+from .guarded import Time
+
+
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    """At an endpoint nobody sleeps; jitter is as long as it can be."""
+    time = Time()
+    monkeypatch.setattr(endpoint, "monotonic", time)
+    monkeypatch.setattr(endpoint, "rest", time.rest)
+    monkeypatch.setattr(endpoint, "uniform", lambda low, high: high)
+    return time

@@ -1,0 +1,30 @@
+"""A progress bar says how far a command is, to somebody who looks at it."""
+
+from __future__ import annotations
+
+import io
+import re
+
+from rich.console import Console
+from rich.progress import DownloadColumn, ProgressColumn
+
+from polyhop.eval.bar import progress_bar
+
+
+def drawn(terminal: bool, done: ProgressColumn | None = None) -> str:
+    console = Console(file=io.StringIO(), width=100, force_terminal=terminal, color_system=None)
+    with progress_bar("runs", console, done) as bar:
+        task = bar.add_task("", total=4_000)
+        bar.update(task, advance=1_000, description="search.chain[bm25]=0.5")
+        bar.refresh()
+        return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_a_bar_says_what_is_done_and_how_far_it_is() -> None:
+    last = drawn(terminal=True).splitlines()[-1]
+    assert re.search(r"runs ━+ +1000/4000 [\d:]+ [-\d:]+ search\.chain\[bm25\]=0\.5", last)
+    assert "1.0/4.0 kB" in drawn(True, DownloadColumn())
+
+
+def test_without_a_terminal_there_is_none() -> None:
+    assert drawn(terminal=False).strip() == ""

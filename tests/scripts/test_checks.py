@@ -1,0 +1,73 @@
+"""What `polyhop doctor` looks at on the machine."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from polyhop.scripts import checks
+from polyhop.scripts.checks import Status
+
+
+def test_python() -> None:
+    assert checks.check_python().status is Status.ok
+    old = checks.check_python((3, 10, 4))
+    assert (old.status, "3.10.4" in old.found, "3.11" in old.fix) == (Status.failed, True, True)
+
+
+def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"optuna": "4.9", "psycopg": "2.0"}
+    real = metadata.version
+
+    def version(name: str) -> str:
+        if name in ("cmaes", "bm25s"):
+            raise metadata.PackageNotFoundError(name)
+        return versions.get(name) or real(name)
+
+    assert checks.check_packages().status is Status.ok
+    monkeypatch.setattr(metadata, "version", version)
+    found = checks.check_packages()
+    assert found.status is Status.failed
+    assert "optuna 4.9 (needed: <6,>=5), cmaes is not installed" in found.found
+    assert found.fix == "pip install 'optuna<6,>=5' 'cmaes<1,>=0.12'"
+    extras = {each.check: each for each in checks.check_extras()}
+    assert extras.keys() == {"extra benchmark", "extra dense", "extra postgres", "extra tracking"}
+    assert extras["extra benchmark"].found == "not installed; if you want it: pip install 'polyhop[benchmark]'"
+    assert (extras["extra postgres"].status, extras["extra postgres"].found) == (
+        Status.warning,
+        "psycopg 2.0: not in range",
+    )
+
+
+def test_requirements_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", missing)
+    assert checks.check_packages().status is Status.warning
+    assert list(checks.check_extras()) == []
+
+
+def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DSPY_CACHEDIR", str(tmp_path / "file"))
+    temporary, cache = checks.check_disk()
+    assert temporary.status is Status.ok
+    assert (cache.status, "cannot be written to" in cache.found, "DSPY_CACHEDIR" in cache.fix) == (
+        Status.failed,
+        True,
+        True,
+    )
+    monkeypatch.setenv("DSPY_CACHEDIR", str(tmp_path / "new"))
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=2**29))
+    _, cache = checks.check_disk()
+    assert (cache.status, cache.found.startswith("0.5 GB free")) == (Status.warning, True)
+
+
+def test_paths_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert checks.shown("/home/somebody/indexes/x") == str(Path("~/indexes/x"))
+    assert checks.shown("/a/b/c/d/e/f") == ".../d/e/f"
