@@ -1,9 +1,9 @@
-"""How a process ends that has given up threads.
+"""How a process ends that may have given up threads.
 
 A request or a question that takes too long is left alone in its thread. When the process ends, Python stops such a
 thread wherever it is. One that was importing keeps the import lock, and whatever imports while the interpreter is taken
-apart, as LiteLLM's clients do, waits for it for ever. So a process of ours that still has other threads at its end is
-not taken apart; and one that is not ours waits at its end for an import that takes seconds.
+apart, as LiteLLM's clients do, waits for it for ever. So a process of ours is not taken apart at its end; and one that
+is not ours waits at its end for an import that takes seconds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ atexit.register(importing.acquire)
 @contextmanager
 def at_once() -> Iterator[None]:
     """Around all that a process does. What is registered with `atexit` meanwhile is still done in the end, and the exit
-    status is what it would have been."""
+    status is what was asked for: Python itself forgets it after a Ctrl-C that came amid an ``exec`` or ``eval``."""
     status = 0
     atexit.register(lambda: leave(status))  # what is registered after it is called before it
     try:
@@ -38,9 +38,7 @@ def at_once() -> Iterator[None]:
 
 
 def leave(status: int = 0) -> None:
-    """End the process here, if threads are left in it."""
-    if threading.active_count() == 1:
-        return
+    """End the process here."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # nobody reads it any more
             stream.flush()

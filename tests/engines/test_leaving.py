@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -50,11 +53,18 @@ def test_a_process_ends_as_it_would_have(end: str, status: int, said: str) -> No
     assert bool(done.stderr) is bool(said)
 
 
-def test_a_process_without_other_threads_ends_as_usual() -> None:
-    """With all that Python does: an object that is left tells of its end."""
-    code = "from polyhop.engines import leaving\nimport builtins\nclass Left:\n    def __del__(self): print('left')\n"
-    done = ended(f"{code}with leaving.at_once():\n    builtins.left = Left()\n")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "left\n", "")
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_a_status_outlives_an_interrupt_amid_an_eval(tmp_path: Path) -> None:
+    """Of a module, Python alone would end by the signal, whatever became of it."""
+    interrupted = "import signal, sys\n{}try: eval('signal.raise_signal(signal.SIGINT)')\n{}except KeyboardInterrupt: "
+    (tmp_path / "alone.py").write_text(interrupted.format("", "") + "sys.exit(130)\n")
+    (tmp_path / "ours.py").write_text(
+        "from polyhop.engines import leaving\n"
+        + interrupted.format("with leaving.at_once():\n    ", "    ")
+        + "sys.exit(130)"
+    )
+    statuses = [subprocess.run([sys.executable, "-m", name], cwd=tmp_path).returncode for name in ("alone", "ours")]
+    assert statuses == [-signal.SIGINT, 130]
 
 
 def test_an_import_of_litellm_is_waited_for() -> None:
