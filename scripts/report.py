@@ -83,10 +83,11 @@ def _sections(paths: Sequence[Path]) -> list[Section]:
         return []
     from ..optimizers.joint.report import sections
 
-    found = [(path.resolve().name, section) for path in paths for section in sections(path)]
     if len(paths) == 1:
-        return [section for _, section in found]
-    return [replace(section, title=f"{section.title} · {name}") for name, section in found]
+        return sections(paths[0])
+    folders = [path.resolve().name for path in paths]
+    names = folders if len(set(folders)) == len(paths) else list(map(str, paths))
+    return [replace(each, of=name) for path, name in zip(paths, names, strict=True) for each in sections(path)]
 
 
 @contextmanager

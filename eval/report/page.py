@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 
 from ..official.files import replacing
@@ -113,11 +115,7 @@ def _body(groups: Sequence[Group], sections: Sequence[Section]) -> Iterable[Html
     )
     yield tag(
         "div",
-        tag(
-            "nav",
-            *(tag("a", section.title, href=f"#{section.name}") for section in sections),
-            aria_label="Sections",
-        ),
+        _links(sections),
         *_picker(groups),
         tag("button", "Keys", type="button", id="help", aria_haspopup="dialog", title="Keys (?)"),
         tag("button", "Dark", type="button", id="theme", title="Light or dark (t)"),
@@ -125,6 +123,16 @@ def _body(groups: Sequence[Group], sections: Sequence[Section]) -> Iterable[Html
     )
     yield tag("main", *map(_section, sections), id="main", tabindex="-1")
     yield _keys(bool(groups))
+
+
+def _links(sections: Sequence[Section]) -> Html:
+    """A row of links, those to the sections of one run together; a list that opens where there is no room for a row."""
+    parts = []
+    for run, members in groupby(sections, lambda section: section.of):
+        links = [tag("a", section.title, href=f"#{section.name}") for section in members]
+        parts += [tag("div", tag("b", run), *links, class_="of")] if run else links
+    menu = tag("button", type="button", id="menu", aria_expanded="false", aria_controls="links", hidden=True)
+    return tag("nav", menu, tag("div", *parts, id="links"), aria_label="Sections")
 
 
 def _summary(groups: Sequence[Group]) -> str:
@@ -149,7 +157,7 @@ def _picker(groups: Sequence[Group]) -> Iterable[Html]:
 def _section(section: Section) -> Html:
     return tag(
         "section",
-        tag("h2", section.title, id=f"{section.name}-title"),
+        tag("h2", section.heading, id=f"{section.name}-title"),
         Html(section.body),
         id=section.name,
         aria_labelledby=f"{section.name}-title",
@@ -238,5 +246,5 @@ def _distinct(sections: Iterable[Section]) -> list[Section]:
     for section in sections:
         taken[section.name] = taken.get(section.name, 0) + 1
         again = f"-{taken[section.name]}" if taken[section.name] > 1 else ""
-        found.append(Section(section.name + again, section.title, section.body))
+        found.append(replace(section, name=section.name + again))
     return found

@@ -16,6 +16,7 @@ from polyhop.eval.report.outcomes import Outcome, outcome
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app
 
+from ...optimizers.joint.run_folder import write_run
 from ..small import Fake, numbered
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -204,6 +205,47 @@ def test_narrow_screens(browser: Any, report: Path, width: int, runs: tuple[Path
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     narrow.context.close()
     assert narrow.troubles == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_where_the_links_have_no_room_they_are_a_list_that_opens(browser: Any, tmp_path: Path, width: int) -> None:
+    names = ["first", "second", "third"]
+    polyhop("report", *(write_run(tmp_path / name) for name in names), "--out", tmp_path / "report.html")
+    folded = Watched(browser, width)
+    page = folded.open(tmp_path / "report.html")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.text_content("#menu") == "Optimization · first"
+    assert not page.is_visible("#links")
+    page.focus("#menu")
+    page.keyboard.press("Enter")
+    assert page.locator("#links b").all_text_contents() == names
+    for link in page.locator("#links a").all():
+        box = link.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#links")
+    assert page.evaluate("document.activeElement.id") == "menu"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_function("location.hash === '#test'")
+    page.wait_for_function("document.getElementById('menu').textContent === 'Test · first'")
+    assert not page.is_visible("#links")
+    folded.context.close()
+    assert folded.troubles == []
+
+
+def test_where_the_links_have_room_they_are_a_row(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    assert not page.is_visible("#menu")
+    assert len({link.bounding_box()["y"] for link in page.locator("#links a").all()}) == 1
+    page.set_viewport_size({"width": 700, "height": 900})
+    page.wait_for_selector("#menu")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.wait_for_selector("#links")
+    assert not page.is_visible("#menu")
 
 
 def test_an_address_opens_its_question(watched: Watched, report: Path, runs: tuple[Path, Path]) -> None:
