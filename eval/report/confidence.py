@@ -72,7 +72,7 @@ def _risk(known: dict[str, Calibration], series: Series) -> Html:
         (0, 1),
         (0, min(highest, 1.0)),
         percent="xy",
-        width=400,
+        width=392,
         height=290,
     )
     for name, each in known.items():

@@ -125,7 +125,7 @@ class Plot:
     x_names: Sequence[tuple[str, str]] = ()
     percent: str = "y"
     whole: bool = False
-    width: float = 400
+    width: float = 392  # three stand side by side in a window of 1280
     height: float = 270
 
     def __post_init__(self) -> None:
