@@ -96,7 +96,7 @@ def figure(title: str, svg: Html, *more: object) -> Html:
 
 def whisker(mean: float, low: float, high: float, among: tuple[float, float], series: int, note: str) -> Html:
     """A value and its interval as a small picture for a table's cell."""
-    scale = Scale(*among, 5, 115)
+    scale = Scale(*among, 5, 95)
     parts = [
         tag("title", note),
         tag("line", x1=scale(low), x2=scale(high), y1=7, y2=7, class_=f"s{series % SERIES + 1} bar"),
@@ -104,7 +104,7 @@ def whisker(mean: float, low: float, high: float, among: tuple[float, float], se
     ]
     if among[0] < 0 < among[1]:
         parts.insert(1, tag("line", x1=scale(0), x2=scale(0), y1=0, y2=14, class_="axis"))
-    return tag("svg", *parts, width=120, height=14, viewBox="0 0 120 14", class_="whisker", role="img", aria_label=note)
+    return tag("svg", *parts, width=100, height=14, viewBox="0 0 100 14", class_="whisker", role="img", aria_label=note)
 
 
 @dataclass

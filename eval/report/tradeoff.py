@@ -37,8 +37,13 @@ def tradeoff(group: Group, series: Series) -> Html:
         grid(*(figure(_heading(*pair), _plot(group, series, *pair, width)) for pair in pairs if pair[1] == quality))
         for quality in QUALITIES
     ]
+    told = (
+        "The dashed line is the front: no run is both cheaper and better than one on it." if len(group.runs) > 1 else ""
+    )
     left_out = not_drawn(group, QUALITIES)
-    return join([marks, *rows, *left_out, details("As a table", _table(group, series, pairs))])
+    return join(
+        [marks, *rows, tag("p", told, class_="quiet"), *left_out, details("As a table", _table(group, series, pairs))]
+    )
 
 
 def _heading(cost: str, quality: str) -> str:
