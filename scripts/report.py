@@ -116,13 +116,12 @@ def _listed(folders: Sequence[Path]) -> str:
 def _sections(paths: Sequence[Path]) -> list[Section]:
     if not paths:
         return []
-    from ..optimizers.joint.report import sections
+    from ..optimizers.joint.report import sections, together
 
-    if len(paths) == 1:
-        return sections(paths[0])
     folders = [path.resolve().name for path in paths]
-    names = folders if len(set(folders)) == len(paths) else list(map(str, paths))
-    return [replace(each, of=name) for path, name in zip(paths, names, strict=True) for each in sections(path)]
+    runs = dict(zip(folders if len(set(folders)) == len(paths) else map(str, paths), paths, strict=True))
+    found = [replace(each, of=name) for name, path in runs.items() for each in sections(path)]
+    return found if len(runs) == 1 else [together(runs), *found]
 
 
 @contextmanager

@@ -16,14 +16,10 @@ class Section:
             are ``<table class="numbers">``, pictures ``<figure>`` with an ``<svg>`` and a ``<figcaption>``, and what
             they draw uses the page's colours, ``var(--ink)``, ``var(--muted)``, ``var(--grid)``, ``var(--paper)`` and
             ``var(--series-1)`` to ``var(--series-6)``.
-        of: The run that it tells of, where a page has several.
+        of: The run that it tells of, if it is one that has several sections.
     """
 
     name: str
     title: str
     body: str
     of: str = ""
-
-    @property
-    def heading(self) -> str:
-        return f"{self.title} · {self.of}" if self.of else self.title

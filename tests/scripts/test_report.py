@@ -304,7 +304,9 @@ def test_runs_of_optimize_stand_beside_those_of_evaluate(tmp_path: Path) -> None
     both = report(tmp_path / "run", tuned, out=tmp_path / "both.html")
     assert both.titles == [*_TITLES[:-1], *expected, _TITLES[-1]]
     two = report(tuned, other, out=tmp_path / "two.html")
-    assert two.titles == [f"{title} · {name}" for name in ("tuned", "other") for title in expected]
+    assert two.titles == ["Optimizations", *(f"{title} · {name}" for name in ("tuned", "other") for title in expected)]
+    same = report(tuned, write_run(tmp_path / "run" / "tuned"), out=tmp_path / "same.html")
+    assert f"Test · {tuned}" in same.titles
     for page in (both, two):
         assert len(set(page.ids)) == len(page.ids)
         assert all(value.startswith("#") for _, name, value in page.attributes if name in ("href", "src"))
@@ -331,7 +333,8 @@ def test_folders_near_runs_name_those(tmp_path: Path) -> None:
         return result.stderr
 
     tuned = write_run(tmp_path / "tuned")
-    assert f"tuned/2-prompts/candidate is a part of the run {tuned}: name that" in why(tuned / "2-prompts" / "candidate")
+    candidate = tuned / "2-prompts" / "candidate"
+    assert f"{candidate} is a part of the run {tuned}: name that" in why(candidate)
     for name in "abcd":
         evaluate(Fake(), numbered(1), tmp_path / "runs" / name)
     first, second, third = (tmp_path / "runs" / name for name in "abc")

@@ -14,7 +14,7 @@ import pytest
 from polyhop.eval.folder import RunError
 from polyhop.eval.report.section import Section
 from polyhop.optimizers.joint.plan import Plan, Splits
-from polyhop.optimizers.joint.report import sections
+from polyhop.optimizers.joint.report import sections, together
 from polyhop.optimizers.joint.run import Told, optimize
 
 from .run_folder import study, write, write_run
@@ -89,7 +89,7 @@ def test_the_stages_stand_with_their_verdicts(tmp_path: Path) -> None:
     assert found.rows == [
         ["stage", "answer F1, %", "gain", "p", "LM calls a question", ""],
         ["start", "25.0", "", "", "2.50", "what the others are compared with"],
-        ["tunables", "20.0", "-5.0", "0.750", "2.50", "not kept: no better (3 trials, tpe); 1 failed"],
+        ["tunables", "20.0", "−5.0", "0.750", "2.50", "not kept: no better (3 trials, tpe); 1 failed"],
         ["prompts", "75.0", "+50.0", "0.031", "2.50", "kept: better (bootstrap, light)"],
     ]
     assert "Tiny over BM25 was tuned on 24 questions of made-up for answer F1" in found.text
@@ -163,6 +163,28 @@ def test_hundreds_of_trials_stay_small(tmp_path: Path) -> None:
     (found,) = (section for section in sections(run) if section.name == "search-1-tunables")
     assert found.body.count("<circle") == 2_000
     assert len(found.body) < 300_000
+
+
+def test_several_runs_have_a_row_each(tmp_path: Path) -> None:
+    tuned, untested, going = (write_run(tmp_path / name) for name in ("tuned", "untested", "going"))
+    summary = json.loads((untested / "summary.json").read_text())
+    write(untested / "summary.json", {**summary, "test": None})
+    (going / "summary.json").unlink()
+    (going / "stages.jsonl").unlink()
+    found = Page([together({"tuned": tuned, "untested": untested, "going": going})])
+    what = ["answer F1", "Tiny", "made-up"]
+    assert found.row("tuned") == [
+        "tuned",
+        "25.0",
+        "75.0",
+        "+50.0 (+40.0 to +60.0)",
+        "<0.001",
+        "2.50 → 2.50",
+        "kept: prompts",
+        *what,
+    ]
+    assert found.row("untested") == ["untested", "25.0", "75.0", "", "", "2.50", "kept: prompts", *what]
+    assert found.row("going") == ["going", "", "", "", "", "", "not finished", *what]
 
 
 # --- texts from outside ----------------------------------------------------------------------------------------------
