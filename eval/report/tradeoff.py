@@ -37,13 +37,10 @@ def tradeoff(group: Group, series: Series) -> Html:
         grid(*(figure(_heading(*pair), _plot(group, series, *pair, width)) for pair in pairs if pair[1] == quality))
         for quality in QUALITIES
     ]
-    told = (
-        "The dashed line is the front: no run is both cheaper and better than one on it." if len(group.runs) > 1 else ""
-    )
-    left_out = not_drawn(group, QUALITIES)
-    return join(
-        [marks, *rows, tag("p", told, class_="quiet"), *left_out, details("As a table", _table(group, series, pairs))]
-    )
+    said = "The dashed line is the front: no run is both cheaper and better than one on it."
+    told = [tag("p", said, class_="quiet")] if len(group.runs) > 1 else []
+    in_numbers = details("As a table", _table(group, series, pairs))
+    return join([marks, *rows, *told, *not_drawn(group, QUALITIES), in_numbers])
 
 
 def _heading(cost: str, quality: str) -> str:

@@ -35,8 +35,9 @@ def _row(name: str, run: Run) -> list[object]:
 def _scores(run: Run) -> list[str]:
     found = run.summary.test if run.summary else None
     if found is None:
-        start, kept = (run.lines[0] if run.lines else None), run.kept
-        return [percent(start and start.score), percent(kept and kept.score), "", "", _calls([start, kept])]
+        lines = [run.lines[0], run.kept or run.lines[0]] if run.lines else []
+        start, kept = [percent(line.score) for line in lines] or ["", ""]
+        return [start, kept, "", "", _calls(lines)]
     calls = [f"{each.metrics.get('lm_calls') or 0:,.2f}" for each in found.runs.values()]
     scores = [percent(found.start.mean), percent(found.best.mean)]
     if len(found.runs) == 1:
@@ -44,8 +45,8 @@ def _scores(run: Run) -> list[str]:
     return [*scores, around(found.difference, sign=True), p_value(found.p), " → ".join(calls)]
 
 
-def _calls(lines: Sequence[Line | None]) -> str:
-    means = (mean_of([costs["lm_calls"] for costs in line.costs if "lm_calls" in costs]) for line in lines if line)
+def _calls(lines: Sequence[Line]) -> str:
+    means = (mean_of([costs["lm_calls"] for costs in line.costs if "lm_calls" in costs]) for line in lines)
     return " → ".join(dict.fromkeys(filter(None, means)))
 
 

@@ -198,6 +198,7 @@ def test_narrow_screens(browser: Any, report: Path, width: int, runs: tuple[Path
     page.click("#row-2")
     wait_until_open(page, next(line for line in read_lines(runs[0]) if line["n"] == 2)["question"])
     assert not page.is_visible("#list")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.click("#question .tools button:has-text('Next')")
     wait_until_open(page, next(line for line in read_lines(runs[0]) if line["n"] == 3)["question"])
     page.click("#question .tools button")
