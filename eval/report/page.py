@@ -128,7 +128,12 @@ def _links(sections: Sequence[Section]) -> Html:
 def _picker(groups: Sequence[Group]) -> Iterable[Html]:
     if len(groups) > 1:
         options = (tag("option", group.title, value=n) for n, group in enumerate(groups))
-        yield tag("label", tag("span", "Questions"), tag("select", *options, id="group"), class_="picker")
+        yield tag(
+            "label",
+            tag("span", "Questions"),
+            tag("select", *options, id="group", aria_label="Questions"),
+            class_="picker",
+        )
 
 
 def _section(section: Section) -> Html:
