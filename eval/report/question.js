@@ -152,7 +152,7 @@ function goldPassages(known, { evidence }) {
     return make(
       "tr",
       {},
-      make("th", { scope: "row" }, star(), titled(known, id)),
+      make("th", { scope: "row" }, star(), titled(known, id), known.titles.get(id) ? null : [" ", quiet("(no run found it)")]),
       make("td", { class: first ? "yes words" : "no words" }, first ? `search ${first.search}, rank ${first.rank}` : "not found"),
       make("td", { class: inEvidence.has(id) ? "yes words" : "no words" }, inEvidence.has(id) ? "in the evidence" : "not in the evidence"),
     );

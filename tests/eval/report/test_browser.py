@@ -302,9 +302,56 @@ def test_names_that_every_object_has_are_names_like_others(watched: Watched, tmp
     page.keyboard.press("Enter")
     wait_until_open(page, line["question"])
     gold = page.locator("#question .part", has_text="Gold passages").locator("th")
-    assert gold.all_text_contents() == ["★ gold constructor", "★ gold __proto__"]
+    names = [f"★ gold {name} (no run found it)" for name in ("constructor", "__proto__")]
+    assert gold.all_text_contents() == names
     steps = page.locator("#question .steps > .step > .kind")
     assert steps.all_text_contents() == ["constructor", "__proto__"]
+
+
+def test_a_round_that_kept_the_same_says_so(watched: Watched, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    evaluate(Fake(), numbered(1), run)
+    (line,) = read_lines(run)
+    kept = [[["paris", 1], ["rome", 0]], [["rome", 0], ["paris", 1]], [["paris", 1]]]
+    line["trace"] = [{"step": "selected", "round": n, "kept": each, "invalid": []} for n, each in enumerate(kept, 1)]
+    (run / "predictions.jsonl").write_text(json.dumps(line) + "\n")
+    polyhop("report", run, "--out", tmp_path / "report.html")
+    page = watched.open(tmp_path / "report.html")
+    page.click("#row-0")
+    wait_until_open(page, line["question"])
+    first, second, third = (step.inner_text() for step in page.locator("#question .steps > .step").all())
+    assert "sentence 2" in first
+    assert second.split("\n") == ["round 2: kept", "the same 2 as before"]
+    assert "no longer kept" in third
+
+
+def test_long_and_turned_texts_keep_to_their_places(browser: Any, tmp_path: Path) -> None:
+    long, turned = "a<b>kind</b>" * 20, "\u202eprism"
+    run = tmp_path / "run"
+    evaluate(Fake(), numbered(2), run)
+    lines = [line | {"kind": long, "answer": long, "stop_reason": long} for line in read_lines(run)]
+    (run / "predictions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["program"]["name"] = turned
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    (run / "summary.json").unlink()
+    polyhop("report", run, "--out", tmp_path / "report.html")
+    narrow = Watched(browser, 390)
+    page = narrow.open(tmp_path / "report.html")
+    page.click("#row-0")
+    wait_until_open(page, lines[0]["question"])
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    notice = page.locator(".notice strong")
+    assert notice.text_content() == turned
+    told = """strong => {
+        const range = document.createRange();
+        range.setStart(strong.nextSibling, 1);
+        range.setEnd(strong.nextSibling, 3);
+        return range.getBoundingClientRect().left - strong.getBoundingClientRect().right;
+    }"""
+    assert notice.evaluate(told) > 0  # what follows a name that turns the direction stands after it
+    narrow.context.close()
+    assert narrow.troubles == []
 
 
 def every_step(text: str) -> list[dict[str, Any]]:
