@@ -117,7 +117,7 @@ def _values(search: Ended) -> Html:
             ]
         )
     said = "The values that were chosen; those in bold are not the defaults"
-    head = ["tunable", "default", "chosen", "matters", tag("th", "range", class_="words", scope="col")]
+    head = ["tunable", "default", "chosen", "importance", tag("th", "range", class_="words", scope="col")]
     return join([tag("p", f"{said}:", class_="small"), table(said, head, rows)])
 
 

@@ -141,7 +141,8 @@ def test_changes_are_marked(tmp_path: Path) -> None:
     assert found.of("ins") == ["question in few words.", "Capital of Norway?", "Oslo", *["Who wrote Emma?"] * 2]
     assert "exemplars.memory: 1 added, 0 removed" in found.text
     assert "What tunables (stage 1) proposed in vain" in found.text
-    assert [tag for tag, _ in found.tags if tag == "details"] == ["details"] * 3
+    folded = ["open" not in attributes for tag, attributes in found.tags if tag == "details"]
+    assert folded == [False, True, True]  # prompts are what one wants to see
 
 
 def test_what_was_spent(tmp_path: Path) -> None:
