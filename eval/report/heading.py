@@ -14,7 +14,7 @@ def title(groups: Sequence[Group], further: Sequence[Section]) -> str:
     if not groups:
         return f"Optimization: {_some(_optimized(further))}" if _optimized(further) else "Optimization report"
     runs = _some(dict.fromkeys(run.name for group in groups for run in group.runs))
-    return f"{runs} on {', '.join(dict.fromkeys(str(_dataset(group)) for group in groups))}"
+    return f"{runs} on {_some(dict.fromkeys(str(_dataset(group)) for group in groups))}"
 
 
 def summary(groups: Sequence[Group], further: Sequence[Section]) -> str:

@@ -52,6 +52,9 @@ function chooseGroup(number) {
   group = number;
   if ($("group")) $("group").value = String(number);
   for (const part of document.querySelectorAll("[data-group]")) part.hidden = Number(part.dataset.group) !== number;
+  for (const button of document.querySelectorAll("[data-choose]")) {
+    button.setAttribute("aria-pressed", String(Number(button.dataset.choose) === number));
+  }
   document.dispatchEvent(new CustomEvent("group"));
 }
 

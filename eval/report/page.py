@@ -214,6 +214,7 @@ def _matrix(groups: Sequence[Group], series: Series) -> Iterable[Html]:
         yield table(
             heading, ["Questions", *(run_name(runs[name], series) for name in names)], rows, class_="numbers compact"
         )
+    yield tag("p", "The rest of the page is about the questions that are chosen here or in the bar.", class_="small")
 
 
 def _score(run: Run | None, metric: str, best: float) -> Html:

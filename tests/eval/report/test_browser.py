@@ -249,6 +249,23 @@ def test_where_the_links_have_room_they_are_a_row(watched: Watched, report: Path
     assert not page.is_visible("#menu")
 
 
+def test_of_several_sets_of_questions_one_is_shown(watched: Watched, tmp_path: Path) -> None:
+    for count in (3, 5):
+        evaluate(Fake(), numbered(count), tmp_path / str(count))
+    polyhop("report", tmp_path / "3", tmp_path / "5", "--out", tmp_path / "report.html")
+    page = watched.open(tmp_path / "report.html")
+    chosen = "[...document.querySelectorAll('table [aria-pressed=true]')].map((each) => each.dataset.choose)"
+    for place, count in enumerate((3, 5)):
+        page.locator(f"[data-choose='{place}']").first.click()
+        assert page.text_content("#count") == f"{count} questions of {count}"
+        assert set(page.evaluate(chosen)) == {str(place)}
+        assert page.locator("#group").input_value() == str(place)
+        assert page.locator("#cost [data-group]:visible").count() == 1
+    page.select_option("#group", "0")
+    assert page.text_content("#count") == "3 questions of 3"
+    assert set(page.evaluate(chosen)) == {"0"}
+
+
 def test_an_address_opens_its_question(watched: Watched, report: Path, runs: tuple[Path, Path]) -> None:
     line = list(read_lines(runs[1]))[7]
     page = watched.open(report)
