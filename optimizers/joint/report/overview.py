@@ -141,6 +141,8 @@ def test(run: Run) -> Section | None:
 def _picture(found: Test) -> Html:
     """Both means with their intervals, on one axis."""
     ends = [100 * end for each in (found.start, found.best) for end in (each.low, each.high)]
+    if min(ends) == max(ends):
+        return Html("")  # no axis is needed to tell one value
     axis = Axis(ends, _LEFT, _LEFT + _WIDTH)
     bottom = 10 + 2 * _ROW
     parts = []

@@ -134,6 +134,25 @@ def test_with_a_cost_there_is_a_front(tmp_path: Path) -> None:
     assert found.row("trial 1, chosen") == ["trial 1, chosen", "0.9", "3"]
 
 
+def test_where_everything_is_the_same_nothing_is_drawn(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    same = study(cost="lm_calls")
+    for trial in same["trials"]:
+        trial["score"] = 0.0
+    write(run / "1-tunables/proposal.json", {"study": same})
+    found = page(run, "search-1-tunables")
+    assert "Every trial with a score has 0." in found.text
+    assert len([tag for tag, _ in found.tags if tag == "svg"]) == 1  # the importances
+    assert found.row("trial 0") == ["trial 0", "0", "2"]
+    summary = json.loads((run / "summary.json").read_text())
+    zero = {"mean": 0.0, "low": 0.0, "high": 0.0}
+    test = {**summary["test"], "start": zero, "best": zero, "difference": zero}
+    write(run / "summary.json", {**summary, "test": test})
+    found = page(run, "test")
+    assert "answer F1 is 0.0 at the start and 0.0 tuned" in found.text
+    assert not [tag for tag, _ in found.tags if tag == "svg"]
+
+
 def test_changes_are_marked(tmp_path: Path) -> None:
     found = page(write_run(tmp_path / "run"), "changes")
     assert "answerer: instructions; 1 demo added" in found.text
