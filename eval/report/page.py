@@ -39,6 +39,7 @@ from .tradeoff import tradeoff
 GENERATOR = '<!doctype html>\n<meta name="generator" content="polyhop report">'
 """How every report begins."""
 
+_STYLES = ("page.css", "question.css", "narrow.css")
 _SCRIPTS = ("page.js", "index.js", "list.js", "trace.js", "question.js")
 
 
@@ -88,7 +89,7 @@ def _head(title: str, *scripts: str) -> Html:
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
         tag("title", title),
-        tag("style", Html(_asset("page.css"))),
+        tag("style", Html("\n".join(map(_asset, _STYLES)))),
         tag("script", Html(scripts[0])),
     ]
     return Html(f'\n<html lang="en"><head>{join(parts)}</head>\n')
