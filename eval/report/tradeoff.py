@@ -32,7 +32,7 @@ def tradeoff(group: Group, series: Series) -> Html:
     if not pairs:
         return tag("p", "The runs have no cost that can be compared.", class_="quiet")
     marks = legend((run.name, series[run.name]) for run in group.runs)
-    width = 392 if len({cost for cost, _ in pairs}) > 2 else 540
+    width = 392 if len({cost for cost, _ in pairs}) > 2 else 440
     rows = [
         grid(*(figure(_heading(*pair), _plot(group, series, *pair, width)) for pair in pairs if pair[1] == quality))
         for quality in QUALITIES
