@@ -38,11 +38,12 @@ def _scores(run: Run) -> list[str]:
         lines = [run.lines[0], run.kept or run.lines[0]] if run.lines else []
         start, kept = [percent(line.score) for line in lines] or ["", ""]
         return [start, kept, "", "", _calls(lines)]
-    calls = [f"{each.metrics.get('lm_calls') or 0:,.2f}" for each in found.runs.values()]
+    means = [mean for each in found.runs.values() if (mean := each.metrics.get("lm_calls")) is not None]
+    calls = " → ".join(dict.fromkeys(f"{mean:,.2f}" for mean in means))
     scores = [percent(found.start.mean), percent(found.best.mean)]
     if len(found.runs) == 1:
-        return [*scores, "", "", calls[0]]
-    return [*scores, around(found.difference, sign=True), p_value(found.p), " → ".join(calls)]
+        return [*scores, "", "", calls]
+    return [*scores, around(found.difference, sign=True), p_value(found.p), calls]
 
 
 def _calls(lines: Sequence[Line]) -> str:

@@ -199,7 +199,7 @@ def test_several_runs_have_a_row_each(tmp_path: Path) -> None:
         "75.0",
         "+50.0 (+40.0 to +60.0)",
         "<0.001",
-        "2.50 → 2.50",
+        "2.50",
         "kept: prompts",
         *what,
     ]
