@@ -40,6 +40,8 @@ def report(
 
     _check(out)
     paths = list(dict.fromkeys(runs))
+    for path in paths:
+        _check_run(path)
     optimized = [path for path in paths if (path / _STAGES).exists()]
     evaluated = [path for path in paths if path not in optimized]
     questions = count_questions(evaluated)
@@ -78,15 +80,48 @@ def _check(out: Path) -> None:
         raise PolyhopError(f"{out} is there and cannot be read: {error.strerror}") from error
 
 
+def _check_run(path: Path) -> None:
+    """That a folder may be a run's; another kind of folder is told apart, with the runs that are near it.
+
+    Raises:
+        PolyhopError: it is another.
+    """
+    from ..data.layout import PROBLEMS
+
+    if not path.is_dir():
+        raise PolyhopError(f"There is no folder {path}.")
+    if _is_run(path):
+        return
+    inside, beside = (sorted(filter(_is_run, folder.glob("*/"))) for folder in (path, path.resolve().parent))
+    if (path / PROBLEMS).exists():
+        there = f"; beside it: {_listed(beside)}" if beside else ""
+        raise PolyhopError(f"{path} is an index: name the folder of a run over it (--out of `evaluate`){there}.")
+    if inside:
+        raise PolyhopError(f"{path} is not the folder of a run, but holds some: {_listed(inside)}.")
+    if above := next(filter(_is_run, list(path.resolve().parents)[:2]), None):
+        raise PolyhopError(f"{path} is a part of the run {above}: name that.")
+
+
+def _is_run(folder: Path) -> bool:
+    from ..eval.folder import MANIFEST, PREDICTIONS
+
+    return (folder / MANIFEST).exists() and any((folder / name).exists() for name in (PREDICTIONS, _STAGES))
+
+
+def _listed(folders: Sequence[Path]) -> str:
+    more = f" and {len(folders) - 3} more" if len(folders) > 3 else ""
+    return ", ".join(map(str, folders[:3])) + more
+
+
 def _sections(paths: Sequence[Path]) -> list[Section]:
     if not paths:
         return []
-    from ..optimizers.joint.report import sections
+    from ..optimizers.joint.report import sections, together
 
-    found = [(path.resolve().name, section) for path in paths for section in sections(path)]
-    if len(paths) == 1:
-        return [section for _, section in found]
-    return [replace(section, title=f"{section.title} · {name}") for name, section in found]
+    folders = [path.resolve().name for path in paths]
+    runs = dict(zip(folders if len(set(folders)) == len(paths) else map(str, paths), paths, strict=True))
+    found = [replace(each, of=name) for name, path in runs.items() for each in sections(path)]
+    return found if len(runs) == 1 else [together(runs), *found]
 
 
 @contextmanager

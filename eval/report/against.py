@@ -74,7 +74,8 @@ def against_first(group: Group, series: Series, versus: Sequence[Versus]) -> Ite
     yield tag(
         "p",
         "Paired differences over the questions that are done in both, with 95% bootstrap intervals; p is two-sided, of "
-        "a permutation test. Wins and losses are the questions with the higher and the lower value.",
+        "a permutation test, and what is bold has p < 0.05. Last come wins and losses: on how many questions the value "
+        "is higher and lower.",
         class_="quiet",
     )
     yield table(f"Every run against {first}", ["Run", *map(name, metrics)], rows, class_=FULL)

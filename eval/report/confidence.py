@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from .calibration import Calibration, calibration
+from .calibration import Calibration, Covered, calibration
 from .figures import Plot, Point, bounds, figure, grid
 from .html import Html, details, join, table, tag
 from .marks import Series, run_name
 from .numbers import share
 from .runs import Group
+
+STEADY = 20
+"""So many answers the curve of risk begins with."""
 
 
 def confidence(group: Group, series: Series) -> Html:
@@ -33,11 +36,17 @@ def confidence(group: Group, series: Series) -> Html:
         [
             grid(
                 table("Calibration of every run", head, rows),
-                figure("Risk against coverage, surest answers first", _risk(known, series)),
+                figure(f"Risk against coverage, from the {STEADY} surest answers on", _risk(known, series)),
                 class_="beside",
             ),
             tag("h3", "Reliability: how many of the answers of a confidence are right"),
             grid(*pictures),
+            tag(
+                "p",
+                "On the dashed line confidence is what it says. Each mark has its 95% interval; the grey bars show how "
+                "many answers have such a confidence.",
+                class_="quiet",
+            ),
             details("As a table", _table(known)),
         ]
     )
@@ -64,7 +73,8 @@ def _reliability(name: str, found: Calibration, series: Series) -> Html:
 
 
 def _risk(known: dict[str, Calibration], series: Series) -> Html:
-    highest = bounds([0.0, *(point.risk for each in known.values() for point in each.curve)])[1]
+    curves = {name: steady(each) for name, each in known.items()}
+    highest = bounds([0.0, *(point.risk for curve in curves.values() for point in curve)])[1]
     plot = Plot(
         "Share of wrong answers among the surest ones",
         "answered, % of all questions",
@@ -72,15 +82,22 @@ def _risk(known: dict[str, Calibration], series: Series) -> Html:
         (0, 1),
         (0, min(highest, 1.0)),
         percent="xy",
-        width=400,
+        width=392,
         height=290,
     )
-    for name, each in known.items():
-        plot.series_line([(point.coverage, point.risk) for point in each.curve], series[name])
-        last = each.curve[-1]
-        told = f"{name}: {share(last.risk)} wrong of all {each.answers:,} answers"
+    for name, curve in curves.items():
+        plot.series_line([(point.coverage, point.risk) for point in curve], series[name])
+        last = curve[-1]
+        told = f"{name}: {share(last.risk)} wrong of all {known[name].answers:,} answers"
         plot.marks([Point(last.coverage, last.risk, told)], series[name])
     return plot.svg()
+
+
+def steady(found: Calibration) -> list[Covered]:
+    """The curve without its beginning: a share of one or two answers would be most of the picture."""
+    per_answer = found.curve[-1].coverage / found.answers
+    points = [point for point in found.curve if point.coverage > (STEADY - 0.5) * per_answer]
+    return points or [found.curve[-1]]
 
 
 def _table(known: dict[str, Calibration]) -> Html:

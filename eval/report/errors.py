@@ -28,7 +28,8 @@ def outcomes(group: Group, series: Series) -> Html:
         ]
         for place, run in enumerate(group.runs)
     ]
-    head = ["Run", tag("th", tag("span", "as a bar", class_="quiet"), scope="col"), *map(outcome_name, kinds)]
+    bar = tag("th", "as a bar", class_="words", scope="col")
+    head = ["Run", bar, *map(outcome_name, kinds)]
     return table("What became of the questions", head, rows, class_="numbers full")
 
 

@@ -52,12 +52,14 @@ class Scale:
 
 
 def bounds(values: Iterable[float], *, least: float = 0.0) -> tuple[float, float]:
-    """Round numbers around some values; 0 and 1 where there is none."""
+    """Round numbers around some values; from 0 where they are all the same, and to 1 where there is nothing else."""
     known = [value for value in values if value == value]
-    if not known:
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    if low == high:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if low == high:
         return 0.0, 1.0
-    low, high = min(known), max(known)
-    step = _step(max(high - low, least, 0.05 * abs(high), 1e-6))
+    step = _step(max(high - low, least, 0.05 * abs(high)))
     return floor(low / step) * step, max(ceil(high / step - 1e-9), floor(low / step) + 1) * step
 
 
@@ -94,7 +96,7 @@ def figure(title: str, svg: Html, *more: object) -> Html:
 
 def whisker(mean: float, low: float, high: float, among: tuple[float, float], series: int, note: str) -> Html:
     """A value and its interval as a small picture for a table's cell."""
-    scale = Scale(*among, 5, 115)
+    scale = Scale(*among, 5, 95)
     parts = [
         tag("title", note),
         tag("line", x1=scale(low), x2=scale(high), y1=7, y2=7, class_=f"s{series % SERIES + 1} bar"),
@@ -102,7 +104,7 @@ def whisker(mean: float, low: float, high: float, among: tuple[float, float], se
     ]
     if among[0] < 0 < among[1]:
         parts.insert(1, tag("line", x1=scale(0), x2=scale(0), y1=0, y2=14, class_="axis"))
-    return tag("svg", *parts, width=120, height=14, viewBox="0 0 120 14", class_="whisker", role="img", aria_label=note)
+    return tag("svg", *parts, width=100, height=14, viewBox="0 0 100 14", class_="whisker", role="img", aria_label=note)
 
 
 @dataclass
@@ -123,11 +125,12 @@ class Plot:
     x_names: Sequence[tuple[str, str]] = ()
     percent: str = "y"
     whole: bool = False
-    width: float = 400
+    width: float = 392  # three stand side by side in a window of 1280
     height: float = 270
 
     def __post_init__(self) -> None:
-        self.x = Scale(*self.x_range, 46, self.width - 12)
+        longest = max(len(self._number(value, "y")) for value in ticks(*self.y_range))
+        self.x = Scale(*self.x_range, 27 + 6.6 * max(3, longest), self.width - 12)
         self.y = Scale(*self.y_range, self.height - 42, 12)
         self._parts: list[Html] = []
 
@@ -142,7 +145,7 @@ class Plot:
             height=self.height,
             role="img",
             aria_label=self.title,
-            class_="plot" if self.width <= 400 else "plot wide-plot",
+            class_="plot" if self.width <= 560 else "plot wide-plot",
         )
 
     def _axes(self) -> list[Html]:
@@ -177,7 +180,8 @@ class Plot:
     def _number(self, value: float, axis: str) -> str:
         if axis in self.percent:
             return f"{100 * value:.6g}"
-        return f"{value / 1000:.6g}k" if abs(value) >= 10_000 else f"{value:.6g}"
+        thousands = max(map(abs, self.y_range if axis == "y" else self.x_range)) >= 10_000
+        return f"{value / 1000:.6g}k" if thousands and value else f"{value:.6g}"
 
     def interval(self, point: Point, series: int) -> None:
         if point.low is not None and point.high is not None:

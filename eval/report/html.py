@@ -66,5 +66,5 @@ def _is_cell(value: object) -> bool:
     return isinstance(value, Html) and value.startswith(("<td", "<th"))
 
 
-def details(summary: object, *children: object, class_: str | None = None) -> Html:
-    return tag("details", tag("summary", summary), *children, class_=class_)
+def details(summary: object, *children: object, open: bool = False) -> Html:
+    return tag("details", tag("summary", summary), *children, open=open)

@@ -70,7 +70,11 @@ def _quality(group: Group, series: Series) -> Html:
         ]
         for run in group.runs
     ]
-    return table("Scores of every run", ["Run", "Questions", *map(name, metrics)], rows, class_=FULL)
+    scores = table("Scores of every run", ["Run", "Questions", *map(name, metrics)], rows, class_=FULL)
+    if len(group.runs) < 2:
+        return scores
+    said = "Each column is drawn on a scale of its own, the same for all runs."
+    return join([scores, tag("p", said, class_="small")])
 
 
 def _questions(run: Run) -> Html:
@@ -112,9 +116,8 @@ def _costs(group: Group, series: Series) -> Html:
         cells.append(tag("td", f"{counts['answered']:,}"))
         cells.append(tag("td", f"{counts['failed']:,}", class_="bad" if counts["failed"] else None))
         rows.append([run_name(run, series), *cells])
-    return table(
-        "Costs of every run", ["Run", *map(name, metrics), "Seconds, all", "Answered", "Failed"], rows, class_=FULL
-    )
+    head = ["Run", *map(name, metrics), "Seconds, whole run", "Answered", "Failed"]
+    return table("Costs of every run", head, rows, class_=FULL)
 
 
 def _cost(run: Run, metric: str) -> Html:

@@ -52,6 +52,9 @@ function chooseGroup(number) {
   group = number;
   if ($("group")) $("group").value = String(number);
   for (const part of document.querySelectorAll("[data-group]")) part.hidden = Number(part.dataset.group) !== number;
+  for (const button of document.querySelectorAll("[data-choose]")) {
+    button.setAttribute("aria-pressed", String(Number(button.dataset.choose) === number));
+  }
   document.dispatchEvent(new CustomEvent("group"));
 }
 
@@ -70,10 +73,35 @@ const sideways = new ResizeObserver((entries) => {
 });
 for (const element of document.querySelectorAll(".scroll, figure")) sideways.observe(element);
 
-// --- where one is ---
+// --- the sections: a row of links, or a list that opens where there is no room for a row ---
 
-const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
+const nav = document.querySelector("nav");
+const links = new Map([...nav.querySelectorAll("a")].map((link) => [link.hash.slice(1), link]));
 const visible = new Set();
+
+function fit() {
+  nav.classList.remove("folded");
+  nav.classList.toggle("folded", new Set([...links.values()].map((link) => link.offsetTop)).size > 1);
+  $("menu").hidden = !nav.classList.contains("folded");
+  unfold(false);
+}
+
+function unfold(opened) {
+  nav.classList.toggle("open", opened);
+  $("menu").setAttribute("aria-expanded", String(opened));
+}
+
+$("menu").addEventListener("click", () => unfold(!nav.classList.contains("open")));
+nav.addEventListener("click", (event) => event.target.closest("a") && unfold(false));
+nav.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !nav.classList.contains("open")) return;
+  event.stopPropagation();
+  unfold(false);
+  $("menu").focus();
+});
+document.addEventListener("click", (event) => nav.contains(event.target) || unfold(false));
+nav.addEventListener("focusout", (event) => nav.contains(event.relatedTarget ?? nav) || unfold(false));
+addEventListener("resize", fit);
 
 function markSection(entries) {
   for (const { target, isIntersecting } of entries) {
@@ -81,16 +109,19 @@ function markSection(entries) {
     else visible.delete(target.id);
   }
   const first = [...links.keys()].find((name) => visible.has(name));
-  for (const [name, link] of links) {
-    if (name !== first) link.removeAttribute("aria-current");
-    else {
-      link.setAttribute("aria-current", "true");
-      const bar = link.parentElement;
-      bar.scrollLeft = link.offsetLeft - bar.offsetLeft - (bar.clientWidth - link.offsetWidth) / 2;
-    }
-  }
+  if (first) showSection(first);
 }
 
+function showSection(current) {
+  for (const [name, link] of links) {
+    if (name !== current) link.removeAttribute("aria-current");
+    else link.setAttribute("aria-current", "true");
+  }
+  $("menu").textContent = $(`${current}-title`).textContent;
+}
+
+if (links.size) showSection(links.keys().next().value);
+fit();
 const observer = new IntersectionObserver(markSection, { rootMargin: "-80px 0px -60% 0px" });
 for (const name of links.keys()) if ($(name)) observer.observe($(name));
 

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 
 from ..official.files import replacing
@@ -23,9 +26,10 @@ from .confidence import confidence
 from .errors import browser, definitions, outcomes
 from .figures import SERIES
 from .growth import growth
+from .heading import summary, title
 from .html import Html, join, table, tag
 from .marks import Series, run_name
-from .numbers import count, number
+from .numbers import number
 from .overview import overview
 from .parts import parts
 from .runs import Group, Run
@@ -35,6 +39,7 @@ from .tradeoff import tradeoff
 GENERATOR = '<!doctype html>\n<meta name="generator" content="polyhop report">'
 """How every report begins."""
 
+_STYLES = ("page.css", "question.css", "narrow.css")
 _SCRIPTS = ("page.js", "index.js", "list.js", "trace.js", "question.js")
 
 
@@ -58,8 +63,8 @@ def write_page(
     head, scripts = _asset("theme.js"), "(() => {\n" + "\n".join(map(_asset, _SCRIPTS)) + "})();\n"
     with replacing(path) as file:
         file.write(GENERATOR)
-        file.write(_head(_title(groups), head, scripts))
-        file.write(tag("body", *_body(groups, sections)).removesuffix("</body>"))
+        file.write(_head(title(groups, further), head, scripts))
+        file.write(tag("body", *_body(groups, further, sections)).removesuffix("</body>"))
         if groups:
             file.write('\n<script type="application/json" id="index">')
             index = json.dumps(index_of(groups), separators=(",", ":"), allow_nan=False)
@@ -84,40 +89,24 @@ def _head(title: str, *scripts: str) -> Html:
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
         tag("title", title),
-        tag("style", Html(_asset("page.css"))),
+        tag("style", Html("\n".join(map(_asset, _STYLES)))),
         tag("script", Html(scripts[0])),
     ]
     return Html(f'\n<html lang="en"><head>{join(parts)}</head>\n')
 
 
-def _title(groups: Sequence[Group]) -> str:
-    if not groups:
-        return "Optimization report"
-    runs = list(dict.fromkeys(run.name for group in groups for run in group.runs))
-    shown = ", ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
-    return f"{shown} on {', '.join(dict.fromkeys(str(_dataset(group)) for group in groups))}"
-
-
-def _dataset(group: Group) -> object:
-    return group.runs[0].manifest.get("dataset") or "questions of one’s own"
-
-
-def _body(groups: Sequence[Group], sections: Sequence[Section]) -> Iterable[Html]:
+def _body(groups: Sequence[Group], further: Sequence[Section], sections: Sequence[Section]) -> Iterable[Html]:
     yield tag("a", "Skip to the content", href="#main", class_="skip")
     yield tag(
         "header",
         tag("p", "polyhop · report", class_="brand"),
-        tag("h1", _title(groups)),
-        tag("p", _summary(groups), class_="lead"),
+        tag("h1", title(groups, further)),
+        tag("p", summary(groups, further), class_="lead"),
         class_="top",
     )
     yield tag(
         "div",
-        tag(
-            "nav",
-            *(tag("a", section.title, href=f"#{section.name}") for section in sections),
-            aria_label="Sections",
-        ),
+        _links(sections),
         *_picker(groups),
         tag("button", "Keys", type="button", id="help", aria_haspopup="dialog", title="Keys (?)"),
         tag("button", "Dark", type="button", id="theme", title="Light or dark (t)"),
@@ -127,29 +116,31 @@ def _body(groups: Sequence[Group], sections: Sequence[Section]) -> Iterable[Html
     yield _keys(bool(groups))
 
 
-def _summary(groups: Sequence[Group]) -> str:
-    if not groups:
-        return "What was tried, what it brought, and what was kept."
-    if len(groups) == 1:
-        return (
-            f"{count(len(groups[0].runs), 'run')} over {count(len(groups[0].questions), 'question')}: {groups[0].title}"
-        )
-    runs = sum(len(group.runs) for group in groups)
-    told = [f"{count(runs, 'run')}", count(sum(len(group.questions) for group in groups), "question")]
-    told.append(f"{len(groups)} sets of questions, each compared within itself")
-    return ", ".join(told) + "."
+def _links(sections: Sequence[Section]) -> Html:
+    """A row of links, those to the sections of one run together; a list that opens where there is no room for a row."""
+    parts = []
+    for run, members in groupby(sections, lambda section: section.of):
+        links = [tag("a", section.title, href=f"#{section.name}") for section in members]
+        parts += [tag("div", tag("b", run), *links, class_="of")] if run else links
+    menu = tag("button", type="button", id="menu", aria_expanded="false", aria_controls="links", hidden=True)
+    return tag("nav", menu, tag("div", *parts, id="links"), aria_label="Sections")
 
 
 def _picker(groups: Sequence[Group]) -> Iterable[Html]:
     if len(groups) > 1:
         options = (tag("option", group.title, value=n) for n, group in enumerate(groups))
-        yield tag("label", tag("span", "Questions"), tag("select", *options, id="group"), class_="picker")
+        yield tag(
+            "label",
+            tag("span", "Questions"),
+            tag("select", *options, id="group", aria_label="Questions"),
+            class_="picker",
+        )
 
 
 def _section(section: Section) -> Html:
     return tag(
         "section",
-        tag("h2", section.title, id=f"{section.name}-title"),
+        tag("h2", f"{section.title} · {section.of}" if section.of else section.title, id=f"{section.name}-title"),
         Html(section.body),
         id=section.name,
         aria_labelledby=f"{section.name}-title",
@@ -212,7 +203,7 @@ def _matrix(groups: Sequence[Group], series: Series) -> Iterable[Html]:
     if len(groups) < 2:
         return
     names = list(dict.fromkeys(run.name for group in groups for run in group.runs))
-    for metric, title in (("answer_f1", "Answer F1 everywhere"), ("evidence_f1", "Evidence F1 everywhere")):
+    for metric, heading in (("answer_f1", "Answer F1 everywhere"), ("evidence_f1", "Evidence F1 everywhere")):
         rows = []
         for n, group in enumerate(groups):
             known = {run.name: run for run in group.runs}
@@ -220,10 +211,11 @@ def _matrix(groups: Sequence[Group], series: Series) -> Iterable[Html]:
             cells = [_score(known.get(name), metric, best) for name in names]
             rows.append([tag("button", group.title, type="button", class_="link", data_choose=n), *cells])
         runs = {run.name: run for group in groups for run in group.runs}
-        yield tag("h3", title)
+        yield tag("h3", heading)
         yield table(
-            title, ["Questions", *(run_name(runs[name], series) for name in names)], rows, class_="numbers compact"
+            heading, ["Questions", *(run_name(runs[name], series) for name in names)], rows, class_="numbers compact"
         )
+    yield tag("p", "The rest of the page is about the questions that are chosen here or in the bar.", class_="small")
 
 
 def _score(run: Run | None, metric: str, best: float) -> Html:
@@ -232,11 +224,12 @@ def _score(run: Run | None, metric: str, best: float) -> Html:
 
 
 def _distinct(sections: Iterable[Section]) -> list[Section]:
-    """Sections whose names do not collide; the second of a name is called so."""
-    taken: dict[str, int] = {}
-    found = []
-    for section in sections:
-        taken[section.name] = taken.get(section.name, 0) + 1
+    """Sections whose names do not collide, the second of a name is called so; a run is named if it is not alone."""
+    found = list(sections)
+    several = len({section.of for section in found if section.of}) > 1
+    taken: Counter[str] = Counter()
+    for n, section in enumerate(found):
+        taken[section.name] += 1
         again = f"-{taken[section.name]}" if taken[section.name] > 1 else ""
-        found.append(Section(section.name + again, section.title, section.body))
+        found[n] = replace(section, name=section.name + again, of=section.of if several else "")
     return found

@@ -51,7 +51,7 @@ def _plot(group: Group, series: Series, key: str, names: list[str], metric: str,
         (-0.5, len(names) - 0.5),
         (low, high),
         x_names=x_names,
-        width=max(400, space * len(names) + 58),
+        width=max(392, space * len(names) + 58),
     )
     step = 0.72 / max(1, len(group.runs))
     for place, run, (mean, low, high) in found:

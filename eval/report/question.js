@@ -23,6 +23,7 @@ async function openPlace(place, focus = false) {
   if (ticket !== asking) return;
   $("question").replaceChildren(...shownDetails);
   $("question").scrollTop = 0;
+  for (const element of $("question").querySelectorAll(".scroll")) sideways.observe(element);
   if ($("list").clientHeight === 0) $("questions").scrollIntoView(); // where there is room for one of the two only
   if (focus) $("question").focus({ preventScroll: inView($("question")) });
   remember(ours.name, asked.id[place]);
@@ -151,12 +152,12 @@ function goldPassages(known, { evidence }) {
     return make(
       "tr",
       {},
-      make("th", { scope: "row" }, star(), titled(known, id)),
+      make("th", { scope: "row" }, star(), titled(known, id), known.titles.get(id) ? null : [" ", quiet("(no run found it)")]),
       make("td", { class: first ? "yes words" : "no words" }, first ? `search ${first.search}, rank ${first.rank}` : "not found"),
       make("td", { class: inEvidence.has(id) ? "yes words" : "no words" }, inEvidence.has(id) ? "in the evidence" : "not in the evidence"),
     );
   });
-  return make("table", { class: "numbers compact" }, make("tbody", {}, rows));
+  return make("div", { class: "scroll" }, make("table", { class: "numbers compact" }, make("tbody", {}, rows)));
 }
 
 const COSTS = [
@@ -185,7 +186,7 @@ function byAgent(agents) {
   const rows = Object.entries(agents).map(([role, spent]) =>
     make("tr", {}, make("th", { scope: "row" }, role), names.map((name) => make("td", {}, spent[name] === undefined ? "–" : figureOf(spent[name])))),
   );
-  return make("table", { class: "numbers compact" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows));
+  return make("div", { class: "scroll" }, make("table", { class: "numbers compact" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows)));
 }
 
 function scores(given) {

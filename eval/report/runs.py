@@ -3,8 +3,9 @@ into `Chunks`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count as counting
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from ..scoring import METRICS
 from ..summary import COSTS, summarize
 from .chunks import Chunks
 from .convergence import Course, course
+from .numbers import count
 from .outcomes import Outcome, outcome
 from .steps import flat
 
@@ -133,9 +135,8 @@ def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], Non
         together.setdefault((manifest.get("dataset"), asked.get("hash"), asked.get("count")), []).append(path)
     groups: list[Group] = []
     for members in together.values():
-        title = _title(manifests[members[0]])
-        again = f" · {len(groups) + 1}" if any(group.title == title for group in groups) else ""
-        group = Group(title + again)
+        taken = {group.title for group in groups}
+        group = Group(next(title for title in _titles(manifests[members[0]]) if title not in taken))
         names = _names(members, manifests)
         for path in members:
             group.runs.append(_read(path, names[path], manifests[path], group, chunks, on_line))
@@ -163,11 +164,15 @@ def _names(paths: Sequence[Path], manifests: dict[Path, dict[str, Any]]) -> dict
     return next((names for names in (programs, folders) if len(set(names.values())) == len(paths)), whole)
 
 
-def _title(manifest: dict[str, Any]) -> str:
+def _titles(manifest: dict[str, Any]) -> Iterator[str]:
+    """What a group may be called, the first choice first."""
     asked = manifest["questions"]
     source = str(asked.get("source") or "").split("/")[-1].split(".json")[0]
     parts = [manifest.get("dataset") or "questions of one’s own", asked.get("setting"), source, asked.get("split")]
-    return " · ".join(str(part) for part in dict.fromkeys(parts) if part)
+    title = " · ".join(str(part) for part in dict.fromkeys(parts) if part)
+    yield title
+    yield f"{title} · {count(int(asked.get('count') or 0), 'question')}"
+    yield from (f"{title} · {n}" for n in counting(2))
 
 
 def _read(

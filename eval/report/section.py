@@ -11,13 +11,15 @@ class Section:
 
     Attributes:
         name: What links point at: lower-case letters, digits and hyphens.
-        title: The heading, as plain text.
+        title: What it is called, as plain text.
         body: HTML of its own making, in which every text from outside is escaped. It has no colours of its own: tables
             are ``<table class="numbers">``, pictures ``<figure>`` with an ``<svg>`` and a ``<figcaption>``, and what
             they draw uses the page's colours, ``var(--ink)``, ``var(--muted)``, ``var(--grid)``, ``var(--paper)`` and
             ``var(--series-1)`` to ``var(--series-6)``.
+        of: The run that it tells of, if it is one that has several sections.
     """
 
     name: str
     title: str
     body: str
+    of: str = ""

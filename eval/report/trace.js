@@ -76,11 +76,12 @@ const STEPS = {
   searched: (each, known) => searchedStep(each, known),
   selected: ({ round, kept, flagged }, known) => {
     const now = new Set(kept.map(address));
+    const same = kept.length > 0 && kept.length === known.kept.length && known.kept.every((fact) => now.has(address(fact)));
     const gone = known.kept.filter((fact) => !now.has(address(fact)) && !known.final.has(address(fact)));
     known.kept = [...known.kept.filter((fact) => known.final.has(address(fact)) && !now.has(address(fact))), ...kept];
     return [
       `round ${round}: kept`,
-      facts(kept, known) ?? "nothing",
+      same ? folded(kept.length > 1 ? `the same ${kept.length} as before` : "the same as before", facts(kept, known)) : (facts(kept, known) ?? "nothing"),
       gone.length ? make("div", { class: "gone" }, quiet("no longer kept"), facts(gone, known)) : null,
       flagged?.length ? make("div", {}, quiet("without support in what is known"), facts(flagged, known)) : null,
     ];
@@ -95,7 +96,7 @@ const STEPS = {
   ],
   learned: ({ known, required }) => [
     "learned",
-    texts(known) ?? "nothing new",
+    texts(known) ?? make("p", {}, "nothing new"),
     required.length ? [quiet("still required"), texts(required)] : quiet("nothing more is required"),
   ],
   required: ({ questions }) => ["required", questions.length ? texts(questions) : "nothing more"],

@@ -32,13 +32,15 @@ def tradeoff(group: Group, series: Series) -> Html:
     if not pairs:
         return tag("p", "The runs have no cost that can be compared.", class_="quiet")
     marks = legend((run.name, series[run.name]) for run in group.runs)
-    width = 400 if len({cost for cost, _ in pairs}) > 2 else 540
+    width = 392 if len({cost for cost, _ in pairs}) > 2 else 440
     rows = [
         grid(*(figure(_heading(*pair), _plot(group, series, *pair, width)) for pair in pairs if pair[1] == quality))
         for quality in QUALITIES
     ]
-    left_out = not_drawn(group, QUALITIES)
-    return join([marks, *rows, *left_out, details("As a table", _table(group, series, pairs))])
+    said = "The dashed line is the front: no run is both cheaper and better than one on it."
+    told = [tag("p", said, class_="quiet")] if len(group.runs) > 1 else []
+    in_numbers = details("As a table", _table(group, series, pairs))
+    return join([marks, *rows, *told, *not_drawn(group, QUALITIES), in_numbers])
 
 
 def _heading(cost: str, quality: str) -> str:

@@ -305,7 +305,9 @@ def test_runs_of_optimize_stand_beside_those_of_evaluate(tmp_path: Path) -> None
     both = report(tmp_path / "run", tuned, out=tmp_path / "both.html")
     assert both.titles == [*_TITLES[:-1], *expected, _TITLES[-1]]
     two = report(tuned, other, out=tmp_path / "two.html")
-    assert two.titles == [f"{title} · {name}" for name in ("tuned", "other") for title in expected]
+    assert two.titles == ["Optimizations", *(f"{title} · {name}" for name in ("tuned", "other") for title in expected)]
+    same = report(tuned, write_run(tmp_path / "run" / "tuned"), out=tmp_path / "same.html")
+    assert f"Test · {tuned}" in same.titles
     for page in (both, two):
         assert len(set(page.ids)) == len(page.ids)
         assert all(value.startswith("#") for _, name, value in page.attributes if name in ("href", "src"))
@@ -318,9 +320,33 @@ def test_what_is_no_run(tmp_path: Path) -> None:
     result = polyhop("report", tmp_path, "--out", tmp_path / "x.html")
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert "is not the folder of a run" in result.stderr
-    assert polyhop("report", tmp_path / "none", "--out", tmp_path / "x.html").exit_code == 1
+    none = polyhop("report", tmp_path / "none", "--out", tmp_path / "x.html")
+    assert (none.exit_code, none.stderr) == (1, f"error: There is no folder {tmp_path / 'none'}.\n")
     (tmp_path / "manifest.json").write_text('{"schema": 1}')
     assert "is not the folder of an evaluation run" in polyhop("report", tmp_path, "--out", tmp_path / "x.html").stderr
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_folders_near_runs_name_those(tmp_path: Path) -> None:
+    def why(folder: Path) -> str:
+        result = polyhop("report", folder, "--out", tmp_path / "x.html")
+        assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+        return result.stderr
+
+    tuned = write_run(tmp_path / "tuned")
+    candidate = tuned / "2-prompts" / "candidate"
+    assert f"{candidate} is a part of the run {tuned}: name that" in why(candidate)
+    for name in "abcd":
+        evaluate(Fake(), numbered(1), tmp_path / "runs" / name)
+    first, second, third = (tmp_path / "runs" / name for name in "abc")
+    assert f"runs is not the folder of a run, but holds some: {first}, {second}, {third} and 1 more." in why(
+        tmp_path / "runs"
+    )
+    index = tmp_path / "runs" / "index"
+    index.mkdir()
+    (index / "manifest.json").write_text('{"schema": 1}')
+    (index / "problems.jsonl").touch()
+    assert f"is an index: name the folder of a run over it (--out of `evaluate`); beside it: {first}, " in why(index)
     assert not (tmp_path / "x.html").exists()
 
 

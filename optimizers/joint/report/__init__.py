@@ -9,6 +9,7 @@ reading.py    what stands in its folder
 overview.py   the plan and its stages, the test, what was spent
 search.py     a search over tunables
 changes.py    the programs, side by side
+together.py   several runs, a row each
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from .changes import changes
 from .overview import plan, spent, test
 from .reading import read_run
 from .search import searches
+from .together import together
 
-__all__ = ["sections"]
+__all__ = ["sections", "together"]
 
 
 def sections(path: Path) -> list[Section]:

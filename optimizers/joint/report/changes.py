@@ -23,7 +23,11 @@ def changes(run: Run) -> Section | None:
     if run.kept is None:
         return None
     start = run.lines[0]
-    parts = [_change(run, start, run.kept)] if run.kept.n else [tag("p", "Nothing was kept: it is the program it was.")]
+    if run.kept.n:
+        said = "From the start to the result: what was taken out is red and struck, what was put in is green."
+        parts = [tag("p", said, class_="small"), _change(run, start, run.kept, open=True)]
+    else:
+        parts = [tag("p", "Nothing was kept: it is the program it was.")]
     kept = start
     for line in run.lines[1:]:
         if line.kept:
@@ -34,7 +38,7 @@ def changes(run: Run) -> Section | None:
     return Section("changes", "What changed", join(parts))
 
 
-def _change(run: Run, before: Line, after: Line) -> Html:
+def _change(run: Run, before: Line, after: Line, *, open: bool = False) -> Html:
     sides = [Side.of_artifact(line.name, run.program_of(line)) for line in (before, after)]
     found = compare(*sides)
     if found.same:
@@ -42,7 +46,7 @@ def _change(run: Run, before: Line, after: Line) -> Html:
     return join(
         [
             *_missing(found),
-            *(_agent(name, change) for name, change in found.agents.items()),
+            *(_agent(name, change, open=open) for name, change in found.agents.items()),
             *_exemplars(found, sides[0].memories, sides[1].memories),
             *_tunables(found),
         ]
@@ -57,7 +61,7 @@ def _missing(found: Difference) -> list[Html]:
     ]
 
 
-def _agent(name: str, change: AgentChange) -> Html:
+def _agent(name: str, change: AgentChange, *, open: bool) -> Html:
     told = [
         *(["instructions"] if change.instructions else []),
         *([count(len(change.added), "demo") + " added"] if change.added else []),
@@ -69,7 +73,7 @@ def _agent(name: str, change: AgentChange) -> Html:
         parts.append(tag("p", *map(_piece, change.instructions), style="white-space:pre-wrap"))
     parts += _demos("ins", change.added)
     parts += _demos("del", change.removed)
-    return details(join([tag("strong", name), f": {'; '.join(told)}"]), *parts)
+    return details(join([tag("strong", name), f": {'; '.join(told)}"]), *parts, open=open)
 
 
 def _piece(piece: Piece) -> Html | str:

@@ -9,7 +9,7 @@ from ....eval.report.html import Html, join, table, tag
 from ....eval.report.numbers import count, p_value
 from ....eval.report.section import Section
 from .reading import Line, Mean, Measured, Run, Test
-from .words import around, named, number, percent
+from .words import around, mean_of, named, number, percent
 
 _SCORES = (
     "answer_em",
@@ -39,7 +39,7 @@ def plan(run: Run) -> Section:
                 percent(each.score),
                 percent(each.gain, sign=True),
                 "" if each.p is None else p_value(each.p),
-                _mean([costs[cost] for costs in each.costs if cost in costs]),
+                mean_of([costs[cost] for costs in each.costs if cost in costs]),
                 tag("td", _verdict(each), class_="words"),
             ]
             for each in run.lines
@@ -112,10 +112,6 @@ def _percent_of(metric: str) -> str:
     return f"{named(metric)}, %"
 
 
-def _mean(values: Sequence[float]) -> str:
-    return f"{sum(values) / len(values):,.2f}" if values else ""
-
-
 # --- the test --------------------------------------------------------------------------------------------------------
 
 
@@ -145,6 +141,8 @@ def test(run: Run) -> Section | None:
 def _picture(found: Test) -> Html:
     """Both means with their intervals, on one axis."""
     ends = [100 * end for each in (found.start, found.best) for end in (each.low, each.high)]
+    if min(ends) == max(ends):
+        return Html("")  # no axis is needed to tell one value
     axis = Axis(ends, _LEFT, _LEFT + _WIDTH)
     bottom = 10 + 2 * _ROW
     parts = []

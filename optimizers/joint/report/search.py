@@ -63,8 +63,9 @@ def _score(trial: Trial) -> str:
 def _history(search: Going) -> Html:
     from ...tuning import plots
 
-    if all(isnan(trial.score) for trial in search.trials):
-        return Html("")
+    scores = {trial.score for trial in search.trials if not isnan(trial.score)}
+    if len(scores) < 2:
+        return tag("p", f"Every trial with a score has {scores.pop():.4g}.") if scores else Html("")
     caption = (
         "Each dot is a trial, the grey ones were given up early; trial 0 has the defaults. The line is the best score "
         "of a complete one so far."
@@ -83,10 +84,11 @@ def _front(search: Ended, cost: str) -> list[Html]:
         [f"trial {trial.slot}{', chosen' if trial.slot == search.best.slot else ''}", _score(trial), _cost(trial, cost)]
         for trial in search.front
     ]
-    return [
-        tag("figure", Html(plots.front(search, cost, inline)), tag("figcaption", caption)),
-        table("The front: what no trial beats in both", ["", "score", named(cost)], rows),
-    ]
+    listed = table("The front: what no trial beats in both", ["", "score", named(cost)], rows)
+    known = [trial for trial in search.trials if not isnan(trial.score) and cost in trial.costs]
+    if min(len({trial.score for trial in known}), len({trial.costs[cost] for trial in known})) < 2:
+        return [listed]  # a picture would be of one line, whose axis nothing spans
+    return [tag("figure", Html(plots.front(search, cost, inline)), tag("figcaption", caption)), listed]
 
 
 def _cost(trial: Trial, name: str) -> str:
@@ -117,7 +119,7 @@ def _values(search: Ended) -> Html:
             ]
         )
     said = "The values that were chosen; those in bold are not the defaults"
-    head = ["tunable", "default", "chosen", "matters", tag("th", "range", class_="words", scope="col")]
+    head = ["tunable", "default", "chosen", "importance", tag("th", "range", class_="words", scope="col")]
     return join([tag("p", f"{said}:", class_="small"), table(said, head, rows)])
 
 

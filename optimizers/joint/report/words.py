@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from .reading import Mean
@@ -17,12 +18,16 @@ _NAMES = {
 
 
 def percent(value: float | None, *, sign: bool = False) -> str:
-    return "" if value is None else f"{100 * value:{'+' if sign else ''}.1f}"
+    return "" if value is None else f"{100 * value:{'+' if sign else ''}.1f}".replace("-", "−")
 
 
 def around(mean: Mean, *, sign: bool = False) -> str:
     """A mean with its interval."""
     return f"{percent(mean.mean, sign=sign)} ({percent(mean.low, sign=sign)} to {percent(mean.high, sign=sign)})"
+
+
+def mean_of(values: Sequence[float]) -> str:
+    return f"{sum(values) / len(values):,.2f}" if values else ""
 
 
 def value(of: Any) -> str:

@@ -16,6 +16,7 @@ from polyhop.eval.report.outcomes import Outcome, outcome
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app
 
+from ...optimizers.joint.run_folder import write_run
 from ..small import Fake, numbered
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -197,6 +198,7 @@ def test_narrow_screens(browser: Any, report: Path, width: int, runs: tuple[Path
     page.click("#row-2")
     wait_until_open(page, next(line for line in read_lines(runs[0]) if line["n"] == 2)["question"])
     assert not page.is_visible("#list")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.click("#question .tools button:has-text('Next')")
     wait_until_open(page, next(line for line in read_lines(runs[0]) if line["n"] == 3)["question"])
     page.click("#question .tools button")
@@ -204,6 +206,64 @@ def test_narrow_screens(browser: Any, report: Path, width: int, runs: tuple[Path
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     narrow.context.close()
     assert narrow.troubles == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_where_the_links_have_no_room_they_are_a_list_that_opens(browser: Any, tmp_path: Path, width: int) -> None:
+    names = ["first", "second", "third"]
+    polyhop("report", *(write_run(tmp_path / name) for name in names), "--out", tmp_path / "report.html")
+    folded = Watched(browser, width)
+    page = folded.open(tmp_path / "report.html")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.text_content("#menu") == "Optimizations"
+    assert not page.is_visible("#links")
+    page.focus("#menu")
+    page.keyboard.press("Enter")
+    assert page.locator("#links b").all_text_contents() == names
+    for link in page.locator("#links a").all():
+        box = link.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#links")
+    assert page.evaluate("document.activeElement.id") == "menu"
+    page.keyboard.press("Enter")
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_function("location.hash === '#test'")
+    page.wait_for_function("document.getElementById('menu').textContent === 'Test · first'")
+    assert not page.is_visible("#links")
+    folded.context.close()
+    assert folded.troubles == []
+
+
+def test_where_the_links_have_room_they_are_a_row(watched: Watched, report: Path) -> None:
+    page = watched.open(report)
+    assert not page.is_visible("#menu")
+    assert len({link.bounding_box()["y"] for link in page.locator("#links a").all()}) == 1
+    page.set_viewport_size({"width": 700, "height": 900})
+    page.wait_for_selector("#menu")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.wait_for_selector("#links")
+    assert not page.is_visible("#menu")
+
+
+def test_of_several_sets_of_questions_one_is_shown(watched: Watched, tmp_path: Path) -> None:
+    for count in (3, 5):
+        evaluate(Fake(), numbered(count), tmp_path / str(count))
+    polyhop("report", tmp_path / "3", tmp_path / "5", "--out", tmp_path / "report.html")
+    page = watched.open(tmp_path / "report.html")
+    chosen = "[...document.querySelectorAll('table [aria-pressed=true]')].map((each) => each.dataset.choose)"
+    for place, count in enumerate((3, 5)):
+        page.locator(f"[data-choose='{place}']").first.click()
+        assert page.text_content("#count") == f"{count} questions of {count}"
+        assert set(page.evaluate(chosen)) == {str(place)}
+        assert page.locator("#group").input_value() == str(place)
+        assert page.locator("#cost [data-group]:visible").count() == 1
+    page.select_option("#group", "0")
+    assert page.text_content("#count") == "3 questions of 3"
+    assert set(page.evaluate(chosen)) == {"0"}
 
 
 def test_an_address_opens_its_question(watched: Watched, report: Path, runs: tuple[Path, Path]) -> None:
@@ -259,9 +319,56 @@ def test_names_that_every_object_has_are_names_like_others(watched: Watched, tmp
     page.keyboard.press("Enter")
     wait_until_open(page, line["question"])
     gold = page.locator("#question .part", has_text="Gold passages").locator("th")
-    assert gold.all_text_contents() == ["★ gold constructor", "★ gold __proto__"]
+    names = [f"★ gold {name} (no run found it)" for name in ("constructor", "__proto__")]
+    assert gold.all_text_contents() == names
     steps = page.locator("#question .steps > .step > .kind")
     assert steps.all_text_contents() == ["constructor", "__proto__"]
+
+
+def test_a_round_that_kept_the_same_says_so(watched: Watched, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    evaluate(Fake(), numbered(1), run)
+    (line,) = read_lines(run)
+    kept = [[["paris", 1], ["rome", 0]], [["rome", 0], ["paris", 1]], [["paris", 1]]]
+    line["trace"] = [{"step": "selected", "round": n, "kept": each, "invalid": []} for n, each in enumerate(kept, 1)]
+    (run / "predictions.jsonl").write_text(json.dumps(line) + "\n")
+    polyhop("report", run, "--out", tmp_path / "report.html")
+    page = watched.open(tmp_path / "report.html")
+    page.click("#row-0")
+    wait_until_open(page, line["question"])
+    first, second, third = (step.inner_text() for step in page.locator("#question .steps > .step").all())
+    assert "sentence 2" in first
+    assert second.split("\n") == ["round 2: kept", "the same 2 as before"]
+    assert "no longer kept" in third
+
+
+def test_long_and_turned_texts_keep_to_their_places(browser: Any, tmp_path: Path) -> None:
+    long, turned = "a<b>kind</b>" * 20, "\u202eprism"
+    run = tmp_path / "run"
+    evaluate(Fake(), numbered(2), run)
+    lines = [line | {"kind": long, "answer": long, "stop_reason": long} for line in read_lines(run)]
+    (run / "predictions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest["program"]["name"] = turned
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    (run / "summary.json").unlink()
+    polyhop("report", run, "--out", tmp_path / "report.html")
+    narrow = Watched(browser, 390)
+    page = narrow.open(tmp_path / "report.html")
+    page.click("#row-0")
+    wait_until_open(page, lines[0]["question"])
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    notice = page.locator(".notice strong")
+    assert notice.text_content() == turned
+    told = """strong => {
+        const range = document.createRange();
+        range.setStart(strong.nextSibling, 1);
+        range.setEnd(strong.nextSibling, 3);
+        return range.getBoundingClientRect().left - strong.getBoundingClientRect().right;
+    }"""
+    assert notice.evaluate(told) > 0  # what follows a name that turns the direction stands after it
+    narrow.context.close()
+    assert narrow.troubles == []
 
 
 def every_step(text: str) -> list[dict[str, Any]]:

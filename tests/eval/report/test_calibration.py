@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from polyhop.eval.report.calibration import calibration, wilson
+from polyhop.eval.report.confidence import STEADY, steady
 
 
 def test_by_hand() -> None:
@@ -33,6 +34,16 @@ def test_answers_of_the_same_confidence_come_together_whatever_their_order() -> 
     one = calibration([0.5, 0.9, 0.5], [True, True, False], questions=3)
     other = calibration([0.5, 0.5, 0.9], [False, True, True], questions=3)
     assert one == other
+
+
+def test_the_curve_is_drawn_where_it_is_steady() -> None:
+    sure = [1 - n / 100 for n in range(30)]
+    found = calibration(sure, [0.0] * 30, 60)
+    assert found
+    assert [round(60 * point.coverage) for point in steady(found)] == list(range(STEADY, 31))
+    few = calibration(sure[:3], [1.0] * 3, 60)
+    assert few
+    assert steady(few) == [few.curve[-1]]
 
 
 def test_no_answer() -> None:

@@ -14,8 +14,8 @@ from polyhop.eval.run import evaluate
 from ..small import Fake, numbered
 
 FURTHER = [
-    Section("history", "History · <first>", "<p>of the first</p>"),
-    Section("history", "History · second", "<p>of the second</p>"),
+    Section("history", "History", "<p>of the first</p>", of="<first>"),
+    Section("history", "History", "<p>of the second</p>", of="second"),
 ]
 
 
@@ -31,6 +31,14 @@ def test_sections_alone(tmp_path: Path) -> None:
     assert "<p>of the first</p>" in text
     assert 'href="#history-2"' in text
     assert 'id="index"' not in text
+    assert "<h1>Optimization: &lt;first&gt; and second</h1>" in text
+
+
+def test_the_sections_of_one_run_do_not_name_it(tmp_path: Path) -> None:
+    with Chunks() as chunks:
+        write_page(tmp_path / "x.html", [], [], chunks, FURTHER[:1])
+    assert headings(tmp_path / "x.html") == [("history", "History")]
+    assert "<h1>Optimization: &lt;first&gt;</h1>" in (tmp_path / "x.html").read_text()
 
 
 def test_sections_beside_an_evaluation_run(tmp_path: Path) -> None:
@@ -41,6 +49,7 @@ def test_sections_beside_an_evaluation_run(tmp_path: Path) -> None:
     names = [name for name, _ in headings(tmp_path / "x.html")]
     assert names[0] == "overview"
     assert names[-4:] == ["questions", "history", "history-2", "about"]
+    assert ", and 2 optimizations: &lt;first&gt; and second</p>" in (tmp_path / "x.html").read_text()
 
 
 def test_what_sections_draw_with_is_defined(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from base64 import b64decode
 
 import pytest
@@ -50,13 +51,38 @@ def test_chunks_hold_what_was_put_in() -> None:
 
 @pytest.mark.parametrize(
     ("values", "expected"),
-    [([0.33, 0.41], (0.32, 0.42)), ([0.0, 11.0], (0.0, 15.0)), ([], (0.0, 1.0)), ([3.0], (3.0, 3.05))],
+    [([0.33, 0.41], (0.32, 0.42)), ([0.0, 11.0], (0.0, 15.0)), ([], (0.0, 1.0)), ([3.0, 3.01], (3.0, 3.05))],
 )
 def test_bounds_are_round_and_hold_the_values(values: list[float], expected: tuple[float, float]) -> None:
     low, high = bounds(values)
     assert (low, high) == pytest.approx(expected)
     assert low < high
     assert all(low - 1e-9 <= value <= high + 1e-9 for value in values)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(0.0, (0.0, 1.0)), (0.97, (0.0, 1.0)), (3.0, (0.0, 3.0)), (-0.4, (-0.4, 0.0))]
+)
+def test_values_that_are_all_the_same_have_an_axis_from_zero(value: float, expected: tuple[float, float]) -> None:
+    assert bounds([value, value]) == pytest.approx(expected)
+    assert bounds([value], least=0.1) == pytest.approx(expected)
+    assert 0.0 in ticks(*bounds([value]))
+
+
+def test_numbers_of_an_axis_have_one_unit_and_stand_clear_of_its_name() -> None:
+    def numbers(y_range: tuple[float, float], x_range: tuple[float, float]) -> tuple[list[str], list[str], float]:
+        plot = Plot("A", "x", "y", x_range, y_range)
+        drawn = re.findall(r'<text x="([\d.]+)" y="[\d.]+" class="(end|middle)">([^<]+)', plot.svg())
+        ends = [(float(x), text) for x, class_, text in drawn if class_ == "end"]
+        return [text for _, text in ends], [text for _, class_, text in drawn if class_ == "middle"], ends[0][0]
+
+    short, tokens, right = numbers((0, 1), (0, 25_000))
+    assert tokens == ["0", "5k", "10k", "15k", "20k", "25k"]
+    assert short == ["0", "20", "40", "60", "80", "100"]
+    long, few, further = numbers((0.96, 0.98), (0, 9_000))
+    assert few == ["0", "2000", "4000", "6000", "8000"]
+    assert max(map(len, long)) == 4
+    assert further > right
 
 
 def test_ticks() -> None:

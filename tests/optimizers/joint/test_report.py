@@ -14,7 +14,7 @@ import pytest
 from polyhop.eval.folder import RunError
 from polyhop.eval.report.section import Section
 from polyhop.optimizers.joint.plan import Plan, Splits
-from polyhop.optimizers.joint.report import sections
+from polyhop.optimizers.joint.report import sections, together
 from polyhop.optimizers.joint.run import Told, optimize
 
 from .run_folder import study, write, write_run
@@ -89,7 +89,7 @@ def test_the_stages_stand_with_their_verdicts(tmp_path: Path) -> None:
     assert found.rows == [
         ["stage", "answer F1, %", "gain", "p", "LM calls a question", ""],
         ["start", "25.0", "", "", "2.50", "what the others are compared with"],
-        ["tunables", "20.0", "-5.0", "0.750", "2.50", "not kept: no better (3 trials, tpe); 1 failed"],
+        ["tunables", "20.0", "−5.0", "0.750", "2.50", "not kept: no better (3 trials, tpe); 1 failed"],
         ["prompts", "75.0", "+50.0", "0.031", "2.50", "kept: better (bootstrap, light)"],
     ]
     assert "Tiny over BM25 was tuned on 24 questions of made-up for answer F1" in found.text
@@ -134,6 +134,25 @@ def test_with_a_cost_there_is_a_front(tmp_path: Path) -> None:
     assert found.row("trial 1, chosen") == ["trial 1, chosen", "0.9", "3"]
 
 
+def test_where_everything_is_the_same_nothing_is_drawn(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    same = study(cost="lm_calls")
+    for trial in same["trials"]:
+        trial["score"] = 0.0
+    write(run / "1-tunables/proposal.json", {"study": same})
+    found = page(run, "search-1-tunables")
+    assert "Every trial with a score has 0." in found.text
+    assert len([tag for tag, _ in found.tags if tag == "svg"]) == 1  # the importances
+    assert found.row("trial 0") == ["trial 0", "0", "2"]
+    summary = json.loads((run / "summary.json").read_text())
+    zero = {"mean": 0.0, "low": 0.0, "high": 0.0}
+    test = {**summary["test"], "start": zero, "best": zero, "difference": zero}
+    write(run / "summary.json", {**summary, "test": test})
+    found = page(run, "test")
+    assert "answer F1 is 0.0 at the start and 0.0 tuned" in found.text
+    assert not [tag for tag, _ in found.tags if tag == "svg"]
+
+
 def test_changes_are_marked(tmp_path: Path) -> None:
     found = page(write_run(tmp_path / "run"), "changes")
     assert "answerer: instructions; 1 demo added" in found.text
@@ -141,7 +160,8 @@ def test_changes_are_marked(tmp_path: Path) -> None:
     assert found.of("ins") == ["question in few words.", "Capital of Norway?", "Oslo", *["Who wrote Emma?"] * 2]
     assert "exemplars.memory: 1 added, 0 removed" in found.text
     assert "What tunables (stage 1) proposed in vain" in found.text
-    assert [tag for tag, _ in found.tags if tag == "details"] == ["details"] * 3
+    folded = ["open" not in attributes for tag, attributes in found.tags if tag == "details"]
+    assert folded == [False, True, True]  # prompts are what one wants to see
 
 
 def test_what_was_spent(tmp_path: Path) -> None:
@@ -163,6 +183,28 @@ def test_hundreds_of_trials_stay_small(tmp_path: Path) -> None:
     (found,) = (section for section in sections(run) if section.name == "search-1-tunables")
     assert found.body.count("<circle") == 2_000
     assert len(found.body) < 300_000
+
+
+def test_several_runs_have_a_row_each(tmp_path: Path) -> None:
+    tuned, untested, going = (write_run(tmp_path / name) for name in ("tuned", "untested", "going"))
+    summary = json.loads((untested / "summary.json").read_text())
+    write(untested / "summary.json", {**summary, "test": None})
+    (going / "summary.json").unlink()
+    (going / "stages.jsonl").unlink()
+    found = Page([together({"tuned": tuned, "untested": untested, "going": going})])
+    what = ["answer F1", "Tiny", "made-up"]
+    assert found.row("tuned") == [
+        "tuned",
+        "25.0",
+        "75.0",
+        "+50.0 (+40.0 to +60.0)",
+        "<0.001",
+        "2.50",
+        "kept: prompts",
+        *what,
+    ]
+    assert found.row("untested") == ["untested", "25.0", "75.0", "", "", "2.50", "kept: prompts", *what]
+    assert found.row("going") == ["going", "", "", "", "", "", "not finished", *what]
 
 
 # --- texts from outside ----------------------------------------------------------------------------------------------
