@@ -105,6 +105,21 @@ def test_markdown_reads_as_prose(artifact: str, tmp_path: Path) -> None:
     assert (tmp_path / "folder" / "best.md").read_text("utf-8") == text
 
 
+def test_no_file_that_is_there_is_replaced_unless_that_is_said(tmp_path: Path) -> None:
+    file, folder = tmp_path / "notes.md", tmp_path / "prompts"
+    file.write_text("mine")
+    refused = run("prism", "--out", str(file))
+    assert refused.exit_code == 1
+    assert refused.stderr == f"error: {file} is there: give --out another name, or say --overwrite\n"
+    assert file.read_text() == "mine"
+    folder.mkdir()
+    (folder / "selector.jinja").write_text("mine")
+    assert "selector.jinja is there" in run("prism", "--format", "jinja", "--out", str(folder)).stderr
+    assert [path.name for path in folder.iterdir()] == ["selector.jinja"]  # nor is anything written beside it
+    assert run("prism", "--out", str(file), "--overwrite").exit_code == 0
+    assert file.read_text("utf-8").startswith("# prism\n")
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("format", ["markdown", "messages", "json"])
 def test_programs_as_they_ship(name: str, format: str) -> None:
