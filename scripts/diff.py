@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .options import label, open_prompts
 from .text import plain, short
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ def _sides(before: str, after: str) -> tuple[Side, Side]:
     from ..optimizers.artifacts import read
     from ..optimizers.artifacts.comparing import Side
     from ..programs.registry import PROGRAMS, new_program
-    from .options import open_prompts
 
     artifacts = {name: read(name) for name in (before, after) if name not in PROGRAMS and Path(name).is_dir()}
     chained = any(name.startswith("search.chain[") for each in artifacts.values() for name in each.state.tunables)
@@ -67,7 +67,7 @@ def _print(found: Difference, before: str, after: str) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    names = (_name(before), _name(after))
+    names = (plain(label(before)), plain(label(after)))
     if found.same:
         console.print("The same instructions, demos, exemplars and tunables.")
     for missing, where in ((found.only_before, before), (found.only_after, after)):
@@ -141,11 +141,6 @@ def _print_table(console: Console, title: str, headings: tuple[str, ...], rows: 
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table, "")
-
-
-def _name(side: str) -> str:
-    """What a side is called in tables: the end of its path, with the folder that it is in."""
-    return plain("/".join(Path(side).parts[-2:]))
 
 
 def _hops(counts: dict[int, int]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ import typer
 
 from ..data.errors import PolyhopError
 from .options import label, open_prompts
+from .text import file_name
 
 if TYPE_CHECKING:
     import dspy
@@ -111,7 +111,7 @@ def _write(texts: dict[str, str], out: Path, name: str, ending: str, overwrite: 
         paths = [out]
     else:
         out.mkdir(parents=True, exist_ok=True)
-        paths = [out / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', agent or name).strip('-')}{ending}" for agent in texts]
+        paths = [out / f"{file_name(agent or name)}{ending}" for agent in texts]
     there = [path for path in paths if path.exists()]
     if there and not overwrite:
         raise PolyhopError(f"{there[0]} is there: give --out another name, or say --overwrite")

@@ -20,6 +20,7 @@ from .options import (
     ModelsOption,
     RetrieverOption,
     SettingsOption,
+    label,
 )
 from .source import Setting, dataset_of
 from .spending import confirm_cost
@@ -194,7 +195,7 @@ def optimize(
         told_jobs = f"each of {jobs} processes keeps the limits of the profile by itself: divide them by {jobs}"
         typer.secho(told_jobs, fg=typer.colors.YELLOW, err=True)
     settings_told = {"program": program, "dataset": setup.dataset, **plan.to_record()}
-    with tracked(f"optimize {Path(program).name}", settings_told, out) as record, joint_bar(console) as show:
+    with tracked(f"optimize {label(program)}", settings_told, out) as record, joint_bar(console) as show:
         try:
             summary = run(
                 opened.program,

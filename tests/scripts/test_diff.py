@@ -40,7 +40,7 @@ def test_a_program_before_and_after_tuning(tuned: Path) -> None:
     assert '+ demo {"question": "Who [x]?", "add": ["1s1"]}' in text
     assert "│ rounds │ 3 │ 2 │ 1..6 │" in text
     assert "│ val evidence_f1 │ │ 0.7100 (0.6900 to 0.7300) │" in text
-    assert "┃ prism ┃ runs/best ┃" in text
+    assert f"┃ prism ┃ prism ({tuned.parts[-3]}/runs) ┃" in text
     assert "search.chain" not in text
     assert "\x1b" not in result.stdout
 
