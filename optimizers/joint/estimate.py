@@ -69,7 +69,7 @@ def check_budget(
         PolyhopError: it cannot; says how much would be.
     """
     needed, spent = _least(program, splits, plan, probe, prompt_model), budget.spent
-    calls, usd = spent.calls + ceil(needed.lm_calls), spent.usd + (needed.cost_usd or 0.0)
+    calls, usd = spent.calls + ceil(needed.lm_calls), ceil(1_000 * (spent.usd + (needed.cost_usd or 0.0))) / 1_000
     why = (
         f"measuring the start on {len(splits.val):,} validation questions, a first stage, and what both are then "
         f"measured with, on these and on {len(splits.test):,} test questions, take"
@@ -78,7 +78,7 @@ def check_budget(
     if budget.calls is not None and calls > budget.calls:
         raise PolyhopError(f"a budget of {budget.calls:,} LM calls is too small: {why} {about} {calls:,}")
     if budget.usd is not None and usd > budget.usd:
-        raise PolyhopError(f"a budget of ${budget.usd:,g} is too small: {why} {about} ${usd:,.2g}")
+        raise PolyhopError(f"a budget of ${budget.usd:,g} is too small: {why} {about} ${usd:,.3f}")
 
 
 def _least(program: dspy.Module, splits: Splits, plan: Plan, probe: Probe, prompt_model: dspy.LM | None) -> Cost:
