@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -24,7 +24,7 @@ class Run:
     """One run as it is compared.
 
     Attributes:
-        name: Of its folder.
+        name: See `run_names`.
         questions: How many questions it has in all.
         done: How many of those are done.
     """
@@ -90,8 +90,9 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
     unknown = [name for name in metrics or () if name not in (*METRICS, *COSTS, SECONDS)]
     if unknown:
         raise RunError(f"There is no metric {unknown[0]!r}. Known are {', '.join((*METRICS, *COSTS, SECONDS))}.")
-    names = _names(paths)
     manifests = [read_manifest(path) for path in paths]
+    known = run_names({path: manifest["program"] for path, manifest in zip(paths, manifests, strict=True)})
+    names = [known[path] for path in paths]
     for path, manifest in zip(paths, manifests, strict=True):
         if manifest["dataset"] != manifests[0]["dataset"]:
             raise RunError(
@@ -120,17 +121,21 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
     return Result(runs, len(ids), tuple(rows), tuple(flips))
 
 
+def run_names(programs: Mapping[Path, Mapping[str, Any]]) -> dict[Path, str]:
+    """What runs are called: by their programs, as their manifests tell these, by their folders, or by their paths,
+    whichever tells them apart."""
+    named = {path: str(program.get("name")) for path, program in programs.items()}
+    folders = {path: path.resolve().name for path in programs}
+    whole = {path: str(path) for path in programs}
+    return next((names for names in (named, folders) if len(set(names.values())) == len(names)), whole)
+
+
 _Kept = tuple[str, str, dict[str, float], str]  # the question, the answer, the values, a gold answer
 
 
 def _kept(line: dict[str, Any]) -> _Kept:
     answer = line["answer"] if "error" not in line else f"failed: {line['error']['message']}"
     return line["question"], answer, line["scores"] | line["costs"], (line["gold_answers"] or [""])[0]
-
-
-def _names(paths: Sequence[Path]) -> list[str]:
-    names = [path.resolve().name for path in paths]
-    return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
 def _rows(metric: str, names: Sequence[str], columns: Sequence[Sequence[float]]) -> list[Row]:

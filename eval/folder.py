@@ -191,8 +191,10 @@ def read_manifest(path: Path) -> dict[str, Any]:
         RunError: there is none, or of another version.
     """
     manifest = _read_json(path / MANIFEST, f"{path} is not the folder of a run: it has no {MANIFEST}.")
-    if manifest.get("schema") != SCHEMA:
-        raise RunError(f"The run {path} has format {manifest.get('schema')}; this version reads format {SCHEMA}.")
+    if "schema" not in manifest:
+        raise RunError(f"{path} is not the folder of an evaluation run: its {MANIFEST} is something else's.")
+    if manifest["schema"] != SCHEMA:
+        raise RunError(f"The run {path} has format {manifest['schema']}; this version reads format {SCHEMA}.")
     return manifest
 
 

@@ -10,6 +10,8 @@ import typer
 from ..data.errors import PolyhopError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
     from rich.table import Table
 
@@ -43,6 +45,7 @@ def compare(
     from ..eval.comparison import compare_runs, write_csv, write_latex
     from .tables import HEADINGS
 
+    _check(runs)
     result = compare_runs(runs, metric or [*HEADINGS, "seconds"])
     console = Console(highlight=False)
     for run in result.runs:
@@ -60,6 +63,20 @@ def compare(
                 write(path, result)
             except OSError as error:
                 raise PolyhopError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _check(paths: Sequence[Path]) -> None:
+    """
+    Raises:
+        PolyhopError: one is no run, but holds some, as the folder of an optimization does.
+    """
+    from ..eval.folder import PREDICTIONS
+
+    for path in paths:
+        found = [each.parent for pattern in ("*", "test/*") for each in path.glob(f"{pattern}/{PREDICTIONS}")]
+        if found and not (path / PREDICTIONS).exists():
+            inside = ", ".join(map(str, sorted(found)))
+            raise PolyhopError(f"{path} is no run of polyhop evaluate, but holds some: {inside}")
 
 
 def _sizes(result: Result) -> str:

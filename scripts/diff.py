@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .options import label, open_prompts
+from .tables import HEADINGS
 from .text import plain, short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from rich.console import Console
     from rich.text import Text
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"=": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
 _STYLES = {"=": "", "-": "red", "+": "green"}
+_SCORES = ("answer_em", "answer_f1", "evidence_f1", "fact_f1", "joint_f1", "lm_calls")  # and what was tuned for
 _AROUND = 60  # characters of a stretch that is the same, before and after a change
 
 
@@ -31,7 +34,8 @@ def diff(
 ) -> None:
     """Show what changed from A to B: instructions, demos, exemplars, tunables, scores, versions.
 
-    Between instructions, what stood in A is marked [-so-] and what stands in B {+so+}.
+    Between instructions, what stood in A is marked [-so-] and what stands in B {+so+}. Of scores the usual are shown;
+    --json has all of them.
     """
     from ..optimizers.artifacts.comparing import compare
 
@@ -40,7 +44,8 @@ def diff(
     if as_json:
         typer.echo(json.dumps({"a": before, "b": after, "same": found.same, **asdict(found)}, ensure_ascii=False))
         return
-    _print(found, before, after)
+    tuned = {side.manifest.metric for side in (first, second) if side.manifest}
+    _print(found, before, after, {*_SCORES, *tuned})
 
 
 def _sides(before: str, after: str) -> tuple[Side, Side]:
@@ -48,7 +53,6 @@ def _sides(before: str, after: str) -> tuple[Side, Side]:
     from ..optimizers.artifacts import read
     from ..optimizers.artifacts.comparing import Side
     from ..programs.registry import PROGRAMS, new_program
-    from .options import open_prompts
 
     artifacts = {name: read(name) for name in (before, after) if name not in PROGRAMS and Path(name).is_dir()}
     chained = any(name.startswith("search.chain[") for each in artifacts.values() for name in each.state.tunables)
@@ -63,11 +67,11 @@ def _sides(before: str, after: str) -> tuple[Side, Side]:
     return side(before), side(after)
 
 
-def _print(found: Difference, before: str, after: str) -> None:
+def _print(found: Difference, before: str, after: str, metrics: Collection[str | None]) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
-    names = (_name(before), _name(after))
+    names = (plain(label(before)), plain(label(after)))
     if found.same:
         console.print("The same instructions, demos, exemplars and tunables.")
     for missing, where in ((found.only_before, before), (found.only_after, after)):
@@ -82,11 +86,14 @@ def _print(found: Difference, before: str, after: str) -> None:
     tunables = [
         (plain(name), _tuned(old), _tuned(new), plain(range_)) for name, (old, new, range_) in found.tunables.items()
     ]
-    scores = [(plain(name), _score(old), _score(new)) for name, (old, new) in found.scores.items()]
-    about = [(plain(name), _value(old), _value(new)) for name, (old, new) in found.about.items()]
+    scores = {name: pair for name, pair in found.scores.items() if name.partition(" ")[2] in metrics}
+    shown = [_scored(name, *pair) for name, pair in scores.items()]
+    if more := len(found.scores) - len(scores):
+        shown.append((f"and {more} more: --json", "", ""))
+    about = [(plain(name), _value(old), _value(new)) for name, (old, new) in _joined(found.about)]
     _print_table(console, "Exemplars, by hops", ("", *names, "exemplars"), exemplars)
     _print_table(console, "Tunables", ("", *names, "range"), tunables)
-    _print_table(console, "Scores, with their intervals", ("", *names), scores)
+    _print_table(console, "Scores, with their intervals", ("", *names), shown)
     _print_table(console, "Where they come from", ("", *names), about)
 
 
@@ -143,17 +150,33 @@ def _print_table(console: Console, title: str, headings: tuple[str, ...], rows: 
     console.print(table, "")
 
 
-def _name(side: str) -> str:
-    """What a side is called in tables: the end of its path, with the folder that it is in."""
-    return plain("/".join(Path(side).parts[-2:]))
-
-
 def _hops(counts: dict[int, int]) -> str:
     return f"{sum(counts.values())} ({', '.join(f'{count} of {hops}' for hops, count in counts.items())})"
 
 
-def _score(score: dict[str, float] | None) -> str:
-    return "" if score is None else f"{score['mean']:.4f} ({score['low']:.4f} to {score['high']:.4f})"
+def _scored(name: str, before: dict[str, float] | None, after: dict[str, float] | None) -> tuple[str, str, str]:
+    split, _, metric = name.partition(" ")
+    heading, factor = HEADINGS.get(metric, (metric, 1))
+
+    def told(score: dict[str, float] | None) -> str:
+        if score is None:
+            return ""
+        mean, low, high = (f"{factor * score[each]:.1f}" for each in ("mean", "low", "high"))
+        return f"{mean} ({low} to {high})"
+
+    return plain(f"{split} {heading}"), told(before), told(after)
+
+
+def _joined(about: dict[str, tuple[Any, Any]]) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """What manifests say; agents with the same models share a line."""
+    of, models = "model of ", [(name, pair) for name, pair in about.items() if name.startswith("model of ")]
+    told: list[tuple[Any, Any]] = []
+    for name, pair in about.items():
+        if not name.startswith(of):
+            yield name, pair
+        elif pair not in told:
+            told.append(pair)
+            yield of + ", ".join(each.removeprefix(of) for each, theirs in models if theirs == pair), pair
 
 
 def _tuned(value: Any) -> str:
@@ -162,4 +185,4 @@ def _tuned(value: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    return "" if value is None else plain(value if isinstance(value, str) else json.dumps(value))
+    return "" if value is None else plain(value if isinstance(value, str) else _tuned(value))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ import typer
 
 from ..data.errors import PolyhopError
 from .options import label, open_prompts
+from .text import file_name
 
 if TYPE_CHECKING:
     import dspy
@@ -53,6 +53,7 @@ def export(
         Path | None,
         typer.Option(metavar="DIR|FILE", help="Where to write; a folder gets a file for each agent.  [default: print]"),
     ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there.")] = False,
 ) -> None:
     """Export each agent's prompt, word for word as it is sent.
 
@@ -67,7 +68,7 @@ def export(
         typer.echo(next(iter(texts.values())), nl=False)
         return
     try:
-        for path in _write(texts, out, name, _ENDINGS[format]):
+        for path in _write(texts, out, name, _ENDINGS[format], overwrite):
             typer.echo(path)
     except OSError as error:
         raise PolyhopError(f"cannot write {out}: {error.strerror}") from error
@@ -99,14 +100,21 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
-def _write(texts: dict[str, str], out: Path, name: str, ending: str) -> list[Path]:
-    """A file for each text: ``out`` itself if it has an ending and there is but one, else in the folder ``out``."""
+def _write(texts: dict[str, str], out: Path, name: str, ending: str, overwrite: bool) -> list[Path]:
+    """A file for each text: ``out`` itself if it has an ending and there is but one, else in the folder ``out``.
+
+    Raises:
+        PolyhopError: one is there; an export looks like any other text, so that nobody knows whose it is.
+    """
     if len(texts) == 1 and out.suffix and not out.is_dir():
         out.parent.mkdir(parents=True, exist_ok=True)
         paths = [out]
     else:
         out.mkdir(parents=True, exist_ok=True)
-        paths = [out / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', agent or name).strip('-')}{ending}" for agent in texts]
+        paths = [out / f"{file_name(agent or name)}{ending}" for agent in texts]
+    there = [path for path in paths if path.exists()]
+    if there and not overwrite:
+        raise PolyhopError(f"{there[0]} is there: give --out another name, or say --overwrite")
     for path, text in zip(paths, texts.values(), strict=True):
         path.write_text(text, encoding="utf-8", newline="")
     return paths

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 
 from ..data.errors import PolyhopError
 from .evaluation_view import show_skipped
-from .joint_view import joint_bar, print_summary, show_estimate
+from .joint_view import joint_bar, print_summary
 from .options import (
     AdaptiveOption,
     BudgetCallsOption,
@@ -21,8 +20,10 @@ from .options import (
     ModelsOption,
     RetrieverOption,
     SettingsOption,
+    label,
 )
 from .source import Setting, dataset_of
+from .spending import confirm_cost
 from .text import count
 from .tracking import tracked
 from .tuned import Opened, Setup, workers
@@ -31,12 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import dspy
-    from rich.console import Console
-
-    from ..optimizers.joint.plan import Plan, Splits
-
-ASKED_FROM = 1_000
-"""LM calls of a model that may cost something, from which on the run has to be confirmed."""
 
 
 def optimize(
@@ -187,14 +182,10 @@ def optimize(
     if out.exists() and not out.is_dir():
         raise RunError(f"{out} is a file: name another --out.")
     budget = Budget(budget_calls, budget_usd, budget_minutes, file=None if dry_run else account(out))
-    try:
-        if dry_run or not (out / "stages.jsonl").exists():
-            estimating = opened.program()
-            budget.meter_program(estimating)
-            told = Console() if dry_run else console
-            _estimate(estimating, splits, plan, prompt_model, threads, told, dry_run, yes, budget_calls)
-    except BudgetSpent as spent:
-        raise PolyhopError(f"the budget ({spent}) does not suffice to ask five questions") from None
+    if dry_run or not (out / "stages.jsonl").exists():
+        told = Console() if dry_run else console
+        estimated = (opened.program(), splits, plan, budget, prompt_model, told)
+        confirm_cost(*estimated, threads=threads, dry_run=dry_run, yes=yes)
     if dry_run:
         return
     if 2.0 * 0.5 ** len(splits.val) >= level:  # all of them better, by the two-sided permutation test
@@ -204,7 +195,7 @@ def optimize(
         told_jobs = f"each of {jobs} processes keeps the limits of the profile by itself: divide them by {jobs}"
         typer.secho(told_jobs, fg=typer.colors.YELLOW, err=True)
     settings_told = {"program": program, "dataset": setup.dataset, **plan.to_record()}
-    with tracked(f"optimize {Path(program).name}", settings_told, out) as record, joint_bar(console) as show:
+    with tracked(f"optimize {label(program)}", settings_told, out) as record, joint_bar(console) as show:
         try:
             summary = run(
                 opened.program,
@@ -262,35 +253,3 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _estimate(
-    program: dspy.Module,
-    splits: Splits,
-    plan: Plan,
-    prompt_model: dspy.LM | None,
-    threads: int,
-    console: Console,
-    dry_run: bool,
-    yes: bool,
-    budget: int | None,
-) -> None:
-    """Show what the run will cost, where it may cost something, and ask whether to go on."""
-    from ..engines.prices import FREE
-    from ..optimizers.joint.checks import metric_named
-    from ..optimizers.joint.estimate import estimate, total
-    from ..optimizers.prompts import Probe
-
-    models = [predictor.lm for predictor in program.predictors()]
-    free = all(lm is None or lm.model in FREE for lm in [*models, prompt_model])
-    if free and not dry_run:
-        return
-    probe = Probe.of(program, splits.val, metric_named(plan.metric), threads=threads)
-    rows = estimate(program, splits, plan, probe, prompt_model)
-    show_estimate(rows, console, splits)
-    calls = round(total(rows).lm_calls)
-    if dry_run or yes or min(calls, budget or calls) < ASKED_FROM:
-        return
-    if not sys.stdin.isatty():
-        raise PolyhopError(f"this may take {calls:,} LM calls: say --yes, or set --budget-calls")
-    typer.confirm("Start?", abort=True)

@@ -153,8 +153,24 @@ def _check_profile(models: Sequence[str], program: dspy.Module) -> None:
 
 
 def label(name: str) -> str:
-    """What a program is called in tables: its name, or that of its file or folder."""
-    return Path(name).stem if name.endswith(".json") else Path(name).name
+    """What a program is called in tables: its name; a tuned one with the folder that it came from, as in ``polyhop
+    (runs/tuned)``; a saved state as its file."""
+    if name.endswith(".json"):
+        return Path(name).stem
+    from ..programs.registry import PROGRAMS
+
+    path = Path(name).resolve()
+    if name in PROGRAMS or not path.is_dir():
+        return path.name
+    from ..optimizers.artifacts.reading import read_manifest
+    from ..optimizers.joint.checkpoint import BEST
+
+    try:
+        program = read_manifest(path).program
+    except PolyhopError:  # told where it is loaded
+        return path.name
+    folder = path.parent if path.name == BEST else path
+    return f"{program.name or program.kind} ({'/'.join(folder.relative_to(folder.anchor).parts[-2:])})"
 
 
 def _program(name: str, source: BM25Index | PassagePool | None, retriever: RetrieverName | None) -> dspy.Module:

@@ -15,6 +15,7 @@ import typer
 
 from ..data.errors import PolyhopError
 from .options import ModelsOption, label
+from .text import file_name
 
 PROGRAMS = ("direct", "naive", "ircot", "prism", "kair", "par_rag", "c3po", "polyhop")
 
@@ -80,8 +81,8 @@ def table(
     settings = [Setting.parse(text) for text in on]
     cells = [(setting, name) for setting in settings for name in program or PROGRAMS]
     twice = [f"{name} on {setting.folder}" for setting, name in cells if cells.count((setting, name)) > 1]
-    if twice or len({(setting.folder, label(name)) for setting, name in cells}) < len(cells):
-        raise typer.BadParameter("two of these runs would be one: " + (twice[0] if twice else "same file names"))
+    if twice or len({_folder(*cell) for cell in cells}) < len(cells):
+        raise typer.BadParameter("two of these runs would be one: " + (twice[0] if twice else "same names"))
     options = [part for spec in lm or () for part in ("--lm", spec)]
     options += ["--limit", str(limit)] if limit else []
     options += ["--seed", str(seed)] if seed is not None else []
@@ -101,13 +102,17 @@ def table(
         _print(setting, rows, markdown)
 
 
+def _folder(setting: Setting, program: str) -> str:
+    return f"{file_name(label(program))}-{setting.folder}"
+
+
 def _run(setting: Setting, program: str, out: Path, options: Sequence[str]) -> dict[str, Any]:
     """Evaluate one program in a process of its own, or find that it has been evaluated.
 
     Raises:
         PolyhopError: it failed.
     """
-    folder = out / f"{label(program)}-{setting.folder}"
+    folder = out / _folder(setting, program)
     command = [sys.executable, "-m", "polyhop.scripts.main", "evaluate", "--json", "--out", str(folder)]
     command += ["--dataset", setting.dataset, "--questions", str(setting.questions), "--program", program]
     command += ["--index", str(setting.index)] if setting.index else []

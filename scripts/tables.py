@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,12 +33,14 @@ def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Tab
     """The means of one or several runs; of one with its 95% intervals."""
     from rich.table import Table
 
+    from .options import label
+
     if any("simulation" in summary for summary in summaries.values()):
         title += " (simulation)"
     table = Table(title=title, title_justify="left", header_style="bold")
     table.add_column("")
     for name in summaries:
-        table.add_column(Path(name).name, justify="right")
+        table.add_column(label(name), justify="right")
     if len(summaries) == 1:
         table.add_column("95% interval", justify="right")
     for metric, (heading, factor) in HEADINGS.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import shorten
 
 from ..data.passages import Fact
@@ -39,3 +40,8 @@ def address(fact: Fact) -> str:
     """``passage-id:3`` for a sentence (counted from 0), ``passage-id`` for a whole passage."""
     id = plain(fact.passage_id)
     return id if fact.sentence is None else f"{id}:{fact.sentence}"
+
+
+def file_name(text: str) -> str:
+    """A name as that of a file, without its ending: ``polyhop (runs/tuned)`` is ``polyhop-runs-tuned``."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")

@@ -15,6 +15,8 @@ from rich.text import Text
 
 from ..data.passages import Evidence, Fact
 from ..engines.costs import Ledger
+from ..programs.prediction import UNKNOWN
+from ..programs.trace import Replaced, Revised, Trace, Weighed
 from .tables import costs_table
 from .text import address, compact, count, dollars, plain, short
 from .tree import trace_tree
@@ -60,6 +62,7 @@ def to_record(question: str, prediction: dspy.Prediction, seconds: float, ledger
         "question": question,
         "answer": prediction.answer,
         "confidence": prediction.confidence,
+        "verified": verified(prediction.trace),
         "evidence": [
             {"passage_id": e.passage.id, "title": e.passage.title, "sentence": e.sentence, "text": e.text}
             for e in prediction.evidence
@@ -76,6 +79,20 @@ def to_record(question: str, prediction: dspy.Prediction, seconds: float, ledger
         "costs_by_agent": ledger.by_agent(),
         "incidents": ledger.incidents,
     }
+
+
+def verified(trace: Trace) -> bool | None:
+    """Whether the answer has passed the program's verification; None if nothing was verified.
+
+    What takes the place of an answer that was judged has not been judged itself.
+    """
+    passed: bool | None = None
+    for step in trace.flat():
+        if isinstance(step, Weighed):
+            passed = step.passed
+        elif passed and (isinstance(step, Replaced) or (isinstance(step, Revised) and step.accepted)):
+            passed = False
+    return passed
 
 
 def cost(prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> str:
@@ -120,6 +137,8 @@ def _answer_line(prediction: dspy.Prediction, gold: dspy.Example | None) -> Text
     line = Text.assemble(
         "  ", (plain(prediction.answer), "bold green"), (f"  confidence {prediction.confidence:.2f}", "dim")
     )
+    if verified(prediction.trace) is False and prediction.answer != UNKNOWN:
+        line.append(", not verified", style="yellow")
     if gold:
         from ..eval.metrics import exact_match
 

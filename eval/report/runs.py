@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...programs.prediction import UNKNOWN
+from ..comparison import run_names
 from ..folder import SUMMARY, Line, RunError, read_lines, read_manifest, read_summary
 from ..scoring import METRICS
 from ..summary import COSTS, summarize
@@ -137,7 +138,7 @@ def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], Non
     for members in together.values():
         taken = {group.title for group in groups}
         group = Group(next(title for title in _titles(manifests[members[0]]) if title not in taken))
-        names = _names(members, manifests)
+        names = run_names({path: _part(manifests[path], path, "program") for path in members})
         for path in members:
             group.runs.append(_read(path, names[path], manifests[path], group, chunks, on_line))
         groups.append(replace(group, questions=dict(sorted(group.questions.items()))))
@@ -154,14 +155,6 @@ def _part(manifest: dict[str, Any], path: Path, name: str) -> dict[str, Any]:
     if not isinstance(part, dict):
         raise RunError(f"{path} is not the folder of an evaluation run: its manifest has no {name!r}.")
     return part
-
-
-def _names(paths: Sequence[Path], manifests: dict[Path, dict[str, Any]]) -> dict[Path, str]:
-    """What runs are called: by their programs, by their folders, or by their paths, whichever tells them apart."""
-    programs = {path: str(_part(manifests[path], path, "program").get("name")) for path in paths}
-    folders = {path: path.resolve().name for path in paths}
-    whole = {path: str(path) for path in paths}
-    return next((names for names in (programs, folders) if len(set(names.values())) == len(paths)), whole)
 
 
 def _titles(manifest: dict[str, Any]) -> Iterator[str]:

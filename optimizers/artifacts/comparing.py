@@ -214,7 +214,7 @@ def _about(before: Manifest | None, after: Manifest | None) -> dict[str, tuple[A
             "metric": side.metric,
             "seed": side.seed,
             **{f"spent {name}": amount for name, amount in side.spent.items()},
-            "settings": side.settings or None,
+            **{f"setting {name}": value for name, value in side.settings.items() if name not in ("metric", "seed")},
         }
         for side in (before, after)
     ]

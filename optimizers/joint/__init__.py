@@ -2,7 +2,7 @@
 
 plan.py        what is done, on which questions
 checks.py      what can be said of that before anything is asked
-estimate.py    what it will cost
+estimate.py    what it will cost, and whether a budget can be enough
 stages.py      the stages: each proposes a program
 verdict.py     whether a proposal is kept
 run.py         the run

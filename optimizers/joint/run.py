@@ -36,13 +36,13 @@ from ..artifacts import Provenance, Split, load, save
 from ..measure import Measured, measure
 from .checkpoint import BEST, CANDIDATE, START, Checkpoint, Line
 from .checks import COSTS, check_plan, check_questions, metric_named
+from .estimate import SPARE
 from .final import intervals_of, measure_both
 from .plan import Plan, Splits
 from .stages import STAGES, Make, Report, Work
 from .verdict import judge
 
 TEST, PROPOSAL, PACE = "test", "proposal.json", "pace.json"
-_SPARE = 1.25  # what is kept back for a measurement, in shares of what it should need
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,8 @@ class _Run:
     def _keeping_back(self, questions: int) -> AbstractContextManager[None]:
         """Inside, what so many questions should cost stays in the account."""
         costs: list[dict[str, float]] = self.checkpoint.lines[0]["costs"]
-        calls = _SPARE * questions * sum(each.get("lm_calls", 0.0) for each in costs) / len(costs)
-        seconds = _SPARE * questions * json.loads((self.checkpoint.path / PACE).read_bytes())["seconds_a_question"]
+        calls = SPARE * questions * sum(each.get("lm_calls", 0.0) for each in costs) / len(costs)
+        seconds = SPARE * questions * json.loads((self.checkpoint.path / PACE).read_bytes())["seconds_a_question"]
         return self.budget.keeping_back(ceil(calls), calls * self.budget.usd_a_call, seconds)
 
     def stages(self) -> str:

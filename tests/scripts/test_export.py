@@ -83,7 +83,9 @@ def test_json_holds_all(artifact: str) -> None:
 
 def test_markdown_reads_as_prose(artifact: str, tmp_path: Path) -> None:
     text = run(artifact).stdout
-    assert text.startswith("# best\n\nAnswer a question with as few LM calls as it takes.\n\n## Where it comes from\n")
+    name = f"polyhop ({'/'.join(tmp_path.parts[-2:])})"
+    about = "Answer a question with as few LM calls as it takes."
+    assert text.startswith(f"# {name}\n\n{about}\n\n## Where it comes from\n")
     for expected in (
         "- Dataset: hotpotqa.",
         "- Language models: openai/gpt-4o-mini.",
@@ -102,7 +104,24 @@ def test_markdown_reads_as_prose(artifact: str, tmp_path: Path) -> None:
     run(artifact, "--out", str(tmp_path / "prompts.md"))
     assert (tmp_path / "prompts.md").read_text("utf-8") == text
     run(artifact, "--out", str(tmp_path / "folder"))
-    assert (tmp_path / "folder" / "best.md").read_text("utf-8") == text
+    (written,) = (tmp_path / "folder").iterdir()
+    assert written.name == f"polyhop-{'-'.join(tmp_path.parts[-2:])}.md"
+    assert written.read_text("utf-8") == text
+
+
+def test_no_file_that_is_there_is_replaced_unless_that_is_said(tmp_path: Path) -> None:
+    file, folder = tmp_path / "notes.md", tmp_path / "prompts"
+    file.write_text("mine")
+    refused = run("prism", "--out", str(file))
+    assert refused.exit_code == 1
+    assert refused.stderr == f"error: {file} is there: give --out another name, or say --overwrite\n"
+    assert file.read_text() == "mine"
+    folder.mkdir()
+    (folder / "selector.jinja").write_text("mine")
+    assert "selector.jinja is there" in run("prism", "--format", "jinja", "--out", str(folder)).stderr
+    assert [path.name for path in folder.iterdir()] == ["selector.jinja"]  # nor is anything written beside it
+    assert run("prism", "--out", str(file), "--overwrite").exit_code == 0
+    assert file.read_text("utf-8").startswith("# prism\n")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -124,7 +143,7 @@ def test_what_cannot_be_exported_is_one_line(artifact: str, tmp_path: Path) -> N
     (tmp_path / "file").write_text("mine")
     for arguments, message in [
         (("nope",), "no program 'nope'"),
-        ((artifact, "--agent", "nope"), "no agent 'nope' in best: its agents are planner, selector"),
+        ((artifact, "--agent", "nope"), "no agent 'nope' in polyhop ("),
         ((artifact, "--format", "jinja", "--out", str(tmp_path / "file")), "cannot write .*"),
         ((artifact, "--out", str(tmp_path / "file" / "x.md")), "cannot write .*"),
     ]:

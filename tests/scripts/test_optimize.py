@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from math import ceil
 from pathlib import Path
+from typing import Any
 
 import dspy
 import pytest
@@ -87,11 +90,28 @@ def test_a_budget_ends_it_in_good_order(tmp_path: Path) -> None:
     assert summary["ended"].startswith("the budget (400 LM calls) allows no further stage")
     assert summary["spent"]["calls"] <= 400
     assert summary["test"]
-    short = run("--out", tmp_path / "short", *QUICK, "--budget-calls", "10")
-    assert short.exit_code == 1
-    assert "the budget (10 LM calls) does not suffice to measure the program on the 23 validation questions" in (
-        short.stderr
-    )
+
+
+def test_a_budget_that_cannot_be_enough_is_refused_before_it_is_spent(tmp_path: Path) -> None:
+    done = run("--out", tmp_path / "run", *QUICK, "--budget-calls", "20")
+    assert done.exit_code == 1
+    assert "a budget of 20 LM calls is too small: measuring the start on 23 validation questions" in done.stderr
+    least = 23 + 2 * 34 + 1.25 * (23 + 2 * 55)  # start, two trials, and what is kept back: a call a question
+    assert f"on 55 test questions, take at least about {ceil(least)}\n" in done.stderr
+    assert not (tmp_path / "run" / "spent.json").exists()
+    several = run("--out", tmp_path / "run", *QUICK, "--program", "prism", "--budget-calls", str(ceil(least)))
+    assert "is too small" in several.stderr  # it asks more than once a question
+    assert not (tmp_path / "run" / "spent.json").exists()
+
+
+def test_what_is_paid_for_is_not_asked_either(tmp_path: Path, sold: list[object]) -> None:
+    done = run("--out", tmp_path / "run", *QUICK, "--budget-calls", "20", "--yes")
+    assert done.exit_code == 1
+    assert "on 55 test questions, take at least 258\n" in done.stderr
+    assert sold == []
+    done = run("--out", tmp_path / "run", *QUICK, "--budget-usd", "0.03", "--yes")
+    assert re.search(r"a budget of \$0.03 is too small: .* take at least about \$0\.\d+", done.stderr)
+    assert len(sold) == 5
 
 
 @pytest.mark.parametrize(
@@ -117,21 +137,32 @@ def test_what_is_wrong_is_said_before_anything_is_asked(tmp_path: Path, argument
     assert not (tmp_path / "run" / "stages.jsonl").exists()
 
 
-def test_what_may_cost_something_has_to_be_confirmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def sold(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Whatever model is named has a price; its requests."""
     from polyhop.engines import models
     from polyhop.engines.lexical import LexicalEngine
 
-    def sold(spec: str = "", profile: object = None) -> object:
-        import dspy
+    asked: list[object] = []
 
-        return dspy.LM("openai/gpt-4o-mini", engine=LexicalEngine(), cache=False)
+    class Engine(LexicalEngine):
+        def complete(self, request: Any) -> Any:
+            asked.append(request)
+            return super().complete(request)
+
+    def sold(spec: str = "", profile: object = None) -> object:
+        return dspy.LM("openai/gpt-4o-mini", engine=Engine(), cache=False)
 
     monkeypatch.setattr(models, "language_model", sold)
+    return asked
+
+
+def test_what_may_cost_something_has_to_be_confirmed(tmp_path: Path, sold: list[object]) -> None:
     refused = run("--out", tmp_path / "run", *QUICK, "--trials", "100")
     assert refused.exit_code == 1
     assert "this may take 3,556 LM calls: say --yes, or set --budget-calls" in refused.stderr
     assert "dollars" in refused.stderr
-    small = run("--out", tmp_path / "run", *QUICK, "--trials", "100", "--budget-calls", "200")
+    small = run("--out", tmp_path / "run", *QUICK, "--trials", "100", "--budget-calls", "300")
     assert small.exit_code == 0, small.output
 
 

@@ -242,6 +242,19 @@ def test_what_a_program_is_called(name: str, called: str) -> None:
     assert label(name) == called
 
 
+def test_a_tuned_program_is_called_by_its_program_and_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuned = save(Naive(), tmp_path / "runs" / "tuned" / "best")
+    candidate = save(Naive(), tmp_path / "runs" / "tuned" / "start")
+    assert label(str(tuned)) == "naive (runs/tuned)"
+    assert label(str(candidate)) == "naive (tuned/start)"
+    monkeypatch.chdir(tuned.parent)
+    assert label("best") == "naive (runs/tuned)"  # however it is reached, so that a run goes on
+    (tuned / "manifest.json").write_text("{}")
+    assert label("best") == "best"
+
+
 @pytest.mark.parametrize("name", ["dense", "fused", "chain-dense"])
 @pytest.mark.parametrize("source", [POOL, None])
 def test_vectors_need_an_index(name: str, source: Any) -> None:

@@ -14,6 +14,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+import polyhop
+from polyhop.eval.comparison import compare_runs
+from polyhop.programs import Naive
 from polyhop.scripts.main import app
 from polyhop.scripts.table import Setting
 
@@ -39,6 +42,21 @@ def test_programs_are_rows_and_runs_are_kept(hotpotqa: Path, tmp_path: Path) -> 
     assert again.exit_code == 0, again.output
     assert (run / "predictions.jsonl").read_text() == lines  # nothing was asked again
     assert "hotpotqa distractor, 3 questions" in again.stdout
+
+
+def test_tuned_programs_are_told_apart(hotpotqa: Path, tmp_path: Path) -> None:
+    tuned = [str(polyhop.save(Naive(), tmp_path / name / "best")) for name in ("one", "two")]
+    arguments: list[Any] = ["--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path / "runs", "--markdown"]
+    result = table(*arguments, "--program", tuned[0], "--program", tuned[1])
+    assert result.exit_code == 0, result.output
+    _, _, *rows = result.stdout.strip().splitlines()
+    names = [f"naive ({tmp_path.name}/{name})" for name in ("one", "two")]
+    assert [row.split(" | ")[0] for row in rows] == [f"| {name}" for name in names]
+    runs = sorted((tmp_path / "runs").iterdir())
+    assert [run.name for run in runs] == [
+        f"naive-{tmp_path.name}-{name}-hotpotqa-dev-distractor" for name in ("one", "two")
+    ]
+    assert [run.name for run in compare_runs(runs).runs] == names
 
 
 def test_a_program_that_fails_says_where(hotpotqa: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from polyhop.programs.prediction import conclude, read_answer
 from polyhop.programs.trace import Added, Searched, Selected, Trace
 from polyhop.scripts.text import address, plain
 from polyhop.scripts.tree import trace_tree
-from polyhop.scripts.view import cost, evidence_table, to_record
+from polyhop.scripts.view import cost, evidence_table, print_answer, to_record
 
 HOSTILE = Passage.of("[bold]Title[/bold]", sentences=["Fine.", "\x1b[31mred\x07 [link=x]y[/link]\nnext"], id="h")
 
@@ -74,6 +74,34 @@ def test_the_record_says_what_the_prediction_says() -> None:
     ]
     assert record["ranking"] == ["h"]
     assert (record["lm_calls"], record["searches"], record["seconds"]) == (3, 1, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("seen", "verified"),
+    [
+        ([], None),
+        ([steps.Weighed(0.5, 0.9, True)], True),
+        ([steps.Weighed(0.5, 0.9, True), steps.Weighed(0.5, 0.4, False)], False),
+        ([steps.Weighed(0.5, 0.4, False), steps.Replaced("42", "surer")], False),
+        ([steps.Weighed(0.5, 0.9, True), steps.Replaced("42", "surer")], False),
+        ([steps.Weighed(0.5, 0.4, False), steps.Revised("42", "", True), steps.Weighed(0.5, 0.9, True)], True),
+        ([steps.Weighed(0.5, 0.9, True), steps.Revised("41", "", False)], True),
+        ([steps.Parallel((Trace([steps.Weighed(0.5, 0.4, False)]),))], False),
+    ],
+)
+def test_an_answer_that_did_not_pass_its_verification_is_marked(
+    seen: list[steps.Step], verified: bool | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = close(Trace(seen))
+    print_answer("q?", made, 0.1, Ledger())
+    assert ("42  confidence 0.50, not verified\n" in capsys.readouterr().out) == (verified is False)
+    assert to_record("q?", made, 0.1, Ledger())["verified"] is verified
+
+
+def test_that_there_is_no_answer_needs_no_mark(capsys: pytest.CaptureFixture[str]) -> None:
+    trace = Trace([steps.Weighed(0.5, 0.0, False)])
+    print_answer("q?", conclude("unknown", 0.0, trace, stop="abstained"), 0.1, Ledger())
+    assert "unknown  confidence 0.00\n" in capsys.readouterr().out
 
 
 def test_addresses() -> None:

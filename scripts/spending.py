@@ -1,0 +1,68 @@
+"""What `polyhop optimize` may cost: shown, held against the budget and confirmed before anything is spent for it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from ..data.errors import PolyhopError
+from .joint_view import show_estimate
+
+if TYPE_CHECKING:
+    import dspy
+    from rich.console import Console
+
+    from ..engines.budget import Budget
+    from ..optimizers.joint.plan import Plan, Splits
+
+ASKED_FROM = 1_000
+"""LM calls of a model that may cost something, from which on the run has to be confirmed."""
+
+
+def confirm_cost(
+    program: dspy.Module,
+    splits: Splits,
+    plan: Plan,
+    budget: Budget,
+    prompt_model: dspy.LM | None,
+    console: Console,
+    *,
+    threads: int,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Show what the run will cost, where it may cost something, refuse a budget that cannot be enough, and ask whether
+    to go on. For that a few questions are asked, on the account of the run if the models may cost something.
+
+    Raises:
+        PolyhopError: the budget does not suffice, or nobody is there to be asked.
+    """
+    from ..engines.budget import BudgetSpent
+    from ..engines.prices import FREE
+    from ..optimizers.joint.checks import metric_named
+    from ..optimizers.joint.estimate import ONE_CALL, check_budget, estimate, total
+    from ..optimizers.prompts import Probe
+
+    models = [predictor.lm for predictor in program.predictors()]
+    free = all(lm is None or lm.model in FREE for lm in [*models, prompt_model])
+    if free and not dry_run and budget.calls is None:
+        return
+    if not free:
+        check_budget(budget, program, splits, plan, ONE_CALL, prompt_model)
+        budget.meter_program(program)
+    try:
+        probe = Probe.of(program, splits.val, metric_named(plan.metric), threads=threads)
+    except BudgetSpent as spent:
+        raise PolyhopError(f"the budget ({spent}) does not suffice to ask five questions") from None
+    rows = estimate(program, splits, plan, probe, prompt_model)
+    if not free or dry_run:
+        show_estimate(rows, console, splits)
+    check_budget(budget, program, splits, plan, probe, prompt_model)
+    calls = round(total(rows).lm_calls)
+    if free or dry_run or yes or min(calls, budget.calls or calls) < ASKED_FROM:
+        return
+    if not sys.stdin.isatty():
+        raise PolyhopError(f"this may take {calls:,} LM calls: say --yes, or set --budget-calls")
+    typer.confirm("Start?", abort=True)
