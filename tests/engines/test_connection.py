@@ -17,6 +17,7 @@ from typing import Any
 import dspy
 import pytest
 from dspy import lm15
+from dspy.clients.engines import LM15Engine
 from dspy.utils.callback import BaseCallback
 from dspy.utils.exceptions import LMError, LMServerError
 
@@ -336,6 +337,86 @@ def test_another_extra_body_is_another_question() -> None:
     models = [dspy.LM(f"made/up-{id(engine)}", engine=engine, extra_body={"thinking": yes}) for yes in (True, False)]
     assert [ask(Endpoint().guard(lm)) for lm in (*models, *models)] == ["42"] * 4
     assert engine.calls == 2
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_nobody_looks_up_what_a_reply_costs(engine: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took half the time of a call by DSPy's own connection."""
+    looked: list[str] = []
+
+    def look(provider: str, model: str, **more: Any) -> dict[str, Any]:
+        looked.append(model)
+        return {}
+
+    monkeypatch.setattr("dspy.clients.costs.model_info", look)
+    lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine)
+    assert ask(Endpoint().guard(lm)) == "42"
+    assert looked == []
+    if engine == "auto":
+        assert ask(lm) == "42"
+        assert looked  # or nobody would have noticed
+
+
+def test_litellm_logs_for_those_who_listen(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    import litellm
+    from litellm import utils
+
+    told: list[str] = []
+    logged = threading.Event()
+    submit = utils.executor.submit
+
+    def note(*task: Any) -> Any:
+        told.append("logged")
+        return submit(*task)
+
+    monkeypatch.setattr(utils.executor, "submit", note)
+    plain = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine="litellm")
+    lm = Endpoint().guard(plain)
+    assert ask(lm) == "42"
+    assert told == []
+    assert ask(plain) == "42"
+    assert told == ["logged"]  # or nobody would have noticed
+    monkeypatch.setattr(litellm, "success_callback", [lambda *arguments: logged.set()])
+    assert ask(lm) == "42"
+    assert logged.wait(10)
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_another_process_connects_anew(engine: str, server: Server) -> None:
+    lm = Endpoint().guard(dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine))
+    assert [ask(each) for each in (lm, pickle.loads(pickle.dumps(lm)))] == ["42"] * 2
+    assert [seen["key"] for seen in server.seen] == [f"Bearer {KEY}"] * 2
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_a_copy_of_another_name_does_not_take_the_key_along(engine: str, server: Server) -> None:
+    lm = Endpoint().guard(dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine))
+    with pytest.raises(LMError, match="this is the connection of openai/some-model, not of groq/another"):
+        ask(lm.copy(model="groq/another"))
+    assert server.seen == []
+
+
+@pytest.mark.parametrize(("engine", "planned", "asked"), [("auto", False, 1), ("auto", True, 0), ("lm15", False, 0)])
+def test_what_the_own_connection_cannot_carry_goes_through_litellm(
+    engine: str, planned: bool, asked: int, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where DSPy may choose, and if the request cannot even be written: what fails later may have been paid."""
+
+    def refuse(*arguments: Any) -> Any:
+        raise lm15.UnsupportedFeatureError("not here")
+
+    monkeypatch.setattr(LM15Engine, "complete", refuse)
+    if not planned:
+        monkeypatch.setattr(LM15Engine, "plan", refuse)
+    lm = Endpoint().guard(
+        dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine, temperature=0.25)
+    )
+    if asked:
+        assert ask(lm) == "42"
+    else:
+        with pytest.raises(LMError, match="not here"):
+            ask(lm)
+    assert [(seen["key"], seen["temperature"]) for seen in server.seen] == [(f"Bearer {KEY}", 0.25)] * asked
 
 
 def test_requests_are_repeated_and_paid_each(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
