@@ -157,6 +157,16 @@ class _LiteLLM(LiteLLMEngine):
     def _arguments(self, request: lm15.Request, *, streaming: bool = False) -> dict[str, Any]:
         return {**super()._arguments(request, streaming=streaming), "max_retries": 0}
 
+    def _response(self, raw: Any, request: lm15.Request) -> lm15.Response:
+        """With the refusal that LiteLLM puts where DSPy does not look: the reply seems empty without it."""
+        response: lm15.Response = super()._response(raw, request)
+        for choice in getattr(raw, "choices", None) or ():
+            said = (getattr(choice.message, "provider_specific_fields", None) or {}).get("refusal")
+            if isinstance(said, str) and said:
+                parts = (*response.message.parts, lm15.RefusalPart(said))
+                return replace(response, message=replace(response.message, parts=parts))
+        return response
+
 
 @contextmanager
 def _unlogged() -> Iterator[None]:

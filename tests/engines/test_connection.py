@@ -24,7 +24,7 @@ from dspy.utils.exceptions import LMError, LMServerError
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.connection import Connection, engine_of, plain
 from polyhop.engines.costs import Ledger
-from polyhop.engines.diagnosis import EmptyReplyError
+from polyhop.engines.diagnosis import EmptyReplyError, RefusedError
 from polyhop.engines.endpoint import Endpoint, GuardedLM, Limits
 from polyhop.engines.models import language_model
 from polyhop.eval.faults.completions import completion_of
@@ -270,6 +270,7 @@ class Server:
 
     def __init__(self) -> None:
         self.statuses = [200]
+        self.message: dict[str, Any] = {}  # what is different in the message of a reply
         self.seen: list[dict[str, Any]] = []
         this = self
 
@@ -278,9 +279,9 @@ class Server:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 this.seen.append({"key": self.headers["Authorization"], **body})
                 status = this.statuses.pop(0) if len(this.statuses) > 1 else this.statuses[0]
-                data = json.dumps(
-                    completion_of(body["model"], ANSWER, 7, 3) if status == 200 else {"error": {"message": "no"}}
-                ).encode()
+                completion = completion_of(body["model"], ANSWER, 7, 3)
+                completion["choices"][0]["message"].update(this.message)
+                data = json.dumps(completion if status == 200 else {"error": {"message": "no"}}).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(data)))
@@ -319,6 +320,16 @@ def test_an_attempt_is_one_request(engine: str, status: int, server: Server) -> 
     (seen,) = server.seen
     assert (seen["key"], seen["model"], seen["temperature"]) == (f"Bearer {KEY}", "some-model", 0.25)
     assert "max_retries" not in seen
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+@pytest.mark.parametrize("content", [None, ""])
+def test_a_refusal_is_told(engine: str, content: str | None, server: Server) -> None:
+    server.message = {"content": content, "refusal": "I cannot help."}
+    lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine)
+    with pytest.raises(RefusedError, match="the model refused to answer: I cannot help."):
+        ask(Endpoint().guard(lm))
+    assert len(server.seen) == 1
 
 
 @pytest.mark.parametrize("engine", ["auto", "litellm"])
