@@ -34,8 +34,11 @@ class PassagePool:
             unique.setdefault(passage.id, passage)
         self.passages: tuple[Passage, ...] = tuple(unique.values())
         self._counts = [Counter(terms(f"{passage.title}\n{passage.text}")) for passage in self.passages]
-        self._frequency = Counter(term for counts in self._counts for term in counts)
         self._lengths = [counts.total() for counts in self._counts]
+        self._holders: dict[str, list[int]] = {}  # the passages that have a term, by their places
+        for place, counts in enumerate(self._counts):
+            for term in counts:
+                self._holders.setdefault(term, []).append(place)
         self.k1, self.b = k1, b
 
     def __len__(self) -> int:
@@ -53,8 +56,8 @@ class PassagePool:
         if k <= 0 or offset < 0:
             raise ValueError(f"k must be positive and offset not negative, got k={k}, offset={offset}")
         scores = self._scores(Counter(terms(clean(query))))
-        order = sorted(range(len(scores)), key=lambda i: -scores[i])
-        return [Hit(self.passages[i], scores[i], rank) for rank, i in enumerate(order, 1)][offset : offset + k]
+        order = sorted(range(len(scores)), key=lambda i: -scores[i])[offset : offset + k]
+        return [Hit(self.passages[i], scores[i], rank) for rank, i in enumerate(order, offset + 1)]
 
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         return [self.search(query, k) for query in queries]
@@ -69,19 +72,17 @@ class PassagePool:
 
     def frequency(self, word: str) -> int:
         """The number of passages that have the word; all of them for a stop word."""
-        return min((self._frequency[term] for term in terms(clean(word))), default=len(self))
+        return min((len(self._holders.get(term, ())) for term in terms(clean(word))), default=len(self))
 
     def _scores(self, query: Counter[str]) -> list[float]:
         size = len(self.passages)
         mean = sum(self._lengths) / size if size else 0.0
-        idf = {
-            term: count * math.log(1 + (size - self._frequency[term] + 0.5) / (self._frequency[term] + 0.5))
-            for term, count in query.items()
-            if term in self._frequency
-        }
-        scores = []
-        for counts, length in zip(self._counts, self._lengths, strict=True):
-            norm = self.k1 * (1 - self.b + self.b * length / mean) if mean else 0.0
-            found = ((weight, counts[term]) for term, weight in idf.items() if term in counts)
-            scores.append(sum(weight * tf / (tf + norm) for weight, tf in found))
+        scores = [0.0] * size
+        for term, count in query.items():
+            holders = self._holders.get(term, ())
+            weight = count * math.log(1 + (size - len(holders) + 0.5) / (len(holders) + 0.5))
+            for place in holders:
+                tf = self._counts[place][term]
+                norm = self.k1 * (1 - self.b + self.b * self._lengths[place] / mean)
+                scores[place] += weight * tf / (tf + norm)
         return scores

@@ -10,8 +10,9 @@ the official scripts, and is counted beside them.
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,7 +125,7 @@ def evaluate(
         submission = SUBMISSIONS.get(manifest["dataset"] or "")
         if progress.done < progress.questions:
             asking = Asking(program, submission, look_up, timeout, attempts)
-            with closing(asking.lines(questions, folder, threads)) as lines:
+            with closing(asking.lines(questions, folder, threads)) as found, closing(_unpaused(found)) as lines:
                 for line in lines:
                     progress.add(line)
                     on_progress(progress)
@@ -141,3 +142,18 @@ def _too_many(progress: Progress) -> str:
         f"The last: {progress.last_error.rstrip('.')}. Start the same command again to go on; --retry-failed asks "
         "those that failed once more."
     )
+
+
+def _unpaused(lines: Iterable[Line]) -> Generator[Line, None, None]:
+    """The same lines. From the first one on, when all is imported, the garbage collector passes over what is there:
+    DSPy and LiteLLM are half a million objects, and to go through them stops every thread for up to 0.7 s."""
+    if gc.get_freeze_count():  # somebody else has seen to it
+        yield from lines
+        return
+    try:
+        for n, line in enumerate(lines):
+            if n == 0:
+                gc.freeze()
+            yield line
+    finally:
+        gc.unfreeze()

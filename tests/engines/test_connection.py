@@ -16,15 +16,17 @@ from typing import Any
 import dspy
 import pytest
 from dspy import lm15
+from dspy.clients.engines import LM15Engine
 from dspy.utils.callback import BaseCallback
 from dspy.utils.exceptions import LMError, LMServerError
 
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.connection import Connection, engine_of, plain
 from polyhop.engines.costs import Ledger
-from polyhop.engines.diagnosis import EmptyReplyError
+from polyhop.engines.diagnosis import EmptyReplyError, RefusedError
 from polyhop.engines.endpoint import Endpoint, GuardedLM, Limits
 from polyhop.engines.models import language_model
+from polyhop.eval.faults.completions import completion_of, with_content
 
 from ..eval.faults.listening import Listening, fails, says
 from .guarded import ANSWER, Scripted, ask, response
@@ -288,6 +290,17 @@ def test_an_attempt_is_one_request(engine: str, status: int, server: Listening) 
 
 
 @pytest.mark.parametrize("engine", ["auto", "litellm"])
+@pytest.mark.parametrize("content", [None, ""])
+def test_a_refusal_is_told(engine: str, content: str | None, server: Listening) -> None:
+    completion = with_content(completion_of("some-model", ""), content, refusal="I cannot help.")
+    server.act = lambda exchange: exchange.reply(completion)
+    lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine)
+    with pytest.raises(RefusedError, match="the model refused to answer: I cannot help."):
+        ask(Endpoint().guard(lm))
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
 def test_what_only_this_server_knows_reaches_it(engine: str, server: Listening) -> None:
     extra = {"guided": {"a": 1}, "top_k": 5}
     lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, engine=engine, extra_body=extra, cache=False)
@@ -303,6 +316,62 @@ def test_another_extra_body_is_another_question() -> None:
     models = [dspy.LM(f"made/up-{id(engine)}", engine=engine, extra_body={"thinking": yes}) for yes in (True, False)]
     assert [ask(Endpoint().guard(lm)) for lm in (*models, *models)] == ["42"] * 4
     assert engine.calls == 2
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_nobody_looks_up_what_a_reply_costs(engine: str, server: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took half the time of a call by DSPy's own connection."""
+    looked: list[str] = []
+
+    def look(provider: str, model: str, **more: Any) -> dict[str, Any]:
+        looked.append(model)
+        return {}
+
+    monkeypatch.setattr("dspy.clients.costs.model_info", look)
+    lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine)
+    assert ask(Endpoint().guard(lm)) == "42"
+    assert looked == []
+    if engine == "auto":
+        assert ask(lm) == "42"
+        assert looked  # or nobody would have noticed
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_another_process_connects_anew(engine: str, server: Listening) -> None:
+    lm = Endpoint().guard(dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine))
+    assert [ask(each) for each in (lm, pickle.loads(pickle.dumps(lm)))] == ["42"] * 2
+    assert [seen["key"] for seen in server.seen] == [f"Bearer {KEY}"] * 2
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_a_copy_of_another_name_does_not_take_the_key_along(engine: str, server: Listening) -> None:
+    lm = Endpoint().guard(dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine))
+    with pytest.raises(LMError, match="this is the connection of openai/some-model, not of groq/another"):
+        ask(lm.copy(model="groq/another"))
+    assert server.seen == []
+
+
+@pytest.mark.parametrize(("engine", "planned", "asked"), [("auto", False, 1), ("auto", True, 0), ("lm15", False, 0)])
+def test_what_the_own_connection_cannot_carry_goes_through_litellm(
+    engine: str, planned: bool, asked: int, server: Listening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where DSPy may choose, and if the request cannot even be written: what fails later may have been paid."""
+
+    def refuse(*arguments: Any) -> Any:
+        raise lm15.UnsupportedFeatureError("not here")
+
+    monkeypatch.setattr(LM15Engine, "complete", refuse)
+    if not planned:
+        monkeypatch.setattr(LM15Engine, "plan", refuse)
+    lm = Endpoint().guard(
+        dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine, temperature=0.25)
+    )
+    if asked:
+        assert ask(lm) == "42"
+    else:
+        with pytest.raises(LMError, match="not here"):
+            ask(lm)
+    assert [(seen["key"], seen["temperature"]) for seen in server.seen] == [(f"Bearer {KEY}", 0.25)] * asked
 
 
 def test_requests_are_repeated_and_paid_each(server: Listening, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -353,3 +355,36 @@ def test_a_file_cannot_be_the_folder_of_a_run(tmp_path: Path) -> None:
 def test_threads_are_at_least_one(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="threads must be positive"):
         evaluate(Fake(), examples("a"), tmp_path / "run", threads=0)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("end", [None, fail, KeyboardInterrupt])
+def test_the_garbage_collector_passes_over_what_was_there_before(threads: int, end: Any, tmp_path: Path) -> None:
+    """From the first question on, while the others are asked, and no longer, however the run ends."""
+    frozen: list[bool] = []
+
+    def stop() -> None:
+        if end is KeyboardInterrupt:
+            raise KeyboardInterrupt
+        if end:
+            end()
+
+    def note(progress: Progress) -> None:
+        frozen.append(gc.get_freeze_count() > 0)
+
+    program, questions, out = Fake({"d": stop}), examples("abcdef"), tmp_path / "run"
+    with suppress(KeyboardInterrupt, RunError):
+        evaluate(program, questions, out, threads=threads, max_failures=1, on_progress=note)
+    assert not frozen[0]
+    assert len(frozen) > 1 or end
+    assert all(frozen[1:])
+    assert gc.get_freeze_count() == 0
+
+
+def test_who_has_frozen_objects_keeps_them_so(tmp_path: Path) -> None:
+    gc.freeze()
+    try:
+        evaluate(Fake(), examples("ab"), tmp_path / "run")
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
