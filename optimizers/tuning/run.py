@@ -104,11 +104,6 @@ class Run:
                 if self._study.end(ended, id):
                     self._search.on_trial(self.progress(ended))
 
-    def release(self) -> None:
-        """Leave the trials of workers that were stopped to whoever comes next."""
-        with trouble():
-            self._study.release(self._alive)
-
     def outcome(self) -> Outcome:
         """What the trials so far come to.
 

@@ -3,8 +3,7 @@
 A search has *slots*, from 0, the defaults, to the number of its trials less one. A slot is taken by making a trial that
 says so; of several that take the same slot the first one has it, for storages number trials one after the other. So
 workers anywhere share a search without a lock. A trial whose worker dies is failed, and its slot is taken again, with
-the same values, until it has lost too many workers. A trial that has ended is never changed, so nothing is lost and
-nothing counts twice.
+the same values. A trial that has ended is never changed, so nothing is lost and nothing counts twice.
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ from .space import Space, Values
 
 State = Literal["complete", "pruned", "failed", "running"]
 
-MOST_LOST = 3
-"""Workers that die of a trial before it counts as failed."""
-
-_SLOT, _ATTEMPT, _RESULT, _LOST = "slot", "attempt", "result", "lost"  # attributes of a trial
+_SLOT, _ATTEMPT, _RESULT = "slot", "attempt", "result"  # attributes of a trial
 _SETTINGS = "settings"  # of the study
 _WAIT = 0.2  # seconds, until it is looked again whether the others have finished or died
 
@@ -107,8 +103,7 @@ class Study:
         Waits for other workers, whose trials may be left over. A trial that is tried again has the values it had.
         """
         while True:
-            for trial in self._left(alive):
-                self._bury(trial)
+            self._bury(alive)
             board = self._board()
             free = [slot for slot in range(slots) if slot not in board or _is_free(board[slot][-1])]
             if free:
@@ -145,11 +140,6 @@ class Study:
         with suppress(UpdateFinishedTrialError):
             self._storage.set_trial_state_values(id, TrialState.FAIL)
 
-    def release(self, alive: Alive) -> None:
-        """Leave the trials of workers that were stopped to whoever comes next; nothing is held against them."""
-        for trial in self._left(alive):
-            self.give_up(trial._trial_id)
-
     # --- slots -------------------------------------------------------------------------------------------------------
 
     def _board(self) -> dict[int, list[FrozenTrial]]:
@@ -183,21 +173,15 @@ class Study:
         self.give_up(id)
         return None
 
-    def _left(self, alive: Alive) -> list[FrozenTrial]:
-        """The trials whose workers are dead."""
-        running = self._storage.get_all_trials(self.id, deepcopy=False, states=(TrialState.RUNNING,))
-        return alive.dead([trial for trial in running if WORKER in trial.user_attrs])
-
-    def _bury(self, trial: FrozenTrial) -> None:
-        """Fail a trial whose worker is dead: for good if it was not the first one."""
-        attempts = self._board().get(trial.user_attrs[_SLOT], [])
-        lost = 1 + sum(_LOST in each.user_attrs for each in attempts if each._trial_id != trial._trial_id)
-        with suppress(UpdateFinishedTrialError):
-            self._storage.set_trial_user_attr(trial._trial_id, _LOST, True)
-            if lost >= MOST_LOST:
-                result = {"state": "failed", "error": f"{lost} workers died while they tried it"}
-                self._storage.set_trial_user_attr(trial._trial_id, _RESULT, result)
-        self.give_up(trial._trial_id)
+    def _bury(self, alive: Alive) -> None:
+        """Fail the trials whose workers are dead."""
+        running = [
+            trial
+            for trial in self._storage.get_all_trials(self.id, deepcopy=False, states=(TrialState.RUNNING,))
+            if WORKER in trial.user_attrs
+        ]
+        for trial in alive.dead(running):
+            self.give_up(trial._trial_id)
 
 
 def trials_in(storage: BaseStorage) -> list[Trial]:

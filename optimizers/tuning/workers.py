@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
 from copy import copy
 from multiprocessing import get_context, parent_process
 
@@ -20,7 +19,6 @@ from ...data.errors import PolyhopError
 from ...engines.leaving import leave
 from .run import Progress, Run
 from .search import TunableSearch
-from .study import MOST_LOST
 
 Make = Callable[[], tuple[dspy.Module, Sequence[dspy.Example]]]
 
@@ -30,9 +28,9 @@ _LOOK = 0.5  # seconds, from one look at the trials of the workers to the next
 def tune_in_processes(make: Make, search: TunableSearch, jobs: int) -> dspy.Module:
     """`TunableSearch.compile` with several processes on its storage; sets ``search.outcome`` as well.
 
-    A worker that dies is done without: the others take its trial over. When all have died new ones go on; a trial that
-    so many workers died of (`MOST_LOST`) has failed. With more than one worker a search is no longer the same each
-    time, since what a sampler knows depends on who is faster.
+    A worker that dies is done without: the others take its trial over, and the same call continues a search whose
+    workers have all died. With more than one worker a search is no longer the same each time, since what a sampler
+    knows depends on who is faster.
 
     Args:
         make: Makes the program and the questions; called in every process, since a program with an index cannot be sent
@@ -41,7 +39,7 @@ def tune_in_processes(make: Make, search: TunableSearch, jobs: int) -> dspy.Modu
         search: What to search; its metric can be pickled, and its storage is a file or a database.
 
     Raises:
-        PolyhopError: as `TunableSearch.compile`, and if workers die again and again before any trial has ended.
+        PolyhopError: as `TunableSearch.compile`, and if all workers have died.
     """
     if jobs < 1:
         raise PolyhopError(f"there is at least one process, got {jobs}")
@@ -63,26 +61,12 @@ def tune_in_processes(make: Make, search: TunableSearch, jobs: int) -> dspy.Modu
 
 
 def _oversee(make: Make, search: TunableSearch, jobs: int, run: Run, on_trial: Callable[[Progress], None]) -> None:
-    told, fruitless = set(run.ended()), 0
-    while (before := len(run.ended())) < run.trials:
-        dead = _play(make, search, jobs, run, told, on_trial)
-        fruitless = 0 if len(run.ended()) > before else fruitless + 1
-        if fruitless > MOST_LOST:
-            raise PolyhopError(
-                f"workers died {fruitless} times in a row before a trial had ended: is there enough memory for {jobs}? "
-                "The search can be continued"
-            ) from dead
-
-
-def _play(
-    make: Make, search: TunableSearch, jobs: int, run: Run, told: set[int], on_trial: Callable[[Progress], None]
-) -> BrokenProcessPool | None:
-    """Have workers search until all trials have ended or all of them have died; returns how one has died."""
+    told = set(run.ended())
     # Not forked: Java does not survive it. One pool each, for a pool ends all its processes when one dies.
     pools = [ProcessPoolExecutor(1, get_context("spawn"), _serve) for _ in range(jobs)]
-    dead: BrokenProcessPool | None = None
     try:
         working = {pool.submit(_work, make, search) for pool in pools}
+        dead: BrokenProcessPool | None = None
         while working:
             done, working = wait(working, _LOOK, FIRST_COMPLETED)
             for slot, trial in run.ended().items():
@@ -91,14 +75,12 @@ def _play(
                     on_trial(run.progress(trial))
             for future in done:
                 dead = _death(future) or dead
-        return dead
+        if dead and len(run.ended()) < run.trials:
+            raise PolyhopError("all workers were ended from outside; the search can be continued") from dead
     except BaseException:
         for pool in pools:
             for process in (getattr(pool, "_processes", None) or {}).values():
                 process.terminate()  # what it has measured is in the storage
-            pool.shutdown(cancel_futures=True)
-        with suppress(PolyhopError):  # what went wrong before is what is told
-            run.release()
         raise
     finally:
         for pool in pools:

@@ -127,33 +127,6 @@ def test_a_dead_worker_has_its_trial_tried_again_by_one_other(where: str) -> Non
     assert len(first.storage.get_all_trials(first.study.id)) == 3
 
 
-def test_a_trial_that_three_workers_have_died_of_has_failed(tmp_path: Path) -> None:
-    for attempt in (1, 2, 3):
-        dead = Worker(tmp_path / "study.journal")
-        taken = dead.take(2)
-        assert taken is not None
-        assert (taken[0].slot, taken[0].attempts) == (0, attempt)
-        dead.alive.close()
-    other = Worker(tmp_path / "study.journal")
-    taken = other.take(2)
-    assert taken is not None
-    assert taken[0].slot == 1
-    failed = other.study.trials()[0]
-    assert (failed.state, failed.error, failed.attempts) == ("failed", "3 workers died while they tried it", 3)
-
-
-def test_what_a_stopped_worker_leaves_is_not_held_against_the_trial(tmp_path: Path) -> None:
-    for _ in range(5):
-        stopped = Worker(tmp_path / "study.journal")
-        stopped.take(1)
-        stopped.alive.close()
-        other = Worker(tmp_path / "study.journal")
-        other.study.release(other.alive)
-    taken = other.take(1)
-    assert taken is not None
-    assert taken[0].attempts == 6
-
-
 def test_a_worker_that_dies_before_its_first_heartbeat_is_noticed(tmp_path: Path) -> None:
     where = f"sqlite:///{tmp_path}/study.db"
     dead, other = Worker(where), Worker(where)

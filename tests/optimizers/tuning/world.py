@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -47,18 +46,6 @@ class Slow(Hill):
         time.sleep(self.seconds)
 
 
-class Deadly(Hill):
-    """Takes the process with it that tries this width."""
-
-    def __init__(self, width: float) -> None:
-        super().__init__(self._die)
-        self.deadly = width
-
-    def _die(self, question: str) -> None:
-        if self.width.value == self.deadly:
-            os._exit(9)
-
-
 def height(example: dspy.Example, prediction: dspy.Prediction, trace: object = None) -> float:
     return float(prediction.height)
 
@@ -69,10 +56,6 @@ def numbered(count: int) -> list[dspy.Example]:
 
 def slow(seconds: float, count: int) -> tuple[dspy.Module, list[dspy.Example]]:
     return Slow(seconds), numbered(count)
-
-
-def deadly(width: float, count: int) -> tuple[dspy.Module, list[dspy.Example]]:
-    return Deadly(width), numbered(count)
 
 
 def told(search: TunableSearch) -> list[tuple[Any, ...]]:
