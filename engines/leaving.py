@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-importing = threading.Lock()
+importing = threading.RLock()
 """Held by who imports for seconds in a thread that may be given up."""
 
 atexit.register(importing.acquire)

@@ -67,6 +67,13 @@ def test_a_status_outlives_an_interrupt_amid_an_eval(tmp_path: Path) -> None:
     assert statuses == [-signal.SIGINT, 130]
 
 
+def test_who_asks_a_model_at_the_end_is_not_kept_waiting() -> None:
+    """What was registered before polyhop was imported comes after it."""
+    code = "import atexit\ndef last():\n    with leaving.importing: print('asked')\n"
+    done = ended(code + "atexit.register(last)\nfrom polyhop.engines import leaving\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "asked\n", "")
+
+
 def test_an_import_of_litellm_is_waited_for() -> None:
     """It would keep the lock in a process that is not ours: a user's script that was interrupted."""
     code = """
