@@ -69,8 +69,9 @@ class Connection:
     @cached_property
     def _engine(self) -> _Native | _LiteLLM | None:
         """What DSPy itself would ask. To ask it without a model around it takes half the time: such a model looks up
-        what each reply costs, which nobody reads. None where it is somebody's own engine, or a provider of theirs."""
-        if not isinstance(self.lm.engine, str):
+        what each reply costs, which nobody reads. None where it is somebody's own engine, model or provider."""
+        own = type(self.lm).forward is not dspy.LM.forward or "forward" in vars(self.lm)
+        if own or not isinstance(self.lm.engine, str):
             return None
         backend = select_backend(self.lm, self._patience)
         if backend.resolution is not None and backend.resolution.declared:

@@ -351,6 +351,19 @@ def test_a_copy_of_another_name_does_not_take_the_key_along(engine: str, server:
     assert server.seen == []
 
 
+@pytest.mark.filterwarnings("ignore:Implementing custom LMs")
+def test_a_model_with_a_way_of_its_own_is_asked_by_it(server: Listening) -> None:
+    class Own(dspy.LM):
+        def forward(self, *arguments: Any, **more: Any) -> Any:
+            asked.append(more)
+            return super().forward(*arguments, **more)
+
+    asked: list[Any] = []
+    lm = Endpoint().guard(Own("openai/some-model", api_base=server.url, api_key=KEY, cache=False))
+    assert ask(lm) == "42"
+    assert len(asked) == len(server.seen) == 1
+
+
 @pytest.mark.parametrize(("engine", "planned", "asked"), [("auto", False, 1), ("auto", True, 0), ("lm15", False, 0)])
 def test_what_the_own_connection_cannot_carry_goes_through_litellm(
     engine: str, planned: bool, asked: int, server: Listening, monkeypatch: pytest.MonkeyPatch
