@@ -20,6 +20,7 @@ import pytest
 from filelock import FileLock
 
 from polyhop.eval.folder import RunError, read_lines, read_summary
+from polyhop.eval.manifest import describe
 from polyhop.eval.run import evaluate
 
 from . import small
@@ -147,6 +148,17 @@ def test_other_questions_are_refused(tmp_path: Path) -> None:
 def test_how_it_runs_is_no_other_setting(tmp_path: Path) -> None:
     first = evaluate(Fake(), numbered(4), tmp_path / "run")
     assert evaluate(Fake(), numbered(4), tmp_path / "run", threads=3, max_failures=1) == first
+
+
+def test_what_it_is_called_is_no_other_setting(tmp_path: Path) -> None:
+    """A tuned program is called by its folder, which may have moved."""
+    first = evaluate(
+        Fake(), numbered(4), tmp_path / "run", manifest=describe(Fake(), numbered(4), name="x (runs/old)", timeout=None)
+    )
+    again = evaluate(
+        Fake(), numbered(4), tmp_path / "run", manifest=describe(Fake(), numbered(4), name="x (new)", timeout=None)
+    )
+    assert again == first
 
 
 def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
