@@ -42,7 +42,7 @@ def confirm_cost(
     from ..engines.budget import BudgetSpent
     from ..engines.prices import FREE
     from ..optimizers.joint.checks import metric_named
-    from ..optimizers.joint.estimate import ONE_CALL, check_budget, estimate, total
+    from ..optimizers.joint.estimate import check_budget, estimate, total
     from ..optimizers.prompts import Probe
 
     models = [predictor.lm for predictor in program.predictors()]
@@ -50,8 +50,8 @@ def confirm_cost(
     if free and not dry_run and budget.calls is None:
         return
     if not free:
-        check_budget(budget, program, splits, plan, ONE_CALL, prompt_model)
         budget.meter_program(program)
+    before = budget.spent.calls
     try:
         probe = Probe.of(program, splits.val, metric_named(plan.metric), threads=threads)
     except BudgetSpent as spent:
@@ -59,7 +59,8 @@ def confirm_cost(
     rows = estimate(program, splits, plan, probe, prompt_model)
     if not free or dry_run:
         show_estimate(rows, console, splits)
-    check_budget(budget, program, splits, plan, probe, prompt_model)
+    if free or budget.spent.calls - before >= probe.questions:  # else DSPy's cache has replies, which cost nothing
+        check_budget(budget, program, splits, plan, probe, prompt_model)
     calls = round(total(rows).lm_calls)
     if free or dry_run or yes or min(calls, budget.calls or calls) < ASKED_FROM:
         return

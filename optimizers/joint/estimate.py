@@ -20,9 +20,6 @@ Row = tuple[str, Cost]
 SPARE = 1.25
 """What is kept back for a measurement, in shares of what it should need."""
 
-ONE_CALL = Probe(Cost(lm_calls=1), success=1.0, questions=0)
-"""What is known of any program before it is asked: no question is answered for less."""
-
 
 def estimate(
     program: dspy.Module, splits: Splits, plan: Plan, probe: Probe, prompt_model: dspy.LM | None = None
@@ -74,11 +71,10 @@ def check_budget(
         f"measuring the start on {len(splits.val):,} validation questions, a first stage, and what both are then "
         f"measured with, on these and on {len(splits.test):,} test questions, take"
     )
-    about = "at least about" if probe.questions else "at least"
     if budget.calls is not None and calls > budget.calls:
-        raise PolyhopError(f"a budget of {budget.calls:,} LM calls is too small: {why} {about} {calls:,}")
+        raise PolyhopError(f"a budget of {budget.calls:,} LM calls is too small: {why} at least about {calls:,}")
     if budget.usd is not None and usd > budget.usd:
-        raise PolyhopError(f"a budget of ${budget.usd:,g} is too small: {why} {about} ${usd:,.3f}")
+        raise PolyhopError(f"a budget of ${budget.usd:,g} is too small: {why} at least about ${usd:,.3f}")
 
 
 def _least(program: dspy.Module, splits: Splits, plan: Plan, probe: Probe, prompt_model: dspy.LM | None) -> Cost:

@@ -104,14 +104,25 @@ def test_a_budget_that_cannot_be_enough_is_refused_before_it_is_spent(tmp_path: 
     assert not (tmp_path / "run" / "spent.json").exists()
 
 
-def test_what_is_paid_for_is_not_asked_either(tmp_path: Path, sold: list[object]) -> None:
+def test_of_what_is_paid_for_five_questions_are_asked(tmp_path: Path, sold: list[object]) -> None:
     done = run("--out", tmp_path / "run", *QUICK, "--budget-calls", "20", "--yes")
     assert done.exit_code == 1
-    assert "on 55 test questions, take at least 258\n" in done.stderr
-    assert sold == []
+    assert "on 55 test questions, take at least about 263\n" in done.stderr
+    assert len(sold) == 5
     done = run("--out", tmp_path / "run", *QUICK, "--budget-usd", "0.03", "--yes")
     assert re.search(r"a budget of \$0.03 is too small: .* take at least about \$0\.\d+", done.stderr)
-    assert len(sold) == 5
+    assert len(sold) == 10
+
+
+def test_what_the_cache_has_is_paid_from_no_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from polyhop.engines import models
+    from polyhop.engines.lexical import LexicalEngine
+
+    cached = dspy.LM("openai/asked-before", engine=LexicalEngine(), temperature=0.3)
+    monkeypatch.setattr(models, "language_model", lambda spec="", profile=None: cached)
+    for name, budget in (("first", "1000"), ("again", "20")):
+        done = run("--out", tmp_path / name, *QUICK, "--budget-calls", budget, "--yes")
+        assert done.exit_code == 0, done.output
 
 
 @pytest.mark.parametrize(
