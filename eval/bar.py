@@ -1,4 +1,4 @@
-"""The progress bars of the commands, which all look alike."""
+"""The progress bars of long work, which all look alike."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def progress_bar(name: str, console: Console, done: ProgressColumn | None = None
         done: How far it is, if not as a number of things.
     """
     columns = (
-        TextColumn(name, markup=False),
+        TextColumn(name.replace("{", "{{").replace("}", "}}"), markup=False),  # it is formatted
         BarColumn(),
         done or MofNCompleteColumn(),
         TimeElapsedColumn(),

@@ -42,21 +42,13 @@ def _duration(seconds: float) -> str:
 @contextmanager
 def evaluation_bar(name: str, console: Console) -> Iterator[Callable[[Progress], None]]:
     """A progress bar with the running scores."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from ..eval.bar import progress_bar
 
-    columns = (
-        TextColumn(name),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[state]}"),
-    )
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(name, total=None, state="")
+    with progress_bar(name, console) as bar:
+        task = bar.add_task("", total=None)
 
         def show(progress: Progress) -> None:
-            bar.update(task, completed=progress.done, total=progress.questions, state=_state(progress))
+            bar.update(task, completed=progress.done, total=progress.questions, description=_state(progress))
 
         yield show
 

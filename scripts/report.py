@@ -128,11 +128,10 @@ def _sections(paths: Sequence[Path]) -> list[Section]:
 def _bar() -> Iterator[Callable[[str, int], Callable[[], None]]]:
     """A progress bar for each of several things."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    from ..eval.bar import progress_bar
+
+    with progress_bar("report", Console(stderr=True)) as bar:
 
         def start(name: str, total: int) -> Callable[[], None]:
             task = bar.add_task(name, total=total)

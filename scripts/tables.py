@@ -31,6 +31,7 @@ HEADINGS: dict[str, tuple[str, float]] = {
 
 def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Table:
     """The means of one or several runs; of one with its 95% intervals."""
+    from rich.markup import escape
     from rich.table import Table
 
     from .options import label
@@ -40,7 +41,7 @@ def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Tab
     table = Table(title=title, title_justify="left", header_style="bold")
     table.add_column("")
     for name in summaries:
-        table.add_column(label(name), justify="right")
+        table.add_column(escape(label(name)), justify="right")
     if len(summaries) == 1:
         table.add_column("95% interval", justify="right")
     for metric, (heading, factor) in HEADINGS.items():
