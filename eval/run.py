@@ -147,13 +147,13 @@ def _too_many(progress: Progress) -> str:
 def _unpaused(lines: Iterable[Line]) -> Generator[Line, None, None]:
     """The same lines. From the first one on, when all is imported, the garbage collector passes over what is there:
     DSPy and LiteLLM are half a million objects, and to go through them stops every thread for up to 0.7 s."""
-    if gc.get_freeze_count():  # somebody else has seen to it
-        yield from lines
-        return
+    frozen = False
     try:
-        for n, line in enumerate(lines):
-            if n == 0:
+        for line in lines:
+            if not frozen and not gc.get_freeze_count():  # or somebody else has seen to it
                 gc.freeze()
+                frozen = True
             yield line
     finally:
-        gc.unfreeze()
+        if frozen:
+            gc.unfreeze()
