@@ -80,10 +80,12 @@ const links = new Map([...nav.querySelectorAll("a")].map((link) => [link.hash.sl
 const visible = new Set();
 
 function fit() {
+  const before = nav.classList.contains("folded");
   nav.classList.remove("folded");
   nav.classList.toggle("folded", new Set([...links.values()].map((link) => link.offsetTop)).size > 1);
-  $("menu").hidden = !nav.classList.contains("folded");
-  unfold(false);
+  const folded = nav.classList.contains("folded");
+  $("menu").hidden = !folded;
+  if (folded !== before) unfold(false); // scrolling on a phone is a resize, too
 }
 
 function unfold(opened) {

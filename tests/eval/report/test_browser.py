@@ -90,7 +90,7 @@ def watched(browser: Any) -> Iterator[Watched]:
 
 
 def wait_until_open(page: Any, question: str) -> None:
-    page.wait_for_function("text => document.querySelector('#question h3')?.textContent === text", arg=question)
+    playwright.expect(page.locator("#question h3")).to_have_text(question)
 
 
 def test_a_question_is_found_and_read_with_the_keyboard(
@@ -119,7 +119,7 @@ def test_a_question_is_found_and_read_with_the_keyboard(
     assert page.locator("#question .part > .steps > .step").count() == len(lines[1]["trace"])
     assert page.locator("#question .hits .is-gold").count() >= 1
     page.keyboard.press("]")
-    page.wait_for_function("document.getElementById('run').selectedOptions[0].textContent === 'naive'")
+    playwright.expect(page.locator("#run option:checked")).to_have_text("naive")
     page.keyboard.press("Escape")
     page.wait_for_selector("#question .empty")
     assert page.evaluate("document.activeElement.id") == "list"
@@ -220,6 +220,9 @@ def test_where_the_links_have_no_room_they_are_a_list_that_opens(browser: Any, t
     page.focus("#menu")
     page.keyboard.press("Enter")
     assert page.locator("#links b").all_text_contents() == names
+    page.set_viewport_size({"width": width, "height": 801})  # a bar of the browser went away
+    page.evaluate("new Promise(requestAnimationFrame)")
+    assert page.is_visible("#links")
     for link in page.locator("#links a").all():
         box = link.bounding_box()
         assert box["x"] >= 0
@@ -231,8 +234,8 @@ def test_where_the_links_have_no_room_they_are_a_list_that_opens(browser: Any, t
     for _ in range(3):
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.wait_for_function("location.hash === '#test'")
-    page.wait_for_function("document.getElementById('menu').textContent === 'Test · first'")
+    page.wait_for_url("**#test")
+    playwright.expect(page.locator("#menu")).to_have_text("Test · first")
     assert not page.is_visible("#links")
     folded.context.close()
     assert folded.troubles == []
