@@ -15,11 +15,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .data.bm25 import BM25Index
     from .data.chain import ChainRetriever, ChainWeights
     from .data.dense import DenseIndex
     from .data.errors import PolyhopError
     from .data.fusion import FusedRetriever
+    from .data.lucene.bm25 import BM25Index
     from .data.passages import Evidence, Fact, Hit, Passage, Reason, Retriever
     from .data.pool import PassagePool
     from .data.sample import load_sample

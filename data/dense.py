@@ -17,10 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .bm25 import open_lucene
 from .encoder import Encoder, MiniLM, encode
 from .errors import IndexFault
-from .layout import Manifest
+from .lucene.bm25 import open_lucene
+from .lucene.layout import Manifest
 from .passages import Hit
 from .text import clean
 from .vectors import embed_index, read_vectors

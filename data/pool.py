@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from .layout import title_terms
+from .lucene.layout import title_terms
 from .passages import Hit, Passage
 from .text import clean, terms
 

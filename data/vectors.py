@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .bm25 import open_lucene
 from .encoder import Encoder, MiniLM, encode
 from .errors import IndexFault
-from .index import locked, write_faults
-from .layout import LUCENE, Manifest
+from .lucene.bm25 import open_lucene
+from .lucene.index import locked, write_faults
+from .lucene.layout import LUCENE, Manifest
 from .passages import Passage
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from .folder import SCHEMA, RunError
 from .questions import Questions
 
 if TYPE_CHECKING:
-    from ..data.layout import Manifest
+    from ..data.lucene.layout import Manifest
 
 _SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "n", "reasoning_effort")
 _OF_THE_BUILD = ("lucene_folder", "created", "polyhop")  # differ between two builds of the same index

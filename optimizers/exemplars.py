@@ -24,7 +24,7 @@ from ..eval.folder import read_lines, read_manifest
 from ..eval.run import Progress, evaluate
 from ..programs.complexity import HOPS
 from ..programs.exemplars import Exemplar, ExemplarMemory
-from .chain.command import new_app, run_command
+from ..scripts.training.chain.command import new_app, run_command
 
 if TYPE_CHECKING:
     import dspy

@@ -230,6 +230,6 @@ def read_head(path: Path) -> Head:
     if not known:
         raise PolyhopError(
             f"{path} holds the complexity estimator of another version, with other features: train it again with "
-            "python -m polyhop.optimizers.complexity"
+            "python -m polyhop.scripts.training.complexity"
         )
     return head

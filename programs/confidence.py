@@ -53,7 +53,7 @@ class Calibration(Program):
     """Turns a stated confidence into the share of right answers that such a confidence has had (Platt scaling).
 
     calibrated = sigmoid(slope * logit(confidence) + offset); 1 and 0 leave it as it is. Fitted to a finished run by
-    ``python -m polyhop.optimizers.calibration RUN``.
+    ``python -m polyhop.scripts.training.calibration RUN``.
     """
 
     def __init__(self) -> None:

@@ -73,9 +73,9 @@ def retriever_kind(program: dspy.Module) -> str:
 
 def kind_of(retriever: Retriever | None) -> str:
     """The kind of a retriever; where questions bring their own passages and nothing else is said, it is BM25."""
-    from ..data.bm25 import BM25Index
     from ..data.dense import DenseIndex
     from ..data.fusion import FusedRetriever
+    from ..data.lucene.bm25 import BM25Index
     from ..data.pool import PassagePool
 
     if isinstance(retriever, ChainRetriever):

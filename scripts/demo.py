@@ -17,7 +17,7 @@ def demo(lm: ModelsOption = None) -> None:
 
     import dspy
 
-    from ..data.bm25 import BM25Index
+    from ..data.lucene.bm25 import BM25Index
     from ..data.sample import CORPUS, load_sample
     from ..engines.costs import Ledger
     from ..engines.models import model_errors

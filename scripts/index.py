@@ -12,7 +12,7 @@ from ..data.errors import PolyhopError
 if TYPE_CHECKING:
     from ..data.encoder import Encoder
     from ..data.errors import Problem
-    from ..data.layout import Manifest
+    from ..data.lucene.layout import Manifest
 
 _SHOWN = 5  # problems on the terminal; problems.jsonl has more
 
@@ -72,7 +72,7 @@ def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, t
     from rich.console import Console
     from rich.progress import DownloadColumn
 
-    from ..data.index import Progress, build_index
+    from ..data.lucene.index import Progress, build_index
     from ..eval.bar import progress_bar
 
     console = Console(stderr=True)
@@ -116,7 +116,7 @@ def _tell_of_other_files(folder: Path) -> None:
 
 
 def _summarize(manifest: Manifest, out: Path, seconds: float, problems: list[Problem]) -> None:
-    from ..data.layout import PROBLEMS
+    from ..data.lucene.layout import PROBLEMS
     from ..data.passages import PAGE
 
     size = sum(file.stat().st_size for file in (out / manifest.lucene_folder).iterdir())
@@ -191,8 +191,8 @@ def _embed(folder: Path, encoder: Encoder | None = None) -> None:
 
 
 def _check(folder: Path) -> None:
-    from ..data.index import check_index
-    from ..data.layout import rebuild
+    from ..data.lucene.index import check_index
+    from ..data.lucene.layout import rebuild
 
     report = check_index(folder)
     if report.problems:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.errors import PolyhopError
-from ..data.layout import LUCENE, Manifest, rebuild
+from ..data.lucene.layout import LUCENE, Manifest, rebuild
 from .checks import Finding, failed, ok, shown, warning
 
 JAVA_SECONDS = 60.0
@@ -131,9 +131,9 @@ class _TooSlow(PolyhopError):
 def _search() -> dict[str, Any]:
     from time import monotonic
 
-    from ..data.bm25 import BM25Index
-    from ..data.index import build_index
-    from ..data.jvm import autoclass, call
+    from ..data.lucene.bm25 import BM25Index
+    from ..data.lucene.index import build_index
+    from ..data.lucene.jvm import autoclass, call
 
     started = monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -151,7 +151,7 @@ def _search() -> dict[str, Any]:
 
 
 def _check(folder: str) -> dict[str, Any]:
-    from ..data.index import check_index
+    from ..data.lucene.index import check_index
 
     return {"problems": check_index(folder).problems}
 

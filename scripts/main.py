@@ -16,7 +16,6 @@ from typer.core import TyperGroup
 from ..data.errors import PolyhopError
 from ..engines import leaving
 from .ask import ask
-from .benchmark import benchmark
 from .compare import compare
 from .demo import demo
 from .diff import diff
@@ -26,6 +25,7 @@ from .export import export
 from .index import index
 from .optimize import optimize
 from .report import report
+from .studies.benchmark import benchmark
 from .table import table
 
 

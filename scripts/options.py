@@ -14,7 +14,7 @@ from ..data.errors import PolyhopError
 if TYPE_CHECKING:
     import dspy
 
-    from ..data.bm25 import BM25Index
+    from ..data.lucene.bm25 import BM25Index
     from ..data.passages import Retriever
     from ..data.pool import PassagePool
     from ..optimizers.artifacts import Artifact
@@ -75,7 +75,7 @@ DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=200, help="Pas
 def open_source(index: Path | None) -> BM25Index | PassagePool:
     """The index in a folder, or the sample corpus in memory (50 ms; an index of it would first start Java)."""
     if index is not None:
-        from ..data.bm25 import BM25Index
+        from ..data.lucene.bm25 import BM25Index
 
         return BM25Index(index)
     return sample_pool()
@@ -276,7 +276,7 @@ def _retriever(name: RetrieverName, source: BM25Index | PassagePool | None) -> R
         return ChainRetriever(source)
     if name is RetrieverName.bm25:
         return source
-    from ..data.bm25 import BM25Index
+    from ..data.lucene.bm25 import BM25Index
 
     if not isinstance(source, BM25Index):
         raise PolyhopError(f"--retriever {name} needs an --index with vectors: polyhop index CORPUS --out DIR --dense")

@@ -86,7 +86,7 @@ def _check_run(path: Path) -> None:
     Raises:
         PolyhopError: it is another.
     """
-    from ..data.layout import PROBLEMS
+    from ..data.lucene.layout import PROBLEMS
 
     if not path.is_dir():
         raise PolyhopError(f"There is no folder {path}.")

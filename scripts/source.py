@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import dspy
 
-    from ..data.bm25 import BM25Index
+    from ..data.lucene.bm25 import BM25Index
     from ..data.passages import Passage
     from ..data.pool import PassagePool
     from ..eval.questions import Questions
@@ -68,7 +68,7 @@ class Source:
         self.look_up: Callable[[str], list[Passage]] | None = None
         self.path = index
         if index is not None:
-            from ..data.bm25 import BM25Index
+            from ..data.lucene.bm25 import BM25Index
 
             self.index = self.searched = BM25Index(index)
             self.look_up = self.index.named

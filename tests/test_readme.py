@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from polyhop.data.index import build_index
+from polyhop.data.lucene.index import build_index
 from polyhop.engines.profile import read_profile
 
 README = Path(__file__).parents[1] / "README.md"

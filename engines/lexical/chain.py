@@ -2,7 +2,8 @@
 
 A chain is grown page by page. At every step the next page competes with the others and with the end of the chain, each
 by the signs that speak for it (`signs.py`), read from the pages (`judge.py`) and weighed by what
-`polyhop.optimizers.selector` has fitted (`weights.py`). The Selector grows a chain anew; the Adder goes on from the
+`polyhop.scripts.training.selector` has fitted (`weights.py`).
+The Selector grows a chain anew; the Adder goes on from the
 selected pages. What is chosen next depends on which pages are chosen, not on who chose them: the Adder finds nothing to
 add to a chain that the Selector finished.
 """

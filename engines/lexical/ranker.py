@@ -2,7 +2,7 @@
 
 A network of one small hidden layer beside a linear one scores every candidate by its `features`; the softmax over all
 candidates is the probability of each. The weights in ``ranker.json`` are fitted by ``python -m
-polyhop.optimizers.reader``; reading with them takes numpy.
+polyhop.scripts.training.reader``; reading with them takes numpy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each sign of a chain is worth, as `python -m polyhop.optimizers.selector` has fitted it."""
+"""What each sign of a chain is worth, as `python -m polyhop.scripts.training.selector` has fitted it."""
 
 from .signs import End, Signs
 

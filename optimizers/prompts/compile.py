@@ -12,7 +12,7 @@ from ...data.errors import PolyhopError
 from ...engines.connection import engine_of
 from ...engines.lexical import LexicalEngine
 from ...engines.models import model_errors
-from ...eval.simulation.engine import SimulatedEngine
+from ...scripts.studies.simulation.engine import SimulatedEngine
 from ..measure import Metric
 from .combined import BetterTogether, Ensemble
 from .costs import Estimate, Probe

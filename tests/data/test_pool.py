@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyhop.data.bm25 import BM25Index
-from polyhop.data.index import build_index
+from polyhop.data.lucene.bm25 import BM25Index
+from polyhop.data.lucene.index import build_index
 from polyhop.data.passages import Passage, Retriever
 from polyhop.data.pool import PassagePool
 

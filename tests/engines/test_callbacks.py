@@ -10,9 +10,9 @@ import pytest
 from dspy.utils.callback import BaseCallback
 
 from polyhop.engines.models import language_model
-from polyhop.eval.faults.faults import FAULTS
-from polyhop.eval.faults.schedule import Nth
-from polyhop.eval.faults.server import ANSWER, Server
+from polyhop.scripts.studies.faults.faults import FAULTS
+from polyhop.scripts.studies.faults.schedule import Nth
+from polyhop.scripts.studies.faults.server import ANSWER, Server
 
 KEY = "sk-planted-0123456789"
 

@@ -20,9 +20,9 @@ from polyhop.engines.budget import Budget
 from polyhop.engines.costs import Ledger
 from polyhop.engines.diagnosis import RefusedError
 from polyhop.engines.endpoint import Endpoint, Limits
-from polyhop.eval.faults.completions import completion_of, with_content
+from polyhop.scripts.studies.faults.completions import completion_of, with_content
 
-from ..eval.faults.listening import Listening, fails, says
+from ..scripts.studies.faults.listening import Listening, fails, says
 from .guarded import ANSWER, Scripted, ask
 
 KEY = "planted-0123456789"

@@ -36,10 +36,10 @@ from polyhop.engines.diagnosis import (
 )
 from polyhop.engines.endpoint import Endpoint, Limits
 from polyhop.engines.models import explain
-from polyhop.eval.faults.faults import FAULTS, Fault, dies, drip, error, slow
-from polyhop.eval.faults.schedule import Always, First
-from polyhop.eval.faults.server import Server
 from polyhop.programs.adapter import ADAPTER
+from polyhop.scripts.studies.faults.faults import FAULTS, Fault, dies, drip, error, slow
+from polyhop.scripts.studies.faults.schedule import Always, First
+from polyhop.scripts.studies.faults.server import Server
 
 KEY = "sk-planted-0123456789"
 SHORT = 3.0

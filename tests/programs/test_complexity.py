@@ -126,7 +126,7 @@ def test_the_shipped_estimator_is_read_once_and_shared_by_copies() -> None:
 def test_the_shipped_estimator_says_where_it_comes_from(head: Head) -> None:
     training = head.training
     assert head.encoder is None
-    assert training["command"].startswith("python -m polyhop.optimizers.complexity --musique musique_ans_train")
+    assert training["command"].startswith("python -m polyhop.scripts.training.complexity --musique musique_ans_train")
     matrix = training["cross-validated"]["confusion matrix"]
     by_hops = [sum(counts.get(str(hops), 0) for counts in training["questions"].values()) for hops in (1, 2, 3, 4)]
     assert [sum(row) for row in matrix] == by_hops
@@ -142,7 +142,7 @@ def changed(tmp_path: Path, **fields: Any) -> Path:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"format": 2}, "of another version.*train it again with python -m polyhop.optimizers.complexity"),
+        ({"format": 2}, "of another version.*train it again with python -m polyhop.scripts.training.complexity"),
         ({"inputs": ["words"]}, "of another version"),
         ({"weights": [[1.0]]}, "must have 4 classes"),
         ({"mean": [1.0]}, "as many means, scales and weights"),

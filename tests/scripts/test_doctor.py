@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from polyhop.data.index import build_index
-from polyhop.eval.faults.faults import FAULTS
+from polyhop.data.lucene.index import build_index
 from polyhop.scripts.main import app
+from polyhop.scripts.studies.faults.faults import FAULTS
 
-from ..eval.faults.listening import Listening
+from .studies.faults.listening import Listening
 
 
 def test_every_finding_is_in_the_json() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from polyhop.data.index import build_index
+from polyhop.data.lucene.index import build_index
 from polyhop.scripts.main import app
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.data.index import build_index
-from polyhop.data.layout import Manifest
+from polyhop.data.lucene.index import build_index
+from polyhop.data.lucene.layout import Manifest
 from polyhop.scripts import checks, java_checks
 from polyhop.scripts.checks import Status
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.eval.faults.faults import FAULTS
-from polyhop.eval.faults.schedule import Every
-from polyhop.eval.faults.server import Server
+from polyhop.scripts.studies.faults.faults import FAULTS
+from polyhop.scripts.studies.faults.schedule import Every
+from polyhop.scripts.studies.faults.server import Server
 
 KEY = "pk-planted-4f9d2b7c61e8"  # of no shape that anybody would recognise
 SPEC = "openai/lexical-behind-http"

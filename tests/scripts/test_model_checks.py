@@ -11,15 +11,15 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from polyhop.engines.profile import read_profile
-from polyhop.eval.faults.exchange import Exchange
-from polyhop.eval.faults.faults import FAULTS, drip
-from polyhop.eval.faults.server import Server
 from polyhop.scripts import checks, java_checks
 from polyhop.scripts.checks import Status
 from polyhop.scripts.main import app
 from polyhop.scripts.model_checks import check_model, named_models, private
+from polyhop.scripts.studies.faults.exchange import Exchange
+from polyhop.scripts.studies.faults.faults import FAULTS, drip
+from polyhop.scripts.studies.faults.server import Server
 
-from ..eval.faults.listening import Listening, fails, says
+from .studies.faults.listening import Listening, fails, says
 
 KEY = "sk-planted-0123456789-never-shown"
 SPEC = "openai/some-model"

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import polyhop
-from polyhop.data.index import build_index
+from polyhop.data.lucene.index import build_index
 from polyhop.scripts.main import app
 
 TEXTS = {

@@ -20,12 +20,12 @@ from urllib.request import urlopen
 import pytest
 from typer.testing import CliRunner, Result
 
-from polyhop.eval.faults.faults import FAULTS
-from polyhop.eval.faults.schedule import Nth
-from polyhop.eval.faults.server import ANSWER, Server
 from polyhop.optimizers.tuning import TunableSearch
 from polyhop.scripts import tracking
 from polyhop.scripts.main import app
+from polyhop.scripts.studies.faults.faults import FAULTS
+from polyhop.scripts.studies.faults.schedule import Nth
+from polyhop.scripts.studies.faults.server import ANSWER, Server
 
 from ..optimizers.tuning.world import Hill, height, numbered
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from polyhop.data.bm25 import BM25Index
 from polyhop.data.chain import ChainRetriever
+from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.pool import PassagePool
 
 from .world import WORLD, indexed

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from polyhop.data.bm25 import BM25Index
 from polyhop.data.chain import ChainRetriever
+from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Hit, Passage
 from polyhop.data.pool import PassagePool
 

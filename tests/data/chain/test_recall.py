@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.data.bm25 import BM25Index
 from polyhop.data.chain import ChainRetriever
-from polyhop.data.index import build_index
+from polyhop.data.lucene.bm25 import BM25Index
+from polyhop.data.lucene.index import build_index
 from polyhop.data.passages import Passage, Retriever
 from polyhop.eval.gold import gold_of
 from polyhop.eval.questions import Questions

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from polyhop.data.bm25 import BM25Index
 from polyhop.data.chain import ChainRetriever, ChainWeights
+from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Passage, Reason
 from polyhop.data.pool import PassagePool
 

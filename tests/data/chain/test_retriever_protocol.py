@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyhop.data.bm25 import BM25Index
 from polyhop.data.chain import ChainRetriever, ChainWeights
 from polyhop.data.errors import PolyhopError
+from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Passage, Retriever
 from polyhop.data.pool import PassagePool
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from polyhop.data.bm25 import BM25Index
-from polyhop.data.index import build_index
+from polyhop.data.lucene.bm25 import BM25Index
+from polyhop.data.lucene.index import build_index
 from polyhop.data.passages import Passage, Reason
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from polyhop.data.dense import DenseIndex
-from polyhop.data.index import build_index
+from polyhop.data.lucene.index import build_index
 from polyhop.data.passages import Hit
 
 

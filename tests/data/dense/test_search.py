@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyhop.data import dense
-from polyhop.data.bm25 import BM25Index
 from polyhop.data.dense import DenseIndex
 from polyhop.data.errors import IndexFault
 from polyhop.data.fusion import FusedRetriever
+from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Retriever
 from polyhop.data.vectors import Vectors, embed_index
 

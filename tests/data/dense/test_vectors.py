@@ -16,8 +16,8 @@ import pytest
 from polyhop.data.dense import DenseIndex
 from polyhop.data.encoder import Encoder, MiniLM, encode
 from polyhop.data.errors import IndexFault, PolyhopError
-from polyhop.data.index import build_index
-from polyhop.data.layout import Manifest
+from polyhop.data.lucene.index import build_index
+from polyhop.data.lucene.layout import Manifest
 from polyhop.data.passages import Passage
 from polyhop.data.vectors import embed_index
 

@@ -1,0 +1,238 @@
+"""A local OpenAI-compatible endpoint, answered by the embedded lexical engine, that misbehaves on request.
+
+    with Server([(First(1), FAULTS["429"])]) as server:
+        lm = dspy.LM("openai/lexical-behind-http", api_base=server.url, api_key="any")
+        ...
+    print(server.injected, server.requests)
+
+or as a process of its own, which prints its URL: ``python -m polyhop.scripts.studies.faults.server --latency 0.2``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import socket
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedIOBase
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from time import monotonic, sleep
+from typing import Any, NamedTuple
+
+from .completions import completion_of, encode
+from .exchange import Exchange, HungUp, response
+from .faults import FAULTS, Fault
+from .schedule import Asked, Schedule, Share
+
+_HOST = "127.0.0.1"
+ANSWER = "[[ ## reasoning ## ]]\nCanned.\n[[ ## answer ## ]]\n42\n[[ ## confidence ## ]]\n0.9\n[[ ## completed ## ]]"
+"""A reply of the agents that answer."""
+
+
+class Server:
+    """Answers ``POST /v1/chat/completions`` and ``GET /v1/models`` on loopback, over connections that are kept open.
+
+    ``GET /counts`` says what was injected how often, and how many requests there were at the same time at the most.
+    Nothing else of a request is kept, and nothing is logged.
+
+    Args:
+        faults: Which requests are hit by what; of several that would hit one, the first does.
+        latency: Seconds from the end of a request to its reply.
+        canned: The reply to everything instead of the engine's, always the same bytes: to measure who asks.
+        port: 0 for a free one.
+    """
+
+    def __init__(
+        self,
+        faults: Iterable[tuple[Schedule, Fault]] = (),
+        *,
+        latency: float = 0.0,
+        canned: str = "",
+        port: int = 0,
+    ) -> None:
+        self.requests = 0
+        self.injected: Counter[str] = Counter()
+        self.at_once = 0
+        self._under_way = 0
+        self._faults, self._latency = tuple(faults), latency
+        self._canned = response(encode(completion_of("canned", canned))) if canned else b""
+        self._seen: Counter[str] = Counter()
+        self._first = 0.0
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._listener = _Listener(self, port)
+        self.port: int = self._listener.server_address[1]
+        self.url = f"http://{_HOST}:{self.port}/v1"
+
+    def __enter__(self) -> Server:
+        self._listener.listen()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._closed.set()
+            self._listener.stop()
+
+    def die(self, seconds: float) -> None:
+        """Drop all connections and refuse new ones, for so long."""
+        with self._lock:
+            if self._closed.is_set() or not self._listener.listening:
+                return
+            self._listener.stop()
+            self._listener = _Listener(self, self.port)  # bound, so that nobody else takes the port, but deaf
+        threading.Thread(target=self._come_back, args=(seconds,), daemon=True).start()
+
+    def _come_back(self, seconds: float) -> None:
+        self._closed.wait(seconds)
+        with self._lock:
+            if not self._closed.is_set():
+                self._listener.listen()
+
+    def answer(self, request: Request, connection: socket.socket) -> None:
+        """Send the reply to a request, or what a fault makes of it.
+
+        Raises:
+            HungUp: there is no connection any more.
+        """
+        due = monotonic() + self._latency
+        exchange = Exchange(connection, request.body, request.headers.get("authorization", ""), self.die)
+        if request.asks == ("GET", "/v1/models"):
+            return exchange.reply({"object": "list", "data": [{"id": "lexical-behind-http", "object": "model"}]})
+        if request.asks == ("GET", "/counts"):
+            return exchange.reply({"requests": self.requests, "injected": self.injected, "at_once": self.at_once})
+        if request.asks != ("POST", "/v1/chat/completions"):
+            return exchange.reply(_told(f"there is no {' '.join(request.asks)}"), 404)
+        try:
+            with self._waiting():
+                fault = self._fault(exchange)
+                data = b"" if fault else self._canned or response(encode(exchange.completion()))
+                sleep(max(0.0, due - monotonic()))
+            return fault.act(exchange) if fault else exchange.send(data)
+        except (ValueError, KeyError, TypeError) as error:  # what was asked is no chat, or none that the engine reads
+            return exchange.reply(_told(f"{type(error).__name__}: {error}"), 400)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Counts a request in; over before its reply is sent, after which who asked may ask again."""
+        with self._lock:
+            self._under_way += 1
+            self.at_once = max(self.at_once, self._under_way)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way -= 1
+
+    def _fault(self, exchange: Exchange) -> Fault | None:
+        """What this request is hit by."""
+        prompt = exchange.prompt if self._faults else ""
+        with self._lock:
+            now = monotonic()
+            self._first = self._first or now
+            self.requests += 1
+            asked = Asked(self.requests, prompt, self._seen[prompt], now - self._first)
+            self._seen[prompt] += 1
+            fault = next((fault for schedule, fault in self._faults if schedule.hits(asked)), None)
+            if fault:
+                self.injected[fault.name] += 1
+            return fault
+
+
+class Request(NamedTuple):
+    """A request as it came in; the names of its headers are in small letters."""
+
+    asks: tuple[str, str]
+    headers: dict[str, str]
+    body: bytes
+
+
+class _Connection(StreamRequestHandler):
+    """Serves a connection until one side closes it."""
+
+    disable_nagle_algorithm = True
+    server: _Listener
+
+    def handle(self) -> None:
+        with suppress(HungUp, OSError):
+            while request := _read(self.rfile):
+                self.server.answer(request, self.connection)
+
+
+class _Listener(ThreadingTCPServer):
+    """The listening socket and its connections. Bound at once; `listen` accepts, until `stop`."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, server: Server, port: int) -> None:
+        super().__init__((_HOST, port), _Connection, bind_and_activate=False)
+        self.answer, self.listening = server.answer, False
+        self._open: set[socket.socket] = set()
+        self.server_bind()
+
+    def listen(self) -> None:
+        self.server_activate()
+        self.listening = True
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+    def stop(self) -> None:
+        """As a process that is killed: the system closes all that it had open."""
+        if self.listening:
+            self.shutdown()
+        self.server_close()
+        for connection in self._open.copy():
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        request.close()  # without a farewell before it: a connection that is to be reset must not end in order
+
+
+def _read(file: BufferedIOBase) -> Request | None:
+    """The next request of a connection, or None at its end."""
+    start = file.readline(65_536).split()
+    if len(start) != 3:
+        return None
+    headers = {}
+    while line := file.readline(65_536).strip():
+        name, _, value = line.decode("latin-1").partition(":")
+        headers[name.lower()] = value.strip()
+    body = file.read(int(headers.get("content-length", 0)))
+    return Request((start[0].decode(), start[1].decode()), headers, body)
+
+
+def _told(message: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
+
+
+def main() -> None:
+    """Serve until interrupted; the first line of the output is the URL, the last one says what was injected."""
+    parser = argparse.ArgumentParser(prog="python -m polyhop.scripts.studies.faults.server", description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="0 for a free one")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds to each reply")
+    parser.add_argument("--canned", nargs="?", const=ANSWER, default="", help="reply this to everything")
+    parser.add_argument("--fault", choices=FAULTS, action="append", default=[], help="may be given again")
+    parser.add_argument("--share", type=float, default=1.0, help="of the requests, for each fault")
+    given = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    faults = [(Share(given.share, seed), FAULTS[name]) for seed, name in enumerate(given.fault)]
+    with Server(faults, latency=given.latency, canned=given.canned, port=given.port) as server:
+        print(server.url, flush=True)
+        with suppress(KeyboardInterrupt):
+            threading.Event().wait()
+    print(json.dumps({"requests": server.requests, "injected": server.injected}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""What each fault does to a run: programs over the sample, behind an endpoint that does one thing wrong.
+
+Every run is held against one without faults. A question is *lost* without a line in the run's folder, *hung* if it used
+up its time, and *wrong* if it was answered or scored otherwise than without faults although its agents had the same to
+read, and could read a judge's verdict, as one that they cannot read speaks against an answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import dspy
+
+from ....data.pool import PassagePool
+from ....data.sample import load_sample, sample_passages
+from ....engines.budget import Budget, BudgetSpent
+from ....engines.endpoint import Endpoint, Limits
+from ....eval.folder import Line, read_lines
+from ....eval.run import evaluate
+from ....programs.registry import new_program
+from .faults import FAULTS, Fault, dies, drip, slow
+from .schedule import During, Every, Longer, Schedule, Share
+from .server import Server
+
+LIMITS = Limits(timeout=1.0, retries=8, patience=15.0)
+"""Shorter than anybody's, for a study of minutes."""
+
+TIME_LIMIT = 60.0
+"""Seconds for a question. Patience ends before it."""
+
+_LESS, _OTHER = "read less", "read other text"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is done to a run.
+
+    Attributes:
+        name: The fault's, or what several have in common.
+        when: Which requests are hit, in words.
+        faults: The same for the server.
+        differs: Why answers may differ from those without faults; empty if they may not.
+        calls: The budget that the run is stopped by, before it is continued without one.
+    """
+
+    name: str
+    when: str
+    faults: tuple[tuple[Schedule, Fault], ...] = ()
+    differs: str = ""
+    program: str = "polyhop"
+    calls: int | None = None
+
+
+def _some(name: str, share: float = 0.2, fault: Fault | None = None, differs: str = "") -> Case:
+    return Case(name, f"{share:.0%} of the requests", ((Share(share), fault or FAULTS[name]),), differs)
+
+
+def _storm(name: str, start: float = 0.2, end: float = 1.2) -> Case:
+    return Case(name, f"all requests for {end - start:g} s", ((During(start, end), FAULTS[name]),))
+
+
+def _too_long(name: str, characters: int = 8_000) -> Case:
+    return Case(name, f"prompts beyond {characters:,} characters", ((Longer(characters), FAULTS[name]),), _LESS)
+
+
+def _mixed(program: str, calls: int | None = None) -> Case:
+    names = ("500", "429-bare", "reset-in-body", "truncated", "empty", "prose", "refusal", "1mb-braces", "length")
+    faults = tuple((Share(0.01, seed), FAULTS[name]) for seed, name in enumerate(names))
+    others = ((Share(0.005, 98), slow(5.0)), (Every(250), dies(1.0)))
+    stopped = f", stopped after {calls:,} calls and continued" if calls else ""
+    return Case(f"mixed ({program})", f"11 kinds, 1% each{stopped}", (*faults, *others), program=program, calls=calls)
+
+
+CASES = (
+    Case("none", "never"),
+    _storm("429"),
+    _storm("429-date"),
+    _some("429-bare"),
+    _some("429-absurd", 0.02),
+    _some("429-quota", 0.02),
+    _some("500"),
+    _some("502"),
+    _storm("503"),
+    _some("401-echo", 0.02),
+    _too_long("context-openai"),
+    _too_long("context-vllm"),
+    _too_long("context-llama"),
+    _some("filter-400-openai", 0.02),
+    _some("filter-400-azure", 0.02),
+    _some("slow", 0.05, slow(5.0)),
+    _some("hang", 0.05),
+    _some("drip", 0.05, drip(0.3)),
+    _some("reset"),
+    _some("reset-in-body"),
+    _some("closed-in-body"),
+    Case("dies", "every 100th request, for 2 s", ((Every(100), dies(2.0)),)),
+    _some("truncated"),
+    _some("empty"),
+    _some("null"),
+    _some("refusal", 0.02),
+    _some("filter", 0.02),
+    _some("prose"),
+    _some("prose-around-json"),
+    *(_some(name, 0.02) for name in FAULTS if name.startswith("1mb")),
+    _some("length", 0.02),
+    _some("latin-1"),
+    _some("invalid-utf-8"),
+    _some("lone-surrogate", differs=_OTHER),
+    _some("utf-16", differs=_OTHER),
+    _some("bom"),
+    _some("content-type"),
+    _some("no-usage"),
+    _some("unknown-fields"),
+    _mixed("polyhop"),
+    _mixed("prism"),
+    _mixed("kair"),
+    _mixed("polyhop", calls=200),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of a case.
+
+    Attributes:
+        injected: Requests that were hit.
+        done: What the endpoint and the agents did about it, and how often.
+        failed: Questions without an answer, by cause.
+        other, wrong: Questions that are answered or scored otherwise than without faults, for a reason or for none.
+    """
+
+    case: Case
+    injected: int
+    requests: int
+    questions: int
+    answered: int
+    other: int
+    wrong: int
+    lost: int
+    hung: int
+    seconds: float
+    done: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def sound(self) -> bool:
+        return not (self.lost or self.hung or self.wrong)
+
+
+class Study:
+    """Runs of cases over the same questions.
+
+    Args:
+        count: Questions, of the sample; None for all.
+        client: Which of DSPy's ways to a server: ``lm15``, its own, or ``litellm``.
+        limits: Of the endpoint.
+    """
+
+    def __init__(
+        self, count: int | None = None, *, threads: int = 8, client: str = "lm15", limits: Limits = LIMITS
+    ) -> None:
+        self.questions = [*load_sample("dev"), *load_sample("test")][:count]
+        self.threads, self.client, self.limits = threads, client, limits
+        self._pool = PassagePool(sample_passages())
+        self._without: dict[str, dict[int, Line]] = {}
+
+    def run(self, case: Case, out: Path | None = None) -> Row:
+        """Measure a case, in the folder ``out`` if it is to be kept."""
+        if case.program not in self._without:
+            self._without[case.program], *_ = self._lines(Case("none", "never", program=case.program), None)
+        expected = self._without[case.program]
+        lines, server, seconds = self._lines(case, out)
+        answered = [line for line in lines.values() if "error" not in line]
+        different = [line for line in answered if _result(line) != _result(expected[line["n"]])]
+        other = sum(bool(case.differs) or _misjudged(line) for line in different)
+        done = Counter[str]()
+        for line in lines.values():
+            done.update(line["incidents"])
+        return Row(
+            case,
+            injected=server.injected.total(),
+            requests=server.requests,
+            questions=len(self.questions),
+            answered=len(answered),
+            other=other,
+            wrong=len(different) - other,
+            lost=len(self.questions) - len(lines),
+            hung=sum(line["costs"]["seconds"] >= TIME_LIMIT for line in lines.values()),
+            seconds=seconds,
+            done=dict(sorted(done.items())),
+            failed=dict(Counter(line["error"]["cause"] for line in lines.values() if "error" in line)),
+        )
+
+    def _lines(self, case: Case, out: Path | None) -> tuple[dict[int, Line], Server, float]:
+        """The lines of a run by question, the server that it was made with, and how long it took."""
+        with TemporaryDirectory() as temporary, Server(case.faults) as server:
+            folder, start = out or Path(temporary) / "run", perf_counter()
+            lm = dspy.LM("openai/behind-http", engine=self.client, api_base=server.url, api_key="none", cache=False)
+            lm = Endpoint(self.limits).guard(lm)
+            if case.calls:
+                with suppress(BudgetSpent):
+                    self._evaluate(case.program, Budget(calls=case.calls).meter(lm), folder)
+            self._evaluate(case.program, lm, folder)
+            return {line["n"]: line for line in read_lines(folder)}, server, perf_counter() - start
+
+    def _evaluate(self, name: str, lm: dspy.LM, folder: Path) -> None:
+        program = new_program(name, self._pool, None)
+        program.set_lm(lm)
+        evaluate(program, self.questions, folder, threads=self.threads, timeout=TIME_LIMIT)
+
+
+def _result(line: Line) -> tuple[object, ...]:
+    """What must not depend on faults."""
+    return line["answer"], line["confidence"], line["evidence"], line["ranking"], line["scores"]
+
+
+def _misjudged(line: Line) -> bool:
+    """Whether a verdict could not be read."""
+    return any(step["step"] == "judged" and step["invalid"] and not step["score"] for step in line["trace"])
+
+
+def cases_named(names: Sequence[str]) -> tuple[Case, ...]:
+    """The cases of some names, or all; ``mixed`` is several."""
+    return tuple(each for each in CASES if not names or each.name.partition(" ")[0] in names)

@@ -1,0 +1,243 @@
+"""How the agents are played: each field of a reply from the annotations, with errors at stated rates.
+
+An agent is the fields that it fills, so an agent with a new set of known fields is played as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, TypeVar
+
+from ....engines.lexical.prompt import Prompt
+from ....engines.lexical.reading import Page, read_pages
+from ....eval.metrics import exact_match
+from .annotations import Annotated, GoldPage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How often agents err, as probabilities.
+
+    Attributes:
+        miss: Selector and Adder: a piece of gold evidence among the candidates is overlooked, each piece on its own.
+        false_keep: The Selector keeps a candidate passage that is not gold, each on its own, with its first sentence;
+            the Adder adds one such passage to what it adds in a call.
+        wrong_verdict: A judgement is turned round: whether anything is still required, an answer is right, or the
+            evidence carries it; and how sure the answerer is.
+        wrong_answer: The answer is wrong though the evidence is complete.
+        lucky: The answer is right though the evidence is not complete.
+    """
+
+    miss: float = 0.0
+    false_keep: float = 0.0
+    wrong_verdict: float = 0.0
+    wrong_answer: float = 0.0
+    lucky: float = 0.1
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not 0 <= getattr(self, field.name) <= 1:
+                raise ValueError(f"{field.name} must be between 0 and 1, got {getattr(self, field.name)}")
+
+    @classmethod
+    def alike(cls, rate: float) -> Rates:
+        """All agents err at the same rate."""
+        return cls(rate, rate, rate, rate)
+
+
+class Scene:
+    """One call: what is asked of an agent, what is right about it, and the dice.
+
+    The dice are thrown by hash: a number depends on the seed, on the inputs and the outputs of the prompt, and on what
+    it is thrown for, and on nothing else.
+    """
+
+    def __init__(self, prompt: Prompt, known: Annotated, rates: Rates, seed: int) -> None:
+        self.prompt, self.known, self.rates = prompt, known, rates
+        given = [text for item in sorted(prompt.inputs.items()) for text in item]
+        self._key = blake2b("\0".join((str(seed), *prompt.outputs, *given)).encode("utf-8", "replace"))
+
+    def draw(self, *purpose: str) -> float:
+        """A number in [0, 1)."""
+        dice = self._key.copy()
+        dice.update("\n".join(("", *purpose)).encode())
+        return int.from_bytes(dice.digest()[:8]) / 2**64
+
+    def errs(self, rate: str, *purpose: str) -> bool:
+        return self.draw(rate, *purpose) < float(getattr(self.rates, rate))
+
+    def one_of(self, items: Sequence[T], *purpose: str) -> T:
+        return items[int(self.draw("one of", *purpose) * len(items))]
+
+    # --- what the prompt shows ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def shown(self) -> dict[str, Page]:
+        """All passages of the prompt by number: of candidates, evidence, citations."""
+        pages: dict[str, Page] = {}
+        for text in self.prompt.inputs.values():
+            for page in read_pages(text):  # none in a field that holds no passages
+                pages.setdefault(page.number, page)
+        return pages
+
+    @cached_property
+    def gold(self) -> list[tuple[GoldPage, tuple[str, ...]]]:
+        """The gold passages in the benchmark's order, each with the ids of its evidence that the prompt shows."""
+        found = self._gold_numbers
+        return [(page, page.ids(self.shown[found[n]]) if n in found else ()) for n, page in enumerate(self.known.pages)]
+
+    @cached_property
+    def others(self) -> list[Page]:
+        """The passages that are not gold."""
+        gold = set(self._gold_numbers.values())
+        return [page for number, page in self.shown.items() if number not in gold and page.lines]
+
+    @cached_property
+    def _gold_numbers(self) -> dict[int, str]:
+        found: dict[int, str] = {}
+        for n, gold in enumerate(self.known.pages):
+            for number, page in self.shown.items():
+                if gold.is_shown_as(page):
+                    found[n] = number
+                    break
+        return found
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether all gold evidence is shown."""
+        return all(len(ids) >= max(1, len(page.sentences)) for page, ids in self.gold)
+
+    @cached_property
+    def selected(self) -> frozenset[str]:
+        return frozenset(self.prompt.listed("selected"))
+
+    @property
+    def judged(self) -> str:
+        """The answer that a judge is asked about.
+
+        Raises:
+            ValueError: there is none.
+        """
+        for name in ("proposed_answer", "answer"):
+            if name in self.prompt.inputs:
+                return self.prompt.inputs[name]
+        raise ValueError("a judge needs the field proposed_answer or answer")
+
+
+def has(ids: frozenset[str], id: str) -> bool:
+    """Whether some evidence covers a gold sentence or passage."""
+    number, _, sentence = id.partition("s")
+    return id in ids or number in ids or (not sentence and any(other.partition("s")[0] == number for other in ids))
+
+
+# --- fields ----------------------------------------------------------------------------------------------------------
+
+
+def sub_questions(scene: Scene) -> list[str]:
+    return list(scene.known.sub_questions)
+
+
+def keep(scene: Scene) -> list[str]:
+    """The gold candidates that are not missed, and the false ones that are kept."""
+    found = [id for _, ids in scene.gold for id in ids if not scene.errs("miss", id)]
+    return found + [page.lines[0].id for page in scene.others if scene.errs("false_keep", page.number)]
+
+
+def add(scene: Scene) -> list[str]:
+    """The gold candidates that were not selected, unless they are missed again, and at times a false one."""
+    missing = [id for _, ids in scene.gold for id in ids if not has(scene.selected, id)]
+    found = [id for id in missing if not scene.errs("miss", id)]
+    left = [page.lines[0].id for page in scene.others if not has(scene.selected, page.number)]
+    if left and scene.errs("false_keep"):
+        found.append(scene.one_of(left))
+    return found
+
+
+def required(scene: Scene) -> list[str]:
+    """The sub-questions of the gold passages that neither selected nor just added evidence covers."""
+    evidence = scene.selected | frozenset(add(scene) if "add" in scene.prompt.outputs else ())
+    lacking = [page.sub_question for page, ids in scene.gold if not ids or not all(has(evidence, id) for id in ids)]
+    if scene.errs("wrong_verdict", "required"):
+        return [] if lacking else [scene.one_of(scene.known.sub_questions, "required")]
+    return lacking
+
+
+def answer(scene: Scene) -> str:
+    if scene.complete:
+        right = not scene.errs("wrong_answer")
+    else:
+        right = scene.errs("lucky")
+    return scene.known.answers[0] if right else _wrong_answer(scene)
+
+
+def confidence(scene: Scene) -> float:
+    """Of the answer in the same reply."""
+    return _certainty(scene, _is_right(scene, answer(scene)), "confidence")
+
+
+def citations(scene: Scene) -> list[str]:
+    return [id for _, ids in scene.gold for id in ids]
+
+
+def accuracy(scene: Scene) -> float:
+    """Near 1 for a right answer, near 0 for a wrong one."""
+    return _certainty(scene, _is_right(scene, scene.judged), "accuracy")
+
+
+def attribution(scene: Scene) -> str:
+    """Attributable if all gold evidence is shown and says the answer; contradictory if it says another one."""
+    right = _is_right(scene, scene.judged)
+    carried = scene.complete and right
+    if scene.errs("wrong_verdict", "attribution"):
+        carried = not carried
+    if carried:
+        return "attributable"
+    return "contradictory" if scene.complete and not right else "extrapolatory"
+
+
+def correction(scene: Scene) -> str:
+    """The judged answer where the verdict is that it is right, else what an answerer would say."""
+    return scene.judged if accuracy(scene) >= 0.5 else answer(scene)
+
+
+FIELDS: dict[str, Callable[[Scene], Any]] = {
+    "route": lambda scene: "plan",
+    "sub_questions": sub_questions,
+    "keep": keep,
+    "add": add,
+    "required": required,
+    "reasoning": lambda scene: "Simulated.",
+    "answer": answer,
+    "citations": citations,
+    "confidence": confidence,
+    "accuracy": accuracy,
+    "attribution": attribution,
+    "correction": correction,
+}
+"""How the fields of replies are filled, by name."""
+
+
+def certainty(right: Any, noise: Any) -> Any:
+    """A judge's number, or many: in [0.8, 1) for yes and in [0, 0.2) for no, by noise in [0, 1)."""
+    return 0.8 * right + 0.2 * noise
+
+
+def _certainty(scene: Scene, right: bool, what: str) -> float:
+    return round(float(certainty(right != scene.errs("wrong_verdict", what), scene.draw("noise", what))), 3)
+
+
+def _is_right(scene: Scene, answer: str) -> bool:
+    return exact_match(answer, scene.known.answers) > 0
+
+
+def _wrong_answer(scene: Scene) -> str:
+    """The other of yes and no, else the title of a passage that is shown."""
+    titles = [page.title for page in scene.shown.values()]
+    wrong = [text for text in ("yes", "no") if scene.known.answers[0] in ("yes", "no")] or titles
+    wrong = [text for text in wrong if text and not _is_right(scene, text)]
+    return scene.one_of(wrong, "wrong answer") if wrong else "something else"

@@ -1,0 +1,125 @@
+"""The simulation study: what do adaptive rounds cost and find, where agents err?
+
+    python -m polyhop.scripts.studies.simulation.study --on hotpotqa:dev.json.gz --on musique:dev.jsonl.gz \
+        --out runs/study
+
+Programs answer the questions over the questions' own contexts (distractor), with all agents at the same error rate of
+0, 5, 10 and 20% (`Rates`). A line says what each found (evidence recall, precision, F1 over passages) and what it cost;
+beside it, judges alone are studied (`review`). Everything is a simulation and shows nothing about a real model. Above
+all, rounds only repair errors here: a later hop is as easy to see before the earlier one is found as after it.
+
+    OUT/DATASET-DESIGN-rate-R-seed-S/   one run each; the same command goes on where it was stopped
+    OUT/study.json                      all numbers
+    OUT/study.svg                       LM calls against evidence recall
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ....data.errors import PolyhopError
+
+RATES = (0.0, 0.05, 0.1, 0.2)
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+@app.command()
+def study(
+    on: Annotated[list[str], typer.Option(metavar="DATASET:FILE", help="Questions with contexts. May be repeated.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the study.")],
+    limit: Annotated[int | None, typer.Option(min=1, help="Take N random questions of each set.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Repetitions, each with other errors.")] = 3,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+) -> None:
+    """Play programs with simulated agents at several error rates, and print Markdown tables."""
+    from ....eval.folder import write_json
+    from ....eval.official.files import replacing
+    from .plot import plot
+    from .report import NOTICE, markdown, program_rows
+    from .runs import QuestionSet
+
+    try:
+        sets = [QuestionSet.parse(text, limit) for text in on]
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--on") from error
+    programs = program_rows(_play(sets, out, seeds, jobs))
+    reviews = _review(sets)
+    result = {
+        "schema": 1,
+        "simulation": NOTICE,
+        "settings": {
+            "sets": [{"dataset": each.dataset, **each.read().settings} for each in sets],
+            "rates": RATES,
+            "seeds": seeds,
+        },
+        "programs": programs,
+        "reviews": reviews,
+    }
+    write_json(out / "study.json", result)
+    with replacing(out / "study.svg") as file:
+        file.write(plot(programs, "Simulation: rounds under agent errors"))
+    typer.echo(markdown(programs, reviews))
+    typer.echo(f"{out}: study.json, study.svg and the runs", err=True)
+
+
+def _play(sets: Sequence[Any], out: Path, seeds: int, jobs: int) -> dict[Any, Any]:
+    """All conditions, in their order."""
+    from rich.console import Console
+
+    from ....eval.bar import progress_bar
+    from .designs import DESIGNS
+    from .runs import Condition, play_all
+
+    if len({each.dataset for each in sets}) < len(sets):
+        raise PolyhopError("two sets are of the same dataset: name each dataset once")
+    for each in sets:
+        each.read()  # what is wrong with a file is said at once
+    conditions = [
+        Condition(questions, rate, design, seed)
+        for questions, rate, design in product(sets, RATES, DESIGNS)
+        for seed in range(seeds)  # without errors, too: how sure a judge is, and luck, are drawn at any rate
+    ]
+    console, played = Console(stderr=True), {}
+    with progress_bar("runs", console) as bar:
+        task = bar.add_task("", total=len(conditions))
+        try:
+            with closing(play_all(conditions, out, jobs)) as playing:
+                for condition, values in playing:
+                    played[condition] = values
+                    bar.update(task, advance=1, description=condition.name)
+        except KeyboardInterrupt:
+            told = f"{out}: {len(played)} of {len(conditions)} runs are done; the same command goes on from there."
+            typer.echo(told, err=True)
+            raise
+    return {condition: played[condition] for condition in conditions}
+
+
+def _review(sets: Sequence[Any]) -> list[dict[str, Any]]:
+    from .report import review_row
+    from .review import ASSUMPTIONS, review
+
+    rows = []
+    for each, assumption, rate in product(sets, ASSUMPTIONS, RATES):
+        hops = [example.hops or 1 for example in each.read()]
+        rows.append(review_row(each.dataset, assumption, rate, hops, review(hops, rate, assumption)))
+    return rows
+
+
+def main() -> None:
+    """Errors in one line."""
+    try:
+        app(prog_name="python -m polyhop.scripts.studies.simulation.study")
+    except PolyhopError as error:
+        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

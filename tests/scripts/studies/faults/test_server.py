@@ -1,0 +1,403 @@
+"""The server that misbehaves on request: what goes over the wire is what the fault says, and nothing else is."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from time import monotonic, time
+from typing import Any
+from urllib.parse import urlsplit
+
+import dspy
+import pytest
+
+from polyhop.data.pool import PassagePool
+from polyhop.data.sample import load_sample, sample_passages
+from polyhop.engines.models import language_model
+from polyhop.eval.run import evaluate
+from polyhop.programs import PolyHop, Prism
+from polyhop.scripts.studies.faults.faults import FAULTS, MEGABYTE, Fault, dies, drip, slow
+from polyhop.scripts.studies.faults.schedule import Always, Asked, During, Every, First, Longer, Nth, Share
+from polyhop.scripts.studies.faults.server import Server
+
+KEY = "sk-planted-0123456789"
+
+
+def prompt(adapter: dspy.Adapter, question: str) -> list[dict[str, Any]]:
+    """The messages of a small task that the lexical engine can do."""
+    signature = dspy.Signature("question, passages -> reasoning, answer, confidence")
+    passages = "[1] Solaris\n1s1 Solaris was directed by Andrei Tarkovsky."
+    messages: list[dict[str, Any]] = adapter.format(signature, [], {"question": question, "passages": passages})
+    return messages
+
+
+def chat(question: str = "Who directed Solaris?", adapter: dspy.Adapter | None = None) -> dict[str, Any]:
+    return {"model": "some-model", "messages": prompt(adapter or dspy.ChatAdapter(), question)}
+
+
+class Reply:
+    """What came back, as bytes and as what they mean."""
+
+    def __init__(self, response: http.client.HTTPResponse) -> None:
+        self.status, self.headers, self.data = response.status, response.headers, response.read()
+
+    @property
+    def json(self) -> dict[str, Any]:
+        parsed: dict[str, Any] = json.loads(self.data)
+        return parsed
+
+    @property
+    def content(self) -> str:
+        return str(self.json["choices"][0]["message"]["content"])
+
+
+def connect(server: Server) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+
+
+def ask(connection: http.client.HTTPConnection, body: dict[str, Any] | None = None) -> Reply:
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    connection.request("POST", "/v1/chat/completions", json.dumps(body or chat()), headers)
+    return Reply(connection.getresponse())
+
+
+def under(fault: Fault | str, body: dict[str, Any] | None = None) -> Reply:
+    """The reply of a server that does this to every request."""
+    chosen = FAULTS[fault] if isinstance(fault, str) else fault
+    with Server([(Always(), chosen)]) as server, closing(connect(server)) as connection:
+        try:
+            return ask(connection, body)
+        finally:
+            assert (server.requests, server.injected) == (1, {chosen.name: 1})
+
+
+# --- without faults --------------------------------------------------------------------------------------------------
+
+
+def test_a_reply_is_what_openai_sends() -> None:
+    with Server() as server, closing(connect(server)) as connection:
+        reply = ask(connection)
+        assert (reply.status, reply.headers["Content-Type"]) == (200, "application/json")
+        assert "[[ ## answer ## ]]\nAndrei Tarkovsky" in reply.content
+        usage = reply.json["usage"]
+        sent = sum(len(message["content"]) for message in chat()["messages"])
+        assert (usage["prompt_tokens"], usage["completion_tokens"]) == (sent // 4, len(reply.content) // 4)
+        assert reply.json["model"] == "some-model"
+        connection.request("GET", "/v1/models")
+        assert [model["object"] for model in Reply(connection.getresponse()).json["data"]] == ["model"]
+
+
+def test_a_prompt_for_json_is_answered_in_json() -> None:
+    with Server() as server, closing(connect(server)) as connection:
+        body = {**chat(adapter=dspy.JSONAdapter()), "response_format": {"type": "json_object"}}
+        assert json.loads(ask(connection, body).content)["answer"] == "Andrei Tarkovsky"
+
+
+def test_parts_and_developer_messages_are_read_too() -> None:
+    with Server() as server, closing(connect(server)) as connection:
+        system, user = chat()["messages"]
+        messages = [
+            {**system, "role": "developer"},
+            {"role": "user", "content": [{"type": "text", "text": user["content"]}]},
+        ]
+        assert ask(connection, {"model": "x", "messages": messages}).content == ask(connection).content
+
+
+def test_a_connection_is_used_again() -> None:
+    with Server() as server, closing(connect(server)) as connection:
+        ask(connection)
+        first = connection.sock
+        ask(connection)
+        assert connection.sock is first
+        assert server.requests == 2
+
+
+def test_what_is_no_chat_is_refused() -> None:
+    with Server() as server, closing(connect(server)) as connection:
+        for body in (
+            {},
+            {"model": "x", "messages": []},
+            {"model": "x", "messages": [{"role": "user", "content": "?"}]},
+        ):
+            connection.request("POST", "/v1/chat/completions", json.dumps(body))
+            reply = Reply(connection.getresponse())
+            assert (reply.status, list(reply.json)) == (400, ["error"])
+        connection.request("POST", "/v1/chat/completions", "no JSON")
+        assert Reply(connection.getresponse()).status == 400
+        connection.request("GET", "/v1/nothing")
+        assert Reply(connection.getresponse()).status == 404
+
+
+def test_many_connections_at_once() -> None:
+    def asked(n: int) -> bool:
+        name = f"Director Number{n}"
+        body = chat("Who directed Solaris?")
+        body["messages"][-1]["content"] = body["messages"][-1]["content"].replace("Andrei Tarkovsky", name)
+        with closing(connect(server)) as connection:
+            return all(name in ask(connection, body).content for _ in range(5))
+
+    with Server() as server, ThreadPoolExecutor(32) as pool:
+        assert all(pool.map(asked, range(64)))
+        assert server.requests == 64 * 5
+
+
+def test_latency_is_kept_by_each_of_many_connections() -> None:
+    with Server(latency=0.3) as server, ThreadPoolExecutor(16) as pool:
+
+        def seconds(_: int) -> float:
+            start = monotonic()
+            assert ask(connect(server)).status == 200
+            return monotonic() - start
+
+        assert min(pool.map(seconds, range(16))) >= 0.3
+        assert server.at_once > 1
+
+
+def test_a_canned_reply_is_given_to_anything() -> None:
+    with Server(canned="[[ ## x ## ]]\n1") as server, closing(connect(server)) as connection:
+        assert ask(connection, {"model": "x", "messages": []}).content == "[[ ## x ## ]]\n1"
+
+
+def test_a_run_over_the_server_is_the_run_of_the_embedded_engine(tmp_path: Path) -> None:
+    pool = PassagePool(sample_passages())
+    with Server() as server:
+        over_http = {"api_base": server.url, "api_key": KEY, "cache": False, "num_retries": 0}
+        for program, engine in ((PolyHop(pool), "lm15"), (Prism(pool), "lm15"), (Prism(pool), "litellm")):
+            questions = load_sample("test")[: 12 if engine == "litellm" else None]
+            runs = []
+            for model in (language_model("lexical"), dspy.LM("openai/behind-http", engine=engine, **over_http)):
+                program.set_lm(model)
+                out = tmp_path / str(server.requests) / model.model.replace("/", "-")
+                summary = evaluate(program, questions, out, threads=4)
+                assert summary["counts"]["failed"] == 0
+                runs.append([timeless(line) for line in (out / "predictions.jsonl").read_text("utf-8").splitlines()])
+            assert sorted(runs[0]) == sorted(runs[1])
+
+
+def timeless(text: str) -> str:
+    """A line of a run without what differs from one run to the next, seconds, or from one model to another, dollars."""
+    line = json.loads(text)
+    line["costs"] = {name: value for name, value in line["costs"].items() if name in ("lm_calls", "searches")}
+    line["costs_by_agent"] = {agent: costs["lm_calls"] for agent, costs in line["costs_by_agent"].items()}
+    return json.dumps({name: value for name, value in line.items() if name != "seconds"})
+
+
+# --- schedules -------------------------------------------------------------------------------------------------------
+
+
+def test_schedules_decide_from_the_request_alone() -> None:
+    def asked(number: int = 1, prompt: str = "p", seen: int = 0, seconds: float = 0.0) -> Asked:
+        return Asked(number, prompt, seen, seconds)
+
+    assert [n for n in range(1, 8) if Every(3).hits(asked(number=n))] == [3, 6]
+    assert [n for n in range(1, 8) if Nth(3).hits(asked(number=n))] == [3]
+    assert [n for n in range(4) if First(2).hits(asked(seen=n))] == [0, 1]
+    assert [s for s in range(6) if During(1, 3).hits(asked(seconds=s))] == [1, 2]
+    assert [Longer(3).hits(asked(prompt=text)) for text in ("abc", "abcd")] == [False, True]
+    prompts = [f"prompt {n}" for n in range(1000)]
+    hit = {text for text in prompts if Share(0.2).hits(asked(prompt=text))}
+    assert 150 < len(hit) < 250
+    assert hit != {text for text in prompts if Share(0.2, seed=1).hits(asked(prompt=text))}
+    assert hit != {text for text in prompts if Share(0.2).hits(asked(prompt=text, seen=1))}
+    assert hit == {text for text in prompts if Share(0.2).hits(asked(number=7, prompt=text, seconds=9.0))}
+
+
+def test_each_prompt_has_its_own_count() -> None:
+    with Server([(First(1), FAULTS["500"])]) as server, closing(connect(server)) as connection:
+        questions = (
+            "Who directed Solaris?",
+            "When was Solaris made?",
+            "Who directed Solaris?",
+            "Who directed Solaris?",
+        )
+        assert [ask(connection, chat(question)).status for question in questions] == [500, 500, 200, 200]
+        assert (server.requests, server.injected) == (4, {"500": 2})
+        connection.request("GET", "/counts")
+        assert Reply(connection.getresponse()).json == {"requests": 4, "injected": {"500": 2}, "at_once": 1}
+
+
+# --- faults ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "code"),
+    [
+        ("429", 429, "rate_limit_exceeded"),
+        ("429-bare", 429, "rate_limit_exceeded"),
+        ("429-quota", 429, "insufficient_quota"),
+        ("500", 500, None),
+        ("401-echo", 401, "invalid_api_key"),
+        ("context-openai", 400, "context_length_exceeded"),
+        ("context-llama", 400, 400),
+        ("filter-400-openai", 400, "content_policy_violation"),
+        ("filter-400-azure", 400, "content_filter"),
+    ],
+)
+def test_errors_in_the_words_of_openai(name: str, status: int, code: object) -> None:
+    reply = under(name)
+    assert (reply.status, reply.json["error"]["code"]) == (status, code)
+    assert (KEY in reply.data.decode()) == (name == "401-echo")
+    assert ("Retry-After" in reply.headers) == (name == "429")
+
+
+def test_errors_in_other_words() -> None:
+    reply = under("context-vllm")
+    assert (reply.status, reply.json["object"]) == (400, "error")
+    assert "maximum context length" in reply.json["message"]
+    for name, status in (("502", 502), ("503", 503)):
+        reply = under(name)
+        assert (reply.status, reply.headers["Content-Type"]) == (status, "text/html")
+        assert reply.data.startswith(b"<html>")
+
+
+def test_a_fault_that_needs_a_sound_reply_refuses_what_has_none() -> None:
+    assert under("truncated", {"model": "x", "messages": [{"role": "user", "content": "?"}]}).status == 400
+
+
+def test_when_to_come_back() -> None:
+    assert under("429").headers["Retry-After"] == under("503").headers["Retry-After"] == "1"
+    assert under("429-absurd").headers["Retry-After"] == "86400"
+    date = parsedate_to_datetime(under("429-date").headers["Retry-After"])
+    assert 0 < date.timestamp() - time() <= 2
+
+
+def test_slow() -> None:
+    start = monotonic()
+    assert under(slow(0.3)).content
+    assert monotonic() - start >= 0.3
+
+
+def test_a_hanging_server_keeps_the_connection_and_says_nothing() -> None:
+    with Server([(Always(), FAULTS["hang"])]) as server, closing(connect(server)) as connection:
+        connection.timeout = 0.3
+        with pytest.raises(TimeoutError):
+            ask(connection)
+
+
+def test_a_dripping_reply_has_headers_and_no_end() -> None:
+    with Server([(Always(), drip(0.05))]) as server, closing(connect(server)) as connection:
+        start = monotonic()
+        connection.request("POST", "/v1/chat/completions", json.dumps(chat()))
+        response = connection.getresponse()
+        assert (response.status, response.length) == (200, MEGABYTE)
+        assert response.read(5) == b" " * 5
+        assert monotonic() - start >= 0.15
+
+
+def test_resets() -> None:
+    with pytest.raises(ConnectionResetError):
+        under("reset")
+    with pytest.raises(ConnectionResetError):
+        under("reset-in-body")
+    with pytest.raises(http.client.IncompleteRead):
+        under("closed-in-body")
+
+
+def test_a_server_that_dies_drops_all_connections_and_comes_back_on_its_port() -> None:
+    with Server([(Nth(2), dies(2.0))]) as server, closing(connect(server)) as idle, closing(connect(server)) as other:
+        ask(idle)
+        with pytest.raises(ConnectionError):
+            ask(other)
+        with pytest.raises(ConnectionError):
+            ask(idle)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", server.port))
+        deadline = monotonic() + 60
+        while monotonic() < deadline:
+            with suppress(ConnectionRefusedError), closing(connect(server)) as again:
+                assert ask(again).status == 200
+                break
+        assert (server.requests, server.injected) == (3, {"dies": 1})
+
+
+def test_replies_that_are_none() -> None:
+    assert under("empty").content == ""
+    assert under("null").json["choices"][0]["message"]["content"] is None
+    refused = under("refusal").json["choices"][0]["message"]
+    assert (refused["content"], bool(refused["refusal"])) == (None, True)
+    filtered = under("filter").json["choices"][0]
+    assert (filtered["finish_reason"], filtered["message"]["content"]) == ("content_filter", "")
+    assert "[[" not in under("prose").content
+    with pytest.raises(ValueError, match="Unterminated"):
+        under("truncated").json  # noqa: B018
+
+
+@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+def test_json_between_prose(adapter: dspy.Adapter) -> None:
+    _, text, after = under("prose-around-json", chat(adapter=adapter)).content.split("```")
+    assert json.loads(text.removeprefix("json"))["answer"] == "Andrei Tarkovsky"
+    assert after
+
+
+def test_megabytes() -> None:
+    with_fields, without = under("1mb"), under("1mb-prose")
+    assert min(len(with_fields.data), len(without.data)) > MEGABYTE
+    assert with_fields.content.startswith("[[ ## reasoning ## ]]")
+    assert "[[" not in without.content
+    endless = under("1mb-in-field").content
+    assert len(endless) > MEGABYTE
+    assert endless.startswith("[[ ## reasoning ## ]]\nWand so on, and so on")
+    assert under("1mb-in-field", chat(adapter=dspy.JSONAdapter())).content.startswith('{"reasoning": "Wand so on')
+    assert set(under("1mb-braces").content) == {"{"}
+    assert set(under("1mb-brackets").content) == {"["}
+
+
+@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+def test_a_reply_without_its_end(adapter: dspy.Adapter) -> None:
+    body = chat(adapter=adapter)
+    with Server() as server, closing(connect(server)) as connection:
+        whole = ask(connection, body).content
+    cut = under("length", body)
+    assert whole.startswith(cut.content)
+    assert "confidence" in cut.content
+    assert "completed" not in cut.content
+    assert cut.json["choices"][0]["finish_reason"] == "length"
+
+
+def test_encodings() -> None:
+    with pytest.raises(UnicodeDecodeError):
+        under("latin-1").data.decode()
+    assert "charset=utf-8" in under("latin-1").headers["Content-Type"]
+    assert "é" in under("latin-1").data.decode("latin-1")
+    assert b"\xff\xfe" in under("invalid-utf-8").data
+    assert "\ud800" in under("lone-surrogate").content
+    assert under("utf-16").data.startswith((b"\xff\xfe", b"\xfe\xff"))
+    assert under("bom").data.startswith(b"\xef\xbb\xbf{")
+    assert "é" in json.loads(under("utf-16").data.decode("utf-16"))["choices"][0]["message"]["content"]
+
+
+def test_other_shapes_of_a_good_reply() -> None:
+    assert under("content-type").headers["Content-Type"].startswith("text/html")
+    assert "Andrei Tarkovsky" in under("content-type").content
+    assert "usage" not in under("no-usage").json
+    assert "x_provider" in under("unknown-fields").json
+
+
+def test_every_fault_is_tested_here() -> None:
+    text = Path(__file__).read_text("utf-8")
+    made_here = {"slow", "drip", "dies"}
+    assert [name for name in FAULTS if f'"{name}"' not in text and name not in made_here] == []
+
+
+# --- a process of its own --------------------------------------------------------------------------------------------
+
+
+def test_as_a_process_it_says_where_it_is_and_at_the_end_what_it_did() -> None:
+    command = [sys.executable, "-m", "polyhop.scripts.studies.faults.server", "--fault", "401-echo"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout
+    url = urlsplit(process.stdout.readline())
+    assert (url.hostname, url.path.strip()) == ("127.0.0.1", "/v1")
+    with closing(http.client.HTTPConnection("127.0.0.1", url.port or 0, timeout=10)) as connection:
+        assert ask(connection).status == 401
+    process.terminate()
+    printed, _ = process.communicate(timeout=10)
+    assert json.loads(printed) == {"requests": 1, "injected": {"401-echo": 1}}
+    assert KEY not in printed

@@ -1,0 +1,214 @@
+"""The study from end to end, over made-up questions."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from multiprocessing import active_children
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from polyhop.data.errors import PolyhopError
+from polyhop.eval.folder import read_manifest
+from polyhop.scripts.studies.simulation import runs, study
+from polyhop.scripts.studies.simulation.designs import BASELINE, DESIGNS
+from polyhop.scripts.studies.simulation.plot import plot
+from polyhop.scripts.studies.simulation.report import program_rows
+from polyhop.scripts.studies.simulation.runs import VALUES, Condition, QuestionSet, play_all
+
+from .world import write_hotpotqa, write_musique
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(study.app, list(arguments))
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The arguments of a small study: two sets of questions, two rates, two designs."""
+    monkeypatch.setattr(study, "RATES", (0.0, 0.2))
+    for name in set(DESIGNS) - {"prism-1", BASELINE, "prism-complete"}:
+        monkeypatch.delitem(DESIGNS, name)
+    sets = [f"hotpotqa:{write_hotpotqa(tmp_path, 6)}", f"musique:{write_musique(tmp_path, 4)}"]
+    return ["--on", sets[0], "--on", sets[1], "--out", str(tmp_path / "study"), "--seeds", "2"]
+
+
+def test_a_study_from_end_to_end(small: list[str], tmp_path: Path) -> None:
+    result = invoke(*small)
+    assert result.exit_code == 0, result.output
+    out = tmp_path / "study"
+    found = json.loads((out / "study.json").read_text())
+    assert found["simulation"].startswith("Simulation: ")
+    rows = {(row["dataset"], row["rate"], row["design"]): row for row in found["programs"]}
+    assert len(rows) == 2 * 2 * 3
+    for dataset in ("hotpotqa", "musique"):
+        for design, calls in (("prism-1", 4), (BASELINE, 8), ("prism-complete", 4)):
+            row = rows[dataset, 0.0, design]
+            assert row["metrics"]["evidence_recall"] == row["metrics"]["evidence_precision"] == 1.0
+            assert row["metrics"]["lm_calls"] == row["metrics"]["lm_calls_critical_path"] == calls
+            assert row["calls_saved"] == pytest.approx(1 - calls / 8)
+        noisy = rows[dataset, 0.2, BASELINE]
+        low, high = noisy["intervals"]["evidence_precision"]
+        assert low <= noisy["metrics"]["evidence_precision"] <= high < 1.0
+        assert noisy["seeds"] == 2
+        assert noisy["versus"]["evidence_recall"] == {"mean": 0.0, "low": 0.0, "high": 0.0}
+    assert {row["dataset"] for row in found["reviews"]} == {"hotpotqa", "musique"}
+    assert len(found["reviews"]) == 2 * 2 * 2
+    assert list(found["reviews"][-1]["error_by_hops"]) == ["3"]
+    # Markdown on stdout, and nothing else.
+    lines = result.stdout.strip().splitlines()
+    assert lines[0] == found["simulation"]
+    assert sum(line.startswith("| hotpotqa (6) |") for line in lines) == 2 * 3 + 2 * 2
+    assert all(len(line.split(" | ")) in (10, 9) for line in lines if line.startswith("| hotpotqa"))
+    # Each run is a run.
+    runs = [path for path in out.iterdir() if path.is_dir()]
+    assert len(runs) == 2 * 3 * (2 + 2)
+    assert all("simulation" in read_manifest(run) for run in runs)
+
+
+def test_a_study_goes_on_where_it_was_stopped(small: list[str], tmp_path: Path) -> None:
+    out = tmp_path / "study"
+    playing = play_all(conditions_of(small), out, 1)
+    for _ in range(5):
+        next(playing)
+    playing.close()
+    done = {path.name: (path / "summary.json").stat().st_mtime_ns for path in out.iterdir()}
+    assert len(done) == 5
+    assert not (out / "study.json").exists()
+    first = invoke(*small)
+    assert first.exit_code == 0, first.output
+    assert done == {name: (out / name / "summary.json").stat().st_mtime_ns for name in done}
+    assert invoke(*small).stdout == first.stdout
+
+
+def conditions_of(arguments: list[str]) -> list[Condition]:
+    questions = QuestionSet.parse(arguments[1])
+    return [Condition(questions, 0.2, design, seed) for design in DESIGNS for seed in (0, 1)]
+
+
+def test_jobs_change_nothing_and_end_with_the_study(small: list[str], tmp_path: Path) -> None:
+    conditions = conditions_of(small)
+    one = {each.name: values for each, values in play_all(conditions, tmp_path / "one", 1)}
+    playing = play_all(conditions, tmp_path / "two", 2)
+    two = {each.name: values for each, values in (next(playing) for _ in range(3))}
+    assert len(active_children()) == 2
+    playing.close()  # as Ctrl-C does
+    assert active_children() == []
+    assert two == {name: one[name] for name in two}
+
+
+def test_another_study_is_refused(small: list[str], tmp_path: Path) -> None:
+    (condition,) = conditions_of(small)[:1]
+    list(play_all([condition], tmp_path / "study", 1))
+    limited = replace(condition, questions=replace(condition.questions, limit=1))
+    with pytest.raises(PolyhopError, match="was started with other settings"):
+        list(play_all([limited], tmp_path / "study", 1))
+
+
+def test_seeds_are_averaged_before_questions_are_compared() -> None:
+    def values(recalls: list[float], calls: float) -> dict[str, list[float]]:
+        return {name: [float("nan")] * 2 for name in VALUES} | {
+            "evidence_recall": recalls,
+            "lm_calls": [calls] * 2,
+            "lm_calls_critical_path": [calls] * 2,
+        }
+
+    questions = QuestionSet("hotpotqa", Path("x"))
+    played = {
+        Condition(questions, 0.1, BASELINE, 0): values([1.0, 1.0], 8),
+        Condition(questions, 0.1, BASELINE, 1): values([0.5, 1.0], 8),
+        Condition(questions, 0.1, "prism-1", 0): values([1.0, 0.0], 4),
+        Condition(questions, 0.1, "prism-1", 1): values([0.5, 0.5], 6),
+    }
+    base, one = program_rows(played)
+    assert base["metrics"] == {"evidence_recall": 0.875, "lm_calls": 8.0, "lm_calls_critical_path": 8.0}
+    assert one["metrics"]["evidence_recall"] == 0.5
+    assert one["versus"]["evidence_recall"]["mean"] == -0.375
+    assert (one["versus"]["evidence_recall"]["low"], one["versus"]["evidence_recall"]["high"]) == (-0.75, 0.0)
+    assert one["calls_saved"] == pytest.approx(1 - 5 / 8)
+
+
+def test_ctrl_c_says_how_far_it_got(small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played = runs.play
+
+    def play(condition: Condition, out: Path) -> runs.Values:
+        if condition.name == f"hotpotqa-{BASELINE}-rate-0-seed-0":
+            raise KeyboardInterrupt
+        return played(condition, out)
+
+    monkeypatch.setattr(runs, "play", play)
+    result = invoke(*small)
+    assert result.exit_code != 0
+    assert "2 of 24 runs are done; the same command goes on from there." in result.stderr
+    assert result.stdout == ""
+
+
+# --- arguments -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("on", ["hotpotqa", "hotpotqa:", ":x.json"])
+def test_a_set_is_a_dataset_and_a_file(on: str, tmp_path: Path) -> None:
+    result = invoke("--on", on, "--out", str(tmp_path))
+    assert result.exit_code == 2
+    assert "is not DATASET:FILE" in re.sub(r"\W*\n\W*", " ", result.output)
+
+
+def test_what_cannot_be_studied_is_said_before_anything_is_played(tmp_path: Path) -> None:
+    good = f"hotpotqa:{write_hotpotqa(tmp_path, 2)}"
+    for on, said in (
+        ((good, good), "name each dataset once"),
+        ((good, f"musique:{tmp_path / 'none.jsonl'}"), "none.jsonl"),
+    ):
+        with pytest.raises(PolyhopError, match=said):
+            study.study(on=list(on), out=tmp_path / "study")
+        assert not (tmp_path / "study").exists()
+
+
+# --- the picture -----------------------------------------------------------------------------------------------------
+
+
+def drawn() -> list[dict[str, Any]]:
+    recalls = {"prism-1": 0.96, "prism-2": 0.97, BASELINE: 0.975, "prism-stable": 0.975}
+    calls = {"prism-1": 4.0, "prism-2": 6.0, BASELINE: 8.0, "prism-stable": 7.0}
+    return [
+        {"dataset": dataset, "rate": rate, "design": design, "questions": 5,
+         "metrics": {"lm_calls": calls[design], "evidence_recall": recalls[design] - rate}}
+        for dataset in ("a & b", "c") for rate in (0.0, 0.1) for design in recalls
+    ]  # fmt: skip
+
+
+def test_the_picture_has_a_panel_a_set_and_a_line_a_rate() -> None:
+    root = ElementTree.fromstring(plot(drawn(), "Simulation: <title>"))
+    texts = [element.text or "" for element in root.iter(f"{SVG}text")]
+    assert {"Simulation: <title>", "a & b (5 questions)", "c (5 questions)", "agents err at 10%"} <= set(texts)
+    lines = [element.attrib["points"] for element in root.iter(f"{SVG}polyline")]
+    assert [line.count(",") for line in lines] == [3, 3, 3, 3]
+    marks = list(root.iter(f"{SVG}path"))
+    assert len(marks) == 2 * 2 + 1  # where it stops by itself, and the legend
+
+
+def test_more_calls_are_to_the_right_and_more_recall_is_above() -> None:
+    root = ElementTree.fromstring(plot(drawn(), "x"))
+    first, second = [element.attrib["points"].split() for element in root.iter(f"{SVG}polyline")][:2]
+    (x1, y1), (x2, y2), (x3, y3) = (map(float, point.split(",")) for point in first)
+    assert x1 < x2 < x3
+    assert y1 > y2 > y3  # SVG counts downwards
+    assert x3 - x2 == pytest.approx(x2 - x1, abs=0.2)
+    assert float(second[0].split(",")[1]) > y1
+    field = root.findall(f"{SVG}rect")[1].attrib
+    left, top = float(field["x"]), float(field["y"])
+    assert left <= x1
+    assert x3 <= left + float(field["width"])
+    assert top <= y3
+
+
+def test_equal_values_can_be_drawn() -> None:
+    same = [{**row, "metrics": {"lm_calls": 4.0, "evidence_recall": 1.0}} for row in drawn()]
+    ElementTree.fromstring(plot(same, "x"))

@@ -1,0 +1,72 @@
+"""`polyhop benchmark` on tiny corpora: what it prints, not how fast it is."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from polyhop.scripts.main import app
+from polyhop.scripts.studies import benchmark
+from polyhop.scripts.studies.systems import SYSTEMS
+
+
+def run(*arguments: str | Path | int) -> Result:
+    return CliRunner().invoke(app, ["benchmark", *map(str, arguments)])
+
+
+def rows(result: Result) -> dict[tuple[str, str], dict[str, str]]:
+    """The final table, by size and system."""
+    lines = result.stdout.partition("\n\n")[2].splitlines()
+    heading, *body = ([cell for cell in line.split("  ") if cell] for line in lines)
+    cells = [dict(zip(map(str.strip, heading), map(str.strip, line), strict=False)) for line in body]
+    return {(line["passages"], line["system"]): line for line in cells if "system" in line}
+
+
+def test_every_system_that_is_installed(tmp_path: Path) -> None:
+    result = run("--passages", 300, "--passages", 100, "--questions", 10, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    found = rows(result)
+    installed = [name for name, system in SYSTEMS.items() if find_spec(system.module)]
+    assert list(found) == [(size, name) for size in ("100", "300") for name in installed]
+    assert {"bm25", "chain"} <= {*installed}
+    for name in SYSTEMS:
+        missing = f"{name} is not installed, and was left out: pip install {name}" in result.stdout
+        assert missing == (name not in installed)
+    for size in ("100", "300"):
+        assert float(found[size, "chain"]["all gold@5"]) > 0.5  # real work was measured
+        assert found[size, "chain"]["build s"] == found[size, "bm25"]["build s"]  # one index for both
+    assert "16 threads" in result.stdout
+    records = [json.loads(line) for line in (tmp_path / "out" / "corpus-100.jsonl").open()]
+    assert len(records) == 100
+
+
+def test_what_was_generated_is_used_again(tmp_path: Path) -> None:
+    files = benchmark.generated(tmp_path / "new", 100, 10)
+    made = [(file.read_text(), file.stat().st_mtime_ns) for file in files]
+    assert [len(text.splitlines()) for text, _ in made] == [100, 20]
+    assert benchmark.generated(tmp_path / "new", 100, 10) == files
+    assert [(file.read_text(), file.stat().st_mtime_ns) for file in files] == made
+
+
+def test_a_library_that_is_missing_or_too_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SYSTEMS, "bm25s", SYSTEMS["bm25s"]._replace(module="no_such_module"))
+    slow = SYSTEMS["bm25"]._replace(most=(100, 5))
+    monkeypatch.setitem(SYSTEMS, "rank-bm25", slow)
+    monkeypatch.setattr(benchmark, "_in_new_process", lambda measure: measure())
+    monkeypatch.setattr("os.sched_setaffinity", lambda process, processors: None)
+    sizes = ("--passages", 100, "--passages", 200)
+    result = run(*sizes, "--questions", 10, "--systems", "bm25s,rank-bm25", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "bm25s is not installed, and was left out: pip install bm25s" in result.stdout
+    assert "rank-bm25 was left out at 200 passages: beyond 100 it is not bearable" in result.stdout
+    assert {key: row["questions"] for key, row in rows(result).items()} == {("100", "rank-bm25"): "5"}
+
+
+def test_an_unknown_system(tmp_path: Path) -> None:
+    result = run("--systems", "bm25,lucene", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "no system 'lucene'" in result.stderr

@@ -1,0 +1,15 @@
+"""The record of the tuning run and what is shipped are the same."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from importlib.resources import files
+
+from polyhop.data.chain import ChainWeights
+
+
+def test_the_shipped_weights_are_those_of_the_record() -> None:
+    record = json.loads((files("polyhop.scripts.training.chain") / "weights.json").read_text())
+    tuned = {name: value for name, value in record["weights"].items() if name != "similarity"}  # has no vectors
+    assert tuned == {name: value for name, value in asdict(ChainWeights()).items() if name != "similarity"}

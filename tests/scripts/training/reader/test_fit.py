@@ -1,0 +1,152 @@
+"""Fitting the reader: to made-up towns and people, small enough to see through."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from polyhop.data.benchmarks import Question
+from polyhop.data.sample import SubQuestion
+from polyhop.engines.lexical.book import book_of
+from polyhop.engines.lexical.ranker import Models
+from polyhop.engines.lexical.reader import read_with
+from polyhop.engines.lexical.reading import read_pages
+from polyhop.scripts.training.reader.examples import EVIDENCE, GOLD, MIXED, Example, Source, examples
+from polyhop.scripts.training.reader.fit import Fit, calibrate, fold_of, report
+from polyhop.scripts.training.reader.hops import Hop, annotated_hops
+from polyhop.scripts.training.reader.network import Recipe, Task, train
+from polyhop.scripts.training.reader.tasks import STEP, hop_tasks, read_all, scored
+
+NAMES = ("Ada Brook", "Ben Carr", "Cy Dunn", "Dora Eck", "Eli Fenn", "Fay Gold", "Gus Holt", "Ida Jans", "Kay Lind")
+TOWNS = ("Ghent", "Brno", "Cork", "Leith", "Turku", "Arles", "Varna", "Split", "Ulm")
+
+
+def example(number: int) -> Example:
+    name, town = NAMES[number], TOWNS[number]
+    page = f"[1] {name}\n1s1 {name} is a Danish painter.\n1s2 {name} was born in {town} and lives in Odense."
+    question = f"Where was {name} born?"
+    return Example("people", name, question, (town,), (question,), (), {GOLD: page})
+
+
+@pytest.fixture(scope="module")
+def fit() -> Fit:
+    recipe = Recipe(units=8, epochs=60, rate=0.01)
+    return Fit([example(number) for number in range(len(NAMES))], folds=3, recipes=(recipe, recipe, recipe))
+
+
+def test_what_was_learned_answers_new_questions(fit: Fit) -> None:
+    page = "[1] Lee Moss\n1s1 Lee Moss is a Danish painter.\n1s2 Lee Moss was born in Rouen and lives in Odense."
+    question = "Where was Lee Moss born?"
+    assert read_with(fit.models, question, [question], book_of(read_pages(page)))[0].text == "Rouen"
+
+
+def test_the_report_tells_held_out_from_in_sample(fit: Fit) -> None:
+    figures = report(fit)
+    assert figures["answers"]["people gold"]["questions"] == len(NAMES)
+    assert figures["answers"]["people gold"]["cross-validated"]["f1"] >= 80
+    assert set(figures["probabilities"]) == {"ece", "auc"}
+
+
+def test_models_survive_their_record(fit: Fit) -> None:
+    again = Models.from_record(json.loads(json.dumps(fit.models.to_record())))
+    rows = np.random.default_rng(0).random((5, fit.models.hop.hidden.shape[0]), np.float32)
+    assert again.hop.scores(rows) == pytest.approx(fit.models.hop.scores(rows), abs=0.05)
+
+
+def test_training_finds_the_sign_that_tells_and_is_repeatable() -> None:
+    rng = np.random.default_rng(1)
+    tasks = []
+    for _ in range(60):
+        rows = rng.random((6, 4), np.float32)
+        tasks.append(Task(rows, (rows[:, 2] == rows[:, 2].max()).astype(np.float32)))
+    recipe = Recipe(units=4, epochs=40, rate=0.02)
+    ranker = train(tasks, recipe)
+    assert np.mean([ranker.scores(t.features).argmax() == t.f1.argmax() for t in tasks]) > 0.9
+    assert np.array_equal(ranker.hidden, train(tasks, recipe).hidden)
+
+
+def test_a_country_is_right_under_every_name() -> None:
+    book = book_of(read_pages("[1] A\n1s1 A is a Danish film made in Denmark by Ada Brook."))
+    scores = dict(zip(book.texts, scored(book, ["Denmark"], is_country=True), strict=True))
+    assert (scores["Danish"], scores["Denmark"], scores["Ada Brook"]) == (1, 1, 0)
+
+
+def test_sub_questions_get_their_answers_put_in() -> None:
+    steps = (SubQuestion("Slow Glass >> director", "Ann Lee", None), SubQuestion("Where was #1 born?", "Leith", None))
+    triples = (("Slow Glass", "director", "Ann Lee"), ("Slow Glass", "never heard of", "X"))
+    question = Question("q", "Where ...?", ("Leith", "Leith, Scotland"), sub_questions=steps, evidences=triples)
+    first, second, third = annotated_hops(question, Random(0))
+    assert "Slow Glass" in first.question
+    assert "director" in first.question
+    assert first.answers == ("Ann Lee",)
+    assert (second.question, second.bound, second.answers) == (
+        "Where was Ann Lee born?", ("Ann Lee",), ("Leith", "Leith, Scotland"),
+    )  # fmt: skip
+    assert third.bound == ("Slow Glass",)
+    assert third.answers == ("Ann Lee",)
+
+
+def test_probability_follows_the_signs(fit: Fit) -> None:
+    weights = calibrate(fit.held_out)
+    assert set(weights) == {"span"}
+    assert len(weights["span"]) == 4
+
+
+def test_what_a_question_stands_on_has_one_fold() -> None:
+    assert fold_of("Ada  Brook", 5) == fold_of("ada brook", 5)
+    assert {fold_of(f"Town {n}", 3) for n in range(30)} == {0, 1, 2}
+
+
+def test_examples_of_a_file(tmp_path: Path) -> None:
+    context = [
+        ["Ada Brook", ["Ada Brook is a painter.", "Ada Brook was born in Ghent."]],
+        ["Ghent", ["Ghent is a town."]],
+        ["Ben Carr", ["Ben Carr sings."]],
+    ]
+    record = {
+        "_id": "1", "question": "Where was Ada Brook born?", "answer": "Ghent", "type": "bridge", "level": "easy",
+        "supporting_facts": [["Ada Brook", 1], ["Ghent", 0]], "context": context,
+    }  # fmt: skip
+    file = tmp_path / "made.json"
+    file.write_text(json.dumps([record]))
+    (made,) = examples(Source.parse(f"hotpotqa:{file}"))
+    assert set(made.pages) == {GOLD, EVIDENCE}
+    assert made.gold == "Ada Brook | Ghent"
+    assert "Ben Carr" not in made.pages[GOLD]
+    assert "1s2 Ada Brook was born in Ghent." in made.pages[EVIDENCE]
+    assert Example.from_record(json.loads(json.dumps(made.to_record()))) == made
+
+
+def test_a_single_question_is_also_read_among_other_passages(tmp_path: Path) -> None:
+    def article(title: str, *contexts: str) -> dict[str, object]:
+        qas = [{"id": text, "question": f"What of {text}?", "answers": [{"text": text[:4]}]} for text in contexts]
+        paragraphs = [{"context": text, "qas": [qa]} for text, qa in zip(contexts, qas, strict=True)]
+        return {"title": title, "paragraphs": paragraphs}
+
+    document = {"data": [article("Ghent", *(f"Town {n} is old." for n in range(8))), article("Kay", "Kay paints.")]}
+    file = tmp_path / "made.json"
+    file.write_text(json.dumps(document))
+    *of_town, of_kay = examples(Source.parse(f"squad:{file}"))
+    for made in of_town:
+        assert made.question[8:14] in made.pages[MIXED]
+        assert made.pages[MIXED].count("is old") == 4
+    assert any("Kay paints" in made.pages[MIXED] for made in of_town)
+    assert "Kay paints" in of_kay.pages[MIXED]
+    assert of_kay.pages[MIXED].count("is old") <= 1
+
+
+def test_sub_questions_are_learned_and_read_as_steps_over_mixed_pages(fit: Fit) -> None:
+    gold = example(0).pages[GOLD]
+    mixed = f"{gold}\n[2] Ben Carr\n2s1 Ben Carr was born in Brno."
+    asked = Hop("Where was Ada Brook born?", ("Ada Brook",), ("Ghent",))
+    question, steps = "Where was the painter born?", ("Who is the painter?", "Where was #1 born?")
+    made = Example("people", "Ada Brook", question, ("Ghent",), steps, (asked,), {GOLD: gold, MIXED: mixed})
+    over_mixed, over_gold = (len(task.features) for task in hop_tasks(made))
+    assert over_mixed > over_gold
+    read = read_all(fit.models.hop, [(0, made)])
+    assert [(each.asked.question, each.condition) for each in read] == [(question, GOLD), (asked.question, STEP)]
+    assert read[1].pages == mixed

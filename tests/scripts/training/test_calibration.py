@@ -1,0 +1,91 @@
+"""Calibration: a known distortion is found again, and a program that is given it tells the share of right answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from polyhop.data.errors import PolyhopError
+from polyhop.programs.confidence import Calibration
+from polyhop.scripts.training.calibration import app, apply, error, fit, observed
+
+
+def overconfident(count: int = 4000) -> tuple[np.ndarray, np.ndarray]:
+    """Confidences, and answers that are right as often as sigmoid(0.5 * logit(confidence) - 1) says."""
+    chance = np.random.default_rng(0)
+    confidence = chance.uniform(0.02, 0.98, count)
+    return confidence, (chance.uniform(size=count) < apply(confidence, 0.5, -1.0)).astype(float)
+
+
+def test_the_distortion_is_found() -> None:
+    confidence, right = overconfident()
+    slope, offset = fit(confidence, right)
+    assert slope == pytest.approx(0.5, abs=0.08)
+    assert offset == pytest.approx(-1.0, abs=0.1)
+    assert error(apply(confidence, slope, offset), right) < 0.03 < error(confidence, right)
+
+
+def test_the_error_by_hand() -> None:
+    """Ten answers at 0.95, seven right; ten at 0.15, two right: (0.25 + 0.05) / 2."""
+    confidence = np.array([0.95] * 10 + [0.15] * 10)
+    right = np.array([1.0] * 7 + [0.0] * 3 + [1.0] * 2 + [0.0] * 8)
+    assert error(confidence, right) == pytest.approx(0.15)
+
+
+def test_confidence_that_tells_everything_or_nothing_stays_finite() -> None:
+    for right in (np.array([0.0, 1.0] * 50), np.repeat([0.0, 1.0], 50)):
+        slope, offset = fit(np.repeat([0.1, 0.9], 50), right)
+        assert 0 <= slope < 10
+        assert abs(offset) < 10
+
+
+def test_a_program_takes_what_was_fitted() -> None:
+    calibration = Calibration()
+    assert calibration(0.7) == 0.7  # as it is, until something was fitted
+    calibration.slope.value, calibration.offset.value = 0.5, -1.0
+    assert calibration(0.7) == pytest.approx(float(apply(np.array([0.7]), 0.5, -1.0)[0]))
+    assert 0 < calibration(0.0) < calibration(1.0) < 1
+
+
+def write_run(folder: Path, confidence: np.ndarray, right: np.ndarray) -> None:
+    folder.mkdir()
+    lines = [
+        {"n": n, "id": str(n), "answer": "A", "confidence": float(c), "scores": {"answer_em": float(r)}}
+        for n, (c, r) in enumerate(zip(confidence, right, strict=True))
+    ]
+    lines.append(
+        {"n": len(lines), "id": str(len(lines)), "answer": "unknown", "confidence": 0.0, "scores": {"answer_em": 0.0}}
+    )
+    lines.append(
+        {
+            "n": len(lines),
+            "id": str(len(lines)),
+            "answer": None,
+            "error": {},
+            "confidence": None,
+            "scores": {"answer_em": 0.0},
+        }
+    )
+    (folder / "predictions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_the_command_reads_runs(tmp_path: Path) -> None:
+    confidence, right = overconfident(400)
+    write_run(tmp_path / "a", confidence, right)
+    assert len(observed([tmp_path / "a"])[0]) == 400
+    result = CliRunner().invoke(app, [str(tmp_path / "a")])
+    assert result.exit_code == 0, result.output
+    assert "calibration.slope=0." in result.stdout
+    assert "from 400 answers" in result.stdout
+
+
+def test_too_little_to_learn_from(tmp_path: Path) -> None:
+    write_run(tmp_path / "few", *overconfident(20))
+    write_run(tmp_path / "all", np.full(100, 0.5), np.ones(100))
+    for name in ("few", "all"):
+        with pytest.raises(PolyhopError, match="at least 50 are needed"):
+            observed([tmp_path / name])
