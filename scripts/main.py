@@ -25,7 +25,6 @@ from .export import export
 from .index import index
 from .optimize import optimize
 from .report import report
-from .studies.benchmark import benchmark
 from .table import table
 
 
@@ -89,7 +88,6 @@ app.command()(table)
 app.command()(diff)
 app.command()(export)
 app.command()(demo)
-app.command()(benchmark)
 app.command()(doctor)
 
 

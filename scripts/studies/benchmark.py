@@ -1,4 +1,4 @@
-"""`polyhop benchmark`: how index and search behave as a corpus grows, beside other libraries for BM25.
+"""How index and search behave as a corpus grows, beside other libraries for BM25.
 
 For each number of passages a corpus is generated (`GeneratedCorpus`), with questions of two hops. Every index is built
 in a process of its own and searched in another, which has one processor; so memory is that of what is measured.

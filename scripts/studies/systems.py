@@ -1,4 +1,4 @@
-"""What `polyhop benchmark` measures: our retrievers, and other libraries for BM25, which need not be installed."""
+"""What the benchmark measures: our retrievers, and other libraries for BM25, which need not be installed."""
 
 from __future__ import annotations
 

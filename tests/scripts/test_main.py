@@ -15,11 +15,11 @@ from polyhop.scripts.main import app
 def test_help_lists_the_commands() -> None:
     result = CliRunner().invoke(app, ["--help"])
     assert result.exit_code == 0
-    for command in ("ask", "index", "evaluate", "demo", "benchmark", "doctor"):
+    for command in ("ask", "index", "evaluate", "demo", "doctor"):
         assert f"\n  {command} " in result.stdout
 
 
-@pytest.mark.parametrize("command", ["ask", "index", "evaluate", "demo", "benchmark", "doctor"])
+@pytest.mark.parametrize("command", ["ask", "index", "evaluate", "demo", "doctor"])
 def test_every_command_has_help(command: str) -> None:
     assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
 
