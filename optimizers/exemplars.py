@@ -24,7 +24,7 @@ from ..eval.folder import read_lines, read_manifest
 from ..eval.run import Progress, evaluate
 from ..programs.complexity import HOPS
 from ..programs.exemplars import Exemplar, ExemplarMemory
-from ..scripts.training.chain.command import new_app, run_command
+from ..scripts.training.command import new_app, run_command
 
 if TYPE_CHECKING:
     import dspy
@@ -215,4 +215,4 @@ def _capitals(step: str, question: str) -> str:
 
 
 if __name__ == "__main__":
-    run_command(app, "exemplars")
+    run_command(app, "polyhop.optimizers.exemplars")

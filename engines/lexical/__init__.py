@@ -30,6 +30,7 @@ some 80 kB of JSON. It reads the messages that any model would get and writes th
     reader.py     a question over pages: its candidate answers and their probabilities
 """
 
-from .engine import LexicalEngine
+from .engine import LexicalEngine, skill
+from .prompt import Prompt
 
-__all__ = ["LexicalEngine"]
+__all__ = ["LexicalEngine", "Prompt", "skill"]

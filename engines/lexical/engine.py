@@ -1,38 +1,93 @@
-"""The engine behind ``dspy.LM("lexical", engine=LexicalEngine())``."""
+"""The engine behind ``dspy.LM("lexical", engine=LexicalEngine())``, and the registry of its skills.
+
+The engine finds a skill by the names of the signature's fields, inputs and outputs, in any order. Instructions and
+descriptions do not count: optimizers rewrite them. Nor does an output ``reasoning``, which `dspy.ChainOfThought` adds.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
+import dspy
 from dspy import lm15
 
 from ..requests import read_request, respond
-from .prompt import read_prompt, write_reply
-from .skills import skill_for
+from .prompt import Fields, Prompt, fields_of, read_prompt, write_reply
+
+Skill = Callable[[Prompt], dict[str, Any]]
+AnySkill = TypeVar("AnySkill", bound=Skill)
+
+_SKILLS: dict[Fields, Skill] = {}
+
+
+def skill(*signatures: type[dspy.Signature] | str) -> Callable[[AnySkill], AnySkill]:
+    """Register a function as the skill for one or more signatures.
+
+        @skill(CountWords)
+        def count_words(prompt: Prompt) -> dict[str, Any]:
+            return {"count": len(prompt.inputs["text"].split())}
+
+    The function gets the prompt's inputs as text and returns a value for every output field but ``reasoning``.
+
+    Args:
+        signatures: Signature classes, or strings such as ``"question -> answer"``.
+
+    Raises:
+        ValueError: another function is registered for a signature with the same fields.
+    """
+
+    def register(function: AnySkill) -> AnySkill:
+        for signature in map(dspy.ensure_signature, signatures):
+            fields = fields_of(signature.input_fields, signature.output_fields)
+            known = _SKILLS.setdefault(fields, function)
+            if (known.__module__, known.__qualname__) != (function.__module__, function.__qualname__):
+                raise ValueError(f"the skill {known.__qualname__} is registered for the fields of {signature.__name__}")
+            _SKILLS[fields] = function  # a notebook may define it again
+        return function
+
+    return register
+
+
+def find_skill(prompt: Prompt) -> Skill:
+    """The skill for a prompt.
+
+    Raises:
+        ValueError: no skill is registered for its fields.
+    """
+    from . import skills  # noqa: F401  # importing them registers them
+
+    if (found := _SKILLS.get(prompt.fields)) is None:
+        inputs, outputs = (", ".join(sorted(names)) for names in prompt.fields)
+        raise ValueError(
+            f"the lexical engine has no skill for the signature '{inputs} -> {outputs}': "
+            "register one with @polyhop.engines.lexical.skill(SIGNATURE)"
+        )
+    return found
 
 
 class LexicalEngine:
-    """Answers any prompt of polyhop's agents. Stateless: one object serves all threads."""
+    """Answers the prompts of polyhop's agents. Stateless: one object serves all threads."""
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        """Play the agent that the prompt describes.
+        """Reply to a request with the skill for its signature.
 
         Raises:
-            ValueError: the prompt is in no dialect that the engine reads, or asks for fields that no skill of it fills.
+            ValueError: the prompt is not in a format that the engine reads, no skill is registered for its fields, or
+                the skill does not return all of them.
         """
         system, (*earlier, task) = read_request(request)
         turns = [(a.text, b.text) for a, b in pairwise(earlier) if (a.role, b.role) == ("user", "assistant")]
         prompt = read_prompt(system, task.text, turns)
-        values = skill_for(prompt)(prompt)
-        missing = [name for name in prompt.outputs if name not in values and name != "reasoning"]
-        if missing:
-            raise ValueError(f"the lexical engine cannot fill the output field(s) {', '.join(missing)}")
-        filled = {name: values.get(name, "Read from the prompt.") for name in prompt.outputs}
-        return respond(request, write_reply(filled, prompt.as_json))
+        function = find_skill(prompt)
+        values = {"reasoning": "Read from the prompt."} | function(prompt)
+        if missing := [name for name in prompt.outputs if name not in values]:
+            raise ValueError(f"the skill {function.__qualname__} returned no value for {', '.join(missing)}")
+        return respond(request, write_reply({name: values[name] for name in prompt.outputs}, prompt.as_json))
 
     def dump_state(self) -> dict[str, Any]:
-        """Nothing to save: lets a program that carries this engine be saved with DSPy."""
+        """Return no state: DSPy can save a program that carries this engine."""
         return {}
 
     @classmethod

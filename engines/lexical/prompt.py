@@ -23,6 +23,14 @@ _CLOSING = re.compile(r"\n\nRespond with (?:the corresponding output fields|a JS
 _NOT_SUPPLIED = re.compile(r"Not supplied for this (?:particular example|conversation history message)\.\s*")
 
 
+Fields = tuple[frozenset[str], frozenset[str]]
+"""The names of a signature's inputs and outputs; the output ``reasoning`` is left out."""
+
+
+def fields_of(inputs: Iterable[str], outputs: Iterable[str]) -> Fields:
+    return frozenset(inputs), frozenset(outputs) - {"reasoning"}
+
+
 @dataclass(frozen=True)
 class Demo:
     """A task that was done before: its inputs and outputs as text; what it lacks is left out."""
@@ -37,8 +45,14 @@ class Prompt:
 
     inputs: Mapping[str, str]
     outputs: tuple[str, ...]
-    as_json: bool
+    as_json: bool = False
     demos: tuple[Demo, ...] = ()
+    input_names: frozenset[str] = frozenset()
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of the signature, by which the engine finds a skill."""
+        return fields_of(self.input_names or self.inputs, self.outputs)
 
     def listed(self, name: str) -> list[str]:
         """An input of type list[str]."""
@@ -60,7 +74,8 @@ def read_prompt(system: str, task: str, turns: Iterable[tuple[str, str]] = ()) -
     if not output_names or (input_names and not inputs):
         raise ValueError("the lexical engine reads prompts of dspy.ChatAdapter and dspy.JSONAdapter only")
     demos = (Demo(_fields(asked, input_names), _outputs(reply, output_names, as_json)) for asked, reply in turns)
-    return Prompt(inputs, output_names, as_json, tuple(demo for demo in demos if demo.inputs and demo.outputs))
+    kept = tuple(demo for demo in demos if demo.inputs and demo.outputs)
+    return Prompt(inputs, output_names, as_json, kept, input_names)
 
 
 def write_reply(values: Mapping[str, Any], as_json: bool) -> str:

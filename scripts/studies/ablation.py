@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 
 from ...data.chain.weights import ChainWeights
-from ..training.chain.command import new_app, run_command
 from ..training.chain.workers import ALL_GOLD, RECALL, QuestionSet, Scores, Workers
+from ..training.command import new_app, run_command
 
 SIGNS: dict[str, tuple[str, ...]] = {
     "the BM25 score": ("bm25",),
@@ -89,4 +89,4 @@ def _row(label: str, cells: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    run_command(app, "chain.ablate")
+    run_command(app, "polyhop.scripts.studies.ablation")

@@ -20,7 +20,7 @@ from ...data.errors import PolyhopError
 from ...eval.folder import read_lines
 from ...programs.confidence import logit
 from ...programs.prediction import UNKNOWN
-from .chain.command import new_app, run_command
+from .command import new_app, run_command
 
 Floats = npt.NDArray[np.float64]
 
@@ -92,4 +92,4 @@ def error(confidence: Floats, right: Floats) -> float:
 
 
 if __name__ == "__main__":
-    run_command(app, "calibration")
+    run_command(app, "polyhop.scripts.training.calibration")

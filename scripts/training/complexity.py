@@ -26,7 +26,7 @@ import typer
 from ...data.benchmarks import find_benchmark, load_questions
 from ...data.errors import PolyhopError
 from ...programs.complexity import HOPS, Head, inputs, write_head
-from .chain.command import new_app, run_command
+from .command import new_app, run_command
 
 if TYPE_CHECKING:
     import numpy as np
@@ -319,4 +319,4 @@ def _print(training: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    run_command(app, "complexity")
+    run_command(app, "polyhop.scripts.training.complexity")

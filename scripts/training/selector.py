@@ -56,7 +56,7 @@ from ...eval.gold import gold_of
 from ...eval.metrics import Scores, scores
 from ...eval.questions import Questions
 from ...programs.candidates import Candidates
-from .chain.command import new_app, run_command
+from .command import new_app, run_command
 
 Array = NDArray[np.float64]
 
@@ -294,4 +294,4 @@ def _code(name: str, kind: type[Signs | End], values: Array) -> str:
 
 
 if __name__ == "__main__":
-    run_command(app, "selector")
+    run_command(app, "polyhop.scripts.training.selector")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....signatures import AddEvidence, CompleteEvidence
 from ..chain import read_chain
+from ..engine import skill
 from ..gaps import missing
 from ..prompt import Prompt
 
 
+@skill(AddEvidence, CompleteEvidence)
 def add_evidence(prompt: Prompt) -> dict[str, Any]:
     """Add the pages that the chain needs beside the selected ones, as long as going on is likely; tell what is open."""
     chain, selected = read_chain(prompt)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....signatures import AnalyzeQuestion, PlanResearch
 from ..decompose import Solved, decompose
+from ..engine import skill
 from ..prompt import Prompt, as_list
 from .route import route_question
 
 
+@skill(AnalyzeQuestion, PlanResearch)
 def analyze_question(prompt: Prompt) -> dict[str, Any]:
     """The ordered sub-questions of the question, and the route of who is asked for one."""
     asked = {"sub_questions": decompose(prompt.inputs.get("question", ""), solved_questions(prompt))}

@@ -7,7 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from ....data.text import title_key
+from ....signatures import (
+    AnswerFromCollection,
+    AnswerFromEvidence,
+    AnswerFromKnowledge,
+    AnswerFromPassages,
+    AnswerWithCitations,
+)
 from ..decompose import decompose
+from ..engine import skill
 from ..prompt import Prompt
 from ..reader import Reading, read
 from ..reading import read_pages
@@ -16,6 +24,7 @@ UNKNOWN = "unknown"
 SURE = 0.02  # least probability of an answer that is given at all
 
 
+@skill(AnswerFromPassages, AnswerFromEvidence, AnswerFromKnowledge, AnswerFromCollection, AnswerWithCitations)
 def answer_question(prompt: Prompt) -> dict[str, Any]:
     """Answer from whatever passages the prompt holds; where they tell nothing of what is asked, nothing is known."""
     sub_questions, readings = read_prompt(prompt)

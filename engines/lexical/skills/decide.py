@@ -6,6 +6,8 @@ import re
 from typing import Any
 
 from ....data.text import title_key
+from ....signatures import DecideNext
+from ..engine import skill
 from ..prompt import Prompt
 from ..reading import read_pages
 from ..subgoals import sub_goals
@@ -16,6 +18,7 @@ SURE = 0.3  # least probability of an answer that spares a search
 _ASKED = re.compile(r'^"(?P<query>.*)"(?:, page \d+)? - ')
 
 
+@skill(DecideNext)
 def decide_next(prompt: Prompt) -> dict[str, Any]:
     """Search for the question itself first, then for each open sub-goal once; then answer."""
     question, pages = prompt.inputs.get("question", ""), read_pages(prompt.inputs.get("passages", ""))

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ....data.text import title_key
+from ....signatures import FilterForObjective, FilterPassages
 from ..chain import Chain
 from ..decompose import decompose
+from ..engine import skill
 from ..prompt import Prompt
 from ..reading import Page, read_pages
 
 
+@skill(FilterPassages, FilterForObjective)
 def filter_passages(prompt: Prompt) -> dict[str, Any]:
     """The passages to keep, the most useful first, with a word on each."""
     question, objective = prompt.inputs.get("question", ""), prompt.inputs.get("objective", "")

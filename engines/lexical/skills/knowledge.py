@@ -10,8 +10,10 @@ from typing import Any
 
 from ....data.references import references, replace_references
 from ....data.text import content_terms
+from ....signatures import AssessEvidence, CheckFacts, FilterSpans, ProposeQueries, UpdateKnowledge
 from ..chain import Chain
 from ..decompose import decompose
+from ..engine import skill
 from ..gaps import is_told, missing
 from ..prompt import Prompt
 from ..question import mask
@@ -21,6 +23,7 @@ from ..resolve import resolve
 STATED = 0.6  # share of a statement's words that its line has, with the title
 
 
+@skill(ProposeQueries)
 def propose_queries(prompt: Prompt) -> dict[str, Any]:
     """Each gap as it is, the names in it, and these with the words of the question; a focus changes the order."""
     question = prompt.inputs.get("question", "")
@@ -49,6 +52,7 @@ def _in_context(gap: str, question: str) -> str:
     return f"{question.strip(' ?')} {_names(gap, question)}".strip()
 
 
+@skill(UpdateKnowledge)
 def update_knowledge(prompt: Prompt) -> dict[str, Any]:
     """Answer the sub-questions that have no answer yet, and state the lines of the chain as they stand."""
     sub_questions = decompose(prompt.inputs.get("question", ""))
@@ -67,6 +71,7 @@ def update_knowledge(prompt: Prompt) -> dict[str, Any]:
     return {"new_facts": facts, "gaps": gaps}
 
 
+@skill(FilterSpans)
 def filter_spans(prompt: Prompt) -> dict[str, Any]:
     """The lines that carry the chain through the passages."""
     return {"spans": [f"{line.id} {line.text}" for line in _chain_lines(prompt)]}
@@ -105,6 +110,7 @@ def _bound(text: str, known: dict[int, str]) -> str:
     return replace_references(text, known.get)
 
 
+@skill(CheckFacts)
 def check_facts(prompt: Prompt) -> dict[str, Any]:
     """Supported is a statement most of whose words stand in one line; relevant, one that shares a word with a gap."""
     pages = read_pages(prompt.inputs.get("passages", ""))
@@ -124,6 +130,7 @@ def _stated(terms: frozenset[str], line: Line, page: Page) -> float:
     return len(terms & (line.terms | page.title_terms)) / len(terms)
 
 
+@skill(AssessEvidence)
 def assess_evidence(prompt: Prompt) -> dict[str, Any]:
     """The share of the sub-questions that the evidence answers."""
     sub_questions = decompose(prompt.inputs.get("question", ""))

@@ -7,11 +7,14 @@ import re
 from fractions import Fraction
 from typing import Any
 
+from ....signatures import AnswerDirectly
+from ..engine import skill
 from ..prompt import Prompt
 
 _LONGEST_SUM, _LONGEST_NUMBER = 200, 300  # characters of a sum, digits of a number in it
 
 
+@skill(AnswerDirectly, "question -> answer")
 def answer_directly(prompt: Prompt) -> dict[str, Any]:
     """A polite word for a polite word, the exact result of a sum; of the world nothing is known."""
     question = prompt.inputs.get("question", "")

@@ -6,7 +6,9 @@ import re
 from typing import Any
 
 from ....data.text import title_key
+from ....signatures import ReasonOn
 from ..decompose import decompose
+from ..engine import skill
 from ..prompt import Prompt
 from ..question import mask
 from ..reading import read_pages
@@ -16,6 +18,7 @@ from .answer import answer_question
 SAID = 0.1  # least probability of an answer that is stated; what turns out wrong is stated again, with the right answer
 
 
+@skill(ReasonOn)
 def reason_on(prompt: Prompt) -> dict[str, Any]:
     """Say of the first sub-question of which the chain does not tell yet what its answer is, or that it is missing."""
     thoughts = {title_key(thought) for thought in prompt.listed("thoughts")}

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ....data.text import title_key
+from ....signatures import JudgeAccuracy, JudgeAttribution, ReviseAnswer
+from ..engine import skill
 from ..prompt import Prompt
 from ..reading import Page, read_pages
 from ..relations import relation_terms
@@ -17,6 +19,7 @@ CLEARLY = 0.1  # how much surer another answer must be
 PLAINLY = 0.4  # confidence of a reading that cited evidence plainly leads to
 
 
+@skill(JudgeAccuracy)
 def judge_accuracy(prompt: Prompt) -> dict[str, Any]:
     """The confidence of a second reading that gives the same answer; of another reading, what it leaves."""
     question, sources, answer = (prompt.inputs.get(name, "") for name in ("question", "sources", "answer"))
@@ -26,6 +29,7 @@ def judge_accuracy(prompt: Prompt) -> dict[str, Any]:
     return {"accuracy": round(min(_reading_of(answer, question, sources).confidence, 1 - reading.confidence), 2)}
 
 
+@skill(JudgeAttribution)
 def judge_attribution(prompt: Prompt) -> dict[str, Any]:
     """Whether a cited line has the answer and what was asked, or has what was asked and an answer that fits better."""
     question, evidence, answer = (prompt.inputs.get(name, "") for name in ("question", "evidence", "answer"))
@@ -38,6 +42,7 @@ def judge_attribution(prompt: Prompt) -> dict[str, Any]:
     return {"attribution": "contradictory" if contradicts else "extrapolatory"}
 
 
+@skill(ReviseAnswer)
 def revise_answer(prompt: Prompt) -> dict[str, Any]:
     """Read again over all sources: revised if the answer is another and clearly surer."""
     question, sources, draft = (prompt.inputs.get(name, "") for name in ("question", "sources", "draft"))

@@ -6,7 +6,9 @@ import re
 from typing import Any
 
 from ....data.text import content_terms
+from ....signatures import DrawRoadmap, RouteQuestion
 from ..decompose import decompose
+from ..engine import skill
 from ..prompt import Prompt
 from ..question import mask
 from ..vocabulary import WH
@@ -18,6 +20,7 @@ _CLAUSE = re.compile(rf"\b(?:that|{WH})\b", re.IGNORECASE)
 _KIN = re.compile(r"\b(?:grand|step|half-|great-)\w+|in-law\b|\b(?:nephew|niece|uncle|aunt|cousin)\b", re.IGNORECASE)
 
 
+@skill(RouteQuestion)
 def route_question(prompt: Prompt) -> dict[str, Any]:
     """No search for small talk and sums, one for one relation of one name, a plan for everything else."""
     question = prompt.inputs.get("question", "")
@@ -40,6 +43,7 @@ def is_atomic(question: str) -> bool:
     return short and len(_CLAUSE.findall(masked.text)) <= 1 and not _KIN.search(masked.text)
 
 
+@skill(DrawRoadmap)
 def draw_roadmap(prompt: Prompt) -> dict[str, Any]:
     """The sub-questions of the question."""
     return {"roadmap": decompose(prompt.inputs.get("question", ""))}

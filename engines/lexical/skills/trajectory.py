@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ....signatures import AnswerFromTrajectory, AnswerStep
 from ..chain import Chain
 from ..decompose import decompose
+from ..engine import skill
 from ..prompt import Prompt
 from ..reader import read as candidate_answers
 from ..reading import Page, read_pages
@@ -73,12 +75,14 @@ def _read(question: str, sub_questions: Sequence[str], pages: Sequence[Page]) ->
     return Reading(best.text, round(best.probability, 2), tuple(cited(best)))
 
 
+@skill(AnswerStep)
 def answer_step(prompt: Prompt) -> dict[str, Any]:
     """The answer to one step, with the lines that it came from."""
     reading = read(prompt.inputs.get("question", ""), prompt.inputs.get("sources", ""))
     return {"cited": list(reading.cited), "answer": reading.answer if reading.cited else "I don't know"}
 
 
+@skill(AnswerFromTrajectory)
 def answer_finally(prompt: Prompt) -> dict[str, Any]:
     """Conclude from a trajectory, where the prompt has one; from the passages alone where it has none."""
     steps = read_trajectory(prompt)

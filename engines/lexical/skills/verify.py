@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ....data.text import title_key
+from ....signatures import VerifyAnswer
+from ..engine import skill
 from ..prompt import Prompt
 from .answer import UNKNOWN, read_prompt
 
 
+@skill(VerifyAnswer)
 def verify_answer(prompt: Prompt) -> dict[str, Any]:
     """How likely the proposed answer is among those that the evidence gives, and the likeliest of them."""
     proposed = prompt.inputs.get("proposed_answer", "")

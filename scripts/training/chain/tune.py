@@ -20,7 +20,7 @@ import typer
 
 from ....data.chain.weights import ChainWeights
 from ....data.errors import PolyhopError
-from .command import new_app, run_command
+from ..command import new_app, run_command
 from .run import F1, RESULT, Settings, tune
 from .workers import ALL_GOLD, RECALL, QuestionSet
 
@@ -113,4 +113,4 @@ def _print(record: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    run_command(app, "chain.tune")
+    run_command(app, "polyhop.scripts.training.chain.tune")

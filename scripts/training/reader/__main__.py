@@ -40,7 +40,7 @@ from typing import Annotated, Any
 import typer
 
 from ....data.errors import PolyhopError
-from ..chain.command import new_app, run_command
+from ..command import new_app, run_command
 from .examples import Example, Source, examples
 from .fit import Fit, report
 
@@ -92,4 +92,4 @@ def _kept(sources: Sequence[Source], file: Path) -> Iterator[Example]:
 
 
 if __name__ == "__main__":
-    run_command(app, "reader")
+    run_command(app, "polyhop.scripts.training.reader")

@@ -9,8 +9,6 @@ import pytest
 
 from polyhop.data.passages import Passage
 from polyhop.engines.lexical import LexicalEngine
-from polyhop.engines.lexical.prompt import Prompt
-from polyhop.engines.lexical.skills import skill_for
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import AssessEvidence, CheckFacts, FilterSpans, ProposeQueries, UpdateKnowledge
 
@@ -114,11 +112,3 @@ def test_the_filter_copies_the_lines_of_the_chain() -> None:
 def test_the_moderator_counts_answered_sub_questions(passages: tuple[Passage, ...], sufficiency: float) -> None:
     reply = dspy.Predict(AssessEvidence)(question=QUESTION, evidence=shown(*passages))
     assert reply.sufficiency == pytest.approx(sufficiency)
-
-
-def test_skills_survive_nonsense_inputs() -> None:
-    names = ("question", "focus", "count", "known", "required", "earlier", "evidence", "passages", "statements")
-    for outputs in (("queries",), ("new_facts", "gaps"), ("supported", "relevant"), ("spans",), ("sufficiency",)):
-        for text in ("", "[1] \n", "]]][[[", "[1] T\n1s1 \n", "no ids at all", "[1] A\n9s9 stray"):
-            prompt = Prompt(dict.fromkeys(names, text), outputs, as_json=False)
-            assert set(skill_for(prompt)(prompt)) == set(outputs)

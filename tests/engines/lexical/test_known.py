@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.engines.lexical.prompt import Prompt
-from polyhop.engines.lexical.skills import skill_for
 from polyhop.engines.lexical.skills.known import answer_directly, arithmetic, small_talk
 
 
@@ -84,13 +83,7 @@ def test_sums_of_whole_numbers(a: int, b: int) -> None:
     assert arithmetic(f"({a}) * ({b})") == str(a * b)
 
 
-def test_who_is_asked() -> None:
-    outputs = ("reasoning", "answer", "confidence")
-    assert skill_for(Prompt({"question": "Hi"}, outputs, False)) is answer_directly
-    for field in ("passages", "evidence"):
-        assert skill_for(Prompt({"question": "Hi", field: "(none)"}, outputs, False)) is not answer_directly
-
-
 def test_of_the_world_nothing_is_known() -> None:
-    reply = answer_directly(Prompt({"question": "What is the capital of France?"}, ("answer",), False))
+    assert answer_directly(Prompt({"question": "Hi"}, ()))["answer"] == "Hello!"
+    reply = answer_directly(Prompt({"question": "What is the capital of France?"}, ()))
     assert (reply["answer"], reply["confidence"]) == ("unknown", 0.0)

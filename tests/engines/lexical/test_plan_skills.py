@@ -9,8 +9,6 @@ import pytest
 
 from polyhop.data.passages import Passage
 from polyhop.engines.lexical import LexicalEngine
-from polyhop.engines.lexical.prompt import Prompt
-from polyhop.engines.lexical.skills import skill_for
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import (
     AnswerFromTrajectory,
@@ -160,14 +158,3 @@ def test_the_answer_is_concluded_from_the_steps(
     reply = dspy.Predict(AnswerFromTrajectory)(question=question, trajectory=trajectory, evidence=lines(*evidence))
     assert reply.answer == answer
     assert all(step.partition(" ")[2].split(" -> ")[0] in reply.reasoning for step in trajectory)
-
-
-@pytest.mark.parametrize("text", ["", "[1] \n", "]]][[[", "[1] T\n1s1 \n", "no ids at all", "#1 -> ", "#1 a -> b"])
-@pytest.mark.parametrize(
-    "outputs",
-    [("steps",), ("refined_question",), ("accuracy",), ("attribution",), ("decision", "answer"), ("cited", "answer")],
-)
-def test_skills_survive_nonsense(outputs: tuple[str, ...], text: str) -> None:
-    names = ("question", "sources", "evidence", "answer", "draft", "trajectory", "next_question")
-    prompt = Prompt(dict.fromkeys(names, text), outputs, as_json=False)
-    assert set(skill_for(prompt)(prompt)) >= set(outputs)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from polyhop.data.passages import Passage
-from polyhop.engines.lexical.prompt import Prompt
 from polyhop.engines.lexical.reading import read_pages
-from polyhop.engines.lexical.skills import skill_for
 from polyhop.engines.lexical.subgoals import SubGoal, sub_goals
 from polyhop.programs.candidates import Candidates
+from polyhop.signatures import (
+    DecideNext,
+    DrawRoadmap,
+    FilterForObjective,
+    FilterPassages,
+    ReasonOn,
+    RouteQuestion,
+)
+
+from .play import play
 
 WORLD = [
     Passage.of(
@@ -35,12 +42,6 @@ def show(*numbers: int) -> str:
     return "\n".join(blocks[n].strip() for n in numbers) or "(none)"
 
 
-def ask(outputs: Sequence[str], **inputs: Any) -> dict[str, Any]:
-    rendered = {name: value if isinstance(value, str) else json.dumps(value) for name, value in inputs.items()}
-    prompt = Prompt(rendered, tuple(outputs), False)
-    return skill_for(prompt)(prompt)
-
-
 @pytest.mark.parametrize(
     ("question", "route"),
     [
@@ -58,16 +59,16 @@ def ask(outputs: Sequence[str], **inputs: Any) -> dict[str, Any]:
     ],
 )
 def test_routes(question: str, route: str) -> None:
-    reply = ask(["route", "query"], question=question)
+    reply = play(RouteQuestion, question=question)
     assert reply == {"route": route, "query": question if route == "single" else ""}
 
 
 def test_the_roadmap_is_the_sub_questions() -> None:
-    assert ask(["roadmap"], question=QUESTION) == {"roadmap": ROADMAP}
+    assert play(DrawRoadmap, question=QUESTION) == {"roadmap": ROADMAP}
 
 
 def test_the_filter_keeps_the_chain_of_a_question() -> None:
-    reply = ask(["thoughts", "useful"], question=QUESTION, passages=show(1, 2, 3))
+    reply = play(FilterPassages, question=QUESTION, passages=show(1, 2, 3))
     assert reply["useful"] == ["1", "2"]
     assert len(reply["thoughts"].splitlines()) == 3  # a thought for each passage
 
@@ -83,13 +84,12 @@ def test_the_filter_keeps_the_chain_of_a_question() -> None:
 )
 def test_the_filter_keeps_the_passage_of_a_sub_goal(goal: str, shown: tuple[int, ...], useful: list[str]) -> None:
     objective = f"What is to be found out next: {goal}"
-    reply = ask(["thoughts", "useful"], question=QUESTION, objective=objective, passages=show(*shown))
+    reply = play(FilterForObjective, question=QUESTION, objective=objective, passages=show(*shown))
     assert reply["useful"] == useful
 
 
 def decide(shown: tuple[int, ...], *queries: str) -> dict[str, Any]:
-    fields = ["thought", "action", "query"]
-    return ask(fields, question=QUESTION, roadmap=ROADMAP, passages=show(*shown), queries=list(queries))
+    return play(DecideNext, question=QUESTION, roadmap=ROADMAP, passages=show(*shown), queries=list(queries))
 
 
 def test_the_decision_maker_asks_the_question_and_then_each_open_sub_goal_once() -> None:
@@ -119,7 +119,7 @@ def test_sub_goals_reached_and_open() -> None:
 
 
 def reason(shown: tuple[int, ...], *thoughts: str, question: str = QUESTION) -> str:
-    said: str = ask(["next_thought"], question=question, passages=show(*shown), thoughts=list(thoughts))["next_thought"]
+    said: str = play(ReasonOn, question=question, passages=show(*shown), thoughts=list(thoughts))["next_thought"]
     return said
 
 

@@ -8,13 +8,18 @@ from typing import Any
 import dspy
 import pytest
 
+from polyhop import signatures
 from polyhop.data.passages import Passage
-from polyhop.engines.lexical import LexicalEngine
-from polyhop.engines.lexical.prompt import Prompt
-from polyhop.engines.lexical.skills import skill_for
+from polyhop.engines.lexical import LexicalEngine, Prompt, engine, skill
+from polyhop.engines.lexical.engine import find_skill
+from polyhop.engines.lexical.prompt import fields_of
 from polyhop.programs import Direct, Naive, Prism
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import AddEvidence, AnalyzeQuestion, AnswerFromEvidence, SelectEvidence
+
+from .play import play
+
+SIGNATURES = [each for name in signatures.__all__ if issubclass(each := getattr(signatures, name), dspy.Signature)]
 
 WORLD = [
     Passage.of(
@@ -129,19 +134,59 @@ def test_chain_of_thought_around_an_agent_is_served_too() -> None:
     assert reply.reasoning
 
 
-def test_a_field_that_no_skill_fills_is_an_error_and_not_a_guess() -> None:
-    with pytest.raises(Exception, match="no agent with the output fields poem"):
-        dspy.Predict("question -> poem")(question="Solaris?")
-    with pytest.raises(Exception, match="cannot fill the output field"):
-        dspy.Predict("question -> answer, mood")(question="Solaris?")
+@pytest.mark.parametrize("asked", ["question -> poem", "question -> answer, mood", "text -> answer"])
+def test_a_signature_without_a_skill_is_an_error_that_says_how_to_register_one(asked: str) -> None:
+    inputs, outputs = (", ".join(sorted(names.split(", "))) for names in asked.split(" -> "))
+    with pytest.raises(Exception, match=rf"no skill for the signature '{inputs} -> {outputs}': register one with @"):
+        dspy.Predict(asked)(question="Solaris?", text="Solaris?")
 
 
-def test_skills_survive_nonsense_inputs() -> None:
-    for outputs in (("keep",), ("add",), ("sub_questions",), ("answer", "confidence")):
-        for text in ("", "[1] \n", "]]][[[", "[1] T\n1s1 \n", "no ids at all", "[1] A\n9s9 stray"):
-            names = ("question", "sub_questions", "candidates", "selected", "evidence", "passages")
-            prompt = Prompt(dict.fromkeys(names, text), outputs, as_json=False)
-            assert set(skill_for(prompt)(prompt)) >= {outputs[0]}
+class CountWords(dspy.Signature):
+    """Count."""
+
+    text: str = dspy.InputField()
+    unit: str = dspy.InputField()
+    count: int = dspy.OutputField()
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_SKILLS", engine._SKILLS.copy())
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_skill_of_a_users_program_serves_its_signature_whatever_the_order_of_its_fields() -> None:
+    @skill(CountWords)
+    def count_words(prompt: Prompt) -> dict[str, Any]:
+        return {"count": len(prompt.inputs["text"].split())}
+
+    for signature in (CountWords, "unit, text -> count: int", "text, unit -> reasoning, count: int"):
+        assert dspy.Predict(signature)(text="a b c", unit="word").count == 3
+    skill(CountWords)(count_words)  # the same function again
+    with pytest.raises(ValueError, match="count_words is registered for the fields of CountWords"):
+        skill(CountWords)(lambda prompt: {})
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_skill_has_to_fill_all_fields() -> None:
+    skill("text -> first, second")(lambda prompt: {"first": "1"})
+    with pytest.raises(Exception, match="returned no value for second"):
+        dspy.Predict("text -> first, second")(text="")
+
+
+def test_every_signature_has_a_skill_of_its_own_fields() -> None:
+    fields = {fields_of(each.input_fields, each.output_fields) for each in SIGNATURES}
+    assert len(fields) == len(SIGNATURES)
+    assert all(find_skill(Prompt(each.input_fields, tuple(each.output_fields))) for each in SIGNATURES)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[1] \n", "]]][[[", "[1] T\n1s1 \n", "no ids at all", "[1] A\n9s9 x", "#1 a -> b"]
+)
+@pytest.mark.parametrize("signature", SIGNATURES)
+def test_skills_survive_nonsense(signature: type[dspy.Signature], text: str) -> None:
+    reply = play(signature, **dict.fromkeys(signature.input_fields, text))
+    assert set(reply) >= set(signature.output_fields) - {"reasoning"}
 
 
 def test_evidence_with_hostile_text_stays_evidence() -> None:
