@@ -80,7 +80,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "BM25Index": "data.bm25",
+    "BM25Index": "data.lucene.bm25",
     "C3PO": "programs",
     "ChainRetriever": "data.chain",
     "ChainWeights": "data.chain",
