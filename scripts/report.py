@@ -1,8 +1,8 @@
-"""`polyhop report`: runs as one page that can be read, searched, kept and sent."""
+"""`polyhop report`: an HTML page about evaluation and optimization runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,46 +13,50 @@ import typer
 from ..data.errors import PolyhopError
 
 if TYPE_CHECKING:
-    from ..eval.report.section import Section
+    from ..eval.report.page import Section
 
-_STAGES = "stages.jsonl"  # what tells a run of `polyhop optimize` from one of `polyhop evaluate`
+_STAGES = "stages.jsonl"  # only runs of `polyhop optimize` have it
 
 
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="Folders of runs; the others are compared with the first."),
+        typer.Argument(metavar="RUN...", help="Run folders; the others are compared with the first."),
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The page; a report that is there is replaced.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page; an existing report is replaced.")] = Path(
         "report.html"
     ),
 ) -> None:
-    """Write runs into one HTML page that needs no network.
+    """Write an HTML page about runs; it needs no network.
 
-    Runs of `polyhop evaluate` get scores with intervals, by hop and by type, costs, convergence, calibration and every
-    question with its trace; those over the same questions are compared with the first of them. Runs of `polyhop
-    optimize` get sections of their own. A run that is not finished is shown as far as it is.
+    Runs of `polyhop evaluate` get scores with intervals, scores by number of hops and type, costs, recall by round,
+    calibration, and every question with its trace; runs over the same questions are compared with the first. Runs of
+    `polyhop optimize` get their own sections. Unfinished runs are included as far as they are.
     """
-    from ..eval.report.against import compare_group, comparisons
-    from ..eval.report.chunks import Chunks
+    from ..eval.report.browser import Chunks, index_of
     from ..eval.report.page import write_page
-    from ..eval.report.runs import count_questions, read_groups
+    from ..eval.report.runs import COMPARED, count_questions, read_groups
+    from ..eval.report.sections import evaluation_sections, heading
 
     _check(out)
     paths = list(dict.fromkeys(runs))
     for path in paths:
         _check_run(path)
-    optimized = [path for path in paths if (path / _STAGES).exists()]
-    evaluated = [path for path in paths if path not in optimized]
+    optimized = _optimizations(paths)
+    evaluated = [path for path in paths if path not in optimized.values()]
     questions = count_questions(evaluated)
     with Chunks() as chunks, _bar() as bar:
         groups = read_groups(evaluated, chunks, bar("reading", questions))
-        advance = bar("comparing", sum(map(comparisons, groups)))
-        versus = [compare_group(group, advance) for group in groups]
-        further = _sections(optimized)
+        advance = bar("comparing", sum(len(group.runs) - 1 for group in groups) * len(COMPARED))
+        for group in groups:
+            group.compare(advance)
+        sections = evaluation_sections(groups) if groups else []
+        sections[-1:-1] = _sections(optimized)  # before "About"
+        title, lead = heading(groups, list(optimized))
+        index = index_of(groups) if groups else None
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
-            write_page(out, groups, versus, chunks, further)
+            write_page(out, title, lead, sections, [group.title for group in groups], index, chunks)
         except OSError as error:
             raise PolyhopError(f"{out} cannot be written: {error.strerror}") from error
     for run in (run for group in groups for run in group.runs if not run.finished):
@@ -61,10 +65,10 @@ def report(
 
 
 def _check(out: Path) -> None:
-    """Before anything is read: that the page can go there, and that nothing but a report would be lost.
+    """Refuse an output file that cannot be written, or that is not a report, before anything is read.
 
     Raises:
-        PolyhopError: it cannot, or something would.
+        PolyhopError: it is refused.
     """
     from ..eval.report.page import GENERATOR
 
@@ -73,33 +77,32 @@ def _check(out: Path) -> None:
     try:
         with out.open("rb") as file:
             if file.read(len(GENERATOR)) != GENERATOR.encode():
-                raise PolyhopError(f"{out} is there and is not a report: give --out another name.")
+                raise PolyhopError(f"{out} exists and is not a report: give --out another name.")
     except (FileNotFoundError, NotADirectoryError):
-        pass  # nothing is lost; what cannot be written is told when it is
+        pass  # writing reports what is wrong
     except OSError as error:
-        raise PolyhopError(f"{out} is there and cannot be read: {error.strerror}") from error
+        raise PolyhopError(f"{out} exists and cannot be read: {error.strerror}") from error
 
 
 def _check_run(path: Path) -> None:
-    """That a folder may be a run's; another kind of folder is told apart, with the runs that are near it.
+    """Refuse what is clearly not a run folder, and name the runs in or around it; reading finds the rest.
 
     Raises:
-        PolyhopError: it is another.
+        PolyhopError: it is refused.
     """
     from ..data.lucene.layout import PROBLEMS
 
     if not path.is_dir():
-        raise PolyhopError(f"There is no folder {path}.")
+        raise PolyhopError(f"{path} is not a folder.")
     if _is_run(path):
         return
-    inside, beside = (sorted(filter(_is_run, folder.glob("*/"))) for folder in (path, path.resolve().parent))
     if (path / PROBLEMS).exists():
-        there = f"; beside it: {_listed(beside)}" if beside else ""
-        raise PolyhopError(f"{path} is an index: name the folder of a run over it (--out of `evaluate`){there}.")
-    if inside:
-        raise PolyhopError(f"{path} is not the folder of a run, but holds some: {_listed(inside)}.")
+        raise PolyhopError(f"{path} is an index: give the folder of a run over it (--out of `polyhop evaluate`).")
+    if inside := sorted(filter(_is_run, path.glob("*/"))):
+        more = f" and {len(inside) - 3} more" if len(inside) > 3 else ""
+        raise PolyhopError(f"{path} is not a run folder; it contains runs: {', '.join(map(str, inside[:3]))}{more}.")
     if above := next(filter(_is_run, list(path.resolve().parents)[:2]), None):
-        raise PolyhopError(f"{path} is a part of the run {above}: name that.")
+        raise PolyhopError(f"{path} is a part of the run {above}: give that folder.")
 
 
 def _is_run(folder: Path) -> bool:
@@ -108,25 +111,23 @@ def _is_run(folder: Path) -> bool:
     return (folder / MANIFEST).exists() and any((folder / name).exists() for name in (PREDICTIONS, _STAGES))
 
 
-def _listed(folders: Sequence[Path]) -> str:
-    more = f" and {len(folders) - 3} more" if len(folders) > 3 else ""
-    return ", ".join(map(str, folders[:3])) + more
+def _optimizations(paths: Sequence[Path]) -> dict[str, Path]:
+    """Runs of `polyhop optimize` by their names: their folders' names, or their paths where these are not distinct."""
+    found = [path for path in paths if (path / _STAGES).exists()]
+    names = [path.resolve().name for path in found]
+    return dict(zip(names if len(set(names)) == len(found) else map(str, found), found, strict=True))
 
 
-def _sections(paths: Sequence[Path]) -> list[Section]:
-    if not paths:
-        return []
+def _sections(runs: Mapping[str, Path]) -> list[Section]:
     from ..optimizers.joint.report import sections, together
 
-    folders = [path.resolve().name for path in paths]
-    runs = dict(zip(folders if len(set(folders)) == len(paths) else map(str, paths), paths, strict=True))
     found = [replace(each, of=name) for name, path in runs.items() for each in sections(path)]
-    return found if len(runs) == 1 else [together(runs), *found]
+    return found if len(runs) < 2 else [together(runs), *found]
 
 
 @contextmanager
 def _bar() -> Iterator[Callable[[str, int], Callable[[], None]]]:
-    """A progress bar for each of several things."""
+    """Starts progress bars: a name and a total give a function that advances."""
     from rich.console import Console
 
     from ..eval.bar import progress_bar

@@ -1,28 +1,30 @@
-"""Whether a program knows how sure it can be: stated confidence against the share of right answers.
+"""Calibration: the stated confidence of answers against the share of correct ones (exact match).
 
-Over the answers that were given: a failure has no confidence, and "unknown" claims nothing. Right is an exact match.
+Failed questions and the answer "unknown" are left out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import binomtest
 
 BINS = 10
+STEADY = 20
+"""Number of answers at which the risk-coverage curve starts."""
 
 Floats = npt.NDArray[np.float64]
 
 
 class Bin(NamedTuple):
-    """Those answers whose confidence lies in [low, high), the last bin's in [low, high].
+    """The answers with a confidence in [low, high); the last bin includes its end.
 
     Attributes:
-        confidence: Their mean confidence.
-        right: The share of them that is right, with its 95% Wilson interval.
+        confidence: Mean confidence.
+        right: Share of correct answers, with its 95% Wilson interval.
     """
 
     low: float
@@ -34,11 +36,11 @@ class Bin(NamedTuple):
 
 
 class Covered(NamedTuple):
-    """The surest answers: those of at least a ``confidence``.
+    """The answers with at least some ``confidence``.
 
     Attributes:
         coverage: Their share of all questions.
-        risk: The share of them that is wrong.
+        risk: Share of wrong ones among them.
     """
 
     coverage: float
@@ -48,13 +50,12 @@ class Covered(NamedTuple):
 
 @dataclass(frozen=True)
 class Calibration:
-    """How well confidence tells right from wrong.
+    """How well confidence separates correct from wrong answers.
 
     Attributes:
-        answers: How many there are.
-        ece: Expected calibration error: the bins' mean distance between confidence and share of right answers.
-        brier: Mean squared distance between confidence and being right (1) or wrong (0).
-        curve: Risk against coverage, surest first; answers of equal confidence come together.
+        ece: Expected calibration error: mean distance over the bins between confidence and share of correct answers.
+        brier: Mean squared distance between confidence and correctness (1 or 0).
+        curve: Risk against coverage, highest confidence first; equal confidences are one point.
     """
 
     answers: int
@@ -63,9 +64,20 @@ class Calibration:
     brier: float
     curve: tuple[Covered, ...]
 
+    @property
+    def steady(self) -> list[Covered]:
+        """The curve from the first `STEADY` answers on; before, single answers make it jump."""
+        per_answer = self.curve[-1].coverage / self.answers
+        points = [point for point in self.curve if point.coverage > (STEADY - 0.5) * per_answer]
+        return points or [self.curve[-1]]
+
+    def risk_at(self, coverage: float) -> float | None:
+        """The risk at the first point with at least this coverage."""
+        return next((point.risk for point in self.curve if point.coverage >= coverage), None)
+
 
 def calibration(confidence: npt.ArrayLike, right: npt.ArrayLike, questions: int) -> Calibration | None:
-    """Measure it over the answers that were given to some of ``questions``; None if there are none."""
+    """The calibration of the answers to some of ``questions``; None without answers."""
     stated, truth = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.float64)
     if not len(stated):
         return None
@@ -82,7 +94,9 @@ def calibration(confidence: npt.ArrayLike, right: npt.ArrayLike, questions: int)
 
 def _bin(place: int, stated: Floats, truth: Floats) -> Bin:
     count, right = len(stated), int(truth.sum())
-    return Bin(place / BINS, (place + 1) / BINS, count, float(stated.mean()), right / count, wilson(right, count))
+    interval = binomtest(right, count).proportion_ci(method="wilson")
+    ends = (float(interval.low), float(interval.high))
+    return Bin(place / BINS, (place + 1) / BINS, count, float(stated.mean()), right / count, ends)
 
 
 def _curve(stated: Floats, truth: Floats, questions: int) -> tuple[Covered, ...]:
@@ -92,11 +106,3 @@ def _curve(stated: Floats, truth: Floats, questions: int) -> tuple[Covered, ...]
     return tuple(
         Covered(float((end + 1) / questions), float(wrong[end] / (end + 1)), float(stated[end])) for end in ends
     )
-
-
-def wilson(successes: int, count: int, z: float = 1.959964) -> tuple[float, float]:
-    """The Wilson score interval of a share."""
-    share, spread = successes / count, z * z / count
-    middle = (share + spread / 2) / (1 + spread)
-    half = z * sqrt(share * (1 - share) / count + spread / (4 * count)) / (1 + spread)
-    return max(0.0, middle - half), min(1.0, middle + half)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from markupsafe import Markup
+
 _VOID = frozenset({"meta", "br", "input", "hr"})
 
 
-class Html(str):
+class Html(Markup):
     """Markup of our own making, which `tag` takes as it is."""
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""How numbers are written."""
+"""Names of metrics, and how numbers are formatted."""
 
 from __future__ import annotations
 
@@ -14,48 +14,40 @@ NAMES = {
     "fact_recall": "Fact R",
     "fact_f1": "Fact F1",
     "joint_f1": "Joint F1",
-    "passage_recall@2": "Recall@2",
-    "passage_recall@5": "Recall@5",
-    "passage_recall@10": "Recall@10",
-    "passage_recall@20": "Recall@20",
-    "all_gold@2": "All gold@2",
-    "all_gold@5": "All gold@5",
-    "all_gold@10": "All gold@10",
-    "all_gold@20": "All gold@20",
+    **{f"passage_recall@{k}": f"Recall@{k}" for k in (2, 5, 10, 20)},
+    **{f"all_gold@{k}": f"All gold@{k}" for k in (2, 5, 10, 20)},
     "passage_mrr": "MRR",
     "passage_ndcg@10": "nDCG@10",
-    "answer_in_evidence": "Answer in evidence",
     "token_precision": "Token P",
     "token_recall": "Token R",
     "token_f1": "Token F1",
     "lm_calls": "LM calls",
     "lm_calls_critical_path": "LM calls in sequence",
-    "searches": "Searches",
-    "tokens_in": "Tokens in",
-    "tokens_out": "Tokens out",
-    "tokens": "Tokens",
     "cost_usd": "Dollars",
-    "seconds": "Seconds",
     "seconds_p50": "Seconds, median",
     "seconds_p95": "Seconds, 95th percentile",
 }
-"""What metrics are called."""
 
 
 def name(metric: str) -> str:
-    return NAMES.get(metric, metric.replace("_", " "))
+    return NAMES.get(metric, metric.replace("_", " ").capitalize())
 
 
-def number(metric: str, value: float | None, sign: str = "") -> str:
-    """A score in percent, a cost with as many digits as tell something; a dash where there is none."""
+def lower(metric: str) -> str:
+    """The name of a cost within a sentence."""
+    return name(metric) if metric.startswith("lm_calls") else name(metric).lower()
+
+
+def number(value: float | None, metric: str, sign: str = "") -> str:
+    """A score in percent, a cost with its significant digits; a dash for None and NaN."""
     if value is None or value != value:
         return "–"
     if metric == "cost_usd":
         return ("−" if value < 0 else sign) + dollars(abs(value))
-    return _plain(metric, value, sign).replace("-", "−")
+    return _plain(value, metric, sign).replace("-", "−")
 
 
-def _plain(metric: str, value: float, sign: str) -> str:
+def _plain(value: float, metric: str, sign: str) -> str:
     if metric in METRICS:
         return f"{100 * value:{sign}.1f}"
     if abs(value) >= 1000:
@@ -69,8 +61,8 @@ def dollars(value: float) -> str:
     return f"${value:,.2f}" if value >= 1 else f"${value:.2g}" if value >= 0.0001 else f"${value:.1e}"
 
 
-def between(metric: str, low: float, high: float, sign: str = "") -> str:
-    return f"{number(metric, low, sign)} to {number(metric, high, sign)}"
+def between(ends: tuple[float, float], metric: str, sign: str = "") -> str:
+    return f"{number(ends[0], metric, sign)} to {number(ends[1], metric, sign)}"
 
 
 def p_value(p: float) -> str:

@@ -1,9 +1,8 @@
-"""The runs of a report: read once, line by line, into columns of numbers; what only a reader of one question wants goes
-into `Chunks`."""
+"""Evaluation runs as a report needs them: read once, line by line, into columns; details go to `browser.Chunks`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count as counting
 from pathlib import Path
@@ -16,20 +15,20 @@ from ...programs.prediction import UNKNOWN
 from ..comparison import run_names
 from ..folder import SUMMARY, Line, RunError, read_lines, read_manifest, read_summary
 from ..scoring import METRICS
+from ..statistics import Comparison, compare
 from ..summary import COSTS, summarize
-from .chunks import Chunks
-from .convergence import Course, course
+from .browser import Chunks
 from .numbers import count
-from .outcomes import Outcome, outcome
-from .steps import flat
+from .traces import Course, Outcome, course, flat, outcome
 
 Floats = npt.NDArray[np.float64]
 
 COLUMNS = (*METRICS, *COSTS, "seconds", "confidence")
+COMPARED = ("answer_em", "answer_f1", "evidence_f1", "joint_f1", "lm_calls", "tokens")
 
 
-class Question(NamedTuple):
-    """What is asked, the same in every run of a group."""
+class Asked(NamedTuple):
+    """A question, the same in every run of a group."""
 
     id: str
     question: str
@@ -38,21 +37,31 @@ class Question(NamedTuple):
     gold_answers: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Run:
-    """An evaluation run, in columns: one value a question that is done, in the order of ``numbers``.
+class Versus(NamedTuple):
+    """A run against the first of its group, in one metric, over the questions that both have finished."""
+
+    questions: int
+    result: Comparison
+
+
+@dataclass
+class EvaluationRun:
+    """An evaluation run in columns, with one value per finished question, in the order of ``numbers``.
 
     Attributes:
-        name: What it is called in the report.
-        first: The number of its first chunk.
-        summary: As `polyhop evaluate` writes it; of an unfinished run that of the questions that are done.
+        name: Its name in the report.
+        first: Number of its first chunk of details.
+        series: Number of its color and shape.
+        summary: As in summary.json; of an unfinished run, over its finished questions.
         columns: Scores, costs and confidence; NaN where a question has no such value.
+        versus: By metric, against the first run of the group.
     """
 
     name: str
     path: Path
     manifest: dict[str, Any]
     first: int
+    series: int = 0
     summary: dict[str, Any] = field(default_factory=dict)
     columns: dict[str, Floats] = field(default_factory=dict)
     numbers: list[int] = field(default_factory=list)
@@ -60,27 +69,27 @@ class Run:
     answers: list[str] = field(default_factory=list)
     stops: list[str] = field(default_factory=list)
     courses: list[Course | None] = field(default_factory=list)
+    versus: dict[str, Versus] = field(default_factory=dict)
 
     @property
     def done(self) -> int:
         return len(self.numbers)
 
     @property
-    def asked(self) -> int:
-        """How many questions there are in all."""
+    def total(self) -> int:
+        """Number of questions, finished or not."""
         return int(self.manifest["questions"].get("count") or self.done)
 
     @property
     def finished(self) -> bool:
-        """Whether all questions are done and summed up."""
-        return self.done == self.asked and (self.path / SUMMARY).exists()
+        return self.done == self.total and (self.path / SUMMARY).exists()
 
     @property
     def missing(self) -> str:
         """What an unfinished run lacks."""
-        if self.done == self.asked:
-            return f"its questions are done ({self.done:,}), but not summed up: start it again for that"
-        return f"{self.done:,} of {self.asked:,} questions are done"
+        if self.done == self.total:
+            return f"all {count(self.done, 'question')} are done, but there is no summary; start the run again"
+        return f"{self.done:,} of {self.total:,} questions are done"
 
     def mean(self, metric: str) -> float | None:
         value = self.summary["metrics"].get(metric)
@@ -91,43 +100,97 @@ class Run:
         return None if found is None else (float(found[0]), float(found[1]))
 
     def stated(self) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """The confidence of every answer that was given, and whether it was right."""
-        given = np.array(
-            [
-                kind is not Outcome.failed and answer != UNKNOWN
-                for kind, answer in zip(self.outcomes, self.answers, strict=True)
-            ],
-            dtype=bool,
-        )
-        given &= ~np.isnan(self.columns["confidence"])
+        """The confidence of each given answer, and whether the answer is correct."""
+        failed = np.array([kind is Outcome.failed for kind in self.outcomes], dtype=bool)
+        unknown = np.array([answer == UNKNOWN for answer in self.answers], dtype=bool)
+        given = ~failed & ~unknown & ~np.isnan(self.columns["confidence"])
         return self.columns["confidence"][given], self.columns["answer_em"][given] == 1.0
 
 
 @dataclass(frozen=True)
+class Part:
+    """The questions with one number of hops (``by_hops``) or of one type (``by_kind``)."""
+
+    key: str
+    name: str
+
+    def of(self, run: EvaluationRun) -> Mapping[str, Any]:
+        """The summary of a run on these questions; empty if it has none of them."""
+        found: Mapping[str, Any] = (run.summary.get(self.key) or {}).get(self.name) or {}
+        return found
+
+    def mean(self, run: EvaluationRun, metric: str) -> float | None:
+        found = self.of(run).get("metrics", {}).get(metric)
+        return None if found is None else float(found)
+
+    def interval(self, run: EvaluationRun, metric: str) -> tuple[float, float] | None:
+        found = self.of(run).get("intervals", {}).get(metric)
+        return None if found is None else (found[0], found[1])
+
+    def questions(self, runs: Iterable[EvaluationRun]) -> int:
+        return max(int(self.of(run).get("counts", {}).get("questions", 0)) for run in runs)
+
+
+@dataclass(frozen=True)
 class Group:
-    """Runs over the same questions: these alone are compared.
+    """Runs over the same questions; only these are compared.
 
     Attributes:
-        questions: By their numbers, which are those in the dataset.
-        titles: Of gold passages that a run has found.
-        missed: Gold passages that a run has not found.
+        questions: By their number in the dataset.
+        titles: Titles of gold passages that a run has found, by id.
+        missed: Ids of gold passages that a run has not found.
     """
 
     title: str
-    runs: list[Run] = field(default_factory=list)
-    questions: dict[int, Question] = field(default_factory=dict)
+    runs: list[EvaluationRun] = field(default_factory=list)
+    questions: dict[int, Asked] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)
     missed: set[str] = field(default_factory=set)
 
+    @property
+    def dataset(self) -> str:
+        return str(self.runs[0].manifest.get("dataset") or "own questions")
+
+    def known(self, metrics: Iterable[str]) -> list[str]:
+        """The metrics that a run has."""
+        return [metric for metric in metrics if any(run.mean(metric) is not None for run in self.runs)]
+
+    def parts(self, key: str) -> list[Part]:
+        return [Part(key, name) for name in sorted({name for run in self.runs for name in run.summary.get(key) or {}})]
+
+    def negligible(self, metric: str) -> set[str]:
+        """Names of the runs whose score is close to 0 compared with the best; charts leave them out."""
+        if metric not in METRICS:
+            return set()
+        scores = {run.name: run.mean(metric) or 0.0 for run in self.runs}
+        best = max(scores.values())
+        return {name for name, score in scores.items() if score <= best / 50} if best else set()
+
+    def not_drawn(self, metrics: Iterable[str]) -> list[str]:
+        return list(dict.fromkeys(name for metric in metrics for name in sorted(self.negligible(metric))))
+
+    def compare(self, on_comparison: Callable[[], None] = lambda: None) -> None:
+        """Compare every run with the first, as `polyhop compare` does."""
+        first = self.runs[0]
+        for run in self.runs[1:]:
+            here = {n: row for row, n in enumerate(run.numbers)}
+            pairs = np.array([(here[n], row) for row, n in enumerate(first.numbers) if n in here]).reshape(-1, 2)
+            for metric in COMPARED:
+                ours, theirs = run.columns[metric][pairs[:, 0]], first.columns[metric][pairs[:, 1]]
+                both = ~np.isnan(ours) & ~np.isnan(theirs)
+                if both.any():
+                    run.versus[metric] = Versus(int(both.sum()), compare(ours[both].tolist(), theirs[both].tolist()))
+                on_comparison()
+
 
 def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], None] = lambda: None) -> list[Group]:
-    """Read runs, those over the same questions together, in the order of the first of each.
+    """Read runs and group those over the same questions, in the order of the first of each group.
 
     Args:
         on_line: Called after each question.
 
     Raises:
-        RunError: one of them is not the folder of a run, is damaged, or has no question that is done.
+        RunError: a folder is not a run, is damaged, or has no finished question.
     """
     manifests = {path: read_manifest(path) for path in paths}
     together: dict[tuple[Any, ...], list[Path]] = {}
@@ -135,18 +198,21 @@ def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], Non
         asked = _part(manifest, path, "questions")
         together.setdefault((manifest.get("dataset"), asked.get("hash"), asked.get("count")), []).append(path)
     groups: list[Group] = []
+    series: dict[str, int] = {}
     for members in together.values():
         taken = {group.title for group in groups}
         group = Group(next(title for title in _titles(manifests[members[0]]) if title not in taken))
         names = run_names({path: _part(manifests[path], path, "program") for path in members})
         for path in members:
-            group.runs.append(_read(path, names[path], manifests[path], group, chunks, on_line))
+            run = _read(path, names[path], manifests[path], group, chunks, on_line)
+            run.series = series.setdefault(run.name, len(series))
+            group.runs.append(run)
         groups.append(replace(group, questions=dict(sorted(group.questions.items()))))
     return groups
 
 
 def count_questions(paths: Iterable[Path]) -> int:
-    """How many questions runs have at most, from their manifests."""
+    """The number of questions of all runs, from their manifests."""
     return sum(int(_part(read_manifest(path), path, "questions").get("count", 0)) for path in paths)
 
 
@@ -158,10 +224,10 @@ def _part(manifest: dict[str, Any], path: Path, name: str) -> dict[str, Any]:
 
 
 def _titles(manifest: dict[str, Any]) -> Iterator[str]:
-    """What a group may be called, the first choice first."""
+    """Possible titles of a group, the preferred one first."""
     asked = manifest["questions"]
     source = str(asked.get("source") or "").split("/")[-1].split(".json")[0]
-    parts = [manifest.get("dataset") or "questions of one’s own", asked.get("setting"), source, asked.get("split")]
+    parts = [manifest.get("dataset") or "own questions", asked.get("setting"), source, asked.get("split")]
     title = " · ".join(str(part) for part in dict.fromkeys(parts) if part)
     yield title
     yield f"{title} · {count(int(asked.get('count') or 0), 'question')}"
@@ -170,10 +236,9 @@ def _titles(manifest: dict[str, Any]) -> Iterator[str]:
 
 def _read(
     path: Path, name: str, manifest: dict[str, Any], group: Group, chunks: Chunks, on_line: Callable[[], None]
-) -> Run:
-    """Go through the lines of one run."""
+) -> EvaluationRun:
     values: list[list[float]] = []
-    run = Run(name, path, manifest, len(chunks))
+    run = EvaluationRun(name, path, manifest, len(chunks))
     for line in read_lines(path):
         try:
             scores = line["scores"] | line["costs"] | {"confidence": line.get("confidence")}
@@ -181,32 +246,31 @@ def _read(
             _note(run, line, group)
             chunks.add(_details(line))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RunError(f"{path}: the line of question {line['n']} is damaged ({error!r}).") from error
+            raise RunError(f"{path}: the record of question {line['n']} is damaged ({error!r}).") from error
         on_line()
     chunks.close()
     if not values:
-        raise RunError(f"The run {path} has no question that is done yet: start it again to go on.")
+        raise RunError(f"The run {path} has no finished question yet; start it again to resume it.")
     run.columns.update(zip(COLUMNS, np.array(values, dtype=np.float64).T, strict=True))
     run.summary.update(_summary(run))
     return run
 
 
-def _summary(run: Run) -> dict[str, Any]:
-    """That of a finished run; else one of what is done."""
+def _summary(run: EvaluationRun) -> dict[str, Any]:
     if run.finished:
         summary = read_summary(run.path)
         if missing := {"counts", "metrics", "intervals", "failures"} - set(summary):
-            raise RunError(f"{run.path / SUMMARY} is damaged: it has no {sorted(missing)[0]}. Start the run again.")
+            raise RunError(f"{run.path / SUMMARY} is damaged: {sorted(missing)[0]} is missing. Start the run again.")
         return summary
     return summarize(read_lines(run.path), run.done, int(run.manifest["questions"].get("skipped") or 0))
 
 
-def _note(run: Run, line: Line, group: Group) -> None:
-    """Keep of a question what the tables and the pictures need."""
-    asked = Question(line["id"], line["question"], line["hops"], line["kind"], tuple(line["gold_answers"]))
+def _note(run: EvaluationRun, line: Line, group: Group) -> None:
+    """Keep of a question what the tables and charts need."""
+    asked = Asked(line["id"], line["question"], line["hops"], line["kind"], tuple(line["gold_answers"]))
     known = group.questions.setdefault(line["n"], asked)
     if known.id != asked.id:
-        raise ValueError(f"it is {asked.id!r} here and {known.id!r} in another run")
+        raise ValueError(f"its id is {asked.id!r} here and {known.id!r} in another run")
     gold = set(line["gold"])
     searched = [hit for step in flat(line.get("trace") or ()) if step["step"] == "searched" for hit in step["found"]]
     group.titles.update((id, title) for id, title, _ in searched if id in gold)
@@ -222,9 +286,9 @@ _SHOWN = "evidence gold confidence stop_reason trace scores costs costs_by_agent
 
 
 def _details(line: Line) -> dict[str, Any]:
-    """What is shown of a question that is opened."""
+    """What an opened question shows."""
     for step in flat(line.get("trace") or ()):
         if step["step"] == "searched":
             for hit in step["found"]:
-                hit[2] = round(hit[2], 4)  # more digits are a third of the page
+                hit[2] = round(hit[2], 4)  # more digits would be a third of the page
     return {name: line[name] for name in _SHOWN if line.get(name) not in (None, [], {})}

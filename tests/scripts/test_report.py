@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 
 from polyhop.eval.differences import differences
 from polyhop.eval.folder import read_lines, read_manifest, read_summary
-from polyhop.eval.report.outcomes import outcome
+from polyhop.eval.report.traces import outcome
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.joint.report import sections
 from polyhop.scripts.main import app
@@ -234,7 +234,7 @@ def test_failures_incidents_and_agents_are_shown_where_a_run_has_them(tmp_path: 
     run = tmp_path / "run"
     evaluate(Fake(mixed(8)), numbered(8), run)
     plain = report(run, out=tmp_path / "plain.html")
-    assert "What happened" not in plain.words
+    assert "Incidents" not in plain.words
     assert "Costs by agent, over all questions" not in plain.words
     assert {"Failures", "exception"} <= set(plain.words)
     assert any(words.endswith("no luck") for words in plain.words)
@@ -243,7 +243,7 @@ def test_failures_incidents_and_agents_are_shown_where_a_run_has_them(tmp_path: 
     summary["by_agent"] = {"selector": {"lm_calls": 16, "tokens_in": 1200, "tokens_out": 80, "cost_usd": 0.0123}}
     (run / "summary.json").write_text(json.dumps(summary))
     more = report(run, out=tmp_path / "more.html")
-    assert {"What happened", "repeated after rate_limit", "3"} <= set(more.words)
+    assert {"Incidents", "repeated after rate_limit", "3"} <= set(more.words)
     assert {"selector", "16", "1,200", "80", "$0.012"} <= set(more.words)
 
 
@@ -269,7 +269,7 @@ def test_a_run_that_only_lacks_its_summary(tmp_path: Path) -> None:
     evaluate(Fake(), numbered(3), run)
     (run / "summary.json").unlink()
     result = polyhop("report", run, "--out", tmp_path / "report.html")
-    told = "is not finished: its questions are done (3), but not summed up"
+    told = "is not finished: all 3 questions are done, but there is no summary"
     assert told in result.stderr
     assert any(told in words for words in Page((tmp_path / "report.html").read_text()).words)
 
@@ -321,7 +321,7 @@ def test_what_is_no_run(tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
     assert "is not the folder of a run" in result.stderr
     none = polyhop("report", tmp_path / "none", "--out", tmp_path / "x.html")
-    assert (none.exit_code, none.stderr) == (1, f"error: There is no folder {tmp_path / 'none'}.\n")
+    assert (none.exit_code, none.stderr) == (1, f"error: {tmp_path / 'none'} is not a folder.\n")
     (tmp_path / "manifest.json").write_text('{"schema": 1}')
     assert "is not the folder of an evaluation run" in polyhop("report", tmp_path, "--out", tmp_path / "x.html").stderr
     assert not (tmp_path / "x.html").exists()
@@ -335,18 +335,18 @@ def test_folders_near_runs_name_those(tmp_path: Path) -> None:
 
     tuned = write_run(tmp_path / "tuned")
     candidate = tuned / "2-prompts" / "candidate"
-    assert f"{candidate} is a part of the run {tuned}: name that" in why(candidate)
+    assert f"{candidate} is a part of the run {tuned}: give that folder" in why(candidate)
     for name in "abcd":
         evaluate(Fake(), numbered(1), tmp_path / "runs" / name)
     first, second, third = (tmp_path / "runs" / name for name in "abc")
-    assert f"runs is not the folder of a run, but holds some: {first}, {second}, {third} and 1 more." in why(
+    assert f"runs is not a run folder; it contains runs: {first}, {second}, {third} and 1 more." in why(
         tmp_path / "runs"
     )
     index = tmp_path / "runs" / "index"
     index.mkdir()
     (index / "manifest.json").write_text('{"schema": 1}')
     (index / "problems.jsonl").touch()
-    assert f"is an index: name the folder of a run over it (--out of `evaluate`); beside it: {first}, " in why(index)
+    assert "is an index: give the folder of a run over it (--out of `polyhop evaluate`)" in why(index)
     assert not (tmp_path / "x.html").exists()
 
 
@@ -364,7 +364,7 @@ def test_damaged_lines(tmp_path: Path) -> None:
     (run / "summary.json").write_text("{}")
     assert "summary.json is damaged" in polyhop("report", run, "--out", out).stderr
     (run / "predictions.jsonl").write_text("")
-    assert "has no question that is done yet" in polyhop("report", run, "--out", out).stderr
+    assert "has no finished question yet" in polyhop("report", run, "--out", out).stderr
     assert not out.exists()
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ....data.errors import PolyhopError
 from ....eval.folder import RunError
-from ....eval.report.section import Section
+from ....eval.report.page import Section
 from .changes import changes
 from .overview import plan, spent, test
 from .reading import read_run

@@ -9,7 +9,7 @@ from typing import Any
 
 from ....eval.report.html import Html, details, join, table, tag
 from ....eval.report.numbers import count
-from ....eval.report.section import Section
+from ....eval.report.page import Section
 from ....programs.exemplars import Exemplar
 from ...artifacts.comparing import AgentChange, Difference, Piece, Side, compare
 from .reading import Line, Run

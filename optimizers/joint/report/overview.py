@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ....eval.chart import Axis, dot, inline, line, text
 from ....eval.report.html import Html, join, table, tag
 from ....eval.report.numbers import count, p_value
-from ....eval.report.section import Section
+from ....eval.report.page import Section
 from .reading import Line, Mean, Measured, Run, Test
 from .words import around, mean_of, named, number, percent
 

@@ -11,7 +11,7 @@ from typing import Any
 from ....eval.chart import inline
 from ....eval.report.html import Html, join, table, tag
 from ....eval.report.numbers import count
-from ....eval.report.section import Section
+from ....eval.report.page import Section
 from .reading import Ended, Going, Run, Trial
 from .words import named, value
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ....eval.report.html import table, tag
 from ....eval.report.numbers import p_value
-from ....eval.report.section import Section
+from ....eval.report.page import Section
 from .reading import Line, Run, read_run
 from .words import around, mean_of, named, percent
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from polyhop.eval.folder import read_lines
-from polyhop.eval.report.outcomes import Outcome, outcome
+from polyhop.eval.report.traces import Outcome, outcome
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polyhop.eval.report.calibration import calibration, wilson
-from polyhop.eval.report.confidence import STEADY, steady
+from polyhop.eval.report.calibration import STEADY, calibration
 
 
 def test_by_hand() -> None:
@@ -16,6 +15,7 @@ def test_by_hand() -> None:
         (0.9, 1.0, 2, 0.5),
     ]
     assert found.ece == pytest.approx((0.25 + 0.45) / 2)
+    assert found.bins[1].interval == pytest.approx((0.0945, 0.9055), abs=5e-5)
     assert found.brier == pytest.approx((0.05**2 + 0.95**2 + 2 * 0.25**2) / 4)
     assert [(point.coverage, point.risk, point.confidence) for point in found.curve] == [
         (0.25, 0.5, 0.95),
@@ -40,20 +40,11 @@ def test_the_curve_is_drawn_where_it_is_steady() -> None:
     sure = [1 - n / 100 for n in range(30)]
     found = calibration(sure, [0.0] * 30, 60)
     assert found
-    assert [round(60 * point.coverage) for point in steady(found)] == list(range(STEADY, 31))
+    assert [round(60 * point.coverage) for point in found.steady] == list(range(STEADY, 31))
     few = calibration(sure[:3], [1.0] * 3, 60)
     assert few
-    assert steady(few) == [few.curve[-1]]
+    assert few.steady == [few.curve[-1]]
 
 
 def test_no_answer() -> None:
     assert calibration([], [], questions=3) is None
-
-
-def test_wilson_intervals() -> None:
-    # Newcombe (1998), table I, method 3: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
-    assert wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
-    assert wilson(15, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
-    assert wilson(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
-    assert wilson(1, 29) == pytest.approx((0.0061, 0.1718), abs=5e-5)
-    assert wilson(5, 5)[1] == 1.0

@@ -1,62 +1,68 @@
-"""The page takes sections of other runs beside and instead of those of evaluation runs."""
+"""The page: its sections, its escaping, and the data of the question browser."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
+from base64 import b64decode
 from pathlib import Path
 
-from polyhop.eval.report.chunks import Chunks
-from polyhop.eval.report.page import write_page
-from polyhop.eval.report.runs import read_groups
-from polyhop.eval.report.section import Section
-from polyhop.eval.run import evaluate
+from markupsafe import Markup
 
-from ..small import Fake, numbered
+from polyhop.eval.report.browser import CHUNK, Chunks
+from polyhop.eval.report.page import Section, render, write_page
 
-FURTHER = [
-    Section("history", "History", "<p>of the first</p>", of="<first>"),
-    Section("history", "History", "<p>of the second</p>", of="second"),
+SECTIONS = [
+    Section("history", "History", Markup("<p>of the first</p>"), of="<first>"),
+    Section("history", "History", Markup("<p>of the second</p>"), of="second"),
 ]
+HOSTILE = "</td><script>alert('x')</script> & \"quoted\" \ud800 \0"
 
 
-def headings(path: Path) -> list[tuple[str, str]]:
-    return re.findall(r'<section id="([\w-]+)" .+?<h2 .+?>(.+?)</h2>', path.read_text())
-
-
-def test_sections_alone(tmp_path: Path) -> None:
+def written(path: Path, *sections: Section, title: str = "Title") -> str:
     with Chunks() as chunks:
-        write_page(tmp_path / "x.html", [], [], chunks, FURTHER)
-    assert headings(tmp_path / "x.html") == [("history", "History · &lt;first&gt;"), ("history-2", "History · second")]
-    text = (tmp_path / "x.html").read_text()
+        write_page(path / "x.html", title, "lead", sections, [], None, chunks)
+    return (path / "x.html").read_text()
+
+
+def headings(text: str) -> list[tuple[str, str]]:
+    return re.findall(r'<section id="([\w-]+)" .+?<h2 .+?>(.+?)</h2>', text)
+
+
+def test_sections_of_several_runs_are_distinct(tmp_path: Path) -> None:
+    text = written(tmp_path, *SECTIONS)
+    assert headings(text) == [("history", "History · &lt;first&gt;"), ("history-2", "History · second")]
     assert "<p>of the first</p>" in text
     assert 'href="#history-2"' in text
     assert 'id="index"' not in text
-    assert "<h1>Optimization: &lt;first&gt; and second</h1>" in text
 
 
 def test_the_sections_of_one_run_do_not_name_it(tmp_path: Path) -> None:
+    assert headings(written(tmp_path, SECTIONS[0])) == [("history", "History")]
+
+
+def test_no_text_becomes_markup(tmp_path: Path) -> None:
+    body = render("terms.html.j2", terms={HOSTILE: HOSTILE})
+    assert "<script" not in body
+    text = written(tmp_path, Section("x", HOSTILE, body), title=HOSTILE)
+    assert text.count("<script>alert(") == text.count("\0") == 0
+    assert (
+        "&lt;/td&gt;&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; &#34;quoted&#34; ? \N{REPLACEMENT CHARACTER}"
+        in text
+    )
+
+
+def test_chunks_hold_what_was_added() -> None:
+    details = [{"n": n, "text": "</script>" * n} for n in range(2 * CHUNK + 1)]
     with Chunks() as chunks:
-        write_page(tmp_path / "x.html", [], [], chunks, FURTHER[:1])
-    assert headings(tmp_path / "x.html") == [("history", "History")]
-    assert "<h1>Optimization: &lt;first&gt;</h1>" in (tmp_path / "x.html").read_text()
-
-
-def test_sections_beside_an_evaluation_run(tmp_path: Path) -> None:
-    evaluate(Fake(), numbered(2), tmp_path / "run")
-    with Chunks() as chunks:
-        groups = read_groups([tmp_path / "run"], chunks)
-        write_page(tmp_path / "x.html", groups, [[]], chunks, FURTHER)
-    names = [name for name, _ in headings(tmp_path / "x.html")]
-    assert names[0] == "overview"
-    assert names[-4:] == ["questions", "history", "history-2", "about"]
-    assert ", and 2 optimizations: &lt;first&gt; and second</p>" in (tmp_path / "x.html").read_text()
-
-
-def test_what_sections_draw_with_is_defined(tmp_path: Path) -> None:
-    with Chunks() as chunks:
-        write_page(tmp_path / "x.html", [], [], chunks, FURTHER)
-    text = (tmp_path / "x.html").read_text()
-    promised = re.findall(r"var\((--[\w-]+)\)", Section.__doc__ or "")
-    assert {"--ink", "--muted", "--grid", "--paper", "--series-1", "--series-6"} == set(promised)
-    for name in promised:
-        assert text.count(f"  {name}: light-dark(#") == 1
+        for each in details[:-1]:
+            chunks.add(each)
+        chunks.close()
+        chunks.close()
+        chunks.add(details[-1])
+        chunks.close()
+        packed = list(chunks)
+        assert len(chunks) == len(packed) == 3
+    assert not any("<" in chunk for chunk in packed)
+    assert [each for chunk in packed for each in json.loads(gzip.decompress(b64decode(chunk)))] == details

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from polyhop.eval.folder import RunError
-from polyhop.eval.report.chunks import Chunks
-from polyhop.eval.report.columns import index_of
+from polyhop.eval.report.browser import Chunks, index_of
 from polyhop.eval.report.runs import Group, count_questions, read_groups
 
 from .lines import evidence, failed, line, searched, wrong
@@ -34,7 +33,7 @@ def test_columns(tmp_path: Path) -> None:
     (group,) = read(write(tmp_path / "a", [failed(1), line(0)]))
     (run,) = group.runs
     assert not run.finished
-    assert (run.done, run.asked, run.numbers) == (2, 2, [0, 1])
+    assert (run.done, run.total, run.numbers) == (2, 2, [0, 1])
     assert run.columns["answer_em"].tolist() == [1.0, 0.0]
     assert [each.name for each in run.outcomes] == ["correct", "failed"]
     assert run.answers == ["Blue River", ""]
@@ -76,7 +75,7 @@ def test_a_run_that_found_a_passage_names_it_for_those_that_missed_it(tmp_path: 
 
 def test_runs_whose_questions_are_not_the_same_after_all(tmp_path: Path) -> None:
     paths = [write(tmp_path / "a", [line(0)]), write(tmp_path / "b", [line(0, id="other")])]
-    with pytest.raises(RunError, match="it is 'other' here and 'q0' in another run"):
+    with pytest.raises(RunError, match="its id is 'other' here and 'q0' in another run"):
         read(*paths)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from polyhop.eval.folder import RunError
-from polyhop.eval.report.section import Section
+from polyhop.eval.report.page import Section
 from polyhop.optimizers.joint.plan import Plan, Splits
 from polyhop.optimizers.joint.report import sections, together
 from polyhop.optimizers.joint.run import Told, optimize
