@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -178,7 +179,7 @@ def optimize(
         opened.source.warn_of_gold(questions)
     prompt_model = _prompt_model(prompt_lm, lm or ()) if prompt_lm else None
     check_plan(plan, opened.program(), prompt_model)
-    console = Console(stderr=True)
+    console = Console(file=sys.stderr)  # the terminal, also while prompt optimizers print to a file
     if out.exists() and not out.is_dir():
         raise RunError(f"{out} is a file: name another --out.")
     budget = Budget(budget_calls, budget_usd, budget_minutes, file=None if dry_run else account(out))

@@ -41,7 +41,6 @@ def confirm_cost(
     """
     from ..engines.budget import BudgetSpent
     from ..engines.prices import FREE
-    from ..optimizers.joint.checks import metric_named
     from ..optimizers.joint.estimate import check_budget, estimate, total
     from ..optimizers.prompts import Probe
 
@@ -53,7 +52,7 @@ def confirm_cost(
         budget.meter_program(program)
     before = budget.spent.calls
     try:
-        probe = Probe.of(program, splits.val, metric_named(plan.metric), threads=threads)
+        probe = Probe.of(program, splits.val, threads=threads)
     except BudgetSpent as spent:
         raise PolyhopError(f"the budget ({spent}) does not suffice to ask five questions") from None
     rows = estimate(program, splits, plan, probe, prompt_model)

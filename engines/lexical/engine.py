@@ -70,6 +70,9 @@ def find_skill(prompt: Prompt) -> Skill:
 class LexicalEngine:
     """Answers the prompts of polyhop's agents. Stateless: one object serves all threads."""
 
+    writes_prompts = False
+    """It plays agents; it cannot write instructions."""
+
     def complete(self, request: lm15.Request) -> lm15.Response:
         """Reply to a request with the skill for its signature.
 

@@ -50,7 +50,7 @@ def _of(
     first, second = divide(splits.train, (0.5, 0.5), plan.seed)
     return estimate_prompts(
         plan.optimizer, program, first, second, probe=probe, preset=plan.preset, prompt_model=prompt_model
-    ).total
+    )
 
 
 def total(rows: Sequence[Row]) -> Cost:
@@ -89,7 +89,7 @@ def _least(program: dspy.Module, splits: Splits, plan: Plan, probe: Probe, promp
 def _first(
     stage: str, program: dspy.Module, splits: Splits, plan: Plan, probe: Probe, prompt_model: dspy.LM | None
 ) -> Cost:
-    """What a stage needs to propose something: of a search the defaults and one trial more."""
+    """What a stage needs to propose something: prompts one run of each question, a search the defaults and a trial."""
     whole, questions = _of(stage, program, splits, plan, probe, prompt_model), len(splits.train)
-    shortest = {"tunables": 2, "exemplars": 3}  # the latter collects plans before
+    shortest = {"prompts": 1, "tunables": 2, "exemplars": 3}  # the latter collects plans before
     return probe.asked(shortest[stage] * questions) if stage in shortest and whole != Cost() else whole

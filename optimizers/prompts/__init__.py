@@ -1,35 +1,23 @@
-"""Better prompts: every prompt optimizer of DSPy, by name, with presets and an estimate of what it costs.
+"""Prompt optimization: DSPy's prompt optimizers by name, with presets and an upper bound of their cost.
 
-    probe = Probe.of(program, trainset, metric)
+    probe = Probe.of(program, trainset)
     print(estimate("random_search", program, trainset, valset, probe=probe).lm_calls)
     better = optimize_prompts("random_search", program, trainset, valset, metric)
 
-optimizer.py     what an optimizer is
-few_shot.py      those that choose demos
-nearest.py       demos that are chosen for each question
-instructions.py  those that have a model write instructions, and choose by score
-reflection.py    those that have a model look at runs, and write rules or instructions
-combined.py      several programs or optimizers together
-compile.py       running one of them, the registry, the table of estimates
-costs.py         probe and estimate
-watch.py         calls counted, failures seen
-student.py       the copy that a teleprompter works on, and what is taken over of its result
-gold.py          demos from a dataset's annotations (solved.py, gold_evidence.py, gold_answers.py)
-quiet.py         no prints and bars, no question asked twice
+An optimizer registers once, with `register` (registry.py), in the module of its kind: annotated.py (demos from a
+dataset's annotations), bootstrapped.py (demos from the program's own runs), instructions.py (written by a model).
 """
 
-from .combined import vote
-from .compile import OPTIMIZERS, can_write, check, estimate, estimates, optimize_prompts
-from .costs import Cost, Estimate, Probe
-from .gold import gold_demos
-from .nearest import Nearest
-from .optimizer import PRESETS, PromptOptimizer
+from . import annotated, bootstrapped, instructions  # noqa: F401  # they register their optimizers
+from .annotated import gold_demos
+from .bootstrapped import Nearest, vote
+from .compile import can_write, check, optimize_prompts
+from .registry import OPTIMIZERS, PRESETS, Cost, Probe, PromptOptimizer, estimate, estimates
 
 __all__ = [
     "OPTIMIZERS",
     "PRESETS",
     "Cost",
-    "Estimate",
     "Nearest",
     "Probe",
     "PromptOptimizer",

@@ -1,60 +1,54 @@
-"""The optimizers that have a prompt model write instructions, and choose among them by score."""
+"""Optimizers that have a prompt model write instructions or rules."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import dspy
+from dspy.teleprompt import BetterTogether, InferRules
 
-from .costs import Estimate, proposed
-from .few_shot import bootstrapping
-from .optimizer import PromptOptimizer, Size, Task, in_presets
+from ...data.errors import PolyhopError
+from ...eval.feedback import with_feedback
+from ...eval.objectives import Objective
+from ..measure import Metric
+from .bootstrapped import SEARCH, candidate_seeds, search_runs, searcher
+from .registry import CompileJob, Numbers, by_preset, register
 
 
-class Copro(PromptOptimizer):
-    """`dspy.COPRO`: ``breadth`` instructions for each agent in each of ``depth`` rounds, all of them scored again in
-    every round.
-
-    It scores on train questions, and has no seed: what the prompt model says, at temperature 1.4, decides. The order of
-    the questions is that of ours.
-    """
-
-    name = "copro"
-    about = "instructions, agent by agent, better ones from those that scored well"
-    changes = "instructions"
-    needs_prompt_model = True
-    presets = in_presets(train=(10, 12, 20), val=(0, 0, 0), breadth=(2, 3, 4), depth=(1, 2, 2))
-
-    def estimate(self, size: Size) -> Estimate:
-        breadth, depth = size.numbers["breadth"], size.numbers["depth"]
-        # A program of one agent has only the latest instructions scored.
-        batches = sum(range(1, depth + 1)) if size.agents > 1 else depth
-        evaluating = size.probe.asked(size.agents * breadth * batches * size.train)
-        return Estimate(evaluating=evaluating, proposing=proposed(size.agents * depth, size.prompt_model))
-
-    def compile(self, task: Task) -> dspy.Module:
-        # With a prompt model of its own, COPRO prints that model's history.
-        teleprompter = dspy.COPRO(
-            metric=task.metric, breadth=task.numbers["breadth"], depth=task.numbers["depth"], init_temperature=1.4
+@register(
+    "copro",
+    "instructions, agent by agent, from those that scored well",
+    "instructions",
+    by_preset(train=(10, 12, 20), val=(0, 0, 0), breadth=(2, 3, 4), depth=(1, 2, 2)),
+    runs=lambda n: n["agents"] * n["breadth"] * n["train"] * n["depth"] * (n["depth"] + 1) / 2,
+    proposals=lambda n: n["agents"] * n["depth"],
+)
+def copro(job: CompileJob) -> dspy.Module:
+    """`dspy.COPRO`: ``breadth`` instructions for each agent in each of ``depth`` rounds, all scored on train questions
+    again in every round. It takes no seed."""
+    teleprompter = dspy.COPRO(
+        metric=job.metric, breadth=job.numbers["breadth"], depth=job.numbers["depth"], init_temperature=1.4
+    )
+    with dspy.context(lm=job.prompt_model):  # given as its prompt_model, COPRO would print that model's history
+        return teleprompter.compile(
+            job.student, trainset=job.trainset, eval_kwargs={"num_threads": job.threads, "display_table": False}
         )
-        with dspy.context(lm=task.prompt_model):
-            return teleprompter.compile(
-                task.student, trainset=task.trainset, eval_kwargs={"num_threads": task.threads, "display_table": False}
-            )
 
 
-class Mipro(PromptOptimizer):
-    """`dspy.MIPROv2`: ``candidates`` instructions and sets of demos for each agent, combined in ``trials`` by TPE.
+def _mipro_runs(n: Numbers) -> float:
+    bootstraps, small = n["candidates"] * n["train"], min(n["minibatch"], n["val"])
+    if n["agents"] == 1 or small == n["val"]:
+        return float(bootstraps + (1 + n["trials"]) * n["val"])
+    return float(bootstraps + small * n["trials"] + (2 + n["trials"] // n["full_every"]) * n["val"])
 
-    Trials are scored on ``minibatch`` validation questions, if there are more, and the best so far on all, every
-    ``full_every`` trials. Its study is in memory: it cannot be resumed.
-    """
 
-    name = "mipro"
-    about = "instructions and demos together, combined by TPE"
-    changes = "both"
-    needs_prompt_model = True
-    presets = in_presets(
+@register(
+    "mipro",
+    "instructions and demos, combined by TPE",
+    "both",
+    by_preset(
         train=(20, 50, 100),
         val=(20, 40, 80),
         demos=(2, 3, 4),
@@ -62,73 +56,198 @@ class Mipro(PromptOptimizer):
         trials=(8, 16, 30),
         minibatch=(8, 15, 25),
         full_every=(4, 5, 6),
+    ),
+    runs=_mipro_runs,
+    proposals=lambda n: 12 + 3 * n["agents"] * n["candidates"],  # the dataset, then program, agent and instruction
+)
+def mipro(job: CompileJob) -> dspy.Module:
+    """`dspy.MIPROv2`: ``candidates`` instructions and sets of demos for each agent, combined in ``trials`` by TPE.
+
+    Trials are scored on ``minibatch`` validation questions, and the best one on all every ``full_every`` trials.
+    Programs of one agent have few combinations: DSPy fails when all are evaluated, so their trials use all questions.
+    The study is in memory and cannot be resumed.
+    """
+    numbers = job.numbers
+    teleprompter = dspy.MIPROv2(
+        metric=job.metric,
+        prompt_model=job.prompt_model,
+        task_model=job.student.predictors()[0].lm,  # required, but every agent has its model
+        max_bootstrapped_demos=numbers["demos"],
+        max_labeled_demos=0,
+        auto=None,
+        num_candidates=numbers["candidates"],
+        num_threads=job.threads,
+        seed=job.seed,
+    )
+    return teleprompter.compile(
+        job.student,
+        trainset=[_BriefExample(example).with_inputs(*example.inputs().keys()) for example in job.trainset],
+        valset=job.valset,
+        num_trials=numbers["trials"],
+        minibatch=numbers["minibatch"] < len(job.valset) and len(job.student.predictors()) > 1,
+        minibatch_size=numbers["minibatch"],
+        minibatch_full_eval_steps=numbers["full_every"],
     )
 
-    def estimate(self, size: Size) -> Estimate:
-        numbers = size.numbers
-        trials, candidates, small = numbers["trials"], numbers["candidates"], min(numbers["minibatch"], size.val)
-        # The default program first. Of each agent's sets of demos one is empty, one has all, the others up to all.
-        full = 1 + (_full_evaluations(trials, numbers["full_every"]) if small < size.val else 0)
-        mean = (1 + numbers["demos"]) / 2
-        asked = size.probe.asked(size.val) + size.probe.asked(size.val * (full - 1) + small * trials, mean)
-        described = min(10, -(-size.train // 10)) + 1  # a look at ten questions each, at most ten, and a summary
-        written = size.agents * candidates * 3  # the program, the agent, the instruction
-        sets = [numbers["demos"], *(round(mean) for _ in range(candidates - 2))]
-        return Estimate(bootstrapping(size, sets), asked, proposed(described + written, size.prompt_model))
 
-    def compile(self, task: Task) -> dspy.Module:
-        numbers = task.numbers
-        teleprompter = _Mipro(
-            metric=task.metric,
-            prompt_model=task.prompt_model,
-            task_model=task.student.predictors()[0].lm,  # not used: every agent has its model
-            max_bootstrapped_demos=numbers["demos"],
-            max_labeled_demos=0,
-            auto=None,
-            num_candidates=numbers["candidates"],
-            num_threads=task.threads,
-            seed=task.seed,
-        )
-        return teleprompter.compile(
-            task.student,
-            trainset=[_Brief(example).with_inputs(*example.inputs().keys()) for example in task.trainset],
-            valset=task.valset,
-            num_trials=numbers["trials"],
-            minibatch=numbers["minibatch"] < len(task.valset),
-            minibatch_size=numbers["minibatch"],
-            minibatch_full_eval_steps=numbers["full_every"],
-        )
-
-
-class _Mipro(dspy.MIPROv2):
-    """DSPy's, which fails where all that it tried has been scored on all questions, as in programs of one agent."""
-
-    def _perform_full_evaluation(
-        self, trial_num: int, trials: int, scores: Any, scored: Any, evaluate: Any, valset: Any, logs: Any, calls: int,
-        score_data: Any, best_score: Any, best_program: Any, *others: Any,
-    ) -> Any:  # fmt: skip
-        if scores.keys() <= scored.keys():
-            return best_score, best_program, calls
-        return super()._perform_full_evaluation(
-            trial_num, trials, scores, scored, evaluate, valset, logs, calls, score_data, best_score, best_program,
-            *others,
-        )  # fmt: skip
-
-
-class _Brief(dspy.Example):
-    """A question that shows itself without its passages and annotations, which fill a prompt model's context."""
+class _BriefExample(dspy.Example):
+    """Shown to the prompt model without passages and annotations, which would fill its context."""
 
     def __repr__(self) -> str:
         answer = self.get("answer") or next(iter(self.get("answers") or ()), None)
         return f"Example({ {'question': self.get('question'), 'answer': answer} })"
 
 
-def _full_evaluations(trials: int, every: int) -> int:
-    """How often MIPROv2 scores the best of the minibatches on all questions; these count as trials, too."""
-    last = trials + trials // every + 1 + (trials % every > 0) - 1
-    number, times = 1, 0
-    for _ in range(trials):
-        number += 1
-        if number % (every + 1) == 0 or number == last:
-            number, times = number + 1, times + 1
-    return times
+@register(
+    "simba",
+    "demos and rules from questions on which answers vary",
+    "both",
+    by_preset(
+        train=(20, 40, 80), val=(0, 0, 0), demos=(2, 3, 4), candidates=(2, 4, 6), steps=(2, 4, 6), batch=(8, 12, 16)
+    ),
+    runs=lambda n: (
+        n["steps"] * min(n["batch"], n["train"]) * (2 * n["candidates"] + 1) + (n["candidates"] + 1) * n["train"]
+    ),
+    proposals=lambda n: n["steps"] * min(n["batch"], n["train"]),
+)
+def simba(job: CompileJob) -> dspy.Module:
+    """`dspy.SIMBA`: in each of ``steps``, questions on which answers vary give demos or rules. Uses train questions
+    only."""
+    if len({id(predictor.lm) for predictor in job.student.predictors()}) > 1:
+        raise PolyhopError("simba samples with one model for the whole program: give all agents the same")
+    numbers = job.numbers
+    teleprompter = dspy.SIMBA(
+        metric=job.metric,
+        bsize=min(numbers["batch"], len(job.trainset)),
+        num_candidates=numbers["candidates"],
+        max_steps=numbers["steps"],
+        max_demos=numbers["demos"],
+        prompt_model=job.prompt_model,
+        num_threads=job.threads,
+    )
+    return teleprompter.compile(job.student, trainset=job.trainset, seed=job.seed)
+
+
+GEPA_SETTINGS = {"train": (20, 50, 100), "val": (10, 20, 40), "runs": (100, 300, 900), "minibatch": (3, 3, 4)}
+
+
+def _gepa_runs(n: Numbers) -> float:
+    """GEPA starts its last round before ``runs`` are reached, and evaluates the program as it is in any case."""
+    return float(max(n["runs"], n["val"]) + n["val"] + 2 * n["minibatch"])
+
+
+def _gepa_proposals(n: Numbers) -> float:
+    return n["runs"] / n["minibatch"]
+
+
+@register(
+    "gepa",
+    "instructions by reflection on feedback in words",
+    "instructions",
+    by_preset(**GEPA_SETTINGS),
+    runs=_gepa_runs,
+    proposals=_gepa_proposals,
+)
+def gepa(job: CompileJob) -> dspy.Module:
+    """`dspy.GEPA`: instructions evolve by reflection on feedback, in up to ``runs`` runs of the program.
+
+    For polyhop's objectives the feedback is that of `polyhop.eval.feedback`. With a log folder it resumes, after it has
+    evaluated the program once more; GEPA keeps a pickle there, so do not resume from a folder that you do not trust.
+    """
+    return _reflector(job).compile(job.student, trainset=job.trainset, valset=job.valset)
+
+
+def _reflector(job: CompileJob) -> dspy.GEPA:
+    return dspy.GEPA(
+        metric=_feedback(job.metric),
+        max_metric_calls=job.numbers["runs"],
+        reflection_minibatch_size=min(job.numbers["minibatch"], len(job.trainset)),
+        reflection_lm=job.prompt_model,
+        num_threads=job.threads,
+        log_dir=str(job.log_dir) if job.log_dir else None,
+        seed=job.seed,
+        warn_on_score_mismatch=False,
+    )
+
+
+def _feedback(metric: Metric) -> Callable[..., Any]:
+    """A metric as GEPA calls it."""
+    if isinstance(metric, Objective):
+        return with_feedback(metric)
+    try:
+        inspect.signature(metric).bind(None, None, None, None, None)
+    except TypeError:
+        return lambda gold, pred, trace=None, pred_name=None, pred_trace=None: metric(gold, pred)
+    return metric
+
+
+@register(
+    "infer_rules",
+    "demos, and rules inferred from them",
+    "both",
+    by_preset(train=(20, 50, 100), val=(20, 40, 80), demos=(2, 3, 4), candidates=(2, 4, 8), rules=(4, 6, 8)),
+    runs=lambda n: n["train"] + n["candidates"] * n["val"],
+    proposals=lambda n: n["agents"] * n["candidates"],
+)
+def infer_rules(job: CompileJob) -> dspy.Module:
+    """`dspy.InferRules`: bootstrapped demos, and rules that the prompt model infers from them, ``candidates`` times."""
+    teleprompter = _RulesFromDemos(
+        num_candidates=job.numbers["candidates"],
+        num_rules=job.numbers["rules"],
+        num_threads=job.threads,
+        teacher_settings={"lm": job.prompt_model},
+        metric=job.metric,
+        max_bootstrapped_demos=job.numbers["demos"],
+        max_labeled_demos=0,
+    )
+    return teleprompter.compile(job.student, trainset=job.trainset, valset=job.valset)
+
+
+class _RulesFromDemos(InferRules):
+    """DSPy's infers rules from the questions instead of the demos, and writes the rules of all candidates into the one
+    signature class that they share with the program."""
+
+    def get_predictor_demos(self, trainset: Any, predictor: Any) -> list[dict[str, Any]]:
+        fields = predictor.signature.fields
+        return [{name: demo[name] for name in fields if name in demo} for demo in predictor.demos]
+
+    def induce_natural_language_rules(self, predictor: Any, trainset: Any) -> str:
+        if not predictor.demos:
+            return ""
+        try:
+            return str(super().induce_natural_language_rules(predictor, trainset))
+        except AssertionError as error:
+            raise error.__context__ or error from None  # DSPy asserts that only long prompts fail
+
+    def update_program_instructions(self, predictor: Any, natural_language_rules: str) -> None:
+        signature = predictor.signature
+        if natural_language_rules:
+            predictor.signature = signature.with_instructions(
+                f"{signature.instructions}\n\nKeep to these rules:\n{natural_language_rules}"
+            )
+
+
+@register(
+    "better_together",
+    "gepa, then random_search",
+    "both",
+    by_preset(**SEARCH | GEPA_SETTINGS),
+    runs=lambda n: _gepa_runs(n) + search_runs(n) + 3 * n["val"],
+    proposals=_gepa_proposals,
+)
+def better_together(job: CompileJob) -> dspy.Module:
+    """`dspy.BetterTogether` without weights: the best on the validation set of the program as it is, after GEPA, and
+    after a random search on top."""
+    teleprompter = BetterTogether(metric=job.metric, instructions=_reflector(job), demos=searcher(job))
+    compiled = teleprompter.compile(
+        job.student,
+        trainset=job.trainset,
+        valset=job.valset,
+        num_threads=job.threads,
+        seed=job.seed,
+        strategy="instructions -> demos",
+        optimizer_compile_args={"demos": {"restrict": candidate_seeds(job)}},
+    )
+    if compiled.flag_compilation_error_occurred:  # DSPy logs the error and continues
+        raise PolyhopError("better_together failed in one of its steps: see DSPy's log")
+    return compiled

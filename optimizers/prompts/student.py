@@ -1,21 +1,19 @@
-"""The copy of a program that a teleprompter works on, and the way back from what it makes of it.
+"""The copy of a program that an optimizer works on, and the way back to a program.
 
-Teleprompters forget the models of agents (`Predict.reset`), hang their records on programs, freeze them, and make demos
-of everything that an agent was shown. So they get a copy whose agents keep their models, and of the result only what
-they are for is taken over: instructions and demos. Tunables, exemplars, models and the class stay the program's own.
+DSPy's optimizers reset the models of agents, attach records to programs and make demos of everything that an agent was
+shown. So they get a copy whose predictors keep their models, and only instructions and demos are taken from the result.
 """
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import dspy
 
 from ...data.errors import PolyhopError
-from ...programs.agent import Agent
 from ...programs.trace import Trace
 from ...signatures import NumberedPassages
 
@@ -23,70 +21,62 @@ _DISTRACTORS = 2  # passages in a demo that nothing in it refers to
 _ID = re.compile(r"(?<![\w#.])(\d{1,3})(?:s\d{1,3})?(?![\w.])")
 
 
-class _Seat(dspy.Predict):
-    """A predictor that keeps its model, and shares it with its copies: a model may count what is spent.
+class StudentPredictor(dspy.Predict):
+    """Runs another predictor with its own prompt and model. It keeps the model when it is reset, and shares it with its
+    copies, since a model may count what is spent.
 
-    With ``brief`` it leaves a trace that makes short demos.
+    Args:
+        brief: Leave demos with few passages in DSPy's trace.
     """
 
-    brief = False
+    def __init__(self, predictor: dspy.Predict, lm: Any, brief: bool) -> None:
+        super().__init__(predictor.signature)
+        self.demos, self.fields, self.config = list(predictor.demos), dict(predictor.fields), predictor.config
+        self.lm, self.brief = lm, brief
+        self.run = partial(predictor)  # the predictor as an attribute would be a part of the program
 
     def reset(self) -> None:
         lm = getattr(self, "lm", None)
         super().reset()
         self.lm = lm
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Seat:
-        memo[id(self.lm)] = self.lm
-        twin = type(self).__new__(type(self))
+    def __deepcopy__(self, memo: dict[int, Any]) -> StudentPredictor:
+        twin = StudentPredictor.__new__(StudentPredictor)
         memo[id(self)] = twin
-        twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        twin.__dict__.update(self.__dict__, demos=list(self.demos), fields=dict(self.fields))
         return twin
 
-    def _forward_postprocess(self, completions: Any, signature: Any, **kwargs: Any) -> dspy.Prediction:
-        prediction = super()._forward_postprocess(completions, signature, **kwargs)
+    def forward(self, **kwargs: Any) -> Any:
         trace = dspy.settings.trace
-        if self.brief and trace and trace[-1][0] is self:
-            trace[-1] = (self, shortened(trace[-1][1], prediction), prediction)
+        with dspy.context(trace=None):
+            prediction = self.run(**{"signature": self.signature, "demos": self.demos, "lm": self.lm, **kwargs})
+        if trace is not None:
+            inputs = {name: kwargs[name] for name in self.signature.input_fields if name in kwargs}
+            trace.append((self, shortened(inputs, prediction) if self.brief else inputs, prediction))
         return prediction
-
-
-def _seat(kind: Any) -> Any:
-    """The class of a predictor, as a seat, under its old name: MIPROv2 shows the source of what is not a Predict. Ours
-    are no more than that."""
-    if issubclass(kind, _Seat):
-        return kind
-    name = dspy.Predict.__name__ if issubclass(kind, Agent) else kind.__name__
-    return type(name, (_Seat, kind), {"__module__": kind.__module__})
-
-
-def is_agent(predictor: dspy.Predict) -> bool:
-    """Whether a predictor is one of a program that is being compiled, and not the teleprompter's own."""
-    return isinstance(predictor, _Seat)
 
 
 def prepared(program: dspy.Module, *, brief: bool = False) -> dspy.Module:
     """A copy of the program to compile, with a model for each predictor.
 
     Args:
-        brief: Of the passages that an agent was shown, its demos hold those that matter and a few others.
+        brief: Demos hold only the passages that matter to them and a few others.
 
     Raises:
         PolyhopError: there is no predictor, or no model for one of them.
     """
-    student = program.deepcopy()
-    student._compiled = False  # such are refused, although all of them compile again
-    given = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
-    if not given or None in given:
+    models = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
+    if not models:
+        raise PolyhopError("the program has no agents (dspy.Predict), so there are no prompts to optimize")
+    if None in models:
         raise PolyhopError(
-            "the program has no language model: call program.set_lm(...) or dspy.configure(lm=...) before"
-            if given
-            else "the program has no agents (dspy.Predict), so there are no prompts to optimize"
+            "the program has no language model: call program.set_lm(...) or dspy.configure(lm=...) first"
         )
-    for predictor, lm in zip(student.predictors(), given, strict=True):
-        predictor.__class__ = _seat(predictor.__class__)
-        predictor.lm, predictor.brief = lm, brief
-    return student
+    student = program.deepcopy()
+    if isinstance(student, dspy.Predict):
+        return StudentPredictor(student, models[0], brief)
+    remaining = iter(models)
+    return student.map_named_predictors(lambda predictor: StudentPredictor(predictor, next(remaining), brief))
 
 
 def transplanted(program: dspy.Module, compiled: dspy.Module) -> dspy.Module:
@@ -103,25 +93,27 @@ def transplanted(program: dspy.Module, compiled: dspy.Module) -> dspy.Module:
 
 
 def shortened(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What an agent was asked, with those of its passages that the reply or the other inputs name by id, and the first
-    few others. They keep their numbers, and are the text that models read: DSPy draws among an agent's demos by their
-    pickle, and that of passages is another in every process."""
-    said = [value for value in inputs.values() if not isinstance(value, NumberedPassages)]
-    named = {int(number) for number in _ID.findall(" ".join(map(str, [*said, *outputs.values()])))}
+    """An agent's inputs with only the passages that the reply or the other inputs cite, and the first few others.
+
+    Passages keep their numbers and become text: DSPy draws among an agent's demos by their pickle, which for passages
+    differs between processes.
+    """
+    texts = [value for value in inputs.values() if not isinstance(value, NumberedPassages)]
+    cited = {int(number) for number in _ID.findall(" ".join(map(str, [*texts, *outputs.values()])))}
     return {
-        name: _few(value, named).format() if isinstance(value, NumberedPassages) else value
+        name: _few(value, cited).format() if isinstance(value, NumberedPassages) else value
         for name, value in inputs.items()
     }
 
 
-def _few(shown: NumberedPassages, named: set[int]) -> NumberedPassages:
-    others = [passage.number for passage in shown.passages if passage.number not in named][:_DISTRACTORS]
-    return NumberedPassages(passages=[each for each in shown.passages if each.number in named.union(others)])
+def _few(shown: NumberedPassages, cited: set[int]) -> NumberedPassages:
+    others = [passage.number for passage in shown.passages if passage.number not in cited][:_DISTRACTORS]
+    return NumberedPassages(passages=[each for each in shown.passages if each.number in cited.union(others)])
 
 
 def with_steps(prediction: Any, predictions: Sequence[Any]) -> Any:
-    """A prediction with the steps of several in its trace, one after the other, so that it shows what they cost; one
-    without a trace as it is."""
+    """A prediction whose trace holds the steps of several predictions, so that it shows their cost; unchanged if it has
+    no trace."""
     if not isinstance(prediction.get("trace"), Trace):
         return prediction
     steps = [step for each in predictions for step in each.trace.steps]

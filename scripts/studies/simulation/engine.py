@@ -46,6 +46,8 @@ class SimulatedEngine:
         ValueError: a question has no gold evidence, or two of the same words have not the same.
     """
 
+    writes_prompts = False
+
     def __init__(self, examples: Iterable[dspy.Example], rates: Rates, seed: int = 0) -> None:
         self.rates, self.seed = rates, seed
         self._known = annotate(examples)

@@ -17,8 +17,7 @@ from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.models import language_model
 from polyhop.eval import objectives
 from polyhop.optimizers.prompts import gold_demos, optimize_prompts
-from polyhop.optimizers.prompts.gold import MOST_WORDS
-from polyhop.optimizers.prompts.solved import solved
+from polyhop.optimizers.prompts.annotated import MOST_WORDS, solved
 from polyhop.programs import Prism
 from polyhop.scripts.options import build_program
 
@@ -126,7 +125,7 @@ def test_a_passage_that_counts_whole_is_narrowed_to_the_sentence_with_the_answer
     assert case.ids(case.evidence) == ["1s2", "2s1"]
 
 
-def test_without_the_texts_of_the_evidence_there_are_demos_of_questions_only() -> None:
+def test_without_texts_only_agents_of_questions_get_demos() -> None:
     example = questions(1, 0)[0]
     example.pool = None
     demos = gold_demos(build_program("polyhop", None), [example])
