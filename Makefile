@@ -1,53 +1,69 @@
-# `make demo` and `make test` need Python 3.11 or newer, make, pip and a package index; nothing else. All that they
-# install stays in .venv. Another Python: make PYTHON=/path/to/python3.12 test
+# `make demo` and `make test` need Python 3.11 or newer, make, pip and a package index. Everything is installed into
+# .venv. For another Python: make PYTHON=/path/to/python3.12 test
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
+DEV := $(VENV)/installed-dev
 
-# uv installs in seconds what takes pip minutes, but does not read pip's settings: hand on the index and the certificates.
+# uv is much faster than pip, but does not read pip's settings: pass on its index and certificates.
 export UV_SYSTEM_CERTS ?= true
 PIP_INDEX = $${PIP_INDEX_URL:-$$($(BIN)/pip config get global.index-url 2>/dev/null)}
-UV_INSTALL = UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$(PIP_INDEX)}" $(BIN)/uv pip install --quiet --python $(BIN)/python
+UV = UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$(PIP_INDEX)}" $(BIN)/uv
+INSTALL = $(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt
 
-.PHONY: help demo test lint format dense tracking constraints clean
+.PHONY: help demo test test-slow test-dspy lint format docs dense tracking constraints clean
 
-help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-demo: $(INSTALLED) ## index the sample corpus and answer multi-hop questions over it
+demo: $(INSTALLED) ## index the sample corpus and answer multi-hop questions
 	@$(BIN)/polyhop demo
 
-test: lint ## lint, types and the whole test suite
+test: lint ## style, types and the test suite
 	$(BIN)/pytest -n 2
 
-lint: $(INSTALLED) ## style and types
+test-slow: $(DEV) ## the slow tests: studies, repeated kills
+	$(BIN)/pytest -n 2 -m slow
+
+test-dspy: $(DEV) ## core tests with another version of DSPy: make test-dspy DSPY=3.4.0
+	@$(UV) venv --quiet --clear --python $(BIN)/python $(VENV)/dspy
+	@sed '/^dspy==/d' constraints.txt > $(VENV)/constraints.txt
+	@$(UV) pip install --quiet --python $(VENV)/dspy/bin/python --overrides overrides.txt \
+		--constraint $(VENV)/constraints.txt 'dspy==$(DSPY)' --editable '.[dev]'
+	$(VENV)/dspy/bin/python -m pytest -n 2 -q tests/signatures tests/programs tests/engines/lexical
+
+lint: $(DEV) ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(INSTALLED) ## bring the code into the shape that lint asks for
+format: $(DEV) ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-dense: $(INSTALLED) ## add what dense retrieval needs: sentence-transformers with PyTorch
-	@# UV_TORCH_BACKEND=cpu (or cu128, ...) chooses the build of PyTorch; one that is there already is kept.
+docs: $(DEV) ## build the documentation into build/docs
+	@$(INSTALL) --overrides overrides.txt --editable '.[dev,docs]'
+	$(BIN)/sphinx-build --quiet --fail-on-warning docs build/docs
+
+dense: $(INSTALLED) ## add dense retrieval: sentence-transformers with PyTorch
+	@# UV_TORCH_BACKEND=cpu (or cu128, ...) chooses the build of PyTorch; an installed one is kept.
 	@sed '/^torch /d; /^transformers /d' overrides.txt > $(VENV)/overrides.txt
-	@$(UV_INSTALL) --overrides $(VENV)/overrides.txt --constraint constraints.txt --editable '.[dev,dense]'
+	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[dense]'
 
-tracking: $(INSTALLED) ## add MLflow's client and Optuna Dashboard
+tracking: $(INSTALLED) ## add the MLflow client and Optuna Dashboard
 	@sed '/^fastapi /d' overrides.txt > $(VENV)/overrides.txt
-	@$(UV_INSTALL) --overrides $(VENV)/overrides.txt --constraint constraints.txt --editable '.[dev,tracking]'
+	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[tracking]'
 
-constraints: $(INSTALLED) ## pin the newest versions that pyproject.toml allows; test them, then commit
-	$(BIN)/uv pip compile pyproject.toml --all-extras --overrides overrides.txt --python-version 3.11 \
+constraints: $(DEV) ## pin the newest versions that pyproject.toml allows; test them, then commit
+	$(UV) pip compile pyproject.toml --all-extras --overrides overrides.txt --python-version 3.11 \
 		--no-header --no-annotate --upgrade --output-file constraints.txt
 
 clean: ## remove the environment and all caches
 	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-# Stamped last, so that an interrupted installation starts again.
+# Stamps are written last, so that an interrupted installation starts again.
 $(INSTALLED): pyproject.toml constraints.txt overrides.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "polyhop needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)." >&2; \
@@ -55,7 +71,11 @@ $(INSTALLED): pyproject.toml constraints.txt overrides.txt
 	@echo "Installing into $(VENV) ..."
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
-	@$(UV_INSTALL) --overrides overrides.txt --constraint constraints.txt --editable '.[dev]'
-	@# mypy finds packages by folder name: here the checkout is called polyhop.
+	@$(INSTALL) --overrides overrides.txt --editable .
+	@touch $@
+
+$(DEV): $(INSTALLED)
+	@$(INSTALL) --overrides overrides.txt --editable '.[dev]'
+	@# mypy finds packages by folder name: this link is called polyhop, whatever the checkout is called.
 	@mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/polyhop
 	@touch $@

@@ -1,0 +1,133 @@
+"""The rules of the house: imports go one way, without cycles, and use no private names of other packages."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+ALLOWED = {
+    "signatures": {"data"},
+    "data": set(),
+    "engines": {"data", "signatures"},
+    "programs": {"data", "signatures", "engines"},
+    "eval": {"data", "signatures", "engines", "programs"},
+    "optimizers": {"data", "signatures", "engines", "programs", "eval"},
+    "scripts": {"data", "signatures", "engines", "programs", "eval", "optimizers"},
+}
+"""What each folder may import, besides itself."""
+
+PUBLIC = ("_asdict", "_replace", "_fields", "_exit")
+"""Public names of the standard library that begin with an underscore."""
+
+CHECKOUT_ONLY = ("scripts/training/", "scripts/studies/")
+
+SOURCES = sorted(path for folder in ALLOWED for path in (ROOT / folder).rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {name_of(path): path for path in SOURCES}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """The modules of the package that a file imports, at its top or in a function, but not for types only."""
+    for node in _executed(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            folder = path.relative_to(ROOT).parts[: -node.level]
+            base = ".".join((*folder, *((node.module,) if node.module else ())))
+            for alias in node.names:
+                full = f"{base}.{alias.name}".strip(".")
+                yield full if full in MODULES else base
+
+
+def _executed(tree: ast.Module) -> Iterator[ast.AST]:
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        waiting += ast.iter_child_nodes(node)
+
+
+def test_imports_go_one_way() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in SOURCES
+        for module in imports(path)
+        if (folder := module.split(".")[0]) in ALLOWED
+        and folder != (own := path.relative_to(ROOT).parts[0])
+        and folder not in ALLOWED[own]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_modules_do_not_import_each_other_in_a_circle() -> None:
+    graph = {name: set(imports(path)) & set(MODULES) - {name} for name, path in MODULES.items()}
+    # A package's __init__ gathers its modules, which may import one another, but not the package.
+    TopologicalSorter(graph).prepare()  # raises CycleError with the circle
+
+
+def test_the_library_imports_neither_training_nor_studies() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {module}"
+        for path in SOURCES
+        if not path.relative_to(ROOT).as_posix().startswith(CHECKOUT_ONLY)
+        for module in imports(path)
+        if module.startswith(("scripts.training", "scripts.studies"))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_public_names_of_dependencies_are_used() -> None:
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
+    ours = Counter(name for tree in trees.values() for name in set(_defined(tree)))
+    ours |= Counter(dict.fromkeys(PUBLIC, 1))
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Attribute | ast.Assign) and _is_foreign(node, ours)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _defined(tree: ast.Module) -> Iterator[str]:
+    """The private names that a module of ours defines: functions, classes, fields and attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.arg):
+            yield node.arg
+
+
+def _is_foreign(node: ast.AST, ours: Counter[str]) -> bool:
+    """Whether a statement imports or uses a private name of a dependency, or changes an object's class."""
+    if isinstance(node, ast.Import):
+        return any(_is_private(alias.name) for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        return not node.level and any(_is_private(f"{node.module}.{alias.name}") for alias in node.names)
+    if isinstance(node, ast.Assign):
+        return any(isinstance(target, ast.Attribute) and target.attr == "__class__" for target in node.targets)
+    assert isinstance(node, ast.Attribute)
+    definitions = 2 if ast.unparse(node.value) == "super()" else 1  # the override is one
+    return _is_private(node.attr) and ours[node.attr] < definitions
+
+
+def _is_private(name: str) -> bool:
+    return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
+
+
+def test_no_file_is_longer_than_a_reader_can_hold() -> None:
+    long = {str(p.relative_to(ROOT)): n for p in SOURCES if (n := len(p.read_text("utf-8").splitlines())) > 500}
+    assert not long

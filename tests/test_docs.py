@@ -1,0 +1,65 @@
+"""README and docs: their Python runs as written, their profiles and links are valid, nothing is left to be written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyhop.data.lucene.index import build_index
+from polyhop.engines.profile import read_profile
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the index that the examples use."""
+    folder = tmp_path_factory.mktemp("docs")
+    notes = folder / "notes"
+    notes.mkdir()
+    (notes / "ada.md").write_text("# Ada Berg\n\nAda Berg works for Kestrel.")
+    (notes / "kestrel.md").write_text("# Kestrel\n\nKestrel was founded by Otto Lind in 2004.")
+    build_index([notes], folder / "indexes" / "mine")
+    return folder
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem)
+def test_the_python_of_a_page_runs(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), names)
+    if page.stem == "README":
+        assert names["prediction"].answer == "Otto Lind"
+        assert names["own"].answer == "Zavrazhye"
+
+
+def test_the_profiles_can_be_read(tmp_path: Path) -> None:
+    found = blocks(ROOT / "docs" / "models.md", "toml")
+    assert found
+    for block in found:
+        (tmp_path / "models.toml").write_text(block, encoding="utf-8")
+        assert read_profile(tmp_path / "models.toml").sections
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_nothing_is_left_to_be_written(page: Path) -> None:
+    assert not re.findall(r"^[A-Z]{5,}$|TODO|TBD", page.read_text("utf-8"), re.MULTILINE)
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 200
