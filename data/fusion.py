@@ -1,11 +1,11 @@
-"""Reciprocal rank fusion: one ranking of several.
+"""Reciprocal rank fusion of several retrievers.
 
     both = FusedRetriever([BM25Index("indexes/hotpotqa"), DenseIndex("indexes/hotpotqa")])
     both.search("Which studio made the film Solaris?", k=5)
 
 Cormack, Clarke and Buettcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods",
-SIGIR 2009: a passage scores the sum of 1 / (k + rank) over the rankings that have it. Scores of retrievers need not be
-comparable, for only ranks count.
+SIGIR 2009: a passage scores the sum of 1 / (k + rank) over the rankings that contain it. Only ranks count, so the
+retrievers' scores need not be comparable.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .passages import Hit, Passage, Retriever
+from .passages import Hit, Passage, Retriever, check_page
 
 
 class FusedRetriever:
-    """A `Retriever` that fuses the top of what others find. Any thread may use it if any thread may use them.
+    """A `Retriever` that fuses the top hits of others.
 
-    Ties go to the retriever named first, and within one to the better rank.
+    Ties go to the retriever named first, then to the better rank. Passages are identified by id.
 
     Args:
-        retrievers: At least one. A passage is known by its id.
-        k: How little the first ranks stand out; 60 is the paper's.
-        depth: How many hits of each retriever count. There are no others, whatever is asked for.
+        retrievers: At least one.
+        k: Larger values flatten the differences between ranks; the paper uses 60.
+        depth: Hits taken from each retriever; it finds no others.
 
     Raises:
         ValueError: there is no retriever, ``k`` is negative, or ``depth`` is not positive.
@@ -39,13 +39,11 @@ class FusedRetriever:
         self.k, self.depth = k, depth
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        if k <= 0 or offset < 0:
-            raise ValueError(f"k must be positive and offset not negative, got k={k}, offset={offset}")
+        check_page(k, offset)
         return self._fused([retriever.search(query, self.depth) for retriever in self.retrievers])[offset : offset + k]
 
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        if k <= 0:
-            raise ValueError(f"k must be positive, got k={k}")
+        check_page(k)
         found = [retriever.search_many(queries, self.depth) for retriever in self.retrievers]
         return [self._fused(rankings)[:k] for rankings in zip(*found, strict=True)]
 
@@ -56,7 +54,7 @@ class FusedRetriever:
             for hit in ranking:
                 passages.setdefault(hit.passage.id, hit.passage)
                 parts.setdefault(hit.passage.id, []).append(1 / (self.k + hit.rank))
-        # fsum: the same ranks make the same score in whatever order they come, so that ties are ties.
+        # fsum does not depend on the order of the terms, so that ties are exact.
         scores = {id: math.fsum(terms) for id, terms in parts.items()}
         best = sorted(scores, key=lambda id: -scores[id])
         return [Hit(passages[id], scores[id], rank) for rank, id in enumerate(best, 1)]

@@ -1,8 +1,7 @@
-"""What everything else talks about: passages, hits, evidence, and the retriever protocol.
+"""Passages, hits, evidence, and the `Retriever` protocol.
 
-A passage is identified by its id. Where a corpus gives none, the id is a hash of title and text, so that the same
-passage has the same id in an index, in a question's own pool and on every machine, and two passages that only share a
-title stay two.
+A passage without an id gets a hash of its title and text, so that it has the same id in an index, in a question's own
+pool and on every machine.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from .text import clean, split_sentences
 
 PAGE = 20_000
-"""Characters of a passage that are read: a passage is a page, not a book."""
+"""Programs read this many characters of a passage; the rest is only searched."""
 
 
 class Fact(NamedTuple):
-    """The address of a piece of evidence: one sentence of a passage, or the whole passage (``sentence`` is None)."""
+    """The ids of an evidence: one sentence of a passage, or the whole passage (``sentence`` is None)."""
 
     passage_id: str
     sentence: int | None = None
@@ -35,9 +34,9 @@ class Passage:
 
     Attributes:
         id: Unique within a corpus.
-        title: May be empty, and may be shared with other passages.
+        title: May be empty or the same as another passage's.
         text: The whole text, without the title.
-        given_sentences: The corpus's own sentence boundaries, if it has them; gold facts count in these.
+        given_sentences: The corpus's own sentences, if any; gold facts refer to these.
     """
 
     id: str
@@ -49,13 +48,13 @@ class Passage:
     def of(
         cls, title: str, text: str | None = None, *, sentences: Iterable[str] | None = None, id: str | None = None
     ) -> Passage:
-        """Build a passage from a text, or from sentences whose boundaries are kept.
+        """Build a passage from a text or from sentences.
 
         Raises:
             ValueError: neither or both of ``text`` and ``sentences`` are given.
         """
         if (text is None) == (sentences is None):
-            raise ValueError("a passage is made from either a text or a list of sentences")
+            raise ValueError("give either text or sentences")
         title = clean(title).strip()
         given = None
         if sentences is not None:
@@ -66,8 +65,7 @@ class Passage:
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """The corpus's own sentences where it has them, otherwise ours (`split_sentences`); of the first `PAGE`
-        characters, for nobody reads further."""
+        """The given sentences, or else the text split by `split_sentences`; of the first `PAGE` characters."""
         if len(self.text) <= PAGE:
             return self.given_sentences if self.given_sentences is not None else tuple(split_sentences(self.text))
         if self.given_sentences is None:
@@ -110,21 +108,21 @@ class Passage:
 
 
 def content_id(title: str, text: str) -> str:
-    """The id of a passage that came without one: 16 hex digits, a hash of title and text (white space folded)."""
+    """The id of a passage without one: 16 hex digits, a hash of title and text (white space folded)."""
     folded = " ".join(title.split()) + "\n" + " ".join(text.split())
     return blake2b(folded.encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a retriever that follows chains chose a passage.
+    """Why the chain retriever chose a passage.
 
     Attributes:
         via: "words" (it has words of the question), "named" (the question names it), "link" (an earlier passage
-            mentions it), "back" (it mentions an earlier passage), "shared" (both mention the name).
-        name: The name that was found, folded; empty for "words".
+            mentions it), "back" (it mentions an earlier passage), "shared" (both mention a name).
+        name: The folded name; empty for "words".
         source: The id of the earlier passage; None for "words" and "named".
-        words: The question's words in the passage or, for a tie to an earlier one, in the sentence of the mention.
+        words: The question's words in the passage or, with a source, in the sentence of the mention.
     """
 
     via: str
@@ -140,8 +138,8 @@ class Hit:
     Attributes:
         score: Higher is better.
         rank: From 1, in the whole result list.
-        reason: Why it was chosen, from retrievers that can tell.
-        document: Lucene's number of the passage, from an index.
+        reason: Why it was chosen, if the retriever says so.
+        document: Lucene's document number, if it comes from an index.
     """
 
     passage: Passage
@@ -164,16 +162,16 @@ class Evidence:
 
     @property
     def text(self) -> str:
-        """What is read of it: at most `PAGE` characters."""
+        """At most `PAGE` characters."""
         return self.passage.text[:PAGE] if self.sentence is None else self.passage.sentences[self.sentence]
 
 
 @runtime_checkable
 class Retriever(Protocol):
-    """Anything that ranks passages for a query. Safe to call from any thread."""
+    """Ranks passages for a query; thread-safe."""
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        """The hits of rank ``offset + 1`` to ``offset + k``, best first; fewer or none where fewer match.
+        """The hits of rank ``offset + 1`` to ``offset + k``, best first; fewer if fewer match.
 
         Raises:
             ValueError: ``k`` is not positive or ``offset`` is negative.
@@ -181,12 +179,18 @@ class Retriever(Protocol):
         ...
 
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        """The top ``k`` hits of every query, in the order of the queries; runs in parallel where that pays."""
+        """The top ``k`` hits of each query, in the order of the queries."""
         ...
 
 
+def check_page(k: int, offset: int = 0) -> None:
+    """Raise `ValueError` unless ``k`` is positive and ``offset`` is not negative."""
+    if k <= 0 or offset < 0:
+        raise ValueError(f"k must be positive and offset not negative, got k={k}, offset={offset}")
+
+
 def search_each(search: Callable[[str, int], list[Hit]], queries: Sequence[str], k: int) -> list[list[Hit]]:
-    """`Retriever.search_many` for a search that lets go of the interpreter's lock, as Lucene's does."""
+    """`Retriever.search_many` by threads, for a search that releases the GIL, as Lucene's does."""
     if len(queries) < 2:
         return [search(query, k) for query in queries]
     with ThreadPoolExecutor(min(len(queries), os.cpu_count() or 1)) as pool:

@@ -1,7 +1,7 @@
-"""A question's own pool: the retriever over the handful of passages that a benchmark hands out with a question.
+"""BM25 over a question's own passages, in memory.
 
-BM25 as Lucene computes it (`ln(1 + (N - n + 0.5) / (n + 0.5)) * tf / (tf + k1 * (1 - b + b * length / mean))`), with
-the statistics of the pool itself, in plain Python: no index, no Java, microseconds for ten passages.
+The formula is Lucene's, `ln(1 + (N - n + 0.5) / (n + 0.5)) * tf / (tf + k1 * (1 - b + b * length / mean))`, with the
+statistics of the pool. It needs no index and no Java, and takes microseconds for ten passages.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from .lucene.layout import title_terms
-from .passages import Hit, Passage
+from .passages import Hit, Passage, check_page
 from .text import clean, terms
 
 
 class PassagePool:
-    """A `Retriever` over a few passages held in memory. Immutable, so any thread may search it.
+    """An immutable `Retriever` over a few passages in memory.
 
-    Unlike an index it ranks *every* passage: those that share no word with the query come last, in their given order,
-    with score 0, because a pool is meant to be read whole.
+    Unlike an index it ranks every passage: those without a word of the query come last, in their given order, with
+    score 0.
 
     Args:
-        passages: The pool; of passages with the same id the first counts.
+        passages: The pool; of passages with the same id the first is used.
         k1: Term-frequency saturation.
-        b: Length normalisation, 0 to 1.
+        b: Length normalization, 0 to 1.
     """
 
     def __init__(self, passages: Iterable[Passage], k1: float = 0.9, b: float = 0.4) -> None:
@@ -35,7 +35,7 @@ class PassagePool:
         self.passages: tuple[Passage, ...] = tuple(unique.values())
         self._counts = [Counter(terms(f"{passage.title}\n{passage.text}")) for passage in self.passages]
         self._lengths = [counts.total() for counts in self._counts]
-        self._holders: dict[str, list[int]] = {}  # the passages that have a term, by their places
+        self._holders: dict[str, list[int]] = {}  # positions of the passages with a term
         for place, counts in enumerate(self._counts):
             for term in counts:
                 self._holders.setdefault(term, []).append(place)
@@ -45,7 +45,7 @@ class PassagePool:
         return len(self.passages)
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> PassagePool:
-        """The same pool under other BM25 parameters."""
+        """The same pool with other BM25 parameters."""
         other = object.__new__(PassagePool)
         other.__dict__.update(self.__dict__)
         other.k1 = self.k1 if k1 is None else k1
@@ -53,8 +53,7 @@ class PassagePool:
         return other
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        if k <= 0 or offset < 0:
-            raise ValueError(f"k must be positive and offset not negative, got k={k}, offset={offset}")
+        check_page(k, offset)
         scores = self._scores(Counter(terms(clean(query))))
         order = sorted(range(len(scores)), key=lambda i: -scores[i])[offset : offset + k]
         return [Hit(self.passages[i], scores[i], rank) for rank, i in enumerate(order, offset + 1)]
@@ -62,16 +61,15 @@ class PassagePool:
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         return [self.search(query, k) for query in queries]
 
-    def entitled(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
-        """The passages whose title, without its disambiguation, has one of these keys (see `title_key`): titles of
-        more words first, for they say more, and among those the passages that fit the query."""
-        wanted = frozenset(keys) - {""}  # what has no title has no key
+    def search_titles(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
+        """See `BM25Index.search_titles`."""
+        wanted = frozenset(keys) - {""}  # the key of no title
         titled = [(title_terms(hit.passage.title)[1], hit) for hit in self.search(query, len(self) or 1)]
         found = sorted((pair for pair in titled if pair[0] in wanted), key=lambda pair: -pair[0].count(" "))
         return [replace(hit, rank=rank) for rank, (_, hit) in enumerate(found[:limit], 1)]
 
-    def frequency(self, word: str) -> int:
-        """The number of passages that have the word; all of them for a stop word."""
+    def document_frequency(self, word: str) -> int:
+        """See `BM25Index.document_frequency`."""
         return min((len(self._holders.get(term, ())) for term in terms(clean(word))), default=len(self))
 
     def _scores(self, query: Counter[str]) -> list[float]:

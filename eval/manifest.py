@@ -22,7 +22,7 @@ from .folder import SCHEMA, RunError
 from .questions import Questions
 
 if TYPE_CHECKING:
-    from ..data.lucene.layout import Manifest
+    from ..data.lucene.layout import IndexManifest
 
 _SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "n", "reasoning_effort")
 _OF_THE_BUILD = ("lucene_folder", "created", "polyhop")  # differ between two builds of the same index
@@ -34,7 +34,7 @@ def describe(
     *,
     name: str,
     timeout: float | None,
-    index: Manifest | None = None,
+    index: IndexManifest | None = None,
     files: Mapping[str, Path | None] | None = None,
 ) -> dict[str, Any]:
     """The manifest of a run. Goes through the questions once, which counts them and makes their hash.
@@ -55,7 +55,7 @@ def describe(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "dataset": questions.dataset if isinstance(questions, Questions) else None,
         "questions": {**asked, "count": count, "skipped": skipped, "hash": digest},
-        "index": {key: value for key, value in asdict(index).items() if key not in _OF_THE_BUILD} if index else None,
+        "index": {key: value for key, value in index.to_json().items() if key not in _OF_THE_BUILD} if index else None,
         "program": {"name": name, **describe_program(program)},
         **({"simulation": simulations} if simulations else {}),
         "timeout": timeout,

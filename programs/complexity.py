@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ..data.encoder import Encoder
+    from ..data.dense import Encoder
 
 HOPS = (1, 2, 3, 4)
 SHIPPED = Path(__file__).with_name("complexity.json")
@@ -173,7 +173,7 @@ def _encoder(name: str | None, given: Encoder | None) -> Encoder | None:
         if given is not None:
             raise PolyhopError(f"this complexity estimator was trained without an encoder, not with {given.name}")
         return None
-    from ..data.encoder import MiniLM
+    from ..data.dense import MiniLM
 
     if given is None and name == MiniLM.name:
         return MiniLM()

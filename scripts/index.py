@@ -10,9 +10,9 @@ import typer
 from ..data.errors import PolyhopError
 
 if TYPE_CHECKING:
-    from ..data.encoder import Encoder
+    from ..data.dense import Encoder
     from ..data.errors import Problem
-    from ..data.lucene.layout import Manifest
+    from ..data.lucene.layout import IndexManifest
 
 _SHOWN = 5  # problems on the terminal; problems.jsonl has more
 
@@ -72,7 +72,7 @@ def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, t
     from rich.console import Console
     from rich.progress import DownloadColumn
 
-    from ..data.lucene.index import Progress, build_index
+    from ..data.lucene.index import BuildProgress, build_index
     from ..eval.bar import progress_bar
 
     console = Console(stderr=True)
@@ -86,7 +86,7 @@ def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, t
     with progress_bar("indexing", console, DownloadColumn()) as bar:
         task = bar.add_task("", total=None)
 
-        def show(built: Progress) -> None:
+        def show(built: BuildProgress) -> None:
             rate = built.passages / max(monotonic() - started, 1e-9)
             state = "merging" if built.read == built.size else f"{built.passages:,} passages, {rate:,.0f}/s"
             bar.update(task, completed=built.read, total=built.size, description=state)
@@ -115,7 +115,7 @@ def _tell_of_other_files(folder: Path) -> None:
         typer.secho(told, fg=typer.colors.YELLOW, err=True)
 
 
-def _summarize(manifest: Manifest, out: Path, seconds: float, problems: list[Problem]) -> None:
+def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: list[Problem]) -> None:
     from ..data.lucene.layout import PROBLEMS
     from ..data.passages import PAGE
 
@@ -149,7 +149,7 @@ def _table(rows: list[tuple[str, str]]) -> None:
 
 
 def _encoder() -> Encoder:
-    from ..data.encoder import MiniLM
+    from ..data.dense import MiniLM
 
     return MiniLM()
 
@@ -159,7 +159,7 @@ def _embed(folder: Path, encoder: Encoder | None = None) -> None:
 
     from rich.console import Console
 
-    from ..data.vectors import embed_index
+    from ..data.dense import embed_index
     from ..eval.bar import progress_bar
 
     console = Console(stderr=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data.errors import PolyhopError
-from ..data.lucene.layout import LUCENE, Manifest, rebuild
+from ..data.lucene.layout import LUCENE, IndexManifest, rebuild
 from .checks import Finding, failed, ok, shown, warning
 
 JAVA_SECONDS = 60.0
@@ -44,7 +44,7 @@ def check_index_folder(index: Path, seconds: float = INDEX_SECONDS) -> Iterator[
     """What an index is, whether every byte of it is as it was written, and its vectors."""
     check = "index"
     try:
-        manifest = Manifest.read(index)
+        manifest = IndexManifest.read(index)
         report = _in_another_process(seconds, "check", str(index))
     except _TooSlow:
         yield warning(check, f"not read through in {seconds:.0f} s", f"polyhop index --check {index}")
@@ -62,9 +62,8 @@ def check_index_folder(index: Path, seconds: float = INDEX_SECONDS) -> Iterator[
     yield from _check_vectors(index, manifest)
 
 
-def _check_vectors(index: Path, manifest: Manifest) -> Iterator[Finding]:
-    from ..data.encoder import MiniLM
-    from ..data.vectors import read_vectors
+def _check_vectors(index: Path, manifest: IndexManifest) -> Iterator[Finding]:
+    from ..data.dense import MiniLM, read_vectors
 
     files = sorted(index.glob(f"vectors-{manifest.lucene_folder.removeprefix(LUCENE)}-*.f16"))
     if not files:
@@ -86,7 +85,7 @@ def _check_vectors(index: Path, manifest: Manifest) -> Iterator[Finding]:
             yield ok("vectors", told)
 
 
-def _age(manifest: Manifest) -> str:
+def _age(manifest: IndexManifest) -> str:
     from datetime import UTC, datetime
 
     days = (datetime.now(UTC) - datetime.fromisoformat(manifest.created)).days

@@ -1,9 +1,8 @@
-"""A retriever that follows the chain of evidence: the second hop is found from the first, with no model.
+"""A retriever that follows chains of evidence: it finds the second hop from the first, without a model.
 
-reading.py     what a passage says: its names, its sentences, the names it mentions
-question.py    what a question asks for: its words, what each is worth, the titles that stand in it
-graph.py       which passages a question and the passages chosen so far lead to, and what ties them together
-weights.py     what each sign is worth
+features.py    words, names, titles and sentences of questions and passages
+graph.py       the passages around a question and the edges between them
+weights.py     the weights of the features
 retriever.py   the greedy choice, and `ChainRetriever`
 """
 

@@ -1,6 +1,6 @@
-"""Which passages a question leads to, and what ties them together: all of it that does not depend on weights.
+"""The passages that a question leads to and the edges between them: everything that does not depend on weights.
 
-So a graph can be kept while weights are tuned, and what was searched once is not searched again.
+A graph can be kept while weights are tuned, so that nothing is searched twice.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ from operator import or_
 from typing import NamedTuple, Protocol, Self
 
 from ..passages import Hit, Passage
-from .question import Question
-from .reading import Name, Reading
+from .features import NameKey, PassageFeatures, QuestionFeatures
 
-_POOL = 50  # passages that the question itself finds
-_ENTITLED = 15  # passages found by title at a time
-_SHARING = 10  # passages found by the names that a passage mentions
-_NAMES = 8  # names of a passage that are searched for, the rarest
-_LOWER_CASE = 0.4  # certainty that a name without capitals is meant: "his father" is not the page "Father"
+_QUESTION_HITS = 50
+_TITLE_HITS = 15  # passages found by title per look-up
+_NAME_HITS = 10  # passages found by the names that a passage mentions
+_NAMES = 8  # names of a passage to search for, the rarest
+_LOWER_CASE = 0.4  # certainty of a name without capitals: "his father" is not the page "Father"
 _MOST_TITLES = 1000  # runs of words of one passage that are looked up
 
 
-class Source(Protocol):
-    """What a chain can be followed through: `BM25Index`, or `PassagePool` for a question's own passages."""
+class ChainSource(Protocol):
+    """What a chain can be searched in: `BM25Index`, or `PassagePool` for a question's own passages."""
 
     k1: float
     b: float
@@ -36,18 +35,17 @@ class Source(Protocol):
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]: ...
 
-    def entitled(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
-        """The passages whose title, without its disambiguation, has one of these keys (see `title_key`): titles of
-        more words and rarer ones before others, for they say more, and those that fit the query."""
+    def search_titles(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
+        """See `BM25Index.search_titles`."""
         ...
 
-    def frequency(self, word: str) -> int:
-        """The number of passages that have the word; all of them for a stop word."""
+    def document_frequency(self, word: str) -> int:
+        """The number of passages that contain the word; all of them for a stop word."""
         ...
 
 
-class Via(StrEnum):
-    """Why a passage belongs to a chain."""
+class Relation(StrEnum):
+    """How a passage belongs to a chain."""
 
     words = "words"  # it has words of the question
     named = "named"  # the question names it
@@ -56,171 +54,176 @@ class Via(StrEnum):
     shared = "shared"  # it mentions a name that a chosen passage mentions
 
 
-class Named(NamedTuple):
-    """A title in the question: in which form, how certainly the form means the passage, and where, in characters."""
+class TitleMatch(NamedTuple):
+    """A title in the question: its form, the certainty that it means the passage, and its span in the question."""
 
-    name: Name
+    name: NameKey
     certainty: float
-    place: tuple[int, int]
+    span: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A passage as the question sees it.
+class Node:
+    """A passage in the graph of a question.
 
     Attributes:
-        bm25: Its score as a share of the best passage's; 0 if the question did not find it.
+        bm25: Its score divided by the best score; 0 if the question did not find it.
         mask: The question's words in it.
-        sentences: The same of each sentence, with the words of the title.
-        named: Where the question names it, if it does.
-        similarity: The cosine with the question; 0 where there are no vectors.
+        sentences: The question's words in the title and each sentence.
+        title_match: Where the question names it.
+        similarity: Cosine with the question; 0 without vectors.
     """
 
-    reading: Reading
+    features: PassageFeatures
     bm25: float
     mask: int
     sentences: frozenset[int]
-    named: Named | None
+    title_match: TitleMatch | None
     similarity: float
 
     @property
     def id(self) -> str:
-        return self.reading.passage.id
+        return self.features.passage.id
 
 
-class Tie(NamedTuple):
-    """What connects a chosen passage with a candidate.
+class Edge(NamedTuple):
+    """A connection between a chosen passage and another.
 
     Attributes:
-        name: What one mentions and the other bears or mentions too.
+        name: The name that one mentions and that the other has as its title or mentions too.
         certainty: That the mention means the passage.
-        asked: Whether the question has the name itself, so that the tie tells less.
+        in_question: Whether the question contains the name, which makes the edge weaker.
         cue: The question's words in the sentence of the mention.
-        in_title: Whether the name stands in the candidate's title.
+        in_title: Whether the other passage's title contains the name.
     """
 
-    via: Via
-    name: Name
+    relation: Relation
+    name: NameKey
     certainty: float
-    asked: bool
+    in_question: bool
     cue: int
     in_title: bool
 
 
 class Graph:
-    """What a question, and passages chosen for it, lead to. Searches once for each.
+    """The passages around a question, searched once each.
 
     Args:
         question: The question.
         source: Where to search.
-        read: Analyses a passage; may remember.
-        similarities: The cosines of the question with some passages, if there are vectors.
+        analyze: Analyzes a passage, possibly cached.
+        similarities: Cosines of the question with passages, if there are vectors.
     """
 
     def __init__(
         self,
-        question: Question,
-        source: Source,
-        read: Callable[[Passage], Reading],
+        question: QuestionFeatures,
+        source: ChainSource,
+        analyze: Callable[[Passage], PassageFeatures],
         similarities: Callable[[list[Hit]], Sequence[float]] | None = None,
     ) -> None:
         self.question = question
-        self._source, self._read, self._similarities = source, read, similarities
+        self._source, self._analyze, self._similarities = source, analyze, similarities
         self._best = 0.0  # BM25 score
-        self._start: list[Candidate] | None = None
-        self._candidates: dict[str, Candidate] = {}
-        self._around: dict[str, list[Candidate]] = {}
-        self._ties: dict[tuple[str, str], tuple[Tie, ...]] = {}
-        self._mentioned: dict[str, tuple[Name, ...]] = {}
+        self._start: list[Node] | None = None
+        self._nodes: dict[str, Node] = {}
+        self._neighbors: dict[str, list[Node]] = {}
+        self._edges: dict[tuple[str, str], tuple[Edge, ...]] = {}
+        self._new_names: dict[str, tuple[NameKey, ...]] = {}
 
-    def start(self) -> list[Candidate]:
+    def start(self) -> list[Node]:
         """The passages that the question finds, and those that it names."""
         if self._start is None:
-            hits = self._source.search(self.question.text, _POOL)
+            hits = self._source.search(self.question.text, _QUESTION_HITS)
             self._best = hits[0].score if hits else 0.0
-            titled = self._entitled(self.question.title_candidates)
-            self._start = self._seen(hits, self._best) + self._seen(titled)
+            titled = self._titled(self.question.title_candidates)
+            self._start = self._nodes_of(hits, self._best) + self._nodes_of(titled)
         return self._start
 
-    def beyond(self, depth: int) -> list[Candidate]:
-        """The passages that the question finds further down, in their order: not candidates, or a ranking would depend
-        on how much of it is asked for."""
-        if depth <= _POOL:
+    def beyond(self, depth: int) -> list[Node]:
+        """The question's hits after those of `start`, up to a depth.
+
+        They are not candidates of the chain, so that a ranking does not depend on its length.
+        """
+        if depth <= _QUESTION_HITS:
             return []
-        return self._seen(self._source.search(self.question.text, depth - _POOL, _POOL), self._best)
+        return self._nodes_of(
+            self._source.search(self.question.text, depth - _QUESTION_HITS, _QUESTION_HITS), self._best
+        )
 
-    def around(self, chosen: Candidate) -> list[Candidate]:
-        """The passages that a passage leads to: whose titles it mentions, or that mention what it mentions and have
-        words of the question that it lacks."""
-        if (found := self._around.get(chosen.id)) is None:
-            hits = self._entitled(chosen.reading.title_candidates[:_MOST_TITLES])
-            names = sorted(self._unasked(chosen.reading), key=lambda name: -self.question.rarity(name))[:_NAMES]
+    def neighbors(self, chosen: Node) -> list[Node]:
+        """The passages whose titles a passage mentions, and those with its names and other question words."""
+        if (found := self._neighbors.get(chosen.id)) is None:
+            hits = self._titled(chosen.features.title_candidates[:_MOST_TITLES])
+            names = sorted(self._names(chosen.features), key=lambda name: -self.question.rarity(name))[:_NAMES]
             if names:
-                missing = self.question.words(self.question.everything & ~chosen.mask)
-                hits += self._source.search(" ".join((*(name.key for name in names), *missing)), _SHARING)
-            found = self._around[chosen.id] = self._seen(hits)
+                missing = self.question.words(self.question.all_words & ~chosen.mask)
+                hits += self._source.search(" ".join((*(name.key for name in names), *missing)), _NAME_HITS)
+            found = self._neighbors[chosen.id] = self._nodes_of(hits)
         return found
 
-    def _entitled(self, keys: Sequence[str]) -> list[Hit]:
-        return self._source.entitled(keys, self.question.text, _ENTITLED)
+    def _titled(self, keys: Sequence[str]) -> list[Hit]:
+        return self._source.search_titles(keys, self.question.text, _TITLE_HITS)
 
-    def ties(self, chosen: Candidate, other: Candidate) -> tuple[Tie, ...]:
-        """All that connects a chosen passage with a candidate."""
+    def edges(self, chosen: Node, other: Node) -> tuple[Edge, ...]:
+        """All connections between a chosen passage and another."""
         pair = chosen.id, other.id
-        if (found := self._ties.get(pair)) is None:
-            found = self._ties[pair] = tuple(self._connections(chosen.reading, other.reading))
+        if (found := self._edges.get(pair)) is None:
+            found = self._edges[pair] = tuple(self._connections(chosen.features, other.features))
         return found
 
-    def _connections(self, chosen: Reading, other: Reading) -> Iterator[Tie]:
+    def _connections(self, chosen: PassageFeatures, other: PassageFeatures) -> Iterator[Edge]:
         if chosen.title_key != other.title_key or not other.names:
             for name, certainty in other.names:
                 if chosen.mentions(name):
-                    sure = certainty * (1.0 if chosen.capitalises(name) else _LOWER_CASE)
-                    yield Tie(Via.link, name, sure, self.question.has(name), self._cue(chosen, name), True)
+                    sure = certainty * (1.0 if chosen.capitalizes(name) else _LOWER_CASE)
+                    cue = self._cue(chosen, name)
+                    yield Edge(Relation.link, name, sure, self.question.mentions(name), cue, True)
                     break
             for name, certainty in chosen.names:
                 if other.mentions(name):
-                    sure = certainty * (1.0 if other.capitalises(name) else _LOWER_CASE)
-                    yield Tie(Via.back, name, sure, self.question.has(name), self._cue(other, name), False)
+                    sure = certainty * (1.0 if other.capitalizes(name) else _LOWER_CASE)
+                    cue = self._cue(other, name)
+                    yield Edge(Relation.back, name, sure, self.question.mentions(name), cue, False)
                     break
-        for name in self._unasked(chosen):
+        for name in self._names(chosen):
             in_title = other.is_about(name)
             if in_title or other.mentions(name):
-                yield Tie(Via.shared, name, 1.0, False, self._cue(other, name), in_title)
+                yield Edge(Relation.shared, name, 1.0, False, self._cue(other, name), in_title)
 
-    def _unasked(self, reading: Reading) -> tuple[Name, ...]:
+    def _names(self, passage: PassageFeatures) -> tuple[NameKey, ...]:
         """The names that a passage mentions and the question does not."""
-        id = reading.passage.id
-        if (found := self._mentioned.get(id)) is None:
-            found = tuple(name for name in reading.mentioned if not self.question.has(name))
-            self._mentioned[id] = found
+        id = passage.passage.id
+        if (found := self._new_names.get(id)) is None:
+            found = tuple(name for name in passage.mentioned if not self.question.mentions(name))
+            self._new_names[id] = found
         return found
 
-    def _cue(self, reading: Reading, name: Name) -> int:
-        """The question's words beside a mention; of several mentions, beside the one that has most."""
-        masks = [self.question.mask(stems) for key, stems in reading.sentences if name.key in key]
-        return max(masks, key=self.question.worth, default=0)
+    def _cue(self, passage: PassageFeatures, name: NameKey) -> int:
+        """The question's words in the sentence that mentions a name; of several, the one with the highest weight."""
+        masks = [self.question.mask(stems) for key, stems in passage.sentences if name.key in key]
+        return max(masks, key=self.question.weights, default=0)
 
-    def _seen(self, hits: Iterable[Hit], best: float = 0.0) -> list[Candidate]:
-        """The candidates of some hits; their scores count if ``best``, the score of the best of all, is given."""
+    def _nodes_of(self, hits: Iterable[Hit], best: float = 0.0) -> list[Node]:
+        """The nodes of some hits; with ``best``, the best score of all, new nodes get a BM25 score."""
         unique: dict[str, Hit] = {}
         for hit in hits:
             unique.setdefault(hit.passage.id, hit)
-        new = [hit for id, hit in unique.items() if id not in self._candidates]
+        new = [hit for id, hit in unique.items() if id not in self._nodes]
         similarities = self._similarities(new) if self._similarities and new else [0.0] * len(new)
         for hit, similarity in zip(new, similarities, strict=True):
             bm25 = hit.score / best if best else 0.0
-            self._candidates[hit.passage.id] = self._candidate(self._read(hit.passage), bm25, similarity)
-        return [self._candidates[id] for id in unique]
+            self._nodes[hit.passage.id] = self._node(self._analyze(hit.passage), bm25, similarity)
+        return [self._nodes[id] for id in unique]
 
-    def _candidate(self, reading: Reading, bm25: float, similarity: float) -> Candidate:
-        question = self.question
-        subject = question.mask(reading.subject)
-        sentences = frozenset(question.mask(stems) | subject for _, stems in reading.sentences)
-        whole = reduce(or_, sentences, subject)
-        for name, certainty in reading.names:
-            if place := question.place(name):
-                sure = certainty * (1.0 if question.capitalised(place) else _LOWER_CASE)
-                named = Named(name, sure, place)
-                return Candidate(reading, bm25, whole, sentences or frozenset({subject}), named, similarity)
-        return Candidate(reading, bm25, whole, sentences or frozenset({subject}), None, similarity)
+    def _node(self, passage: PassageFeatures, bm25: float, similarity: float) -> Node:
+        subject = self.question.mask(passage.subject)
+        sentences = frozenset(self.question.mask(stems) | subject for _, stems in passage.sentences)
+        mask = reduce(or_, sentences, subject)
+        return Node(passage, bm25, mask, sentences or frozenset({subject}), self._title_match(passage), similarity)
+
+    def _title_match(self, passage: PassageFeatures) -> TitleMatch | None:
+        for name, certainty in passage.names:
+            if span := self.question.find(name):
+                return TitleMatch(name, certainty * (1.0 if self.question.capitalizes(span) else _LOWER_CASE), span)
+        return None

@@ -1,13 +1,12 @@
-"""The greedy choice of a chain, one passage at a time, and the retriever around it.
+"""The chain retriever: a greedy choice of passages, one at a time, that finds the second hop from the first.
 
     retriever = ChainRetriever(BM25Index("indexes/hotpotqa"))
     for hit in retriever.search("Where was the director of the film Solaris born?", k=5):
         print(hit.rank, hit.passage.title, hit.reason)
 
-BM25 finds the passages that share words with the question. The next hop shares few, but the passage before it mentions
-it, is mentioned by it, or mentions a name that it mentions too. So each passage that is chosen is searched for what it
-leads to, and a candidate's gain is what it explains of the question that no chosen passage explains yet, plus how
-strongly it is tied to those chosen.
+BM25 finds passages that share words with the question. The next hop shares few, but an earlier passage mentions it, is
+mentioned by it, or mentions the same name. So the neighbors of each chosen passage become candidates, and a candidate's
+gain is the weight of the question's words that it alone explains, plus the strength of its best edge to a chosen one.
 """
 
 from __future__ import annotations
@@ -21,224 +20,224 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import PolyhopError
-from ..passages import Hit, Passage, Reason, search_each
-from .graph import Candidate, Graph, Named, Source, Tie, Via
-from .question import Question, Worth
-from .reading import Name, Reading
+from ..passages import Hit, Passage, Reason, check_page, search_each
+from .features import NameKey, PassageFeatures, QuestionFeatures, WordWeights
+from .graph import ChainSource, Edge, Graph, Node, Relation, TitleMatch
 from .weights import ChainWeights
 
 if TYPE_CHECKING:
     from ..dense import DenseIndex
 
-_REACH = 3  # chosen passages that are searched for what they lead to
-LONGEST_CHAIN = 6  # passages chosen one by one; those after them keep the order they have then
-_READINGS_KEPT = 2048  # about 10 kB each
-_WORDS_KEPT = 65_536
-_ASKED = 0.4  # weight of a tie by a name that the question has itself
-_TITLE_RARITY = 1 / 3  # of `rarity`: a title that stands in the question is hardly there by chance
+_EXPANDED = 3  # chosen passages whose neighbors become candidates
+LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they have then
+_PASSAGES_CACHED = 2048  # about 10 kB each
+_WORDS_CACHED = 65_536
+_IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
+_TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
 
 
-class Choice(NamedTuple):
-    """A passage, what it added to those chosen before it, and the sign that spoke for it most."""
+class ChainStep(NamedTuple):
+    """A chosen passage, its gain over those chosen before it, and the main reason."""
 
-    candidate: Candidate
+    node: Node
     gain: float
     reason: Reason
 
 
-def follow(graph: Graph, weights: ChainWeights, most: int, *, adaptive: bool = False) -> list[Choice]:
-    """The best ``most`` passages of a graph, or with ``adaptive`` as many of them as the chain needs, best first."""
+def follow(graph: Graph, weights: ChainWeights, most: int, *, adaptive: bool = False) -> list[ChainStep]:
+    """The best ``most`` passages of a graph, best first; with ``adaptive`` only as many as the chain needs."""
     chain = _Chain(graph, weights)
     chain.add(graph.start())
-    choices: list[Choice] = []
-    while chain.pool and len(choices) < min(most, LONGEST_CHAIN):
-        choice = chain.best()
-        if adaptive and choices and choice.gain < weights.enough:
-            return choices
-        choices.append(choice)
-        chain.take(choice.candidate, is_last=len(choices) == most)
-        if len(choices) <= min(_REACH, most - 1):
-            chain.add(graph.around(choice.candidate))
-    if adaptive or len(choices) == most:
-        return choices
-    choices += chain.rest(most - len(choices))
-    return choices + chain.unseen(graph.beyond(most))[: most - len(choices)]
+    steps: list[ChainStep] = []
+    while chain.candidates and len(steps) < min(most, LONGEST_CHAIN):
+        step = chain.best()
+        if adaptive and steps and step.gain < weights.enough:
+            return steps
+        steps.append(step)
+        chain.take(step.node, is_last=len(steps) == most)
+        if len(steps) <= min(_EXPANDED, most - 1):
+            chain.add(graph.neighbors(step.node))
+    if adaptive or len(steps) == most:
+        return steps
+    steps += chain.rest(most - len(steps))
+    return steps + chain.unseen(graph.beyond(most))[: most - len(steps)]
 
 
 class _Chain:
-    """The passages chosen so far, and what the others would add to them."""
+    """The passages chosen so far, and what the candidates would add to them."""
 
     def __init__(self, graph: Graph, weights: ChainWeights) -> None:
-        self.pool: dict[str, Candidate] = {}
+        self.candidates: dict[str, Node] = {}
         self._graph, self._weights = graph, weights
-        self._worth = graph.question.worth
-        self._chosen: list[tuple[Candidate, Worth, Worth]] = []  # with the worth of words before it and after it
-        self._taken: list[tuple[int, int]] = []  # where titles of chosen passages stand in the question
-        self._bearing: Counter[Name] = Counter()  # candidates by name
-        self._ties: dict[str, tuple[float, Tie, Candidate]] = {}  # the strongest of each candidate, and to what
+        self._words = graph.question.weights
+        self._chosen: list[tuple[Node, WordWeights, WordWeights]] = []  # with the word weights before and after it
+        self._taken: list[tuple[int, int]] = []  # spans of chosen titles in the question
+        self._titles: Counter[NameKey] = Counter()  # number of candidates by name
+        self._edges: dict[str, tuple[float, Edge, Node]] = {}  # the strongest of each candidate, and to which passage
         self._seen: set[str] = set()
-        self._copies: set[str] = set()  # candidates that say what a chosen passage says, and no more of the question
+        self._copies: set[str] = set()  # copies of a chosen passage that explain no further word
 
-    def add(self, candidates: Iterable[Candidate]) -> None:
-        new = list({other.id: other for other in candidates if other.id not in self._seen}.values())
-        for candidate in new:
-            self._seen.add(candidate.id)
-            self.pool[candidate.id] = candidate
-            self._bearing.update(name for name, _ in candidate.reading.names)
+    def add(self, nodes: Iterable[Node]) -> None:
+        new = list({other.id: other for other in nodes if other.id not in self._seen}.values())
+        for node in new:
+            self._seen.add(node.id)
+            self.candidates[node.id] = node
+            self._titles.update(name for name, _ in node.features.names)
         for chosen, before, after in self._chosen:
             self._compare(chosen, before, after, new)
 
-    def take(self, candidate: Candidate, is_last: bool) -> None:
-        del self.pool[candidate.id]
+    def take(self, node: Node, is_last: bool) -> None:
+        del self.candidates[node.id]
         if is_last:
             return
-        if candidate.named:
-            self._taken.append(candidate.named.place)
-        before, after = self._worth, self._worth.after(candidate.mask, self._weights.explained)
-        self._worth = after
-        self._chosen.append((candidate, before, after))
-        self._compare(candidate, before, after, self.pool.values())
+        if node.title_match:
+            self._taken.append(node.title_match.span)
+        before, after = self._words, self._words.after(node.mask, self._weights.explained)
+        self._words = after
+        self._chosen.append((node, before, after))
+        self._compare(node, before, after, self.candidates.values())
 
-    def best(self) -> Choice:
-        """The passage that adds most; of equals, the one that was found first."""
-        gain, best = max(((self._gain(candidate), candidate) for candidate in self.pool.values()), key=itemgetter(0))
-        return Choice(best, gain, self._reason(best))
+    def best(self) -> ChainStep:
+        """The candidate with the highest gain; of equals, the one found first."""
+        gain, best = max(((self._gain(node), node) for node in self.candidates.values()), key=itemgetter(0))
+        return ChainStep(best, gain, self._reason(best))
 
-    def rest(self, most: int) -> list[Choice]:
-        """The best of what was not chosen, each as if it were the next."""
-        judged = sorted(((self._gain(other), other) for other in self.pool.values()), key=lambda pair: -pair[0])
-        return [Choice(other, gain, self._reason(other)) for gain, other in judged[:most]]
+    def rest(self, most: int) -> list[ChainStep]:
+        """The best remaining candidates, each with its gain as the next passage."""
+        gains = sorted(((self._gain(other), other) for other in self.candidates.values()), key=lambda pair: -pair[0])
+        return [ChainStep(other, gain, self._reason(other)) for gain, other in gains[:most]]
 
-    def unseen(self, candidates: Iterable[Candidate]) -> list[Choice]:
-        """What was no candidate, in its order."""
-        new = (other for other in candidates if other.id not in self._seen)
-        return [Choice(other, self._gain(other), self._reason(other)) for other in new]
+    def unseen(self, nodes: Iterable[Node]) -> list[ChainStep]:
+        """Those that are no candidates, in their order."""
+        new = (other for other in nodes if other.id not in self._seen)
+        return [ChainStep(other, self._gain(other), self._reason(other)) for other in new]
 
-    def _gain(self, candidate: Candidate) -> float:
-        if candidate.id in self._copies:
+    def _gain(self, node: Node) -> float:
+        if node.id in self._copies:
             return 0.0
-        weights, worth = self._weights, self._worth
-        gain = weights.coverage * worth(candidate.mask) + weights.sentence * max(map(worth, candidate.sentences))
-        gain += weights.bm25 * candidate.bm25 + weights.similarity * candidate.similarity
-        if candidate.named:
-            gain += self._named(candidate.named)
-        if candidate.id in self._ties:
-            gain += self._ties[candidate.id][0]
+        weights, words = self._weights, self._words
+        gain = weights.coverage * words(node.mask) + weights.sentence * max(map(words, node.sentences))
+        gain += weights.bm25 * node.bm25 + weights.similarity * node.similarity
+        if node.title_match:
+            gain += self._named(node.title_match)
+        if node.id in self._edges:
+            gain += self._edges[node.id][0]
         return gain
 
-    def _reason(self, candidate: Candidate) -> Reason:
-        question, named = self._graph.question, candidate.named
-        if candidate.id in self._ties:
-            strength, tie, chosen = self._ties[candidate.id]
-            if not named or strength > self._named(named):
-                return Reason(tie.via.value, tie.name.key.strip(), chosen.id, question.words(tie.cue))
-        name = named.name.key.strip() if named else ""
-        return Reason((Via.named if named else Via.words).value, name, None, question.words(candidate.mask))
+    def _reason(self, node: Node) -> Reason:
+        question, match = self._graph.question, node.title_match
+        if node.id in self._edges:
+            strength, edge, chosen = self._edges[node.id]
+            if not match or strength > self._named(match):
+                return Reason(edge.relation.value, edge.name.key.strip(), chosen.id, question.words(edge.cue))
+        name = match.name.key.strip() if match else ""
+        return Reason((Relation.named if match else Relation.words).value, name, None, question.words(node.mask))
 
-    def _named(self, named: Named) -> float:
-        first, last = named.place
+    def _named(self, match: TitleMatch) -> float:
+        first, last = match.span
         taken = any(first < end and start < last for start, end in self._taken)
-        strength = named.certainty * self._telling(named.name, _TITLE_RARITY) * self._clarity(named.name)
+        strength = match.certainty * self._specificity(match.name, _TITLE_RARITY) * self._clarity(match.name)
         return self._weights.named * strength * (self._weights.taken if taken else 1.0)
 
-    def _telling(self, name: Name, scale: float = 1.0) -> float:
-        """How much a name says, 0 to 1: half at the weight ``rarity``."""
+    def _specificity(self, name: NameKey, scale: float = 1.0) -> float:
+        """How specific a name is, 0 to 1: 0.5 at the weight ``rarity``."""
         rarity = self._graph.question.rarity(name)
         return rarity / (rarity + scale * self._weights.rarity) if rarity else 0.0
 
-    def _clarity(self, name: Name) -> float:
-        """What is left of a name's weight where several candidates bear it."""
-        return float(max(self._bearing[name], 1) ** -self._weights.ambiguity)
+    def _clarity(self, name: NameKey) -> float:
+        """The factor for a name that several candidates have."""
+        return float(max(self._titles[name], 1) ** -self._weights.ambiguity)
 
-    def _compare(self, chosen: Candidate, before: Worth, after: Worth, candidates: Collection[Candidate]) -> None:
+    def _compare(self, chosen: Node, before: WordWeights, after: WordWeights, nodes: Collection[Node]) -> None:
         self._copies.update(
-            other.id for other in candidates if not other.mask & ~chosen.mask and chosen.reading.copies(other.reading)
+            other.id for other in nodes if not other.mask & ~chosen.mask and chosen.features.copies(other.features)
         )
-        ties = [(other, self._graph.ties(chosen, other)) for other in candidates]
-        sharing = Counter(tie.name for _, found in ties for tie in found if tie.via is Via.shared)
-        for other, found in ties:
-            for tie in found:
-                strength = self._strength(tie, other, before, after, sharing)
-                if strength > self._ties.get(other.id, (0.0,))[0]:
-                    self._ties[other.id] = strength, tie, chosen
+        edges = [(other, self._graph.edges(chosen, other)) for other in nodes]
+        sharing = Counter(edge.name for _, found in edges for edge in found if edge.relation is Relation.shared)
+        for other, found in edges:
+            for edge in found:
+                strength = self._strength(edge, other, before, after, sharing)
+                if strength > self._edges.get(other.id, (0.0,))[0]:
+                    self._edges[other.id] = strength, edge, chosen
 
-    def _strength(self, tie: Tie, other: Candidate, before: Worth, after: Worth, sharing: Counter[Name]) -> float:
+    def _strength(
+        self, edge: Edge, other: Node, before: WordWeights, after: WordWeights, sharing: Counter[NameKey]
+    ) -> float:
         weights = self._weights
-        strength = tie.certainty * self._telling(tie.name) * (_ASKED if tie.asked else 1.0)
-        if tie.via is Via.shared:
-            strength *= weights.shared * sharing[tie.name] ** -weights.ambiguity
-            strength *= weights.in_title if tie.in_title else 1.0
+        strength = edge.certainty * self._specificity(edge.name) * (_IN_QUESTION if edge.in_question else 1.0)
+        if edge.relation is Relation.shared:
+            strength *= weights.shared * sharing[edge.name] ** -weights.ambiguity
+            strength *= weights.in_title if edge.in_title else 1.0
         else:
-            strength *= (weights.link if tie.via is Via.link else weights.back) * self._clarity(tie.name)
-        cue = before(tie.cue) if tie.via is Via.link else after(tie.cue)
+            strength *= (weights.link if edge.relation is Relation.link else weights.back) * self._clarity(edge.name)
+        cue = before(edge.cue) if edge.relation is Relation.link else after(edge.cue)
         return strength * (1 + weights.cue * cue + weights.fit * after(other.mask))
 
 
 class ChainRetriever:
-    """A `Retriever` that follows the chain of evidence through a BM25 index, or through a question's own pool.
+    """A thread-safe `Retriever` that follows chains of evidence through a BM25 index or a question's own pool.
 
-    A question costs at most four searches (five beyond 50 passages) and four look-ups of titles; nothing of the corpus
-    is held in memory. Any thread may use it. Copies are the retriever itself, as with `BM25Index`.
+    A question costs at most four searches (five for more than 50 passages) and four title look-ups. Copying returns
+    the retriever itself.
 
     Args:
-        source: A `BM25Index` or a `PassagePool`; None if every question brings a pool of its own (see `over`).
-        weights: What each sign is worth.
-        vectors: Of the same index: then the similarity of question and passage is a sign too.
+        source: A `BM25Index` or a `PassagePool`; None if every question has its own pool (see `over`).
+        weights: The weights of the features.
+        vectors: Vectors of the same index; they add the similarity of question and passage as a feature.
         adaptive: Return as many passages as the chain needs (1 to 6, and at most ``k``) instead of ``k``.
 
     Raises:
-        ValueError: the vectors are of another index.
+        ValueError: the vectors belong to another index.
     """
 
     def __init__(
         self,
-        source: Source | None = None,
+        source: ChainSource | None = None,
         weights: ChainWeights | None = None,
         *,
         vectors: DenseIndex | None = None,
         adaptive: bool = False,
     ) -> None:
         if vectors is not None and getattr(source, "manifest", None) != vectors.manifest:
-            raise ValueError("the vectors are of another index than the one that is searched")
+            raise ValueError("the vectors belong to another index than the one to search")
         self.source, self.vectors, self.adaptive = source, vectors, adaptive
         self.weights = weights or ChainWeights()
-        self._readings: dict[str, Reading] = {}
-        self._idf = lru_cache(_WORDS_KEPT)(self._inverse_frequency)
+        self._analyzed: dict[str, PassageFeatures] = {}
+        self._idf = lru_cache(_WORDS_CACHED)(self._inverse_frequency)
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        """The passages of rank ``offset + 1`` to ``offset + k``, each with the `Reason` why it was chosen.
+        """The passages of rank ``offset + 1`` to ``offset + k``, each with its `Reason`.
 
-        Scores are gains, lowered where needed so that they never rise from one rank to the next.
+        Scores are gains, lowered where needed so that they never rise with the rank.
         """
-        if k <= 0 or offset < 0:
-            raise ValueError(f"k must be positive and offset not negative, got k={k}, offset={offset}")
-        # What comes after a chain that decided its own length is asked for on purpose.
-        choices = follow(self.graph(query), self.weights, offset + k, adaptive=self.adaptive and not offset)
-        scores = accumulate((choice.gain for choice in choices), min)
+        check_page(k, offset)
+        # A later page of an adaptive chain is wanted explicitly, so it is not cut.
+        steps = follow(self.graph(query), self.weights, offset + k, adaptive=self.adaptive and not offset)
+        scores = accumulate((step.gain for step in steps), min)
         return [
-            Hit(choice.candidate.reading.passage, score, rank, choice.reason)
-            for rank, (choice, score) in enumerate(zip(choices, scores, strict=True), 1)
+            Hit(step.node.features.passage, score, rank, step.reason)
+            for rank, (step, score) in enumerate(zip(steps, scores, strict=True), 1)
         ][offset:]
 
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         return search_each(self.search, queries, k)
 
     def graph(self, query: str) -> Graph:
-        """What a query leads to, before any weight is applied."""
+        """The passages around a query, independent of the weights."""
         if self.source is None:
             raise PolyhopError("nothing to search: give ChainRetriever an index, or each question its own pool")
-        return Graph(Question(query, self._idf), self.source, self._read, self._similarities(query))
+        return Graph(QuestionFeatures(query, self._idf), self.source, self._analyze, self._similarities(query))
 
-    def over(self, source: Source) -> ChainRetriever:
+    def over(self, source: ChainSource) -> ChainRetriever:
         """The same settings over another collection, without vectors."""
         return ChainRetriever(source, self.weights, adaptive=self.adaptive)
 
     def with_weights(self, weights: ChainWeights, *, adaptive: bool) -> ChainRetriever:
-        """The same retriever with other weights; this one keeps its own."""
+        """A view of this retriever with other weights."""
         return self._view(weights=weights, adaptive=adaptive)
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> ChainRetriever:
-        """The same retriever with other parameters of BM25; this one keeps its own."""
+        """A view of this retriever with other BM25 parameters."""
         return self._view(source=self.source and self.source.with_bm25(k1, b))
 
     @property
@@ -250,16 +249,16 @@ class ChainRetriever:
         return self.source.b if self.source else 0.4
 
     def _view(self, **changes: Any) -> ChainRetriever:
-        view = object.__new__(ChainRetriever)  # and not a copy, which is the retriever itself
-        view.__dict__.update(self.__dict__, **changes)  # what was read stays shared
+        view = object.__new__(ChainRetriever)  # copy() would return the retriever itself
+        view.__dict__.update(self.__dict__, **changes)  # shares the caches
         return view
 
-    def _read(self, passage: Passage) -> Reading:
-        # Not an lru_cache: to hash a passage is to hash its text.
-        if (found := self._readings.get(passage.id)) is None:
-            if len(self._readings) >= _READINGS_KEPT:
-                self._readings.clear()
-            found = self._readings[passage.id] = Reading(passage)
+    def _analyze(self, passage: Passage) -> PassageFeatures:
+        # Not an lru_cache: hashing a passage would hash its text.
+        if (found := self._analyzed.get(passage.id)) is None:
+            if len(self._analyzed) >= _PASSAGES_CACHED:
+                self._analyzed.clear()
+            found = self._analyzed[passage.id] = PassageFeatures(passage)
         return found
 
     def _similarities(self, query: str) -> Callable[[list[Hit]], Sequence[float]] | None:
@@ -269,8 +268,8 @@ class ChainRetriever:
         return lambda hits: vectors.similarities(query, [cast(int, hit.document) for hit in hits]).tolist()
 
     def _inverse_frequency(self, word: str) -> float:
-        source = cast(Source, self.source)
-        found, size = source.frequency(word), len(source)
+        source = cast(ChainSource, self.source)
+        found, size = source.document_frequency(word), len(source)
         return _idf(found, size) / _idf(1, size) if found else 0.0
 
     def __copy__(self) -> ChainRetriever:
@@ -291,6 +290,6 @@ def _idf(found: int, size: int) -> float:
 
 
 def _unpickled(
-    source: Source | None, weights: ChainWeights, vectors: DenseIndex | None, adaptive: bool
+    source: ChainSource | None, weights: ChainWeights, vectors: DenseIndex | None, adaptive: bool
 ) -> ChainRetriever:
     return ChainRetriever(source, weights, vectors=vectors, adaptive=adaptive)

@@ -1,4 +1,4 @@
-"""What each sign of a chain is worth: the parameters of `ChainRetriever`."""
+"""The weights of the chain retriever's features."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ def _weight(value: float, low: float, high: float) -> Any:
 
 @dataclass(frozen=True)
 class ChainWeights:
-    """The weights of a passage's gain, all 0 or more. The unit is a question whose every word is explained at once.
+    """The weights in a passage's gain. A gain of 1 is a question whose every word is explained at once.
 
     Attributes:
-        bm25: Of the BM25 score, as a share of the best passage's.
-        coverage: Of the question's words in the passage that no chosen passage explains.
-        sentence: Of those of them that stand in one sentence.
-        explained: How far a chosen passage explains the words it has: 1 for entirely.
-        named: Of a title that stands in the question.
-        taken: What is left of that once a passage with an overlapping title was chosen.
-        link: Of a chosen passage's mention of the title.
-        back: Of a mention of a chosen passage's title.
-        shared: Of a name that both a chosen passage and this one mention; the chosen passage's own is one of them.
-        in_title: Factor for a shared name that stands in the title.
-        cue: How much more a tie counts, for each share of the question that stands in the sentence of the mention.
-        fit: How much more a tie counts, for each share of the question that only this passage explains.
-        rarity: How rare a name is that counts half, where 1 is a word that a single passage has: "John" says less than
+        bm25: BM25 score divided by the best passage's.
+        coverage: The question's words in the passage that no chosen passage explains.
+        sentence: Those of them in the best single sentence.
+        explained: Share of a word's weight that a chosen passage with it takes away; 1 takes all.
+        named: A title that the question contains.
+        taken: Factor for such a title once a passage with an overlapping title was chosen.
+        link: A chosen passage mentions the title.
+        back: The passage mentions a chosen passage's title.
+        shared: A chosen passage and this one mention the same name.
+        in_title: Factor for a shared name in the title.
+        cue: Increase of an edge by the weight of the question's words in the sentence of the mention.
+        fit: Increase of an edge by the weight of the question's words that only this passage explains.
+        rarity: Rarity at which a name counts half; 1 is a word of a single passage. "John" is less specific than
             "Zavrazhye".
-        ambiguity: The power of the number of candidates that a name fits by which it loses weight.
-        similarity: Of the cosine between question and passage, where the retriever has vectors.
-        enough: The least gain at which the chain goes on, where its length is left to the retriever.
+        ambiguity: Exponent by which a name loses weight with the number of candidates that have it.
+        similarity: Cosine of question and passage, if the retriever has vectors.
+        enough: Least gain to continue an adaptive chain.
     """
 
     bm25: float = _weight(0.065, 0.0, 2.0)

@@ -1,11 +1,11 @@
-"""BM25 over an index on disk: the retriever of everything that is larger than a question's own pool.
+"""BM25 over an index on disk.
 
     index = BM25Index("indexes/hotpotqa")
     for hit in index.search("Which studio made the film Solaris?", k=5):
         print(hit.rank, hit.score, hit.passage.title)
 
-Lucene searches, with Anserini's query and tie-breaking (by id): the ranking is Anserini's own, and so are the scores,
-which Anserini rounds to four decimals and we do not. The index stays on disk and is mapped into memory as needed.
+Lucene searches with Anserini's query and tie-breaking (by id): the ranking equals Anserini's, and so do the scores,
+except that Anserini rounds them to four decimals. The index stays on disk and is memory-mapped.
 """
 
 from __future__ import annotations
@@ -22,29 +22,28 @@ from typing import Any
 import ujson
 
 from ..errors import IndexFault
-from ..passages import Hit, Passage, search_each
+from ..passages import Hit, Passage, check_page, search_each
 from ..text import clean, terms
-from .jvm import attach, autoclass, call, java_exception, reason
-from .layout import BARE_TITLE, CONTENTS, ID, RAW, TITLE, Manifest, rebuild, title_terms
-from .writer import english_analyzer, open_directory
+from .jvm import attach, autoclass, call, english_analyzer, java_exception, open_directory, reason
+from .layout import BARE_TITLE, CONTENTS, ID, RAW, TITLE, IndexManifest, rebuild, title_terms
 
-_opening = Lock()  # pyjnius meets classes for the first time here
-_LOOKED_UP = 100  # passages of one title or text
-_SETTINGS_KEPT = 64  # searchers for settings of k1 and b; one costs microseconds to make again
+_opening = Lock()  # pyjnius examines classes here for the first time
+_MAX_FOUND = 100  # passages of one title or text
+_SEARCHERS_CACHED = 64  # one per setting of k1 and b; creating one takes microseconds
 
 
 class BM25Index:
-    """A `Retriever` over an index that `polyhop index` (or `build_index`) wrote. Any thread may use it.
+    """A thread-safe `Retriever` over an index made by `polyhop index` or `build_index`.
 
-    Copies are the index itself, and pickling keeps the path only: an index is a resource, not state.
+    Copying returns the index itself; pickling keeps the path and the parameters.
 
     Args:
         path: The folder of the index.
         k1: Term-frequency saturation, 0 or more.
-        b: Length normalisation, 0 to 1.
+        b: Length normalization, 0 to 1.
 
     Raises:
-        IndexFault: there is no finished index, or it is damaged.
+        IndexFault: the index is missing, unfinished or damaged.
         JavaError: Java cannot be started.
         ValueError: ``k1`` or ``b`` is out of range.
     """
@@ -52,13 +51,11 @@ class BM25Index:
     def __init__(self, path: Path | str, k1: float = 0.9, b: float = 0.4) -> None:
         self.path = Path(path)
         self.k1, self.b = _checked(k1, b)
-        self._lucene = open_lucene(self.path)
+        self._lucene = LuceneReader.open(self.path)
         self._searcher = self._lucene.searcher(k1, b)
 
-    # -- searching
-
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        """The hits of rank ``offset + 1`` to ``offset + k``; a query without an index term (stop words only) has none.
+        """The hits of rank ``offset + 1`` to ``offset + k``; none for a query of stop words only.
 
         Raises:
             ValueError: ``k`` is not positive or ``offset`` is negative.
@@ -71,7 +68,7 @@ class BM25Index:
         return search_each(self.search, queries, k)
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> BM25Index:
-        """The same opened index under other parameters; this one keeps its own."""
+        """A view of the same opened index with other parameters."""
         view = object.__new__(BM25Index)
         view.path, view._lucene = self.path, self._lucene
         view.k1, view.b = _checked(self.k1 if k1 is None else k1, self.b if b is None else b)
@@ -79,66 +76,62 @@ class BM25Index:
         return view
 
     def restricted_to(self, ids: Iterable[str]) -> RestrictedIndex:
-        """A retriever that finds only these passages, with the scores they have in the whole index."""
-        return RestrictedIndex(self, self._lucene.among(ids))
-
-    # -- looking up
+        """A retriever that finds only these passages, with their scores in the whole index."""
+        return RestrictedIndex(self, self._lucene.with_ids(ids))
 
     def passage(self, id: str) -> Passage:
-        """The passage of an id.
+        """The passage with an id.
 
         Raises:
-            KeyError: there is none.
+            KeyError: it does not exist.
         """
         return self.passages([id])[0]
 
     def passages(self, ids: Sequence[str]) -> list[Passage]:
-        """The passages of several ids, in their order; one look-up for all.
+        """The passages with these ids, in their order.
 
         Raises:
             KeyError: one of them does not exist.
         """
-        found = {passage.id: passage for passage in self._lucene.look_up(self._lucene.among(set(ids)), len(ids))}
+        found = {passage.id: passage for passage in self._lucene.look_up(self._lucene.with_ids(set(ids)), len(ids))}
         return [found[id] for id in ids]
 
-    def titled(self, title: str, *, bare: bool = False, limit: int = _LOOKED_UP) -> list[Passage]:
-        """The passages of a title, by id; case, accents and punctuation are ignored.
+    def titled(self, title: str, *, bare: bool = False, limit: int = _MAX_FOUND) -> list[Passage]:
+        """The passages with a title, ordered by id; case, accents and punctuation are ignored.
 
         Args:
             bare: Ignore disambiguations too: "Help!" also finds "Help! (film)".
-            limit: Return at most so many.
+            limit: The most passages to return.
         """
         field, key = (BARE_TITLE, title_terms(title)[1]) if bare else (TITLE, title_terms(title)[0])
-        return self._lucene.look_up(self._lucene.keyword(field, key), limit) if key else []
+        return self._lucene.look_up(self._lucene.with_keyword(field, key), limit) if key else []
 
     def named(self, name: str) -> list[Passage]:
-        """The passages that a person may mean: those of a title, else of an id or of a text file; all pieces of one
-        that was split."""
+        """The passages with a title, else with an id or a file's name, including all pieces of a split passage."""
         texts = (name, *(f"{folder}/{name}" for folder in self.manifest.corpus))
-        pieces = (f"{text}#{number}" for text in texts for number in range(1, _LOOKED_UP))
-        return self.titled(name) or self._lucene.look_up(self._lucene.among((*texts, *pieces)), _LOOKED_UP)
+        pieces = (f"{text}#{number}" for text in texts for number in range(1, _MAX_FOUND))
+        return self.titled(name) or self._lucene.look_up(self._lucene.with_ids((*texts, *pieces)), _MAX_FOUND)
 
-    def entitled(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
-        """The passages whose title, without its disambiguation, has one of these keys (see `title_key`): titles of
-        more words and rarer ones before others, for they say more, and those that fit the query. One look-up."""
-        return self._lucene.entitled(self._searcher, keys, query, limit)
+    def search_titles(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
+        """The passages whose bare title has one of these keys (`title_key`), in one look-up.
 
-    def frequency(self, word: str) -> int:
-        """The number of passages that have the word; all of them for a stop word."""
-        return min((self._lucene.frequency(term) for term in terms(clean(word))), default=len(self))
+        Longer and rarer titles rank first, then those that match the query.
+        """
+        return self._lucene.search_titles(self._searcher, keys, query, limit)
+
+    def document_frequency(self, word: str) -> int:
+        """The number of passages that contain the word; all of them for a stop word."""
+        return min((self._lucene.document_frequency(term) for term in terms(clean(word))), default=len(self))
 
     @property
-    def manifest(self) -> Manifest:
-        """What the index was made from, and how."""
+    def manifest(self) -> IndexManifest:
         return self._lucene.manifest
 
     def __len__(self) -> int:
         return self.manifest.passages
 
-    # -- life
-
     def close(self) -> None:
-        """Let go of the files, for this index and all views of it."""
+        """Close the files, for this index and all its views."""
         self._lucene.close()
 
     def __enter__(self) -> BM25Index:
@@ -163,20 +156,20 @@ class BM25Index:
 
 
 class RestrictedIndex:
-    """A `Retriever` over some passages of an index, made by `BM25Index.restricted_to`; use it for many searches."""
+    """A `Retriever` over some passages of an index, made by `BM25Index.restricted_to`; reusable for many searches."""
 
-    def __init__(self, index: BM25Index, among: Any) -> None:
+    def __init__(self, index: BM25Index, filter_query: Any) -> None:
         self._index = index
-        self._among = among
+        self._filter = filter_query
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        return self._index._lucene.search(self._index._searcher, query, k, offset, self._among)
+        return self._index._lucene.search(self._index._searcher, query, k, offset, self._filter)
 
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         return search_each(self.search, queries, k)
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> RestrictedIndex:
-        return RestrictedIndex(self._index.with_bm25(k1, b), self._among)
+        return RestrictedIndex(self._index.with_bm25(k1, b), self._filter)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RestrictedIndex:
         return self
@@ -190,35 +183,18 @@ def _checked(k1: float, b: float) -> tuple[float, float]:
     return k1, b
 
 
-# --- Lucene ----------------------------------------------------------------------------------------------------------
+class LuceneReader:
+    """An open Lucene index, shared by all views of a `BM25Index` and by `DenseIndex`.
 
-
-def open_lucene(path: Path) -> _Lucene:
-    manifest = Manifest.read(path)
-    while True:
-        try:
-            with _opening:
-                return _Lucene(path, manifest)
-        except IndexFault:
-            # A rebuild may have replaced the index after the manifest was read.
-            before, manifest = manifest, Manifest.read(path)
-            if manifest == before:
-                raise
-
-
-class _Lucene:
-    """An opened Lucene index, shared by all views.
-
-    It has one searcher for each setting, because a searcher's parameters must not change while another thread uses it.
+    Each setting of k1 and b has its own searcher, because changing a searcher's parameters is not thread-safe.
     """
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
+    def __init__(self, path: Path, manifest: IndexManifest) -> None:
         attach()
         self.manifest = manifest
         self._path = path
-        for returned in ("Query", "TopFieldDocs", "BooleanQuery"):
-            autoclass(f"org.apache.lucene.search.{returned}")
-        autoclass("org.apache.lucene.document.Document")
+        for returned in ("search.Query", "search.TopFieldDocs", "search.BooleanQuery", "document.Document"):
+            autoclass(f"org.apache.lucene.{returned}")  # see `autoclass`
         autoclass("org.apache.lucene.index.StoredFields")
         with self._faults():
             directory = open_directory(path / manifest.lucene_folder)
@@ -229,19 +205,31 @@ class _Lucene:
         self._analyzer = english_analyzer()
         custom = autoclass("org.apache.lucene.analysis.custom.CustomAnalyzer")
         split = call(call(custom, "builder"), "withTokenizer", "simplePatternSplit", "pattern", "\n")
-        self._by_line = call(split, "build")
+        self._line_analyzer = call(split, "build")
         self._bag_of_words = autoclass("io.anserini.search.query.BagOfWordsQueryGenerator")()
         self._scored_docs = autoclass("io.anserini.search.ScoredDocs")
         self._clause = autoclass("org.apache.lucene.search.BooleanClause$Occur")
-        self._combined = autoclass("org.apache.lucene.search.BooleanQuery$Builder")
+        self._query_builder = autoclass("org.apache.lucene.search.BooleanQuery$Builder")
         sort, field = autoclass("org.apache.lucene.search.Sort"), autoclass("org.apache.lucene.search.SortField")
         by_id = field(ID, autoclass("org.apache.lucene.search.SortField$Type").STRING_VAL)
         self._by_score = sort(field.FIELD_SCORE, by_id)
         self._by_id = sort(by_id)
-        call(
-            autoclass("org.apache.lucene.search.IndexSearcher"), "setMaxClauseCount", 2**31 - 1
-        )  # long queries are welcome
-        self.searcher = lru_cache(_SETTINGS_KEPT)(self._new_searcher)
+        searcher = autoclass("org.apache.lucene.search.IndexSearcher")
+        call(searcher, "setMaxClauseCount", 2**31 - 1)  # long queries are allowed
+        self.searcher = lru_cache(_SEARCHERS_CACHED)(self._new_searcher)
+
+    @classmethod
+    def open(cls, path: Path) -> LuceneReader:
+        manifest = IndexManifest.read(path)
+        while True:
+            try:
+                with _opening:
+                    return cls(path, manifest)
+            except IndexFault:
+                # A rebuild may have replaced the index after its manifest was read.
+                before, manifest = manifest, IndexManifest.read(path)
+                if manifest == before:
+                    raise
 
     def close(self) -> None:
         attach()
@@ -255,16 +243,15 @@ class _Lucene:
         call(searcher, "setSimilarity", autoclass("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
         return searcher
 
-    def search(self, searcher: Any, query: str, k: int, offset: int, among: Any = None) -> list[Hit]:
-        if k <= 0 or offset < 0:
-            raise ValueError(f"k must be positive and offset not negative, got k={k}, offset={offset}")
+    def search(self, searcher: Any, query: str, k: int, offset: int, filter_query: Any = None) -> list[Hit]:
+        check_page(k, offset)
         attach()
         with self._faults():
             parsed = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, clean(query))
-            if among is not None:
-                both = self._combined()
+            if filter_query is not None:
+                both = self._query_builder()
                 call(both, "add", parsed, self._clause.MUST)
-                call(both, "add", among, self._clause.FILTER)
+                call(both, "add", filter_query, self._clause.FILTER)
                 parsed = call(both, "build")
             top = call(searcher, "search", parsed, min(offset + k, self.manifest.passages), self._by_score, True)
             return self._hits(top, searcher, offset)
@@ -278,47 +265,44 @@ class _Lucene:
         ]
 
     def look_up(self, query: Any, limit: int) -> list[Passage]:
-        """The passages that a query matches, by id."""
+        """The passages that match a query, ordered by id."""
         if limit < 1:
             return []
         attach()
         searcher = self.searcher(0.9, 0.4)
         with self._faults():
             top = call(searcher, "search", query, min(limit, self.manifest.passages), self._by_id)
-            return [
-                _passage(document)
-                for document in call(self._scored_docs, "fromTopDocs", top, searcher).lucene_documents
-            ]
+            found = call(self._scored_docs, "fromTopDocs", top, searcher)
+            return [_passage(document) for document in found.lucene_documents]
 
-    def entitled(self, searcher: Any, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
-        """The passages with one of these keys in the field `BARE_TITLE`."""
-        # A key said twice counts twice. All in one call into Java: a call for each would cost more than all the rest.
+    def search_titles(self, searcher: Any, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
+        # A repeated key counts more. One call into Java for all keys: one per key would dominate the time.
         lines = "\n".join("\n".join([key] * (1 + key.count(" "))) for key in keys)
         if not lines or limit < 1:
             return []
         attach()
         with self._faults():
-            both = self._combined()
-            titled = call(self._bag_of_words, "buildQuery", BARE_TITLE, self._by_line, lines)
-            asked = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, clean(query))
+            both = self._query_builder()
+            titled = call(self._bag_of_words, "buildQuery", BARE_TITLE, self._line_analyzer, lines)
+            matching = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, clean(query))
             call(both, "add", titled, self._clause.MUST)
-            call(both, "add", asked, self._clause.SHOULD)
+            call(both, "add", matching, self._clause.SHOULD)
             count = min(limit, self.manifest.passages)
             return self._hits(call(searcher, "search", call(both, "build"), count, self._by_score, True), searcher)
 
-    def frequency(self, term: str) -> int:
+    def document_frequency(self, term: str) -> int:
         attach()
         with self._faults():
             return int(call(self._reader, "docFreq", autoclass("org.apache.lucene.index.Term")(CONTENTS, term)))
 
     def stored(self, documents: Iterable[int]) -> list[Passage]:
-        """The passages of Lucene's document numbers, in their order; ascending numbers are read fastest."""
+        """The passages of Lucene's document numbers, in their order; ascending numbers are fastest."""
         attach()
         with self._faults():
-            fields = call(self._reader, "storedFields")  # one for each call: it is not for several threads
+            fields = call(self._reader, "storedFields")  # not thread-safe: one per call
             return [_passage(call(fields, "document", int(document))) for document in documents]
 
-    def among(self, ids: Iterable[str]) -> Any:
+    def with_ids(self, ids: Iterable[str]) -> Any:
         """The query that matches the passages with these ids."""
         attach()
         as_bytes = autoclass("org.apache.lucene.util.BytesRef")
@@ -329,7 +313,7 @@ class _Lucene:
             ID, keys, signature="(Ljava/lang/String;Ljava/util/Collection;)V"
         )
 
-    def keyword(self, field: str, key: str) -> Any:
+    def with_keyword(self, field: str, key: str) -> Any:
         """The query that matches the passages with this keyword."""
         attach()
         term = autoclass("org.apache.lucene.index.Term")(field, key)
@@ -342,7 +326,7 @@ class _Lucene:
         except java_exception() as error:
             what = reason(error)
             if what.startswith("AlreadyClosed"):
-                raise IndexFault(f"The index {self._path} was closed.") from error
+                raise IndexFault(f"The index {self._path} is closed.") from error
             raise IndexFault(f"The index {self._path} is damaged ({what}). {rebuild(self._path)}") from error
 
 

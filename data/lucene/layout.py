@@ -1,12 +1,12 @@
-"""What an index looks like on disk, and the manifest that says what is in it.
+"""The files of an index, and its manifest.
 
-    DIR/manifest.json        what was indexed, how, and which of the folders below is the index
-    DIR/problems.jsonl       the first records that were left out, with file, line and reason
-    DIR/lucene-<build>/      a plain Lucene index with Anserini's fields, which Anserini and Pyserini open as well
-    DIR/vectors-<build>-<encoder>.f16, .json         dense vectors of its passages, if asked for (see `dense`)
+    DIR/manifest.json        what was indexed, how, and which of the folders below is current
+    DIR/problems.jsonl       the first skipped records, with file, line and reason
+    DIR/lucene-<build>/      a plain Lucene index with Anserini's fields, which Anserini and Pyserini can open
+    DIR/vectors-<build>-<encoder>.f16, .json         dense vectors of its passages, if any (see `polyhop.data.dense`)
 
-The manifest is the commit point: it is replaced in one step when a build is complete, so that a folder either has a
-whole index or none. What killed builds left behind is in folders that no manifest names.
+The manifest is replaced atomically when a build is complete, so a folder has either a complete index or none. Folders
+that no manifest names are left over from killed builds.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, StringConstraints, ValidationError
 
 from ..errors import IndexFault
 from ..text import bare_title, title_key
@@ -28,61 +29,62 @@ LOCK = ".lock"
 LUCENE = "lucene-"
 VECTORS = re.compile(r"vectors-(?P<build>[0-9a-f]{12})-.+\.(f16|json|json\.part)")
 
-# Anserini's own fields: the id (stored, and as doc values to break ties), the analysed text, the stored record.
+# Anserini's own fields: the id (stored, and as doc values to break ties), the analyzed text, the stored record.
 ID, CONTENTS, RAW = "id", "contents", "raw"
-# Ours, not analysed: the folded title, and the folded title without its disambiguation.
+# Ours, not analyzed: the folded title, and the folded title without its disambiguation.
 TITLE, BARE_TITLE = "title", "bare_title"
 
-_LONGEST_KEY = 500  # characters; Lucene takes no keyword longer than 32,766 bytes
+_LONGEST_KEY = 500  # characters; Lucene's limit for a keyword is 32,766 bytes
 
 
 def title_terms(title: str) -> tuple[str, str]:
-    """The keywords under which a title is found in the fields `TITLE` and `BARE_TITLE`; empty for no title."""
+    """The keywords of a title in the fields `TITLE` and `BARE_TITLE`; empty for no title."""
     return title_key(title)[:_LONGEST_KEY], title_key(bare_title(title))[:_LONGEST_KEY]
 
 
-@dataclass(frozen=True)
-class Manifest:
-    """What is in an index.
+class IndexManifest(BaseModel):
+    """What an index holds.
 
     Attributes:
-        passages: How many passages were indexed, after splitting.
-        malformed: How many records were left out because they could not be read.
-        duplicates: How many were left out because their id had been seen.
-        corpus: The names of the files and folders that were indexed, without their places on the machine.
-        corpus_hash: Of the passages as read, in their order: the same for a corpus and its gzip.
-        overlong: How many are longer than what is read of a passage (`polyhop.data.passages.PAGE` characters).
-        max_words: The length, in words, above which passages were split; None if they were not.
-        lucene_folder: The folder of the Lucene index, inside the index's own.
-        created: When the build was finished (UTC, ISO 8601).
+        passages: Indexed passages, after splitting.
+        malformed: Records skipped because they cannot be read.
+        duplicates: Records skipped because an earlier one has the same id.
+        corpus: Names of the indexed files and folders, without their paths.
+        corpus_hash: Hash of the passages in order: the same for a corpus and its gzip.
+        max_words: Longer passages were split; None if they were not.
+        lucene_folder: Name of the Lucene index's folder.
+        created: When the build finished (UTC, ISO 8601).
+        overlong: Passages longer than `polyhop.data.passages.PAGE` characters, of which only the start is read.
     """
 
-    passages: int
-    malformed: int
-    duplicates: int
+    model_config = ConfigDict(frozen=True)
+
+    passages: PositiveInt
+    malformed: NonNegativeInt
+    duplicates: NonNegativeInt
     corpus: tuple[str, ...]
     corpus_hash: str
-    max_words: int | None
+    max_words: PositiveInt | None
     analyzer: str
     polyhop: str
     anserini: str
     lucene: str
-    lucene_folder: str
+    lucene_folder: Annotated[str, StringConstraints(pattern=rf"^{LUCENE}\w+$")]
     created: str
-    schema: int = SCHEMA
-    overlong: int = 0  # not in the manifests of older indexes
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    overlong: NonNegativeInt = 0  # missing in manifests of older versions
 
     @classmethod
-    def read(cls, index: Path) -> Manifest:
+    def read(cls, index: Path) -> IndexManifest:
         """The manifest of the index in a folder.
 
         Raises:
-            IndexFault: there is no finished index, or it cannot be read by this version.
+            IndexFault: there is no complete index, or this version cannot read it.
         """
         try:
-            record = json.loads((index / MANIFEST).read_bytes())
+            record: Any = json.loads((index / MANIFEST).read_bytes())
         except (FileNotFoundError, NotADirectoryError):
-            raise IndexFault(_what_is_there(index)) from None
+            raise IndexFault(_what_exists(index)) from None
         except (OSError, ValueError) as error:
             raise IndexFault(f"The manifest of the index {index} cannot be read: {error}. {rebuild(index)}") from error
         if not isinstance(record, dict) or not isinstance(record.get("schema"), int):
@@ -93,41 +95,42 @@ class Manifest:
                 f"this version reads format {SCHEMA}. {rebuild(index)}"
             )
         try:
-            known = {"overlong": 0, **record}
-            return cls(**{field.name: _frozen(known[field.name]) for field in fields(cls)})
-        except KeyError as error:
-            raise IndexFault(f"The manifest of the index {index} lacks {error}. {rebuild(index)}") from None
+            return cls.model_validate(record)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            field = ".".join(map(str, problem["loc"]))
+            raise IndexFault(
+                f"The manifest of the index {index}: {field}: {problem['msg']}. {rebuild(index)}"
+            ) from None
 
     def write(self, index: Path) -> None:
-        """Put the manifest into place in one step: a reader sees the old one or the new one, also after a power cut."""
+        """Replace the manifest atomically and durably."""
         unfinished = index / f"{MANIFEST}.part"
         with unfinished.open("w", encoding="utf-8") as file:
-            json.dump(asdict(self), file, ensure_ascii=False, indent=2)
+            json.dump(self.to_json(), file, ensure_ascii=False, indent=2)
             file.write("\n")
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, index / MANIFEST)
 
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object in the file."""
+        return self.model_dump(mode="json", by_alias=True)
+
 
 def rebuild(index: Path) -> str:
-    """What to tell a user whose index cannot be used."""
+    """The advice for an index that cannot be used."""
     return f"Build it again: polyhop index CORPUS --out {index}"
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _what_is_there(index: Path) -> str:
+def _what_exists(index: Path) -> str:
     build = f"polyhop index CORPUS --out {index}"
     if not index.exists():
         return f"There is no index at {index}. Build one: {build}"
     if not index.is_dir():
         return f"{index} is a file, not the folder of an index. To index it: polyhop index {index} --out DIR"
     if any(index.glob(f"{LUCENE}*")):
-        return (
-            f"The index {index} was never finished: its build was stopped or is still running. Build it again: {build}"
-        )
+        return f"The index {index} is incomplete: its build was stopped or is still running. Build it again: {build}"
     if any(index.glob("segments_*")):
-        return f"{index} is a Lucene index that polyhop did not write. Index its corpus: polyhop index CORPUS --out DIR"
+        return f"{index} is a Lucene index of another program. Index its corpus: polyhop index CORPUS --out DIR"
     return f"{index} is a folder without an index. Build one: {build}"

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from ...data.chain import ChainRetriever, ChainWeights
-from ...data.chain.graph import Candidate, Tie, Via
-from ...data.chain.reading import Name
+from ...data.chain.features import NameKey
+from ...data.chain.graph import Edge, Node, Relation
 from ...data.passages import Passage
 from ...data.pool import PassagePool
 from ...data.references import references
@@ -49,7 +49,7 @@ class Judge:
         self.graph = ChainRetriever(PassagePool(passages)).graph(question)
         found = [*self.graph.start(), *self.graph.beyond(len(passages))]
         self.candidates = {candidate.id: candidate for candidate in found}
-        self._bearing = Counter(name for one in found for name, _ in one.reading.names)
+        self._bearing = Counter(name for one in found for name, _ in one.features.names)
         self._names = {title_key(form) for name in mask(question).names for form in (name, bare_title(name))}
         self._ties: dict[str, dict[str, tuple[float, float, float]]] = {}
         self._shares: dict[tuple[str, str], float] = {}
@@ -74,7 +74,7 @@ class Judge:
             short=float(hops == 3 > size),
             pairs=float(hops > 3 and size < 4),
             beyond=float(max(size - hops, 0)),
-            left=state.worth(self.graph.question.everything),
+            left=state.worth(self.graph.question.all_words),
             length=math.log(1 + self._size),
             names=float(len(mask(self.question).names)),
             closed=float(asked(self.question).kind == "yes/no"),
@@ -94,12 +94,12 @@ class Judge:
         strongest = max(link, back, shared)
         cover = worth(candidate.mask)
         named, is_taken = self._named(candidate), False
-        if candidate.named:
-            first, last = candidate.named.place
+        if candidate.title_match:
+            first, last = candidate.title_match.span
             is_taken = any(first < end and start < last for start, end in state.taken)
         steps = [(self.share(step, page), told) for step, told in state.steps]
         step = max((share - told for share, told in steps), default=0.0)
-        sentences = candidate.reading.sentences
+        sentences = candidate.features.sentences
         return Signs(
             rank=math.log(rank),
             ahead=math.log(1 + ahead),
@@ -107,7 +107,7 @@ class Judge:
             cover=cover,
             sentence=max(map(worth, candidate.sentences)),
             opening=worth(question.mask(sentences[0][1])) if sentences else 0.0,
-            words=(candidate.mask & ~state.mask).bit_count() / max(question.everything.bit_count(), 1),
+            words=(candidate.mask & ~state.mask).bit_count() / max(question.all_words.bit_count(), 1),
             named=0.0 if is_taken else named,
             whole=float(bool(named) and not is_taken and not self._names.isdisjoint(page.names[:2])),
             taken=named if is_taken else 0.0,
@@ -123,18 +123,18 @@ class Judge:
             copy=float(page.number in state.copies),
         )
 
-    def _named(self, candidate: Candidate) -> float:
-        if candidate.named is None:
+    def _named(self, candidate: Node) -> float:
+        if candidate.title_match is None:
             return 0.0
-        name = candidate.named.name
-        return candidate.named.certainty * self._telling(name, _TITLE_RARITY) * self._clarity(name)
+        name = candidate.title_match.name
+        return candidate.title_match.certainty * self._telling(name, _TITLE_RARITY) * self._clarity(name)
 
-    def _telling(self, name: Name, scale: float = 1.0) -> float:
+    def _telling(self, name: NameKey, scale: float = 1.0) -> float:
         """How much a name says, 0 to 1."""
         rarity = self.graph.question.rarity(name)
         return rarity / (rarity + scale * _WEIGHTS.rarity) if rarity else 0.0
 
-    def _clarity(self, name: Name) -> float:
+    def _clarity(self, name: NameKey) -> float:
         """What is left of a name where several pages bear it."""
         return float(max(self._bearing[name], 1) ** -_WEIGHTS.ambiguity)
 
@@ -159,24 +159,24 @@ class Judge:
         """Whether a sub-question, counted from 1, is referred to by another."""
         return any(number in references(step) for step in self.steps)
 
-    def ties(self, one: Candidate) -> dict[str, tuple[float, float, float]]:
+    def ties(self, one: Node) -> dict[str, tuple[float, float, float]]:
         """How strongly a page links to, is linked from, and shares a name with each other one, by number."""
         if (found := self._ties.get(one.id)) is None:
-            each = {id: self.graph.ties(one, other) for id, other in self.candidates.items() if other is not one}
-            sharing = Counter(tie.name for ties in each.values() for tie in ties if tie.via is Via.shared)
+            each = {id: self.graph.edges(one, other) for id, other in self.candidates.items() if other is not one}
+            sharing = Counter(tie.name for ties in each.values() for tie in ties if tie.relation is Relation.shared)
             found = self._ties[one.id] = {id: self._strongest(ties, sharing) for id, ties in each.items() if ties}
         return found
 
-    def _strongest(self, ties: Sequence[Tie], sharing: Counter[Name]) -> tuple[float, float, float]:
-        strength = {Via.link: 0.0, Via.back: 0.0, Via.shared: 0.0}
+    def _strongest(self, ties: Sequence[Edge], sharing: Counter[NameKey]) -> tuple[float, float, float]:
+        strength = {Relation.link: 0.0, Relation.back: 0.0, Relation.shared: 0.0}
         for tie in ties:
-            value = tie.certainty * self._telling(tie.name) * (_ASKED if tie.asked else 1.0)
-            if tie.via is Via.shared:
+            value = tie.certainty * self._telling(tie.name) * (_ASKED if tie.in_question else 1.0)
+            if tie.relation is Relation.shared:
                 value *= float(sharing[tie.name] ** -_WEIGHTS.ambiguity) * (_WEIGHTS.in_title if tie.in_title else 1.0)
             else:
-                value *= self._clarity(tie.name) * (1 + _WEIGHTS.cue * self.graph.question.worth(tie.cue))
-            strength[tie.via] = max(strength[tie.via], value)
-        return strength[Via.link], strength[Via.back], strength[Via.shared]
+                value *= self._clarity(tie.name) * (1 + _WEIGHTS.cue * self.graph.question.weights(tie.cue))
+            strength[tie.relation] = max(strength[tie.relation], value)
+        return strength[Relation.link], strength[Relation.back], strength[Relation.shared]
 
 
 def _overlap(one: str, other: str) -> bool:
@@ -190,7 +190,7 @@ class _State:
     def __init__(self, judge: Judge, chosen: Sequence[Page]) -> None:
         self.chosen = chosen
         candidates = [judge.candidates[page.number] for page in chosen]
-        self.worth, self.mask = judge.graph.question.worth, 0
+        self.worth, self.mask = judge.graph.question.weights, 0
         self.ties: dict[str, tuple[float, float, float]] = {}
         for one in candidates:
             self.worth = self.worth.after(one.mask, _WEIGHTS.explained)
@@ -198,12 +198,12 @@ class _State:
             for number, ties in judge.ties(one).items():
                 link, back, shared = map(max, ties, self.ties.get(number, _NO_TIES))
                 self.ties[number] = link, back, shared
-        self.taken = [one.named.place for one in candidates if one.named]
+        self.taken = [one.title_match.span for one in candidates if one.title_match]
         self.copies = {
             other.id
             for one in candidates
             for other in judge.candidates.values()
-            if not other.mask & ~one.mask and one.reading.copies(other.reading)
+            if not other.mask & ~one.mask and one.features.copies(other.features)
         }
         answers = resolve(judge.steps, chosen) if chosen else []
         needed = [answer for number, answer in enumerate(answers, 1) if judge.is_needed(number) and answer.text]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ...data.encoder import Encoder
+    from ...data.dense import Encoder
 
     Array = NDArray[np.float64]
 
@@ -274,7 +274,7 @@ def _named(text: str, option: str) -> tuple[str, str]:
 
 
 def _encoder(name: str | None) -> Encoder | None:
-    from ...data.encoder import MiniLM
+    from ...data.dense import MiniLM
 
     return MiniLM() if name else None
 

@@ -70,7 +70,7 @@ def test_a_text_is_split_into_sentences() -> None:
     ids=["neither", "both", "none"],
 )
 def test_a_passage_needs_a_text_or_sentences(arguments: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="either a text or a list of sentences"):
+    with pytest.raises(ValueError, match="either text or sentences"):
         Passage.of("T", **arguments)
 
 

@@ -161,27 +161,27 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BM25Index]:
 
 def test_passages_by_the_keys_of_their_titles() -> None:
     pool = PassagePool(TITLED)
-    hits = pool.entitled(["help", "nothing"], "the Beatles' film", 5)
+    hits = pool.search_titles(["help", "nothing"], "the Beatles' film", 5)
     assert [hit.passage.id for hit in hits] == ["a", "b", "e"]
     assert [hit.rank for hit in hits] == [1, 2, 3]
-    assert pool.entitled(["help"], "the Beatles' film", 2) == hits[:2]
-    assert {hit.passage.id for hit in pool.entitled(["besancon", "help"], "", 9)} == {"a", "b", "c", "e"}
-    assert pool.entitled(["help", "only a title"], "film", 1)[0].passage.id == "g"  # more words say more
-    assert pool.entitled(["help film", "only"], "film", 9) == []
-    assert pool.entitled([], "film", 9) == PassagePool([]).entitled(["help"], "film", 9) == []
+    assert pool.search_titles(["help"], "the Beatles' film", 2) == hits[:2]
+    assert {hit.passage.id for hit in pool.search_titles(["besancon", "help"], "", 9)} == {"a", "b", "c", "e"}
+    assert pool.search_titles(["help", "only a title"], "film", 1)[0].passage.id == "g"  # more words say more
+    assert pool.search_titles(["help film", "only"], "film", 9) == []
+    assert pool.search_titles([], "film", 9) == PassagePool([]).search_titles(["help"], "film", 9) == []
 
 
 @settings(deadline=None, max_examples=50)
 @given(keys=KEYS, query=TEXT.map(" ".join))
 def test_pool_and_index_know_the_same_titles(index: BM25Index, keys: list[str], query: str) -> None:
-    ours, theirs = PassagePool(TITLED).entitled(keys, query, 9), index.entitled(keys, query, 9)
+    ours, theirs = PassagePool(TITLED).search_titles(keys, query, 9), index.search_titles(keys, query, 9)
     assert {hit.passage for hit in ours} == {hit.passage for hit in theirs}
     assert [hit.rank for hit in ours] == [hit.rank for hit in theirs] == list(range(1, len(ours) + 1))
 
 
 @pytest.mark.parametrize("query", ["the Beatles' film", "assistance", "films, and films"])
 def test_pool_and_index_rank_the_passages_of_a_title_alike(index: BM25Index, query: str) -> None:
-    ours, theirs = PassagePool(TITLED).entitled(["help"], query, 9), index.entitled(["help"], query, 9)
+    ours, theirs = PassagePool(TITLED).search_titles(["help"], query, 9), index.search_titles(["help"], query, 9)
     assert [hit.passage for hit in ours] == [hit.passage for hit in theirs]
 
 
@@ -190,15 +190,19 @@ def test_pool_and_index_rank_the_passages_of_a_title_alike(index: BM25Index, que
     ["film", "FILMS", "Beatles'", "the", "", "?!", "xyzzy", "Besançon", "besancon", "東京", "film-beatles", "\ud800"],
 )
 def test_pool_and_index_agree_how_many_passages_have_a_word(index: BM25Index, word: str) -> None:
-    assert PassagePool(TITLED).frequency(word) == index.frequency(word)
+    assert PassagePool(TITLED).document_frequency(word) == index.document_frequency(word)
 
 
 def test_how_many_passages_have_a_word() -> None:
     pool = PassagePool(TITLED)
-    assert (pool.frequency("film"), pool.frequency("beatles"), pool.frequency("xyzzy")) == (4, 2, 0)
-    assert pool.frequency("the") == pool.frequency("") == len(TITLED)
-    assert pool.frequency("film-beatles") == 2  # of several words, the rarest
-    assert PassagePool([]).frequency("film") == 0
+    assert (pool.document_frequency("film"), pool.document_frequency("beatles"), pool.document_frequency("xyzzy")) == (
+        4,
+        2,
+        0,
+    )
+    assert pool.document_frequency("the") == pool.document_frequency("") == len(TITLED)
+    assert pool.document_frequency("film-beatles") == 2  # of several words, the rarest
+    assert PassagePool([]).document_frequency("film") == 0
 
 
 def test_hits_of_a_pool_have_no_number() -> None:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data import encoder
+from polyhop.data import dense
 from polyhop.data.benchmarks import load_questions
 from polyhop.data.errors import PolyhopError
 from polyhop.data.form import FEATURES
@@ -196,8 +196,8 @@ def test_a_head_with_an_encoder_sees_its_vectors(head: Head) -> None:
 
 
 def test_a_head_with_minilm_needs_the_extra(head: Head, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_head(replace(head, encoder=encoder.MiniLM.name), tmp_path / "minilm.json")
-    monkeypatch.setattr(encoder, "find_spec", lambda name: None)
+    write_head(replace(head, encoder=dense.MiniLM.name), tmp_path / "minilm.json")
+    monkeypatch.setattr(dense, "find_spec", lambda name: None)
     with pytest.raises(PolyhopError, match=r"sentence-transformers, which is not installed.*polyhop\[dense\]"):
         ComplexityEstimator.load(tmp_path / "minilm.json")
 

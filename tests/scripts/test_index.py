@@ -35,7 +35,7 @@ def test_build_and_check(corpus: Path, tmp_path: Path) -> None:
     assert built.exit_code == 0, built.output
     assert "passages  2\n" in built.stdout
     assert "1 malformed, 1 duplicate" in built.stdout
-    assert "corpus.jsonl:2: the id 'r' was used before, at corpus.jsonl:1" in built.stderr
+    assert "corpus.jsonl:2: the same id 'r' as corpus.jsonl:1" in built.stderr
     assert "corpus.jsonl:3: not JSON" in built.stderr
     for checked in (run("--check", tmp_path / "ix"), run("--check", "--out", tmp_path / "ix")):
         assert (checked.exit_code, checked.stderr) == (0, "")
@@ -62,9 +62,9 @@ def test_damage(corpus: Path, tmp_path: Path) -> None:
 
 def test_errors(corpus: Path, tmp_path: Path) -> None:
     cases: list[tuple[list[str | Path], int, str]] = [
-        ([corpus, "--out", tmp_path / "ix", "--strict"], 1, "corpus.jsonl:2: the id 'r'"),
+        ([corpus, "--out", tmp_path / "ix", "--strict"], 1, "corpus.jsonl:2: the same id 'r'"),
         ([tmp_path / "missing.jsonl", "--out", tmp_path / "ix"], 1, "There is no file or folder"),
-        ([corpus, "--out", tmp_path], 1, "holds other files (corpus.jsonl)"),
+        ([corpus, "--out", tmp_path], 1, "has other files (corpus.jsonl)"),
         (["--check", tmp_path / "ix"], 1, "There is no index at"),
         ([corpus], 2, "--out DIR"),
         (["--out", tmp_path / "ix"], 2, "--out DIR"),
@@ -105,8 +105,7 @@ def encoder(monkeypatch: pytest.MonkeyPatch) -> Lengths:
 
 
 def replace_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("encoder", "vectors"):
-        monkeypatch.setattr(f"polyhop.data.{module}.MiniLM", Lengths)
+    monkeypatch.setattr("polyhop.data.dense.MiniLM", Lengths)
 
 
 def test_dense_with_a_build(corpus: Path, tmp_path: Path, encoder: Lengths) -> None:
@@ -131,7 +130,7 @@ def test_dense_afterwards(corpus: Path, tmp_path: Path, encoder: Lengths) -> Non
 
 
 def test_dense_errors(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.data.encoder.find_spec", lambda name: None)
+    monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: None)
     cases: list[tuple[list[str | Path], int, str]] = [
         (["--dense"], 2, "--dense DIR"),
         (["--dense", corpus, tmp_path / "ix"], 2, "--dense DIR"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from polyhop.data.lucene.index import build_index
-from polyhop.data.lucene.layout import Manifest
+from polyhop.data.lucene.layout import IndexManifest
 from polyhop.scripts import checks, java_checks
 from polyhop.scripts.checks import Status
 
@@ -96,7 +96,7 @@ def test_an_index_with_long_passages(tmp_path: Path) -> None:
 
 
 def test_vectors(index: Path) -> None:
-    build = Manifest.read(index).lucene_folder.removeprefix("lucene-")
+    build = IndexManifest.read(index).lucene_folder.removeprefix("lucene-")
     file = index / f"vectors-{build}-tests-lengths.f16"
     file.write_bytes(bytes(2 * 2 * 2))
     _, unfinished = java_checks.check_index_folder(index)

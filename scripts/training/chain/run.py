@@ -59,13 +59,13 @@ class Settings:
 
     def describe(self) -> dict[str, Any]:
         """For the record. Files and indexes by what is in them."""
-        from ....data.lucene.layout import Manifest
+        from ....data.lucene.layout import IndexManifest
 
         sets = {
             each.name: {
                 "dataset": each.dataset,
                 "sha256": _sha256(each.questions) if each.questions else None,
-                "index": Manifest.read(each.index).corpus_hash,
+                "index": IndexManifest.read(each.index).corpus_hash,
                 "weight": each.weight,
             }
             for each in self.sets

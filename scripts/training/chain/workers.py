@@ -235,7 +235,7 @@ def _recalls(weights: ChainWeights, folds: frozenset[int], sets: frozenset[str])
     found = []
     for held in _held:
         if held.fold in folds and held.set in sets:
-            ranking = [choice.candidate.id for choice in follow(held.graph, weights, _DEPTH)]
+            ranking = [choice.node.id for choice in follow(held.graph, weights, _DEPTH)]
             found.append((held.set, ranking_scores(ranking, held.gold, (_DEPTH,))))
     return found
 
@@ -248,6 +248,6 @@ def _chains(weights: ChainWeights, folds: frozenset[int]) -> list[tuple[str, Cha
     for held in _held:
         if held.fold in folds:
             choices = follow(held.graph, endless, _LONGEST, adaptive=True)
-            right = tuple(choice.candidate.id in held.gold for choice in choices)
+            right = tuple(choice.node.id in held.gold for choice in choices)
             found.append((held.set, Chain(tuple(choice.gain for choice in choices), right, len(held.gold))))
     return found

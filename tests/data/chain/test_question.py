@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.chain.question import Question, Worth
-from polyhop.data.chain.reading import Name
+from polyhop.data.chain.features import NameKey, QuestionFeatures, WordWeights
 from polyhop.data.text import stem, title_key
 
 
-def asked(text: str, idf: Callable[[str], float] = lambda word: 1.0) -> Question:
-    return Question(text, idf)
+def asked(text: str, idf: Callable[[str], float] = lambda word: 1.0) -> QuestionFeatures:
+    return QuestionFeatures(text, idf)
 
 
 def stems(*words: str) -> frozenset[str]:
@@ -26,7 +25,7 @@ def stems(*words: str) -> frozenset[str]:
 
 def test_words_carry_a_topic_and_stay_as_written() -> None:
     question = asked("Where was Solaris's Director, the director of films, born in Besançon?")
-    assert question.words(question.everything) == ("Solaris's", "Director", "films", "born", "Besançon")
+    assert question.words(question.all_words) == ("Solaris's", "Director", "films", "born", "Besançon")
 
 
 def test_a_mask_says_which_words_of_the_question_are_there() -> None:
@@ -34,7 +33,7 @@ def test_a_mask_says_which_words_of_the_question_are_there() -> None:
     assert question.words(question.mask(stems("directors", "born", "film", "where"))) == ("director", "born")
     assert question.mask(stems("film")) == 0
     assert question.mask(frozenset()) == 0
-    assert question.mask(stems("director", "solaris", "born")) == question.everything
+    assert question.mask(stems("director", "solaris", "born")) == question.all_words
 
 
 @given(st.sets(st.sampled_from("moon river castle stone film".split())))
@@ -49,26 +48,26 @@ def test_masks_are_sets(some: set[str]) -> None:
 def test_a_question_without_topic_asks_for_nothing(text: str) -> None:
     question = asked(text)
     if text != "\ud800":  # which becomes a replacement character
-        assert question.everything == 0
+        assert question.all_words == 0
         assert question.title_candidates == []
-    assert question.worth(0) == 0
+    assert question.weights(0) == 0
     assert question.mask(stems("moon")) == 0
 
 
 def test_of_a_very_long_question_the_beginning_is_read() -> None:
     words = [f"word{n}" for n in range(5000)]
     question = asked(" ".join(words))
-    read = question.words(question.everything)
+    read = question.words(question.all_words)
     assert 100 <= len(read) <= 1000
     assert list(read) == words[: len(read)]
     assert question.key == asked(" ".join(words[: len(read)])).key
     assert len(question.title_candidates) <= 20 * len(read)
-    assert question.worth(question.everything) == pytest.approx(1)
+    assert question.weights(question.all_words) == pytest.approx(1)
 
 
 def test_lone_surrogates_and_nuls_are_cleaned() -> None:
     question = asked("Which moon\x00river \ud800 flows?")
-    assert question.words(question.everything) == ("moon", "river", "flows")
+    assert question.words(question.all_words) == ("moon", "river", "flows")
 
 
 # --- worth -----------------------------------------------------------------------------------------------------------
@@ -77,16 +76,16 @@ def test_lone_surrogates_and_nuls_are_cleaned() -> None:
 def test_the_worth_of_words_is_their_share_of_the_weight() -> None:
     weights = {"director": 1.0, "Solaris": 6.0, "born": 3.0, "zzz": 0.0}
     question = asked("Where was the director of Solaris born, zzz?", weights.__getitem__)
-    assert question.worth(question.mask(stems("solaris"))) == pytest.approx(0.6)
-    assert question.worth(question.mask(stems("solaris", "born"))) == pytest.approx(0.9)
-    assert question.worth(question.mask(stems("zzz"))) == 0
-    assert question.worth(question.everything) == pytest.approx(1)
+    assert question.weights(question.mask(stems("solaris"))) == pytest.approx(0.6)
+    assert question.weights(question.mask(stems("solaris", "born"))) == pytest.approx(0.9)
+    assert question.weights(question.mask(stems("zzz"))) == 0
+    assert question.weights(question.all_words) == pytest.approx(1)
 
 
 def test_words_that_no_passage_has_are_worth_nothing() -> None:
     question = asked("Where is Xyzzy?", lambda word: 0.0)
-    assert question.everything
-    assert question.worth(question.everything) == 0
+    assert question.all_words
+    assert question.weights(question.all_words) == 0
 
 
 SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=10)
@@ -94,7 +93,7 @@ SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=10)
 
 @given(SHARES, st.integers(0, 1023), st.integers(0, 1023))
 def test_a_union_is_worth_what_its_parts_are_without_what_they_share(shares: list[float], one: int, other: int) -> None:
-    worth = Worth(shares)
+    worth = WordWeights(shares)
     assert worth(one | other) == pytest.approx(worth(one) + worth(other) - worth(one & other))
     assert worth(one | other) <= worth(one) + worth(other) + 1e-9
     assert worth(one | other) >= max(worth(one), worth(other))
@@ -105,16 +104,16 @@ def test_a_union_is_worth_what_its_parts_are_without_what_they_share(shares: lis
 def test_what_is_explained_is_worth_less_and_the_rest_as_much(
     shares: list[float], explained: int, degree: float, asked: int
 ) -> None:
-    before = Worth(shares)
+    before = WordWeights(shares)
     after = before.after(explained, degree)
     assert after(asked & ~explained) == before(asked & ~explained)
     assert after(asked & explained) == pytest.approx((1 - degree) * before(asked & explained))
     assert after(asked) <= before(asked)
-    assert before(asked) == Worth(shares)(asked)  # the first one stays as it was
+    assert before(asked) == WordWeights(shares)(asked)  # the first one stays as it was
 
 
 def test_what_is_explained_entirely_is_worth_nothing() -> None:
-    worth = Worth([0.25, 0.25, 0.5])
+    worth = WordWeights([0.25, 0.25, 0.5])
     assert worth.after(0b011, 1.0)(0b111) == 0.5
     assert worth.after(0b011, 1.0).after(0b111, 0.5)(0b111) == 0.25
     assert worth.after(0b111, 0.0)(0b111) == 1.0
@@ -140,23 +139,23 @@ def test_what_is_explained_entirely_is_worth_nothing() -> None:
 )
 def test_a_title_in_the_question_is_a_candidate_and_has_a_place(text: str, title: str) -> None:
     question, key = asked(text), title_key(title)
-    place = question.place(Name.of(key))
+    place = question.find(NameKey.of(key))
     assert key in question.title_candidates
-    assert question.has(Name.of(key))
+    assert question.mentions(NameKey.of(key))
     assert place
     assert question.key[slice(*place)].strip() == key
 
 
 def test_what_is_only_part_of_a_word_has_no_place() -> None:
     question = asked("Who gave the party at Artis?")
-    assert not question.has(Name.of("art"))
-    assert question.place(Name.of("art")) is None
+    assert not question.mentions(NameKey.of("art"))
+    assert question.find(NameKey.of("art")) is None
     assert "art" not in question.title_candidates
 
 
 def test_places_overlap_where_names_share_a_word_and_not_where_they_only_touch() -> None:
     question = asked("Did Anna Berg Olsen sing?")
-    places = [question.place(Name.of(name)) for name in ("anna berg", "berg olsen", "olsen")]
+    places = [question.find(NameKey.of(name)) for name in ("anna berg", "berg olsen", "olsen")]
     one, two, three = (range(*place) for place in places if place)
     assert set(one) & set(two)
     assert set(two) & set(three)
@@ -171,18 +170,18 @@ def test_function_words_are_no_title_candidates(title: str) -> None:
 def test_a_name_is_as_rare_as_its_words_together() -> None:
     idf = {"zavrazhye": 7.0, "john": 1.0, "smith": 2.0, "of": 99.0}
     question = asked("Who?", idf.__getitem__)
-    assert question.rarity(Name.of("john smith")) == 3.0
-    assert question.rarity(Name.of("zavrazhye")) > question.rarity(Name.of("john smith"))
-    assert question.rarity(Name.of("john john of smith")) == 3.0
+    assert question.rarity(NameKey.of("john smith")) == 3.0
+    assert question.rarity(NameKey.of("zavrazhye")) > question.rarity(NameKey.of("john smith"))
+    assert question.rarity(NameKey.of("john john of smith")) == 3.0
 
 
 def test_a_number_is_no_capital() -> None:
     for text in ("who directed the 1972 film solaris", "who directed the film solaris"):
-        asked = Question(text, lambda word: 1.0)
-        place = asked.place(Name.of("solaris"))
+        asked = QuestionFeatures(text, lambda word: 1.0)
+        place = asked.find(NameKey.of("solaris"))
         assert place is not None
-        assert asked.capitalised(place)
-    asked = Question("Who directed the film solaris by Soderbergh?", lambda word: 1.0)
-    place = asked.place(Name.of("solaris"))
+        assert asked.capitalizes(place)
+    asked = QuestionFeatures("Who directed the film solaris by Soderbergh?", lambda word: 1.0)
+    place = asked.find(NameKey.of("solaris"))
     assert place is not None
-    assert not asked.capitalised(place)
+    assert not asked.capitalizes(place)

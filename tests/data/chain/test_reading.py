@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.chain.reading import Name, Reading, carries_topic, runs
+from polyhop.data.chain.features import NameKey, PassageFeatures, carries_topic, runs
 from polyhop.data.passages import PAGE, Passage
 from polyhop.data.text import FUNCTION_WORDS, fold, title_key
 
 
-def titled(title: str, text: str = "") -> Reading:
-    return Reading(Passage.of(title, text))
+def titled(title: str, text: str = "") -> PassageFeatures:
+    return PassageFeatures(Passage.of(title, text))
 
 
-def says(*sentences: str) -> Reading:
-    return Reading(Passage.of("", sentences=sentences))
+def says(*sentences: str) -> PassageFeatures:
+    return PassageFeatures(Passage.of("", sentences=sentences))
 
 
 def forms(title: str) -> list[str]:
@@ -70,7 +70,7 @@ def test_a_title_without_a_telling_word_is_mentioned_nowhere(title: str) -> None
 
 
 def test_a_name_is_found_as_whole_words_only() -> None:
-    art = Name.of("art")
+    art = NameKey.of("art")
     assert says("They made art.").mentions(art)
     assert not says("The party was an artful start.").mentions(art)
     assert titled("Modern Art").is_about(art)
@@ -78,7 +78,7 @@ def test_a_name_is_found_as_whole_words_only() -> None:
 
 
 def test_no_name_runs_across_two_sentences() -> None:
-    name = Name.of("anna berg")
+    name = NameKey.of("anna berg")
     assert says("There Anna Berg lives.").mentions(name)
     assert not says("There lives Anna", "Berg is a town.").mentions(name)
 
@@ -200,11 +200,11 @@ def test_of_a_very_long_passage_the_beginning_is_read(glue: str) -> None:
     text = "He met Anna Berg" + glue + glue.join(f"Word{n} Here" for n in range(9000)) + glue + "He met Zeno Quist"
     assert len(text) > 100_000
     reading = titled("Page", text)
-    assert reading.mentions(Name.of("anna berg"))
-    assert not reading.mentions(Name.of("zeno quist"))
+    assert reading.mentions(NameKey.of("anna berg"))
+    assert not reading.mentions(NameKey.of("zeno quist"))
     assert "anna berg" in reading.title_candidates
     assert "zeno quist" not in reading.title_candidates
-    assert Name.of("zeno quist") not in reading.mentioned
+    assert NameKey.of("zeno quist") not in reading.mentioned
     again = titled("Page", text + text)
     assert again.text_key == reading.text_key
     assert again.title_candidates == reading.title_candidates
@@ -217,7 +217,7 @@ def test_given_sentences_are_kept() -> None:
 
 
 def test_the_stems_of_a_sentence_and_of_the_title() -> None:
-    reading = Reading(Passage.of("The Flying Dutchman", "Émile was flying over the cities."))
+    reading = PassageFeatures(Passage.of("The Flying Dutchman", "Émile was flying over the cities."))
     [(_, stems)] = reading.sentences
     assert {"emil", "fly", "citi"} <= stems
     assert not {"the", "was", "over"} & stems
@@ -229,6 +229,6 @@ def test_a_passage_without_words_mentions_itself_only(text: str) -> None:
     reading = titled("Anna Berg", text)
     assert [name.key for name in reading.mentioned] == [" anna berg "]
     assert reading.title_candidates == ()
-    assert not reading.mentions(Name.of("anna berg"))
+    assert not reading.mentions(NameKey.of("anna berg"))
     assert titled("", text).mentioned == ()
     assert titled("", text).names == ()

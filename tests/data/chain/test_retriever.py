@@ -186,5 +186,5 @@ def test_passages_that_bm25_does_not_find_have_similarities_too(world: BM25Index
 
 def test_vectors_of_another_index_are_refused(world: BM25Index) -> None:
     vectors: Any = Fixed({}, world)
-    with pytest.raises(ValueError, match="the vectors are of another index"):
+    with pytest.raises(ValueError, match="the vectors belong to another index"):
         ChainRetriever(PassagePool(WORLD), vectors=vectors)

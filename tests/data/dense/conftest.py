@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.data.dense import DenseIndex
-from polyhop.data.vectors import Vectors, embed_index
+from polyhop.data.dense import DenseIndex, Vectors, embed_index
 
 from .hashing import Hashing, build, records
 
@@ -17,7 +16,7 @@ from .hashing import Hashing, build, records
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = build(tmp_path_factory.mktemp("dense"), records(1000))
-    assert embed_index(path, Hashing(), batch=64) == Vectors("tests/hashing", 16, 1000)
+    assert embed_index(path, Hashing(), batch=64) == Vectors(encoder="tests/hashing", dimension=16, rows=1000)
     return path
 
 

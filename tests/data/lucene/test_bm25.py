@@ -316,7 +316,7 @@ def test_a_relative_path_is_found_after_a_change_of_directory(tmp_path: Path, mo
 
 def test_hits_know_lucenes_number_of_their_passage(index: BM25Index) -> None:
     """Whichever way they were found; and a number says nothing about whether two hits are equal."""
-    hits = [*index.search("moon river", 20), *index.entitled(["help"], "film", 5)]
+    hits = [*index.search("moon river", 20), *index.search_titles(["help"], "film", 5)]
     assert all(type(hit.document) is int for hit in hits)
     numbers = [hit.document for hit in hits if hit.document is not None]
     assert index._lucene.stored(numbers) == [hit.passage for hit in hits]
@@ -325,7 +325,7 @@ def test_hits_know_lucenes_number_of_their_passage(index: BM25Index) -> None:
 
 def test_passages_by_the_keys_of_their_titles(index: BM25Index) -> None:
     def entitled(keys: list[str], query: str = "", limit: int = 500) -> list[str]:
-        return [hit.passage.id for hit in index.entitled(keys, query, limit)]
+        return [hit.passage.id for hit in index.search_titles(keys, query, limit)]
 
     assert entitled(["help"]) == ["help", "help-film"]
     assert entitled(["help"], "a film with the Beatles") == ["help-film", "help"]
@@ -341,11 +341,11 @@ def test_passages_by_the_keys_of_their_titles(index: BM25Index) -> None:
 def test_of_one_title_the_passages_that_fit_the_query_come_first(index: BM25Index) -> None:
     for view, query in ((index, "castle castle moon"), (index.with_bm25(3.0, 1.0), "river")):
         theirs = [id for id, _ in found(view.search(query, 1000)) if id in {f"d{n:03}" for n in range(3, 400, 40)}]
-        hits = view.entitled(["title 3"], query, 1000)
+        hits = view.search_titles(["title 3"], query, 1000)
         assert len(theirs) > 3
         assert [hit.passage.id for hit in hits][: len(theirs)] == theirs
         assert [hit.rank for hit in hits] == list(range(1, 11))
-        assert view.entitled(["title 3"], query, 4) == hits[:4]
+        assert view.search_titles(["title 3"], query, 4) == hits[:4]
 
 
 def test_a_long_title_has_a_key_too(tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ def test_a_long_title_has_a_key_too(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_text(json.dumps({"id": "long", "title": title, "text": "A text."}))
     build_index([tmp_path / "c.jsonl"], tmp_path / "ix")
     with BM25Index(tmp_path / "ix") as own:
-        assert [hit.passage.id for hit in own.entitled([title], "", 5)] == ["long"]
+        assert [hit.passage.id for hit in own.search_titles([title], "", 5)] == ["long"]
 
 
 def test_how_many_passages_have_a_word(index: BM25Index) -> None:
@@ -362,15 +362,15 @@ def test_how_many_passages_have_a_word(index: BM25Index) -> None:
         texts = [f"{record.get('title', '')} {record.get('text', '')}".lower().split() for record in RECORDS]
         return sum(bool(set(forms) & {word.strip(".") for word in text}) for text in texts)
 
-    assert index.frequency("zebras") == index.frequency("Zebra") == 1
-    assert index.frequency("castle") == index.frequency("CASTLES") == count("castle") > 100
-    assert index.frequency("river's") == count("river", "river's")
-    assert index.frequency("xyzzy") == 0
+    assert index.document_frequency("zebras") == index.document_frequency("Zebra") == 1
+    assert index.document_frequency("castle") == index.document_frequency("CASTLES") == count("castle") > 100
+    assert index.document_frequency("river's") == count("river", "river's")
+    assert index.document_frequency("xyzzy") == 0
     assert (
-        index.frequency("the")
-        == index.frequency("")
-        == index.frequency("?!")
-        == index.frequency("\ud800")
+        index.document_frequency("the")
+        == index.document_frequency("")
+        == index.document_frequency("?!")
+        == index.document_frequency("\ud800")
         == len(index)
     )
-    assert index.frequency("castle-xyzzy") == 0  # of several words, the rarest
+    assert index.document_frequency("castle-xyzzy") == 0  # of several words, the rarest

@@ -214,4 +214,4 @@ def test_java_that_the_program_started() -> None:
         import jnius
         jvm.attach()
     """)
-    assert "JavaError: This program started Java itself" in refused.stderr
+    assert "JavaError: Java was started without Anserini" in refused.stderr
