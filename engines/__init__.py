@@ -1,7 +1,6 @@
-"""Language models: by name, behind limits, and the embedded one."""
+"""Language models: by name and by role, with limits and budgets; and the embedded engine."""
 
 import os
 
-# DSPy and LiteLLM fetch a list of models and prices from the net unless told not to, and both bring one along. polyhop
-# goes to the net for questions only.
+# DSPy and LiteLLM download a list of models and prices unless told otherwise, and both come with one.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")

@@ -1,5 +1,4 @@
-"""What a question cost, agent by agent, and what happened on the way: calls, tokens, dollars, requests that had to be
-repeated."""
+"""What a question costs, by agent, and the incidents on the way: calls, tokens, dollars, retries."""
 
 from __future__ import annotations
 
@@ -7,35 +6,40 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from math import fsum
 from threading import Event, Lock
 from time import sleep
 from typing import Any
 
 import dspy
+from dspy import lm15
 from dspy.utils.usage_tracker import UsageTracker
-
-from .prices import FREE, price
 
 _AGENT: ContextVar[str] = ContextVar("agent", default="")
 
 OTHER = "other"
-"""Who asks where no agent says who it is: a plain ``dspy.Predict`` in a program of somebody's own."""
+"""The agent of calls from a plain ``dspy.Predict``."""
+
+FREE = frozenset({"lexical"})
+"""Models that count tokens, for comparison, and cost nothing."""
+
+LONGEST_REPLY_TOKENS = 32_768
+"""Assumed where neither the model nor the price list has a limit."""
 
 
 class Abandoned(BaseException):
-    """Stops a program, at its next call to a model, that nobody waits for any more. Not an `Exception`: it must not
-    end as an answer."""
+    """Stops a program whose question was given up. Not an `Exception`, so that it cannot become an answer."""
 
 
 class Ledger(UsageTracker):
-    """The calls of one question: give it to ``dspy.context(usage_tracker=...)``. Replies from a cache do not count.
+    """The calls for one question: ``dspy.context(usage_tracker=Ledger())``. Cached replies do not count.
 
-    DSPy's own tracker loses what happens in a program's threads; this one is shared with them.
+    DSPy's own tracker does not see the threads of a program; this one is shared with them.
 
     Args:
-        attempt: How often the question is asked, this time included.
-        on_incident: Called, from any thread, with what happens.
+        attempt: 1 for a question that is evaluated for the first time.
+        on_incident: Called with each incident, from any thread.
     """
 
     def __init__(self, attempt: int = 1, on_incident: Callable[[str], None] = lambda incident: None) -> None:
@@ -52,37 +56,36 @@ class Ledger(UsageTracker):
     def add_usage(self, lm: str, usage_entry: dict[str, Any]) -> None:
         if self.abandoned.is_set():
             raise Abandoned
-        usage = self._flatten_usage_entry(usage_entry)
         with self._lock:
-            self.usage_data[lm].append(usage)
-            self._calls.append((_AGENT.get() or OTHER, lm, usage))
+            super().add_usage(lm, usage_entry)
+            self._calls.append((_AGENT.get() or OTHER, lm, dict(usage_entry)))
 
-    def happened(self, incident: str) -> None:
+    def record(self, incident: str) -> None:
         with self._lock:
             self._incidents[incident] += 1
         self._on_incident(incident)
 
     @property
     def incidents(self) -> dict[str, int]:
-        """What happened how often: "repeated after rate_limit", "prompt shortened", ..."""
+        """Counts by incident: "repeated after rate_limit", "prompt shortened", ..."""
         with self._lock:
             return dict(sorted(self._incidents.items()))
 
     def costs(self) -> dict[str, float]:
-        """``lm_calls``, ``tokens_in``, ``tokens_out``, ``tokens`` and, where every price is known, ``cost_usd``."""
+        """``lm_calls``, ``tokens_in``, ``tokens_out``, ``tokens``; ``cost_usd`` if all prices are known."""
         with self._lock:
             return _sum([(lm, usage) for _, lm, usage in self._calls])
 
     def by_agent(self) -> dict[str, dict[str, float]]:
-        """The same for every agent that asked, in the order in which they asked first."""
+        """The same for each agent, in the order of their first calls."""
         with self._lock:
             agents = list(dict.fromkeys(agent for agent, _, _ in self._calls))
             return {name: _sum([(lm, usage) for agent, lm, usage in self._calls if agent == name]) for name in agents}
 
 
 @contextmanager
-def asking(agent: str) -> Iterator[None]:
-    """Inside, calls are booked under an agent's name."""
+def acting_as(agent: str) -> Iterator[None]:
+    """Inside, calls are recorded under an agent's name."""
     token = _AGENT.set(agent)
     try:
         yield
@@ -90,24 +93,24 @@ def asking(agent: str) -> Iterator[None]:
         _AGENT.reset(token)
 
 
-def happened(incident: str) -> None:
-    """Note something on the ledger of the present question, if it has one."""
+def record_incident(incident: str) -> None:
+    """Record an incident on the current question's ledger, if it has one."""
     ledger = dspy.settings.usage_tracker
     if isinstance(ledger, Ledger):
-        ledger.happened(incident)
+        ledger.record(incident)
 
 
-def attempt() -> int:
-    """How often the present question is asked, this time included."""
+def current_attempt() -> int:
+    """The attempt at the current question, from 1."""
     ledger = dspy.settings.usage_tracker
     return ledger.attempt if isinstance(ledger, Ledger) else 1
 
 
-def rest(seconds: float) -> None:
-    """Sleep, unless the present question is given up.
+def pause(seconds: float) -> None:
+    """Sleep.
 
     Raises:
-        Abandoned: it is, at once.
+        Abandoned: as soon as the current question is given up.
     """
     ledger = dspy.settings.usage_tracker
     if not isinstance(ledger, Ledger):
@@ -116,32 +119,90 @@ def rest(seconds: float) -> None:
         raise Abandoned
 
 
-def added(costs: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The sums of what several cost; without dollars if they are not known of all."""
+def sum_costs(costs: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Sums by name, of the names that all have."""
     each = list(costs)
     names = dict.fromkeys(name for one in each for name in one)
     known = {name: [one[name] for one in each] for name in names if all(name in one for one in each)}
     return {name: fsum(values) if name == "cost_usd" else sum(values) for name, values in known.items()}
 
 
+def usage_of(response: lm15.Response) -> dict[str, Any]:
+    """A response's usage as a usage tracker takes it."""
+    usage = response.usage
+    counts = {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cache_read_tokens} if usage.cache_read_tokens else None,
+    }
+    return {name: value for name, value in counts.items() if value is not None}
+
+
 def _sum(calls: list[tuple[str, dict[str, Any]]]) -> dict[str, float]:
-    given = sum(_count(usage, "prompt_tokens") for _, usage in calls)
-    taken = sum(_count(usage, "completion_tokens") for _, usage in calls)
+    tokens_in = sum(_count(usage, "prompt_tokens") for _, usage in calls)
+    tokens_out = sum(_count(usage, "completion_tokens") for _, usage in calls)
+    costs = {"lm_calls": len(calls), "tokens_in": tokens_in, "tokens_out": tokens_out, "tokens": tokens_in + tokens_out}
     prices = [_price(lm, usage) for lm, usage in calls]
-    costs = {"lm_calls": len(calls), "tokens_in": given, "tokens_out": taken, "tokens": given + taken}
     known = [price for price in prices if price is not None]
     return {**costs, **({"cost_usd": fsum(known)} if len(known) == len(prices) else {})}
 
 
 def _price(lm: str, usage: Mapping[str, Any]) -> float | None:
-    """Dollars, by the provider's own word or by DSPy's price list; None if neither has it."""
-    told = usage.get("cost")
-    if isinstance(told, int | float) and lm not in FREE:
-        return float(told)
-    cached = _count(usage.get("prompt_tokens_details") or {}, "cached_tokens")
+    """Dollars as the provider reports them, else by the price list."""
+    reported = usage.get("cost")
+    if isinstance(reported, int | float) and lm not in FREE:
+        return float(reported)
+    cached = _count(dict(usage.get("prompt_tokens_details") or {}), "cached_tokens")
     return price(lm, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), cached)
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int:
     value = usage.get(name)
     return value if isinstance(value, int) else 0
+
+
+# --- prices, from the list that comes with DSPy ----------------------------------------------------------------------
+
+
+def price(model: str, tokens_in: int, tokens_out: int, cached: int = 0) -> float | None:
+    """Dollars for a call; None if the model's prices are unknown.
+
+    Args:
+        model: As LiteLLM names it, with its provider.
+        cached: How many of ``tokens_in`` came from the provider's prompt cache.
+    """
+    if model in FREE:
+        return 0.0
+    rates = _rates(model)
+    if rates is None:
+        return None
+    rate_in, rate_out, rate_cached = rates
+    return (tokens_in - cached) * rate_in + cached * rate_cached + tokens_out * rate_out
+
+
+@cache
+def _rates(model: str) -> tuple[float, float, float] | None:
+    """Dollars per token in, out, and in from the provider's cache."""
+    from dspy.clients.model_metadata import rate
+
+    info = _model_info(model)
+    rate_in, rate_out = rate(info, "input_cost_per_token"), rate(info, "output_cost_per_token")
+    if rate_in is None or rate_out is None:
+        return None
+    rate_cached = rate(info, "cache_read_input_token_cost")
+    return rate_in, rate_out, rate_in if rate_cached is None else rate_cached
+
+
+def longest_reply(model: str) -> int:
+    """Tokens that a reply can have if the request sets no limit."""
+    most = _model_info(model).get("max_output_tokens")
+    return most if isinstance(most, int) else LONGEST_REPLY_TOKENS
+
+
+@cache
+def _model_info(model: str) -> dict[str, Any]:
+    from dspy.clients.model_metadata import model_info
+
+    provider, _, name = model.partition("/")
+    return dict(model_info(provider, name)) if name else {}

@@ -1,15 +1,14 @@
-"""What an endpoint's errors and replies mean.
+"""Causes of errors, and checks of replies.
 
-Every provider, every local server and both of DSPy's ways to them have words of their own for the same few things.
-`understood` gives an error the class that says what to do about it, `checked` refuses a reply that only looks like one,
-and `counted` sees that every reply says what it took.
+Providers, local servers and both of DSPy's clients report the same few conditions in different words. `diagnosed` gives
+an error the class that says what to do about it, `checked` rejects unusable replies, and `estimate_usage` fills in
+missing token counts.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -27,11 +26,11 @@ from dspy.utils.exceptions import (
     LMTransportError,
 )
 
-from .costs import happened
+from .costs import record_incident
 from .secrets import scrub, without_secrets
 
 LONGEST_REPLY = 100_000
-"""Characters. A longer reply is a model that runs away, and parsing it would take minutes."""
+"""Characters. A longer reply comes from a runaway model, and parsing it would take minutes."""
 
 _LONGEST_MESSAGE = 300  # characters: an error may be a whole page, or quote a whole reply
 _FILTERED = re.compile(
@@ -46,116 +45,103 @@ _GARBLED = re.compile(
     r"is not json|received response|unterminated string|codec can't decode"
     r"|invalid response (?:object|from llm endpoint)|'choices' that is not a list"
 )
-_UNSAID = "and DSPy hands on no reason"
-_LITELLM = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Timeout)\b[:\s]*)*(?:\w+Exception - )?")
+_LITELLM_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Timeout)\b[:\s]*)*(?:\w+Exception - )?")
 _SECONDS = re.compile(r"\d+(?:\.\d+)?")
 _TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
-_COMPLETED = "[[ ## completed ## ]]"  # DSPy's `ChatAdapter` has a reply end so
+_COMPLETED = "[[ ## completed ## ]]"  # the end of a reply to DSPy's `ChatAdapter`
 
 
 class RefusedError(LMProviderError):
-    """The model or its provider's content filter does not answer this prompt. To ask again would not help."""
+    """The model or its provider's content filter refused the prompt. Retrying does not help."""
 
     default_code = "refused"
 
 
 class OverlongReplyError(LMProviderError):
-    """The reply is so long that it cannot be what was asked for."""
+    """The reply is too long to be an answer: the model runs away."""
 
     default_code = "overlong_reply"
 
 
 class CutReplyError(LMProviderError):
-    """The reply stops at the most tokens that it might have: what its last field says is not what was meant."""
+    """The reply was cut at ``max_tokens``, so its last field is incomplete."""
 
     default_code = "cut_reply"
 
 
 class EmptyReplyError(LMServerError):
-    """The reply says nothing at all. That passes, or it does not."""
+    """The reply is empty. A retry may help."""
 
     default_code = "empty_reply"
-
-
-RETRIES = {EmptyReplyError.default_code: 2}
-"""How often a request is repeated after an error that is as likely to stay as to pass."""
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------
 
 
-def understood(error: LMError) -> LMError:
-    """An error of the class that says what to do about it, in few words, with the time after which the server wants to
-    be asked again. The errors that it came from are left behind: they hold keys, whole replies and whole pages."""
-    chain = list(_chain(error))
-    message = _short(error)
-    said = f"{error.provider_code} {error.message}".lower()
-    if isinstance(error, LMInvalidRequestError) and _FILTERED.search(said):
-        meant: LMError = _as(RefusedError, error, "the provider's content filter refused the prompt")
-    elif _is_too_long(error, said):
-        meant = _as(ContextWindowExceededError, error, message)
-    elif isinstance(error, LMTransportError | LMTimeoutError) and "timed out" in said:
-        meant = _as(LMTimeoutError, error, "no reply in time")
-    elif isinstance(error, LMServerError) and "connection error" in said:  # LiteLLM's word for it
-        meant = _as(LMTransportError, error, "connection error")
-    elif _is_garbled(error, said):
-        meant = _as(LMServerError, error, "the server's reply is no completion")
+def diagnosed(error: LMError) -> LMError:
+    """The error as the class that says what to do, with a short message, the server's ``retry_after``, and without the
+    errors that caused it: they contain keys, whole replies and whole pages."""
+    chain, message = list(_chain(error)), _short(error)
+    text = f"{error.provider_code} {error.message}".lower()
+    if isinstance(error, LMInvalidRequestError) and _FILTERED.search(text):
+        found: LMError = _as(RefusedError, error, "the provider's content filter refused the prompt")
+    elif _is_too_long(error, text):
+        found = _as(ContextWindowExceededError, error, message)
+    elif isinstance(error, LMTransportError | LMTimeoutError) and "timed out" in text:
+        found = _as(LMTimeoutError, error, "no reply in time")
+    elif isinstance(error, LMServerError) and "connection error" in text:  # LiteLLM's wording
+        found = _as(LMTransportError, error, "connection error")
+    elif _is_garbled(error, text):
+        found = _as(LMServerError, error, "the server's reply is not a completion")
     else:
-        meant = error
-        meant.message, meant.args = message, (f"[{error.model}] {message}" if error.model else message,)
-    if meant.retry_after is None:
-        meant.retry_after = next((wait for each in chain if (wait := _retry_after(each)) is not None), None)
-    meant.__cause__ = meant.__context__ = None
-    scrub(meant)
-    return meant
+        found = error
+        found.message, found.args = message, (f"[{error.model}] {message}" if error.model else message,)
+    if found.retry_after is None:
+        found.retry_after = next((wait for each in chain if (wait := _retry_after(each)) is not None), None)
+    found.__cause__ = found.__context__ = None
+    scrub(found)
+    return found
 
 
-def nobody_there(error: LMError) -> bool:
-    """Whether no server took the request, by what an error comes from: its name has no address, or nobody listens."""
+def unreachable(error: LMError) -> bool:
+    """Whether no server listens at the address, or its name does not resolve."""
     return any(isinstance(each, ConnectionRefusedError | gaierror) for each in _chain(error))
 
 
-def _is_too_long(error: LMError, said: str) -> bool:
-    """A prompt that is too long. What vLLM says about it in its older words does not get through DSPy: a 400 that comes
-    without a word is taken for it, since asking for less costs little where it was something else."""
+def _is_too_long(error: LMError, text: str) -> bool:
+    """vLLM's older message does not get through DSPy: a 400 without a message counts as a prompt that is too long,
+    since a shorter prompt costs little if it was something else."""
     if not isinstance(error, LMInvalidRequestError):
         return False
-    unsaid = error.status == 400 and not error.message
-    return bool(unsaid or error.status == 413 or _TOO_LONG.search(said))
+    return bool((error.status == 400 and not error.message) or error.status == 413 or _TOO_LONG.search(text))
 
 
-def _is_garbled(error: LMError, said: str) -> bool:
-    """A reply that was cut off or spoilt on its way, or is the page of a proxy."""
+def _is_garbled(error: LMError, text: str) -> bool:
+    """A reply that was damaged in transit, or a proxy's web page."""
     if type(error) is LMProviderError and error.status is not None:
         return bool(200 <= error.status < 300)
-    return isinstance(error, LMServerError) and bool(_GARBLED.search(said))
+    return isinstance(error, LMServerError) and bool(_GARBLED.search(text))
 
 
 def _as(kind: type[LMError], error: LMError, message: str) -> LMError:
-    return kind(
-        message=message,
-        model=error.model,
-        provider=error.provider,
-        provider_code=error.provider_code,
-        status=error.status,
-        request_id=error.request_id,
-        retry_after=error.retry_after,
-    )
+    names = ("model", "provider", "provider_code", "status", "request_id", "retry_after")
+    return kind(message=message, **{name: getattr(error, name) for name in names})
 
 
 def _short(error: LMError) -> str:
-    """What an error says, without what LiteLLM says before it and the advice that follows it."""
-    text = without_secrets(error.message or "")  # before it is cut: nobody knows half a key
+    """The message without LiteLLM's prefixes and without the advice that follows it."""
+    text = without_secrets(error.message or "")  # before truncating, or a partial key may leak
     if "<html" in text.lower():
         title = _TITLE.search(text)
         return f"HTTP {error.status}: {' '.join(title[1].split()) if title else 'a web page'}"[:_LONGEST_MESSAGE]
     text = " ".join(text[:10_000].partition("\n\n")[0].split())
-    text = _LITELLM.sub("", text, count=1) or text or (f"HTTP {error.status}, {_UNSAID}" if error.status else "")
+    text = _LITELLM_PREFIX.sub("", text, count=1) or text
+    text = text or (f"HTTP {error.status} without a reason" if error.status else "")
     return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "..."
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and all that it came from."""
+    """An error and its causes."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -164,14 +150,16 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """Seconds, by the header of the response that an error of LiteLLM or of OpenAI's client keeps."""
+    """Seconds, from the headers that LiteLLM's and OpenAI's errors keep."""
     response = getattr(error, "response", None)
     for headers in (getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)):
-        with suppress(AttributeError, TypeError, ValueError):
+        try:
             value = headers.get("retry-after")  # type: ignore[union-attr]
             if _SECONDS.fullmatch(str(value).strip()):
                 return float(value)
             return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+        except (AttributeError, TypeError, ValueError):
+            continue
     return None
 
 
@@ -179,16 +167,16 @@ def _retry_after(error: BaseException) -> float | None:
 
 
 def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
-    """A response that adapters can be given.
+    """The response, with valid Unicode.
 
     Raises:
-        RefusedError, OverlongReplyError, CutReplyError, EmptyReplyError: it is none.
+        RefusedError, OverlongReplyError, CutReplyError, EmptyReplyError: adapters cannot use it.
     """
     parts, model = response.message.parts, request.model
-    refusal = next((part.text for part in parts if isinstance(part, lm15.RefusalPart)), None)
+    refusal = _refusal(response)
     if refusal is not None or response.finish_reason == "content_filter":
-        told = " ".join(without_secrets(refusal or "stopped by the provider's content filter").split())[:160]
-        raise RefusedError(f"the model refused to answer: {told}", model=model)
+        reason = " ".join(without_secrets(refusal or "stopped by the provider's content filter").split())[:160]
+        raise RefusedError(f"the model refused to answer: {reason}", model=model)
     text = _text(response)
     if len(text) > LONGEST_REPLY:
         raise OverlongReplyError(f"a reply of {len(text):,} characters", model=model)
@@ -200,24 +188,37 @@ def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
     return response if repaired == parts else replace(response, message=replace(response.message, parts=repaired))
 
 
-def counted(response: lm15.Response, request: lm15.Request) -> lm15.Response:
-    """A response that says how many tokens it took: where the server does not, four characters are one."""
+def _refusal(response: lm15.Response) -> str | None:
+    """The model's refusal; from LiteLLM's fields where DSPy does not look, as the reply would seem empty without it."""
+    for part in response.message.parts:
+        if isinstance(part, lm15.RefusalPart):
+            return str(part.text)
+    data = response.provider_data if isinstance(response.provider_data, dict) else {}
+    for choice in data.get("choices") or ():
+        fields = (choice.get("message") or {}).get("provider_specific_fields") or {}
+        if isinstance(text := fields.get("refusal"), str) and text:
+            return text
+    return None
+
+
+def estimate_usage(response: lm15.Response, request: lm15.Request) -> lm15.Response:
+    """The response with token counts: four characters per token where the server does not report them."""
     usage = response.usage
     if usage.input_tokens and (usage.output_tokens or not _text(response)):
         return response
-    happened("tokens estimated")
-    given = usage.input_tokens or -(-written(request) // 4)
+    record_incident("tokens estimated")
+    given = usage.input_tokens or -(-len(prompt_text(request)) // 4)
     taken = usage.output_tokens or -(-len(_text(response)) // 4)
     return replace(response, usage=replace(usage, input_tokens=given, output_tokens=taken, total_tokens=given + taken))
 
 
-def written(request: lm15.Request) -> int:
-    """Characters of a prompt."""
-    return len(_joined(request.system)) + sum(len(_joined(message.parts)) for message in request.messages)
+def prompt_text(request: lm15.Request) -> str:
+    """All text of a prompt."""
+    return _joined(request.system) + "".join(_joined(message.parts) for message in request.messages)
 
 
 def _text(response: lm15.Response) -> str:
-    """What a model says to whoever asked, without what it thinks."""
+    """A reply without the model's thinking."""
     return _joined([part for part in response.message.parts if not isinstance(part, lm15.ThinkingPart)])
 
 
@@ -226,7 +227,7 @@ def _joined(content: Any) -> str:
 
 
 def _encodable(part: Any) -> Any:
-    """A part without half of a surrogate pair in its text: no file and no other request could hold it."""
+    """A part without lone surrogates, which neither files nor further requests can contain."""
     text = getattr(part, "text", None)
     if not isinstance(text, str) or text.isascii():
         return part

@@ -1,86 +1,111 @@
-"""What stands between the agents and a model's server: limits, patience, and a watch over what comes back.
+"""Endpoints: limits and retries for language models, and checks of their replies.
 
     lm = Endpoint(Limits(concurrency=8, requests_per_minute=500)).guard(dspy.LM("openai/gpt-4o-mini"))
 
-A guarded model waits for its turn, repeats what failed for a passing reason (a rate limit, an error of the server, a
-lost connection, a reply that does not come in time), waits between as long as the server asks for, and otherwise twice
-as long each time, with jitter; and it gives up. A server that says "too many requests" to one thread holds back all of
-them. Everything that it had to do is noted on the question's `Ledger`.
+A guarded model is a `dspy.LM` whose requests pass through an engine (DSPy's extension point for models) that waits for
+its turn, asks the original model once per attempt, checks the reply, and retries what may pass. DSPy keeps doing the
+connection, the cache, the history and the callbacks. Its own retries are off: they cannot be interrupted, have no limit
+of time, and a ``Retry-After`` holds back only the thread that receives it. Here it holds back all threads.
+
+Retries and other incidents are recorded on the question's `Ledger`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass, fields
+from dataclasses import replace
+from functools import partial
 from random import uniform
 from threading import BoundedSemaphore, Lock, Thread
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import dspy
 from dspy import lm15
-from dspy.clients.call_result import usage_dict
 from dspy.utils.exceptions import LMError, LMRateLimitError, LMTimeoutError, is_retryable_lm_error
+from pydantic import BaseModel, ConfigDict, Field
 
-from .connection import Connection, InFront, connected, plain, settings_of
-from .costs import happened, rest
-from .diagnosis import RETRIES, checked, nobody_there, understood, written
-from .pacing import Pacing
+from .costs import pause, record_incident, usage_of
+from .diagnosis import EmptyReplyError, checked, diagnosed, estimate_usage, prompt_text, unreachable
 from .secrets import learn, without_secret_settings
 
-_LEAST, _MOST = 1e-3, 1e9  # of a limit
-_KNOCKS = 2  # how often a server is asked again that never was there: its address may be wrong
-_UNHEARD = ("transport", "timeout")  # codes of errors that no server sent, whatever status LiteLLM makes up for them
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds between attempts, where the server does not ask for more
-_GRACE = 0.5  # seconds in which a client's own time limit may say more than ours
-_GLANCE = 0.1  # seconds between two looks whether a question that waits for its turn is given up
+if TYPE_CHECKING:
+    from .budget import Budget
+
+_RETRIES_OF_DOUBTFUL = 2  # retries of an empty reply, or of a server that has never answered
+_UNHEARD = ("transport", "timeout")  # codes of errors that no server sent
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds of backoff
+_GRACE = 0.5  # seconds by which the client's own time limit may come first, as its error says more
+_POLL = 0.1  # seconds between two checks whether a waiting question was abandoned
 _USUAL_REPLY = 400  # tokens
+_BURST = 0.1  # share of a minute's units that may be used at once
+_OURS = "polyhop"  # key in a request's metadata, removed before it is sent
+_CONNECTION = frozenset(
+    "api_key api_base base_url headers extra_headers timeout api_version azure_ad_token_provider organization project "
+    "extra_query custom_llm_provider".split()
+)
+"""Settings that DSPy refuses for a model with a custom engine; they stay with the inner model."""
+
+_Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What an endpoint may be asked.
+class Limits(BaseModel):
+    """What an endpoint may be sent.
 
     Attributes:
-        concurrency: Requests under way at the same time; None for as many as there are threads. One that is given up
-            at its time limit does not count any more.
+        concurrency: Simultaneous requests; None for no limit. A request that timed out no longer counts.
         requests_per_minute, tokens_per_minute: As the provider counts them; None for no limit.
-        timeout: Seconds that one request may take, whatever the server sends meanwhile.
-        retries: How often a request is repeated.
-        patience: Seconds, since it failed for the first time, in which a request is repeated; no wait between two
-            attempts is longer. The wait for its turn takes as long as the limits demand. A server that nobody has heard
-            of for so long is down: until it is heard of, each request is made once.
-
-    Raises:
-        ValueError: one of them is no such number.
+        timeout: Seconds per request, however slowly the reply arrives.
+        retries: Retries per request.
+        patience: Seconds since its first failure after which a request is not retried; no single wait is longer. A
+            server that has sent nothing for this long is considered down: requests to it are not retried until it
+            answers one.
     """
 
-    concurrency: int | None = None
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    timeout: float = 120.0
-    retries: int = 8
-    patience: float = 300.0
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            value, least = getattr(self, each.name), 0 if each.name == "retries" else _LEAST
-            if value is None and each.default is None:
-                continue
-            whole = each.name in ("concurrency", "retries")
-            if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-                raise ValueError(f"{each.name} must be a {'whole ' if whole else ''}number")
-            if not least <= value <= _MOST:
-                raise ValueError(f"{each.name} must be {'positive' if value < least else 'a smaller number'}")
+    concurrency: Annotated[int, Field(ge=1)] | None = None
+    requests_per_minute: _Positive | None = None
+    tokens_per_minute: _Positive | None = None
+    timeout: _Positive = 120.0
+    retries: Annotated[int, Field(ge=0)] = 8
+    patience: _Positive = 300.0
+
+
+class Pacing:
+    """A token bucket: no minute lets more than ``per_minute`` units through.
+
+    Args:
+        per_minute: Units. A tenth of them may be used at once; the rest is spread evenly.
+    """
+
+    def __init__(self, per_minute: float, clock: Callable[[], float] = monotonic) -> None:
+        self._capacity = max(1.0, _BURST * per_minute)
+        self._rate = (1 - _BURST) * per_minute / 60.0
+        self._clock = clock
+        self._level, self._then = self._capacity, clock()
+        self._lock = Lock()
+
+    def take(self, units: float) -> float:
+        """Reserve units; returns the seconds to wait before they may be used."""
+        with self._lock:
+            now = self._clock()
+            self._level = min(self._capacity, self._level + (now - self._then) * self._rate) - units
+            self._then = now
+            return max(0.0, -self._level / self._rate)
+
+    def give_back(self, units: float) -> None:
+        """Return units that were not used; negative for units used beyond the reservation."""
+        with self._lock:
+            self._level = min(self._capacity, self._level + units)
 
 
 class Endpoint:
-    """A server with its limits. All models that one endpoint guards share them; one object serves all threads."""
+    """A server with its limits, which all models that it guards share. Thread-safe."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -88,203 +113,282 @@ class Endpoint:
         self._requests = Pacing(self.limits.requests_per_minute) if self.limits.requests_per_minute else None
         self._tokens = Pacing(self.limits.tokens_per_minute) if self.limits.tokens_per_minute else None
         self._answered = False
-        self._down_since: float | None = None  # nothing but lost connections and requests without a reply since then
-        self._open_again = 0.0  # when the server takes requests again, as far as it said
+        self._down_since: float | None = None  # no sign of the server since then
+        self._open_again = 0.0  # time until which the server asked us to wait
         self._lock = Lock()
 
-    def guard(self, lm: dspy.LM) -> dspy.LM:
-        """The same model behind this endpoint, and no other. Its cache and its sampling stay what they are."""
+    def guard(self, lm: dspy.LM) -> GuardedLM:
+        """The same model behind this endpoint, instead of any other. Its cache and sampling do not change."""
         if isinstance(lm, GuardedLM):
-            return GuardedLM.of(lm, Guarded(self, lm.engine.engine))
+            return lm.through(self, lm.engine.budget)
         learn(lm)
-        return GuardedLM.of(lm, Guarded(self, Connection(lm, self.limits.timeout)))
+        return GuardedLM(lm, self)
 
-    def ask(self, engine: Any, request: lm15.Request) -> lm15.Response:
-        """One request, repeated as often as it is worth it.
+    def ask(self, send: Callable[[lm15.Request], lm15.Response], request: lm15.Request) -> lm15.Response:
+        """Send a request, with retries.
 
         Raises:
-            LMError: no attempt succeeded, or none ever will.
-            Abandoned: nobody waits for the question any more.
+            LMError: the last error, with its cause diagnosed.
+            Abandoned: the question was given up meanwhile.
         """
-        failing_since, failures = 0.0, Counter[str]()
+        failing_since, failures = 0.0, 0
         while True:
             try:
                 with self._slot():
-                    return _checked(request, self._send(engine, request))
+                    return _checked(request, self._attempt(send, request))
             except LMError as raised:
-                nobody, error = nobody_there(raised), understood(raised)
-            self._note(error)
+                never_there, error = unreachable(raised) and not self._answered, diagnosed(raised)
+            self._update_health(error)
             failing_since = failing_since or monotonic()
-            wait = self._wait(error, failures, monotonic() - failing_since, nobody)
+            doubtful = never_there or isinstance(error, EmptyReplyError)
+            retries = min(self.limits.retries, _RETRIES_OF_DOUBTFUL) if doubtful else self.limits.retries
+            wait = self._wait(error, failures, monotonic() - failing_since) if failures < retries else None
             if wait is None:
                 raise error
-            failures[error.code or ""] += 1
-            happened(f"repeated after {error.code}")
-            rest(wait)
+            failures += 1
+            record_incident(f"repeated after {error.code}")
+            pause(wait)
 
     @contextmanager
     def _slot(self) -> Iterator[None]:
         if self._slots is None:
             yield
             return
-        while not self._slots.acquire(timeout=_GLANCE):
-            rest(0.0)
+        while not self._slots.acquire(timeout=_POLL):
+            pause(0.0)
         try:
             yield
         finally:
             self._slots.release()
 
-    def _send(self, engine: Any, request: lm15.Request) -> lm15.Response:
-        """One attempt, when it is its turn. What fails stays booked, as it does at the provider."""
-        ahead = self._wait_for_turn(request)
-        response = _within(self.limits.timeout, engine, request)
+    def _attempt(self, send: Callable[[lm15.Request], lm15.Response], request: lm15.Request) -> lm15.Response:
+        """One attempt, when its turn has come. Reservations of failed attempts are kept, as at the provider."""
+        reserved = self._wait_for_turn(request)
+        response = _within(self.limits.timeout, send, request)
         self._answered, self._down_since = True, None
         used = response.usage.total_tokens
         if self._tokens and used is not None:
-            self._tokens.give_back(ahead - used)
+            self._tokens.give_back(reserved - used)
         return response
 
     def _wait_for_turn(self, request: lm15.Request) -> float:
-        """Returns the tokens that are booked."""
+        """Returns the reserved tokens."""
         tokens = _estimate(request) if self._tokens else 0.0
-        booked, until = False, monotonic() + self.limits.patience
+        reserved, until = False, monotonic() + self.limits.patience
         while True:
             now = monotonic()
             closed = self._open_again - now
             if closed > 0 and now < until:
-                rest(closed + uniform(0.0, min(1.0, closed)))  # not all at once
-                booked = False  # for a moment that has passed
-            elif booked:
+                pause(closed + uniform(0.0, min(1.0, closed)))  # not all threads at once
+                reserved = False  # that was for a moment that has passed
+            elif reserved:
                 return tokens
             else:
-                waits = [pace.take(units) for pace, units in ((self._requests, 1.0), (self._tokens, tokens)) if pace]
-                rest(max(waits, default=0.0))
-                booked = True
+                waits = [pacing.take(n) for pacing, n in ((self._requests, 1.0), (self._tokens, tokens)) if pacing]
+                pause(max(waits, default=0.0))
+                reserved = True
 
-    def _note(self, error: LMError) -> None:
-        """What an error tells about the server."""
+    def _update_health(self, error: LMError) -> None:
         if error.code not in _UNHEARD:
             self._answered |= error.status is not None
             self._down_since = None
         elif self._down_since is None:
             self._down_since = monotonic()
 
-    def _wait(self, error: LMError, failures: Counter[str], elapsed: float, nobody: bool = False) -> float | None:
-        """Seconds until the next attempt after those that failed before; None if there is to be none."""
-        attempt, code = failures.total(), error.code or ""
-        if not is_retryable_lm_error(error) or attempt >= self.limits.retries:
+    def _wait(self, error: LMError, failures: int, elapsed: float) -> float | None:
+        """Seconds before the next attempt: exponential backoff with jitter, at least Retry-After; None to give up."""
+        down = self._down_since is not None and monotonic() - self._down_since > self.limits.patience
+        if down or not is_retryable_lm_error(error):
             return None
-        if failures[code] >= RETRIES.get(code, self.limits.retries):
-            return None
-        if self._down_since is not None and monotonic() - self._down_since > self.limits.patience:
-            return None
-        if nobody and not self._answered and failures[code] >= _KNOCKS:
-            return None
-        backoff = min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT)
-        asked = max(error.retry_after or 0.0, 0.0)
-        wait = max(uniform(backoff / 2, backoff), asked + uniform(0.0, min(asked, 1.0)))
+        backoff = min(_FIRST_WAIT * 2.0**failures, _LONGEST_WAIT)
+        after = max(error.retry_after or 0.0, 0.0)
+        wait = max(uniform(backoff / 2, backoff), after + uniform(0.0, min(after, 1.0)))
         if elapsed + wait > self.limits.patience:
             return None
-        if isinstance(error, LMRateLimitError) and asked:
+        if isinstance(error, LMRateLimitError) and after:
             with self._lock:
-                self._open_again = max(self._open_again, monotonic() + asked)
+                self._open_again = max(self._open_again, monotonic() + after)
         return wait
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Endpoint:
         return self
 
     def __reduce__(self) -> Any:
-        """In another process: the same limits, and nobody to share them with."""
+        """In another process: the same limits, counted separately."""
         return Endpoint, (self.limits,)
 
 
-class Guarded(InFront):
-    """An engine behind an endpoint."""
+class GuardedLM(dspy.LM):
+    """A model whose requests pass through an endpoint, a budget or both.
 
-    def __init__(self, endpoint: Endpoint, engine: Any) -> None:
-        super().__init__(engine)
-        self.endpoint = endpoint
+    Saved with a program, it becomes the inner model without its secrets.
+
+    Args:
+        inner: The model that is asked; it keeps the settings of its connection.
+    """
+
+    def __init__(self, inner: dspy.LM, endpoint: Endpoint | None = None, budget: Budget | None = None) -> None:
+        engine = _Engine(inner, endpoint, budget)
+        super().__init__(
+            inner.model,
+            inner.model_type,
+            cache=inner.cache,
+            callbacks=inner.callbacks,
+            num_retries=0 if endpoint else inner.num_retries,
+            provider=inner.provider,
+            finetuning_model=inner.finetuning_model,
+            launch_kwargs=inner.launch_kwargs,
+            train_kwargs=inner.train_kwargs,
+            use_developer_role=inner.use_developer_role,
+            engine=engine,
+            async_engine=_AsyncEngine(engine),
+        )
+        self.kwargs |= {key: value for key, value in inner.kwargs.items() if key not in {*_CONNECTION, "extra_body"}}
+        # A request cannot carry the address, which belongs into the cache key, nor an extra_body: its metadata can.
+        ours = {"server": inner.kwargs.get("api_base"), "extra_body": inner.kwargs.get("extra_body")}
+        if any(ours.values()):
+            self.kwargs["metadata"] = {**(inner.kwargs.get("metadata") or {}), _OURS: ours}
+
+    @property
+    def inner(self) -> dspy.LM:
+        return self.engine.inner
+
+    def through(self, endpoint: Endpoint | None, budget: Budget | None) -> GuardedLM:
+        """The same model with another endpoint and budget."""
+        engine = _Engine(self.inner, endpoint, budget)
+        retries = 0 if endpoint else self.inner.num_retries
+        return self.copy(engine=engine, async_engine=_AsyncEngine(engine), num_retries=retries)  # type: ignore[no-any-return]
+
+    @property
+    def supports_function_calling(self) -> bool:
+        return bool(self.inner.supports_function_calling)
+
+    @property
+    def supports_reasoning(self) -> bool:
+        return bool(self.inner.supports_reasoning)
+
+    @property
+    def supports_response_schema(self) -> bool:
+        return bool(self.inner.supports_response_schema)
+
+    @property
+    def supported_params(self) -> set[str]:
+        return set(self.inner.supported_params)
+
+    def dump_state(self) -> dict[str, Any]:
+        plain = self.inner.copy(cache=self.cache)
+        connection = {key: value for key, value in plain.kwargs.items() if key in {*_CONNECTION, "extra_body"}}
+        plain.kwargs = without_secret_settings({**connection, **self.kwargs})
+        metadata = {key: value for key, value in (self.kwargs.get("metadata") or {}).items() if key != _OURS}
+        plain.kwargs.pop("metadata", None)
+        plain.kwargs |= {"metadata": metadata} if metadata else {}
+        return dict(plain.dump_state())
+
+
+def unguarded(lm: Any) -> Any:
+    """The model inside a `GuardedLM`; any other model as it is."""
+    return lm.inner if isinstance(lm, GuardedLM) else lm
+
+
+# --- engines ---------------------------------------------------------------------------------------------------------
+
+
+class _Engine:
+    """Sends a request through the endpoint, if any; each attempt through the budget, if any; to the inner model."""
+
+    def __init__(self, inner: dspy.LM, endpoint: Endpoint | None, budget: Budget | None) -> None:
+        self.inner, self.endpoint, self.budget = inner, endpoint, budget
+        connects = isinstance(inner.engine, str)
+        timeout = {"timeout": endpoint.limits.timeout} if endpoint and connects else {}
+        self._once = inner.copy(cache=False, num_retries=0, callbacks=[], **timeout | inner.kwargs)
+        self._direct = not connects and endpoint is None  # no errors to translate
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        self.connect()
-        return self.endpoint.ask(self.engine, request)
+        send = partial(self.budget.paid, self._send) if self.budget else self._send
+        return self.endpoint.ask(send, request) if self.endpoint else send(request)
+
+    def _send(self, request: lm15.Request) -> lm15.Response:
+        if self._direct:
+            return self.inner.engine.complete(request)
+        sent = _without_ours(request)
+        # Usage, history and callbacks are the outer model's.
+        with dspy.context(usage_tracker=None, disable_history=True, callbacks=[], send_stream=None):
+            response = self._once(sent)
+        return estimate_usage(response, sent)
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
-        """The reply as a whole: what has been shown cannot be asked for again."""
+        """The whole reply as events: a reply that was shown in part could not be retried."""
         yield from lm15.response_to_events(self.complete(request))
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Engine:
+        return self
 
-class _InThread(InFront):
-    """The same engine, for ``acall``."""
+
+class _AsyncEngine:
+    """The same engine in threads."""
+
+    def __init__(self, engine: _Engine) -> None:
+        self.engine = engine
 
     async def complete(self, request: lm15.Request) -> lm15.Response:
-        return await asyncio.wrap_future(_started(self.engine, request))
+        return await asyncio.wrap_future(_in_thread(partial(self.engine.complete, request)))
 
     async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
         for event in lm15.response_to_events(await self.complete(request)):
             yield event
 
-
-class GuardedLM(dspy.LM):
-    """A `dspy.LM` with an endpoint before its connection. In a saved program it is the model that it guards, without
-    what is secret."""
-
-    @classmethod
-    def of(cls, lm: dspy.LM, engine: Guarded) -> GuardedLM:
-        guarded = connected(lm, engine, async_engine=_InThread(engine), num_retries=0)
-        guarded.__class__ = cls
-        return guarded  # type: ignore[no-any-return]
-
-    def with_engine(self, engine: Any) -> GuardedLM:
-        """The same endpoint before another engine."""
-        return GuardedLM.of(self, Guarded(self.engine.endpoint, engine))
-
-    def dump_state(self) -> dict[str, Any]:
-        same = plain(self).copy(cache=self.cache)
-        same.kwargs = without_secret_settings(settings_of(self))
-        return same.dump_state()  # type: ignore[no-any-return]
+    def __deepcopy__(self, memo: dict[int, Any]) -> _AsyncEngine:
+        return self
 
 
-# --- one attempt -----------------------------------------------------------------------------------------------------
+def _without_ours(request: lm15.Request) -> lm15.Request:
+    """The request as the server gets it: without our metadata, with the fields of ``extra_body``."""
+    extensions = dict(request.config.extensions or {})
+    metadata = dict(extensions.pop("metadata", None) or {})
+    if _OURS not in metadata:
+        return request
+    extensions |= metadata.pop(_OURS).get("extra_body") or {}
+    extensions |= {"metadata": metadata} if metadata else {}
+    return replace(request, config=replace(request.config, extensions=extensions))
 
 
-def _started(engine: Any, request: lm15.Request) -> Future[lm15.Response]:
-    """An attempt in a thread of its own."""
+def _in_thread(call: Callable[[], lm15.Response]) -> Future[lm15.Response]:
+    """Call in a daemon thread of its own, with the current context: it can be abandoned."""
     reply: Future[lm15.Response] = Future()
     reply.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
-            reply.set_result(engine.complete(request))
-        except BaseException as error:  # noqa: BLE001  # it is raised where it is waited for
+            reply.set_result(call())
+        except BaseException as error:  # noqa: BLE001  # raised in the waiting thread
             reply.set_exception(error)
 
     Thread(target=copy_context().run, args=(run,), daemon=True).start()
     return reply
 
 
-def _within(seconds: float, engine: Any, request: lm15.Request) -> lm15.Response:
-    """What an engine replies in time. One that does not is left alone in its thread: a server that sends a byte now and
-    then keeps no client's own time limit."""
-    reply = _started(engine, request)
+def _within(seconds: float, send: Callable[[lm15.Request], lm15.Response], request: lm15.Request) -> lm15.Response:
+    """The reply, if it comes in time. Clients limit the time between two bytes only, and a server may send a byte now
+    and then for ever; so the attempt runs in a thread, which is abandoned if it is late."""
+    reply = _in_thread(partial(send, request))
     try:
         return reply.result(seconds + _GRACE)
     except TimeoutError:
-        if reply.done():  # the engine raised it, or it replied just now
+        if reply.done():  # the engine raised it, or the reply came just now
             return reply.result()
         raise LMTimeoutError(f"no reply within {seconds:g} s", model=request.model) from None
 
 
 def _estimate(request: lm15.Request) -> float:
-    """Tokens of a prompt, four characters each, and of a reply of usual length."""
-    return written(request) / 4 + min(request.config.max_tokens or _USUAL_REPLY, _USUAL_REPLY)
+    """Tokens of a request and its reply: four characters of the prompt each, and a reply of usual length."""
+    return len(prompt_text(request)) / 4 + min(request.config.max_tokens or _USUAL_REPLY, _USUAL_REPLY)
 
 
 def _checked(request: lm15.Request, response: lm15.Response) -> lm15.Response:
-    """See `checked`. A reply that no agent gets to see is paid for as well, and DSPy does not count it."""
+    """See `checked`. DSPy does not count a reply that its engine refuses, but it was paid for."""
     try:
         return checked(response, request)
     except LMError:
         if dspy.settings.usage_tracker:
-            dspy.settings.usage_tracker.add_usage(request.model, usage_dict(response))
+            dspy.settings.usage_tracker.add_usage(request.model, usage_of(response))
         raise

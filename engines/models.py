@@ -1,9 +1,8 @@
-"""Language models by name, and which agent of a program talks to which.
+"""Language models by name, and the models of a program's agents.
 
-A model is named by a spec: ``lexical`` is the embedded engine, anything else a LiteLLM name such as
-``openai/gpt-4o-mini`` or ``ollama_chat/qwen3``. ``ROLE=SPEC`` gives a model to one agent; a role is the name of a
-predictor in the program (``analyzer``, ``selector``, ...). ``FILE.toml`` is a profile, which says all this and more.
-Keys are read from the environment, by LiteLLM or under the name that a profile gives.
+A spec names a model: ``lexical`` is the embedded engine, anything else a LiteLLM name such as ``openai/gpt-4o-mini`` or
+``ollama_chat/qwen3``. ``ROLE=SPEC`` gives a model to one agent; a role is the name of a predictor in the program.
+``FILE.toml`` is a profile. Keys are read from the environment.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -33,40 +32,38 @@ _ROLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 
 
 class ModelError(PolyhopError):
-    """A language model is not known, cannot be reached, or does not answer what it is asked."""
+    """A language model is unknown, cannot be reached, or gives unusable replies."""
 
 
 def language_model(spec: str = DEFAULT, profile: Profile | None = None) -> dspy.LM:
-    """The language model of a spec, behind an endpoint. Nothing is called yet: whether the model answers shows at the
-    first question.
+    """The language model of a spec, behind an endpoint. It is not contacted yet.
 
     Args:
-        profile: Says how the model is reached, and how much it may be asked.
+        profile: How the model is reached, and its limits.
 
     Raises:
-        ModelError: the spec is neither ``lexical`` nor of the form ``PROVIDER/NAME``, or its settings do not fit it.
-        ProfileError: the profile names a key that the environment does not have.
+        ModelError: the spec is neither ``lexical`` nor ``PROVIDER/NAME``, or the settings do not fit the model.
+        ProfileError: the environment does not have a key that the profile names.
     """
     if spec == "lexical":
         from .lexical import LexicalEngine
 
-        # DSPy's cache knows a model by its name: it would serve the replies of an older engine after an update. Nor
-        # would it pay: 0.2 ms for a new entry and 80 ms to open the store, against about 1 ms for the engine's work.
+        # DSPy's cache knows a model by its name, and would return replies of an older version. Nor would it be faster.
         return dspy.LM("lexical", engine=LexicalEngine(), cache=False)
     if not _PROVIDER_AND_NAME.fullmatch(spec):
         raise ModelError(
-            f"no language model {spec!r}: say 'lexical' (embedded, needs no key), a LiteLLM name with its provider, "
-            "such as 'openai/gpt-4o-mini' or 'ollama_chat/qwen3', or a profile, FILE.toml"
+            f"unknown language model {spec!r}: use 'lexical' (embedded, needs no key), a LiteLLM name with its "
+            "provider, such as 'openai/gpt-4o-mini' or 'ollama_chat/qwen3', or a profile, FILE.toml"
         )
+    settings = profile.settings(spec) if profile else {}
     section = profile.section(spec) if profile else None
-    settings = section.arguments() if section else {}
-    with model_errors():  # a reasoning model takes no temperature, say
-        lm = dspy.LM(spec, **_without_key(spec, settings), **settings)
+    with model_errors():  # reasoning models refuse a temperature, for example
+        lm = dspy.LM(spec, **_placeholder_key(spec, settings), **settings)
     return (section.endpoint if section else Endpoint()).guard(lm)
 
 
-def _without_key(spec: str, settings: Mapping[str, Any]) -> dict[str, str]:
-    """A server of one's own that speaks OpenAI's language (vLLM, llama.cpp, ...) asks for no key, but DSPy does."""
+def _placeholder_key(spec: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """Local OpenAI-compatible servers need no key, but DSPy's client does."""
     elsewhere = "api_base" in settings or any(os.environ.get(name) for name in ("OPENAI_API_BASE", "OPENAI_BASE_URL"))
     if spec.startswith("openai/") and elsewhere and "api_key" not in settings and not os.environ.get("OPENAI_API_KEY"):
         return {"api_key": "none"}
@@ -74,7 +71,7 @@ def _without_key(spec: str, settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def roles(program: dspy.Module) -> dict[str, list[dspy.Predict]]:
-    """The agents of a program: its predictors under their short names, in the order of the program.
+    """The predictors of a program by short name, in program order.
 
     The short name of ``search.rewriter.predict`` is ``rewriter``; predictors with the same short name are one role.
     """
@@ -86,35 +83,33 @@ def roles(program: dspy.Module) -> dict[str, list[dspy.Predict]]:
 
 
 def assign_models(program: dspy.Module, specs: Sequence[str] = ()) -> None:
-    """Give every predictor of a program its model, in place.
+    """Set the model of every predictor of a program, in place.
 
     Args:
         program: Any DSPy program.
-        specs: ``SPEC`` for all predictors, ``ROLE=SPEC`` for one of them, ``FILE.toml`` for a profile, in any order.
-            Predictors that no spec covers get the model that the environment variable ``POLYHOP_LM`` names, which may
-            be a profile too, else the lexical engine. A profile may name roles of other programs.
+        specs: ``SPEC`` for all predictors, ``ROLE=SPEC`` for one, ``FILE.toml`` for a profile, in any order. The
+            default is ``$POLYHOP_LM``, else ``lexical``. A profile may name roles of other programs.
 
     Raises:
-        ModelError: an unknown role or model, or two specs for the same thing.
-        ProfileError: there is no such profile, or it says what nobody understands.
+        ModelError: an unknown role or model, or two specs for the same role.
+        ProfileError: the profile is not valid.
     """
     agents = roles(program)
     chosen, default, profile = chosen_models(specs)
     for role in chosen:
         if role and role not in agents and not (profile and role in profile.roles):
-            raise ModelError(f"no role {role!r} in {type(program).__name__}: its roles are {', '.join(agents)}")
-    model = cache(language_model)  # one object for each spec, so that its predictors share history and limits
+            raise ModelError(f"{type(program).__name__} has no role {role!r}: its roles are {', '.join(agents)}")
+    model = cache(partial(language_model, profile=profile))  # predictors with the same spec share one object
     for role, predictors in agents.items():
         for predictor in predictors:
-            predictor.lm = model(chosen.get(role, default), profile)
+            predictor.lm = model(chosen.get(role, default))
 
 
 def chosen_models(specs: Sequence[str]) -> tuple[dict[str, str], str, Profile | None]:
-    """What some specs say: models by role, "" being all roles; the model of the roles that are not named; the profile.
+    """Models by role ("" for all roles), the model of the other roles, and the profile.
 
     Raises:
-        ModelError: two specs for the same thing.
-        ProfileError: see `assign_models`.
+        ModelError, ProfileError: see `assign_models`.
     """
     variable = os.environ.get(VARIABLE) or DEFAULT
     profiles = [text for text in specs if text.endswith(SUFFIX)]
@@ -122,22 +117,22 @@ def chosen_models(specs: Sequence[str]) -> tuple[dict[str, str], str, Profile | 
         raise ModelError(f"two profiles: {profiles[0]} and {profiles[1]}")
     path = profiles[0] if profiles else variable
     profile = profile_at(path) if path.endswith(SUFFIX) else None
-    chosen: dict[str, str] = {}
+    named: dict[str, str] = {}
     for text in specs:
         if text in profiles:
             continue
         match = _ROLE.fullmatch(text)
         role, spec = (match[1], match[2]) if match else ("", text)
-        if role in chosen:
-            raise ModelError(f"two models for {f'the {role}' if role else 'all roles'}: {chosen[role]!r} and {spec!r}")
-        chosen[role] = spec
-    told = {**profile.roles, **({"": profile.default} if profile.default else {})} if profile else {}
-    chosen = {**told, **chosen}
-    return chosen, chosen.get("", DEFAULT if variable.endswith(SUFFIX) else variable), profile
+        if role in named:
+            raise ModelError(f"two models for {f'the {role}' if role else 'all roles'}: {named[role]!r} and {spec!r}")
+        named[role] = spec
+    if profile:
+        named = {**profile.roles, **({"": profile.lm} if profile.lm else {}), **named}
+    return named, named.get("", DEFAULT if variable.endswith(SUFFIX) else variable), profile
 
 
 def profile_at(path: str) -> Profile:
-    """A profile, read once until it is changed: the programs of a process share its endpoints, and so their limits."""
+    """A profile, read again only when it changes: the programs of a process share its endpoints and their limits."""
     file = Path(path).absolute()
     return _read_once(path, file, file.stat().st_mtime_ns if file.exists() else 0)
 
@@ -149,7 +144,7 @@ def _read_once(path: str, file: Path, changed: int) -> Profile:
 
 @contextmanager
 def model_errors() -> Iterator[None]:
-    """Turn what DSPy raises about a model, inside, into a `ModelError` that says what to do."""
+    """Turn errors of models into a `ModelError` that says what to do."""
     try:
         yield
     except (LMError, AdapterParseError) as error:
@@ -157,32 +152,32 @@ def model_errors() -> Iterator[None]:
 
 
 def explain(error: BaseException) -> str:
-    """One line on what went wrong, with the way out where there is one, and without keys."""
+    """An error in one line, with advice, without keys."""
     return without_secrets(_explained(error))
 
 
 def _explained(error: BaseException) -> str:
     if isinstance(error, AdapterParseError):
-        wanted = ", ".join(error.signature.output_fields)
+        fields = ", ".join(error.signature.output_fields)
         reply = " ".join(without_secrets(str(error.lm_response)).split()) or "nothing"
         return (
-            f"the model's reply to {error.signature.__name__} has not the fields it was asked for ({wanted}): "
+            f"the model's reply to {error.signature.__name__} does not have the expected fields ({fields}): "
             f"{reply[:160]!r}. Try a more capable model for this role."
         )
     if isinstance(error, DSPyError):
-        # What follows the first line is advice for who writes the program, and the provider's own small print.
-        first, _, _ = without_secrets(str(error)).strip().partition("\n")  # before it is cut: nobody knows half a key
+        # The first line: advice for programmers and the provider's details follow. Redacted before it is truncated.
+        first, _, _ = without_secrets(str(error)).strip().partition("\n")
         code = error.code or ""
-        if "connection error" in first.lower():  # LiteLLM's word for a server that is not there
+        if "connection error" in first.lower():  # LiteLLM's wording for an unreachable server
             code = "transport"
-        return first[:_LONGEST_LINE] + _WAY_OUT.get(code, "")
+        return first[:_LONGEST_LINE] + _ADVICE.get(code, "")
     text = " ".join(str(error).split())
     return text if isinstance(error, PolyhopError) else f"{type(error).__name__}: {text}".rstrip(": ")
 
 
 _LONGEST_LINE = 600  # characters: a provider's error may be a whole page of HTML
 
-_WAY_OUT = {
+_ADVICE = {
     "not_configured": " Or use --lm lexical, which needs no key.",
     "auth": " (check the provider's key in the environment)",
     "transport": " (is the server up and the network reachable? --lm lexical needs neither)",

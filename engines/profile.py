@@ -1,188 +1,174 @@
-"""Profiles: which agent talks to which model, how models are reached, and how much they may be asked, as a TOML file.
+"""Profiles: which agent uses which model, how models are reached, and their limits, in a TOML file.
 
-    lm = "openai/gpt-4o-mini"                 # for every agent that is not named below
+    lm = "openai/gpt-4o-mini"                 # for all agents that are not listed below
 
     [roles]
     selector = "lexical"
     verifier = "ollama_chat/qwen3"
 
-    [models."openai/*"]                       # all models that a section fits share its limits
+    [models."openai/*"]                       # all models that match a pattern share its limits
     concurrency = 16
     requests_per_minute = 500
     tokens_per_minute = 200_000
-    timeout = 60                              # seconds a request may take
+    timeout = 60                              # seconds per request
 
     [models."ollama_chat/qwen3"]
     api_base = "http://localhost:11434"
     temperature = 0.2
 
-A profile holds no keys: ``api_key_env`` names the environment variable that does, where it is not the provider's usual
+Profiles contain no keys: ``api_key_env`` names the environment variable of a key that is not in the provider's usual
 one.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from ..data.errors import PolyhopError
 from .endpoint import Endpoint, Limits
 
 SUFFIX = ".toml"
 
-_LIMITS = tuple(each.name for each in fields(Limits))
-_SETTINGS: dict[str, tuple[type, ...]] = {
-    "api_base": (str,),
-    "api_version": (str,),
-    "model_type": (str,),
-    "reasoning_effort": (str,),
-    "temperature": (int, float),
-    "top_p": (int, float),
-    "max_tokens": (int,),
-    "seed": (int,),
-    "cache": (bool,),
-    "extra_body": (dict,),  # what only this server knows
-}
-"""What `dspy.LM` is made with."""
-
-_CALLED = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", dict: "a table"}
-_MODEL_TYPES = ("chat", "responses")
-
-_KEY = "api_key_env"
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _SECRETS = ("api_key", "apikey", "headers", "authorization", "token", "password", "secret", "credential")
 
 
 class ProfileError(PolyhopError):
-    """A profile cannot be read, or says what nobody understands."""
+    """A profile cannot be read or is not valid."""
 
 
-@dataclass(frozen=True, eq=False)
-class Section:
-    """What a profile says of some models.
-
-    Attributes:
-        fits: A spec, or a pattern such as ``openai/*``.
-        endpoint: Shared by all models that the section fits.
-        settings: For `dspy.LM`.
-        key: The environment variable that holds the key; None for the provider's usual one.
-    """
-
-    fits: str
-    endpoint: Endpoint
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    key: str | None = None
-
-    def arguments(self) -> dict[str, Any]:
-        """For `dspy.LM`, with the key.
-
-        Raises:
-            ProfileError: the environment has none.
-        """
-        if self.key is None:
-            return dict(self.settings)
-        if not os.environ.get(self.key):
-            raise ProfileError(f"the profile reads the key of {self.fits} from {self.key}: export {self.key}=...")
-        return {**self.settings, "api_key": os.environ[self.key]}
+def _address(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must begin with http:// or https://")
+    if parts.username is not None or parts.password is not None or parts.query:
+        raise ValueError("must not contain a user, a password or parameters")
+    return address
 
 
-@dataclass(frozen=True, eq=False)
-class Profile:
+_Name = Annotated[str, Field(pattern=r"\S")]
+
+
+class Section(Limits):
+    """A table ``[models."PATTERN"]``: limits, settings of `dspy.LM`, and the variable of the key."""
+
+    api_base: Annotated[str, AfterValidator(_address)] | None = None
+    api_version: str | None = None
+    model_type: Literal["chat", "responses"] | None = None
+    reasoning_effort: str | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    cache: bool | None = None
+    extra_body: dict[str, Any] | None = None
+    """Fields that only this server knows."""
+    api_key_env: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
+
+    @cached_property
+    def endpoint(self) -> Endpoint:
+        return Endpoint(Limits(**self.model_dump(include=set(Limits.model_fields))))
+
+    def settings(self) -> dict[str, Any]:
+        """Arguments of `dspy.LM`, without the key."""
+        return self.model_dump(exclude={*Limits.model_fields, "api_key_env"}, exclude_none=True)
+
+
+class Profile(BaseModel):
     """A profile as it is written."""
 
-    path: Path
-    default: str | None
-    roles: Mapping[str, str]
-    sections: tuple[Section, ...]
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    path: Path = Field(exclude=True)
+    lm: _Name | None = None
+    roles: dict[str, _Name] = {}
+    models: dict[str, Section] = {}
+
+    def pattern(self, spec: str) -> str | None:
+        """The section of a model: the one with its name, else the first whose pattern matches."""
+        return spec if spec in self.models else next((each for each in self.models if fnmatchcase(spec, each)), None)
 
     def section(self, spec: str) -> Section | None:
-        """Of a model: the one that names it, else the first whose pattern fits."""
-        exact = [each for each in self.sections if each.fits == spec]
-        return next(iter([*exact, *(each for each in self.sections if fnmatchcase(spec, each.fits))]), None)
+        pattern = self.pattern(spec)
+        return None if pattern is None else self.models[pattern]
+
+    def settings(self, spec: str) -> dict[str, Any]:
+        """Arguments of `dspy.LM` for a model, with its key.
+
+        Raises:
+            ProfileError: the environment does not have the key.
+        """
+        section = self.section(spec)
+        if section is None:
+            return {}
+        variable = section.api_key_env
+        if variable is None:
+            return section.settings()
+        if not os.environ.get(variable):
+            raise ProfileError(f"{self.path} reads the key of {spec} from {variable}: export {variable}=...")
+        return {**section.settings(), "api_key": os.environ[variable]}
 
 
 def read_profile(path: Path | str) -> Profile:
     """Read a profile.
 
     Raises:
-        ProfileError: there is none, it is not TOML, it names something unknown or of the wrong type, or holds a key.
+        ProfileError: it cannot be read, is not TOML, has unknown or invalid settings, or contains a key.
     """
     path = Path(path)
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ProfileError(f"cannot read the profile {path}: {error.strerror}") from error
     except ValueError as error:  # not UTF-8, or not TOML
         raise ProfileError(f"{path} is not a profile: {error}") from error
-    _only(told, ("lm", "roles", "models"), f"{path}")
-    default, roles, models = told.get("lm"), told.get("roles", {}), told.get("models", {})
-    if default is not None and not _is_name(default):
-        raise ProfileError(f"{path}: lm must be the name of a model")
-    if not isinstance(roles, dict) or not all(map(_is_name, roles.values())):
-        raise ProfileError(f'{path}: [roles] must give each role the name of a model, as in selector = "lexical"')
-    if not isinstance(models, dict) or not all(isinstance(each, dict) for each in models.values()):
-        raise ProfileError(f'{path}: models are sections, such as [models."openai/*"]')
-    return Profile(path, default, roles, tuple(_section(path, name, each) for name, each in models.items()))
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _section(path: Path, name: str, told: Mapping[str, Any]) -> Section:
-    where = f'{path}, [models."{name}"]'
-    for setting in _names(told):
-        if any(word in setting.lower() for word in _SECRETS) and setting not in (_KEY, *_SETTINGS, *_LIMITS):
-            raise ProfileError(f'{where}: keys do not stand in profiles; {_KEY} = "VARIABLE" names where one is')
-    _only(told, (*_LIMITS, *_SETTINGS, _KEY), where)
-    for setting, kinds in _SETTINGS.items():
-        value = told.get(setting)
-        if value is not None and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
-            raise ProfileError(f"{where}: {setting} must be {_CALLED[kinds[-1]]}")
-    if told.get("model_type", "chat") not in _MODEL_TYPES:
-        raise ProfileError(f"{where}: model_type must be {' or '.join(_MODEL_TYPES)}")
-    if "api_base" in told:
-        _check_address(told["api_base"], where)
-    key = told.get(_KEY)
-    if key is not None and not (isinstance(key, str) and _VARIABLE.fullmatch(key)):  # it may be a key: not repeated
-        raise ProfileError(f"{where}: {_KEY} must be the name of an environment variable, in capitals")
+    models = content.get("models")
+    for name, section in (models if isinstance(models, dict) else {}).items():
+        if isinstance(section, dict) and any(map(_is_secret, _names(section))):
+            raise ProfileError(
+                f'{path}, [models."{name}"]: profiles do not contain keys; use api_key_env = "VARIABLE" to name the '
+                "environment variable that does"
+            )
     try:
-        limits = Limits(**{setting: told[setting] for setting in _LIMITS if setting in told})
-    except ValueError as error:
-        raise ProfileError(f"{where}: {error}") from error
-    return Section(name, Endpoint(limits), {setting: told[setting] for setting in _SETTINGS if setting in told}, key)
+        return Profile(**{**content, "path": path})
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise ProfileError(f"{path}{_problem(first['loc'], first['type'], first['msg'])}") from None
 
 
-def _names(told: Mapping[str, Any]) -> Iterator[str]:
-    """What is set, and each text further inside: ``skip_special_tokens = true`` is no key."""
-    for name, value in told.items():
+def _names(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Names of settings, and of texts inside them: ``skip_special_tokens = true`` is not a key."""
+    for name, value in settings.items():
         yield name
         if isinstance(value, Mapping):
-            yield from _names({name: each for name, each in value.items() if isinstance(each, str | Mapping)})
+            yield from _names({key: each for key, each in value.items() if isinstance(each, str | Mapping)})
 
 
-def _check_address(address: str, where: str) -> None:
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ProfileError(f"{where}: api_base must be an address that begins with http:// or https://")
-    if parts.username is not None or parts.password is not None or parts.query:
-        raise ProfileError(f"{where}: api_base must be without user, password and parameters")
+def _is_secret(name: str) -> bool:
+    return any(word in name.lower() for word in _SECRETS) and name not in Section.model_fields
 
 
-def _only(told: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    for name in told:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-            raise ProfileError(f"{where}: nothing is called {name!r} here; {hint}")
+def _problem(loc: tuple[int | str, ...], kind: str, message: str) -> str:
+    """A validation error in the words of the file. Values are not repeated: one may be a key."""
+    table = f', [models."{loc[1]}"]' if loc[0] == "models" and len(loc) > 1 else ", [roles]" if len(loc) > 1 else ""
+    name = str(loc[2] if loc[0] == "models" and len(loc) > 2 else loc[-1])
+    if kind == "extra_forbidden":
+        known = [*Section.model_fields] if table else ["lm", "roles", "models"]
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+        return f"{table}: unknown setting {name!r}; {hint}"
+    if kind == "string_pattern_mismatch":
+        message = "must be the name of an environment variable, in capitals" if name == "api_key_env" else "is empty"
+    return f"{table}: {name} {message.replace('Input should', 'must').removeprefix('Value error, ')}"

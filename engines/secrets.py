@@ -1,4 +1,4 @@
-"""Keys stay out of every message: what a provider says may hold the key that it was asked with."""
+"""Redaction of API keys: a provider's message may quote the key that it was sent."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Mapping
 from typing import Any
 
 SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-"""Names of variables and settings that hold one."""
+"""Names of variables and settings that hold a secret."""
 
 SHORTEST = 8
-"""Characters of a secret: TOKENIZERS_PARALLELISM=false has none."""
+"""Characters of a secret: ``TOKENIZERS_PARALLELISM=false`` holds none."""
 
 _LOOKS_SECRET = re.compile(r"\bsk-[\w*.-]+|\bBearer\s+\S+|(?<=://)[^\s/@:]+:[^\s/@]+(?=@)", re.IGNORECASE)
 
-_learnt: set[str] = set()
+_learned: set[str] = set()
 
 
 def learn(lm: Any) -> None:
-    """Remember the secrets in a model's settings: who makes a `dspy.LM` may give it a key that no variable holds."""
-    _learnt.update(_secrets(getattr(lm, "kwargs", None) or {}))
+    """Remember the secrets in a model's settings, which need not be in the environment."""
+    _learned.update(_secrets(getattr(lm, "kwargs", None) or {}))
 
 
 def learn_models(program: Any) -> None:
-    """Remember the secrets of all models that a program may ask: those of its predictors, and DSPy's default."""
+    """Remember the secrets of all models that a program may call: those of its predictors, and DSPy's default."""
     from dspy import settings
 
     for lm in (settings.lm, *(predictor.lm for predictor in program.predictors())):
@@ -32,20 +32,19 @@ def learn_models(program: Any) -> None:
 
 
 def without_secret_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a model that hold no secret."""
     return {name: value for name, value in settings.items() if not _secrets({name: value})}
 
 
 def without_secrets(text: str) -> str:
-    """A text without the secrets of the environment, those of the models, and whatever looks like one."""
-    known = {*_secrets(os.environ), *_learnt}
-    for value in sorted(known, key=len, reverse=True):  # one may be in another
+    """The text with ``***`` for secrets of the environment and of models, and for what looks like one."""
+    known = {*_secrets(os.environ), *_learned}
+    for value in sorted(known, key=len, reverse=True):  # one may contain another
         text = re.sub(re.escape(value), "***", text, flags=re.IGNORECASE)
     return _LOOKS_SECRET.sub("***", text)
 
 
 def scrub(error: BaseException) -> None:
-    """Take secrets out of an error and of all that it came from, in place: tracebacks show the whole chain."""
+    """Redact an error and its causes in place: tracebacks show the whole chain."""
     seen: set[int] = set()
     rest: list[BaseException | None] = [error]
     while rest:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import dspy
 
 from ..data.chain import ChainRetriever
+from ..engines.endpoint import unguarded
 from ..engines.models import roles
 from ..programs.tunables import tunables
 from .folder import SCHEMA, RunError
@@ -145,5 +146,5 @@ def _lm(lm: dspy.LM | None) -> dict[str, Any] | None:
 
 def _simulation(lm: dspy.LM | None) -> dict[str, Any] | None:
     """What a model says that it simulates: it knows the gold evidence, and no result of it is one of a system."""
-    told: dict[str, Any] | None = getattr(getattr(lm, "engine", None), "simulation", None)
+    told: dict[str, Any] | None = getattr(getattr(unguarded(lm), "engine", None), "simulation", None)
     return told

@@ -14,7 +14,7 @@ import dspy
 import numpy as np
 import numpy.typing as npt
 
-from ..engines.costs import added
+from ..engines.costs import sum_costs
 from . import trec
 from .folder import SCHEMA, SUMMARY, Line, RunFolder, read_manifest, write_json
 from .scoring import METRICS
@@ -73,7 +73,7 @@ def summarize(lines: Iterable[Line], count: int, skipped: int) -> dict[str, Any]
         incidents.update(line.get("incidents", {}))
         priced = priced and "cost_usd" in line["costs"]
         for agent, costs in line.get("costs_by_agent", {}).items():
-            agents[agent] = added([agents[agent], costs]) if agent in agents else costs
+            agents[agent] = sum_costs([agents[agent], costs]) if agent in agents else costs
         not_found += line["gold_not_found"]
         hops.append(_name(line["hops"]))
         kinds.append(_name(line["kind"]))

@@ -17,7 +17,7 @@ from dspy.adapters.chat_adapter import field_header_pattern
 from dspy.adapters.utils import format_field_value
 from dspy.utils.exceptions import AdapterParseError
 
-from ..engines.costs import happened
+from ..engines.costs import record_incident
 from ..engines.secrets import without_secrets
 from ..signatures.fields import NumberedPassages
 
@@ -42,7 +42,7 @@ class ChatAdapter(dspy.ChatAdapter):
 
     def _make_json_adapter_fallback(self) -> dspy.JSONAdapter:
         """DSPy asks again in this way where a reply has not the fields it was asked for."""
-        happened("asked again as JSON")
+        record_incident("asked again as JSON")
         return JSONAdapter(self.callbacks, self.use_native_function_calling, self.parallel_tool_calls)
 
     def format_system_message(self, signature: type[dspy.Signature]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import dspy
 from dspy.utils.exceptions import ContextWindowExceededError
 
-from ..engines.costs import asking, attempt, happened
+from ..engines.costs import acting_as, current_attempt, record_incident
 from ..signatures.fields import NumberedPassages, fenced
 
 
@@ -28,7 +28,7 @@ class Agent(dspy.Predict):
     role = ""
 
     def forward(self, **kwargs: Any) -> Any:
-        with asking(self.role or self.signature.__name__):
+        with acting_as(self.role or self.signature.__name__):
             while True:
                 try:
                     return super().forward(**kwargs)
@@ -36,7 +36,7 @@ class Agent(dspy.Predict):
                     shorter = self._shortened(kwargs)
                     if shorter is None:
                         raise
-                    happened("prompt shortened")
+                    record_incident("prompt shortened")
                     kwargs = shorter
 
     def _shortened(self, kwargs: dict[str, Any]) -> dict[str, Any] | None:
@@ -50,6 +50,6 @@ class Agent(dspy.Predict):
 
     def _forward_preprocess(self, **kwargs: Any) -> Any:
         lm, config, signature, demos, inputs = super()._forward_preprocess(**kwargs)
-        if (asked := attempt()) > 1:  # DSPy's cache keeps bad replies, too: what failed would fail again
+        if (asked := current_attempt()) > 1:  # DSPy's cache keeps bad replies, too: what failed would fail again
             config = {**config, "rollout_id": asked}
         return lm, config, signature, fenced(demos), fenced(inputs)

@@ -27,7 +27,7 @@ from dspy.utils.exceptions import AdapterParseError
 from ..data.passages import Evidence, Hit, Passage, Retriever
 from ..data.pool import PassagePool
 from ..data.text import title_key
-from ..engines.costs import happened
+from ..engines.costs import record_incident
 from ..signatures import (
     AnswerDirectly,
     AnswerWithCitations,
@@ -295,7 +295,7 @@ class PolyHop(Program):
                 proposed_answer=answer.text,
             )
         except AdapterParseError:
-            happened("verdict unreadable")
+            record_incident("verdict unreadable")
             case.trace.add(Judged("verification", 0.0, "", ("the verdict could not be read",)))
             return 0.0, "extrapolatory", UNKNOWN
         correction, invalid = tidy(reply.correction)

@@ -18,7 +18,7 @@ from dspy.utils.exceptions import AdapterParseError
 
 from ..data.passages import Evidence, Hit, Passage, Retriever
 from ..data.pool import PassagePool
-from ..engines.costs import happened
+from ..engines.costs import record_incident
 from ..signatures import JudgeAccuracy, JudgeAttribution, ReviseAnswer
 from .agent import Agent
 from .candidates import Candidates, facts
@@ -105,7 +105,7 @@ class Review(Program):
             reply = self.accuracy_judge(question=claim.question, sources=sources.show(), answer=claim.answer)
             judged = Judged("accuracy", reply.accuracy)
         except AdapterParseError as error:  # only what cannot be read; a model that fails is no verdict
-            happened("verdict unreadable")
+            record_incident("verdict unreadable")
             judged = Judged("accuracy", 0.0, invalid=(" ".join(str(error.lm_response).split())[:80],))
         trace.add(judged)
         return judged.score

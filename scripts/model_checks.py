@@ -73,7 +73,7 @@ def check_model(spec: str, profile: Profile | None = None, seconds: float = SECO
     """Whether a model can be had, answers, keeps to an agent's fields, and can be asked for JSON."""
     import dspy
 
-    from ..engines.connection import Connection, engine_of, plain
+    from ..engines.endpoint import unguarded
     from ..engines.models import explain, language_model
     from ..engines.profile import ProfileError
 
@@ -86,11 +86,10 @@ def check_model(spec: str, profile: Profile | None = None, seconds: float = SECO
         fix = f"export {missing[0]}=..." if missing else "polyhop doctor --lm PROVIDER/NAME, or --lm lexical"
         yield failed(check, told, fix)
         return
-    if not isinstance(engine_of(lm), Connection):  # embedded: it reads prompts of fields only
+    if not isinstance(unguarded(lm).engine, str):  # embedded: it reads prompts of fields only
         yield _finding(check, _try(lm, _plain_adapter(), seconds))
         return
-    lm = plain(lm).copy(cache=False, num_retries=0, timeout=seconds)
-    Connection(lm).connect()  # imports the client, which takes seconds that are not the model's
+    lm = unguarded(lm).copy(cache=False, num_retries=0, timeout=seconds)
     in_fields = _try(lm, _plain_adapter(), seconds)
     if in_fields.error and not in_fields.unreadable:
         yield _failure(check, spec, in_fields, seconds)

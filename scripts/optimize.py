@@ -132,7 +132,7 @@ def optimize(
     from rich.console import Console
 
     from ..engines.budget import Budget, BudgetSpent
-    from ..engines.prices import FREE
+    from ..engines.costs import FREE
     from ..eval.folder import RunError, account
     from ..optimizers.joint.checks import check_plan
     from ..optimizers.joint.plan import Plan
@@ -235,7 +235,7 @@ def _prompt_model(name: str, models: Sequence[str]) -> dspy.LM:
     _, default, profile = chosen_models([name] if name.endswith(SUFFIX) else models)
     if not name.endswith(SUFFIX):
         return language_model(name, profile)
-    if profile and profile.default is None:
+    if profile and profile.lm is None:
         raise PolyhopError(f'{name} has no model for everything: give it a line such as lm = "openai/gpt-4o-mini"')
     return language_model(default, profile)
 

@@ -145,10 +145,10 @@ def _check_profile(models: Sequence[str], program: dspy.Module) -> None:
         if role not in known:
             raise PolyhopError(f"{profile.path}: no program has a role {role!r}; there are {', '.join(sorted(known))}")
     used = sorted({default, *chosen.values()})
-    fitting = {profile.section(spec) for spec in used}
-    for section in profile.sections:
-        if section not in fitting:
-            told = f'{profile.path}: [models."{section.fits}"] is for none of the models here ({", ".join(used)})'
+    matched = {profile.pattern(spec) for spec in used}
+    for pattern in profile.models:
+        if pattern not in matched:
+            told = f'{profile.path}: [models."{pattern}"] matches none of the models here ({", ".join(used)})'
             typer.secho(told, fg=typer.colors.YELLOW, err=True)
 
 

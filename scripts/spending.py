@@ -40,7 +40,7 @@ def confirm_cost(
         PolyhopError: the budget does not suffice, or nobody is there to be asked.
     """
     from ..engines.budget import BudgetSpent
-    from ..engines.prices import FREE
+    from ..engines.costs import FREE
     from ..optimizers.joint.estimate import check_budget, estimate, total
     from ..optimizers.prompts import Probe
 

@@ -63,14 +63,14 @@ def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Tabl
     """What each agent costs, and all of them."""
     from rich.table import Table
 
-    from ..engines.costs import added
+    from ..engines.costs import sum_costs
     from .text import compact, dollars
 
     table = Table(title=title, title_justify="left", header_style="bold")
     table.add_column("")
     for heading in ("LM calls", "tokens in", "tokens out", "dollars"):
         table.add_column(heading, justify="right")
-    for name, costs in (*by_agent.items(), ("in all", added(by_agent.values()))):
+    for name, costs in (*by_agent.items(), ("in all", sum_costs(by_agent.values()))):
         counts = (compact(costs.get(each, 0)) for each in ("lm_calls", "tokens_in", "tokens_out"))
         table.add_row(name, *counts, dollars(costs["cost_usd"]) if "cost_usd" in costs else "?")
     return table

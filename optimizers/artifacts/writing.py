@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import dspy
 
-from ...engines.connection import plain
+from ...engines.endpoint import unguarded
 from ...engines.models import roles
 from ...engines.secrets import SECRET, SHORTEST
 from ...programs.exemplars import ExemplarMemory
@@ -147,7 +147,7 @@ def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def _refuse_secrets(files: Mapping[str, bytes], models: Iterable[Any]) -> None:
     """No key, header or endpoint of a model may get in, be it by way of a demo or of what is told about a run."""
-    for model in map(plain, models):
+    for model in map(unguarded, models):
         for setting, value in (getattr(model, "kwargs", None) or {}).items():
             texts = list(_texts(value)) if _PRIVATE.search(setting) else []
             if any(text.encode() in data for text in texts for data in files.values()):

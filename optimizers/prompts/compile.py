@@ -14,8 +14,8 @@ import optuna
 from dspy.utils.callback import BaseCallback
 
 from ...data.errors import PolyhopError
-from ...engines.connection import engine_of
 from ...engines.costs import Ledger
+from ...engines.endpoint import unguarded
 from ...engines.models import explain, model_errors
 from ..measure import Metric
 from .registry import OPTIMIZERS, CompileJob, PromptOptimizer, find, sampled
@@ -101,7 +101,7 @@ def check(name: str, program: dspy.Module, *, preset: str = "light", prompt_mode
 
 def can_write(lm: Any) -> bool:
     """Whether a model can write instructions; engines that only play agents have ``writes_prompts = False``."""
-    return bool(getattr(engine_of(lm), "writes_prompts", True))
+    return bool(getattr(getattr(unguarded(lm), "engine", None), "writes_prompts", True))
 
 
 def _writer(optimizer: PromptOptimizer, student: dspy.Module, given: dspy.LM | None) -> dspy.LM:

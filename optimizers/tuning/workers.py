@@ -16,7 +16,6 @@ from multiprocessing import get_context, parent_process
 import dspy
 
 from ...data.errors import PolyhopError
-from ...engines.leaving import leave
 from .run import Progress, Run
 from .search import TunableSearch
 
@@ -110,7 +109,7 @@ def _say_nothing(progress: Progress) -> None: ...
 
 def _serve() -> None:
     """How a worker begins: Ctrl-C goes to every process, and the first one ends the others; without it they end."""
-    atexit.register(leave)
+    atexit.register(os._exit, 0)  # an abandoned thread may hold the import lock, and Python would wait for it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_first, daemon=True).start()
 

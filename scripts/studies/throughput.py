@@ -15,9 +15,9 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter, process_time
 from typing import Any
 from urllib.request import urlopen
@@ -30,7 +30,7 @@ from rich.table import Table
 from ...data.errors import PolyhopError
 from ...data.pool import PassagePool
 from ...data.sample import load_sample, sample_passages
-from ...engines.connection import InFront
+from ...engines.budget import Budget
 from ...engines.endpoint import Endpoint, Limits
 from ...eval.run import evaluate
 from ...programs.registry import new_program
@@ -43,19 +43,19 @@ _CLIENTS = {"lm15": "DSPy's own", "litellm": "LiteLLM"}
 _SLOTS, _PER_MINUTE = 4, 120
 
 
-@dataclass
-class _Noted(InFront):
-    """An engine that notes when its calls begin and end."""
+class _Noted(Budget):
+    """A budget without limits that records when requests begin and end."""
 
-    engine: Any
-    calls: list[tuple[float, float]] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[tuple[float, float]] = []
 
-    def complete(self, request: lm15.Request) -> lm15.Response:
+    def paid(self, send: Callable[[lm15.Request], lm15.Response], request: lm15.Request) -> lm15.Response:
         begun = perf_counter()
         try:
-            return self.engine.complete(request)
+            return send(request)
         finally:
-            self.calls.append((begun, perf_counter()))
+            self.sent.append((begun, perf_counter()))
 
 
 class _NotedProgram(dspy.Module):
@@ -124,13 +124,12 @@ def measure(
     questions = [_example(n, sample[n % len(sample)].question) for n in range(count)]
     with served(latency, name in _CANNED) as url:
         lm = dspy.LM("openai/behind-http", engine=client, api_base=url, api_key="none", cache=False)
-        guarded = Endpoint(limits).guard(lm)
-        noted = _Noted(guarded.engine.engine)
+        noted = _Noted()
         program = _NotedProgram(new_program(name, PassagePool(sample_passages()), None))
-        program.set_lm(guarded.with_engine(noted))
+        program.set_lm(noted.meter(Endpoint(limits).guard(lm)))
         evaluate(program, questions[:threads], threads=threads)  # imports, connections, caches
         program.begun.clear()
-        before, cpu = len(noted.calls), process_time()
+        before, cpu = len(noted.sent), process_time()
         summary = evaluate(program, questions, threads=threads)
         cpu = process_time() - cpu
         if summary["failures"]:
@@ -139,9 +138,9 @@ def measure(
         with urlopen(url.removesuffix("/v1") + "/counts") as reply:
             at_once = json.load(reply)["at_once"]
     start, end = sorted(program.begun)[threads - 1], max(program.begun)
-    calls = sum(max(0.0, min(last, end) - max(first, start)) / (last - first) for first, last in noted.calls)
+    calls = sum(max(0.0, min(last, end) - max(first, start)) / (last - first) for first, last in noted.sent)
     return Measured(
-        calls, end - start, cpu / (len(noted.calls) - before), sorted(first for first, _ in noted.calls), at_once
+        calls, end - start, cpu / (len(noted.sent) - before), sorted(first for first, _ in noted.sent), at_once
     )
 
 

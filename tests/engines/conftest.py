@@ -14,6 +14,6 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     """At an endpoint nobody sleeps; jitter is as long as it can be."""
     time = Time()
     monkeypatch.setattr(endpoint, "monotonic", time)
-    monkeypatch.setattr(endpoint, "rest", time.rest)
+    monkeypatch.setattr(endpoint, "pause", time.rest)
     monkeypatch.setattr(endpoint, "uniform", lambda low, high: high)
     return time

@@ -22,9 +22,9 @@ from dspy import lm15
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
+from polyhop.engines.costs import longest_reply, price
 from polyhop.engines.diagnosis import RefusedError
 from polyhop.engines.endpoint import Endpoint
-from polyhop.engines.prices import longest_reply, price
 
 PRICED = "openai/gpt-4o-mini"
 
@@ -102,7 +102,7 @@ def test_every_attempt_of_an_endpoint_is_paid(monkeypatch: pytest.MonkeyPatch) -
     assert (engine.calls, budget.spent.calls, budget.spent.tokens_in) == (2, 2, 100)
     assert metered.engine.endpoint is lm.engine.endpoint
     assert budget.meter(metered) is metered
-    with pytest.raises(PolyhopError, match="on another account already"):
+    with pytest.raises(PolyhopError, match="already has another budget"):
         Budget().meter(metered)
 
 
@@ -156,7 +156,7 @@ def test_dollars_are_set_aside_before_a_request() -> None:
 
 
 def test_dollars_for_a_model_without_a_price_are_refused() -> None:
-    with pytest.raises(PolyhopError, match="no price is known for made/up"):
+    with pytest.raises(PolyhopError, match="the prices of made/up are unknown"):
         Budget(usd=1.0).meter(model(Counting()))
 
 
@@ -217,7 +217,7 @@ def test_an_account_is_shared_by_processes(tmp_path: Path) -> None:
         "budget, made = Budget(calls=1000, file=pathlib.Path(sys.argv[1])), 0\n"
         "try:\n"
         "    while True:\n"
-        "        budget.pay(); made += 1; budget.owe(tokens_in=2)\n"
+        "        budget.pay(); made += 1; budget.correct(tokens_in=2)\n"
         "except BudgetSpent:\n"
         "    budget.close(); print(made)\n"
     )
@@ -231,7 +231,7 @@ def test_an_account_is_shared_by_processes(tmp_path: Path) -> None:
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "spent.json").write_text('{"questions": 3}')
-    with pytest.raises(PolyhopError, match="no account of what was spent"):
+    with pytest.raises(PolyhopError, match="is not a record of spending"):
         Budget(file=tmp_path / "spent.json")
 
 

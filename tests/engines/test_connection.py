@@ -18,10 +18,9 @@ from dspy.utils.callback import BaseCallback
 from dspy.utils.exceptions import LMServerError
 
 from polyhop.engines.budget import Budget, BudgetSpent
-from polyhop.engines.connection import Connection, engine_of, plain
 from polyhop.engines.costs import Ledger
 from polyhop.engines.diagnosis import EmptyReplyError
-from polyhop.engines.endpoint import Endpoint, GuardedLM, Limits
+from polyhop.engines.endpoint import Endpoint, GuardedLM, Limits, unguarded
 from polyhop.engines.models import language_model
 
 from .guarded import ANSWER, Scripted, ask, response
@@ -122,7 +121,7 @@ def test_another_process_gets_the_same_limits() -> None:
     assert first.engine.endpoint is second.engine.endpoint
     assert first.engine.endpoint.limits == endpoint.limits
     assert (first.model, first.kwargs) == (both[0].model, both[0].kwargs)
-    assert plain(first).kwargs == plain(both[0]).kwargs
+    assert unguarded(first).kwargs == unguarded(both[0]).kwargs
 
 
 def test_it_can_do_what_the_model_can() -> None:
@@ -144,13 +143,11 @@ def test_the_last_endpoint_counts() -> None:
     assert engine.calls == 1
 
 
-def test_what_stands_behind() -> None:
-    engine, lm = Scripted(), dspy.LM("openai/x", temperature=0.3)
-    assert engine_of(guarded(engine)) is engine
-    assert engine_of(Budget().meter(guarded(engine))) is engine
-    assert isinstance(engine_of(Endpoint().guard(lm)), Connection)
-    assert plain(Endpoint().guard(lm)) is plain(Budget().meter(Endpoint().guard(lm))) is plain(lm) is lm
-    assert engine_of(None) is None
+def test_the_model_inside() -> None:
+    lm = dspy.LM("openai/x", temperature=0.3)
+    for each in (lm, Endpoint().guard(lm), Budget().meter(lm), Budget().meter(Endpoint().guard(lm))):
+        assert unguarded(each) is lm
+    assert unguarded(None) is None
 
 
 # --- in a file -------------------------------------------------------------------------------------------------------

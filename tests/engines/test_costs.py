@@ -13,8 +13,7 @@ from typing import Any
 import dspy
 import pytest
 
-from polyhop.engines.costs import OTHER, Abandoned, Ledger, asking, happened, rest
-from polyhop.engines.prices import price
+from polyhop.engines.costs import OTHER, Abandoned, Ledger, acting_as, pause, price, record_incident
 from polyhop.programs.agent import Agent
 from polyhop.programs.together import together
 from polyhop.programs.trace import Trace
@@ -37,7 +36,7 @@ def test_nothing_was_asked() -> None:
 def test_costs_by_agent_add_up() -> None:
     ledger = Ledger()
     for agent, given in (("selector", 100), ("adder", 20), ("selector", 3)):
-        with asking(agent):
+        with acting_as(agent):
             ledger.add_usage(MODEL, used(given, 1))
     ledger.add_usage(MODEL, used(1, 1))
     by_agent = ledger.by_agent()
@@ -58,11 +57,11 @@ def test_an_agent_within_an_agent() -> None:
     ledger = Ledger()
 
     def fail() -> None:
-        with asking("inner"):
+        with acting_as("inner"):
             ledger.add_usage(MODEL, used())
             raise ZeroDivisionError
 
-    with asking("outer"):
+    with acting_as("outer"):
         with pytest.raises(ZeroDivisionError):
             fail()
         ledger.add_usage(MODEL, used())
@@ -91,9 +90,9 @@ def test_dollars(lm: str, usage: dict[str, Any], cost: float | None) -> None:
 
 def test_one_price_that_nobody_knows_makes_no_sum() -> None:
     ledger = Ledger()
-    with asking("a"):
+    with acting_as("a"):
         ledger.add_usage(MODEL, used())
-    with asking("b"):
+    with acting_as("b"):
         ledger.add_usage("made/up", used())
     assert "cost_usd" not in ledger.costs()
     assert {agent: "cost_usd" in costs for agent, costs in ledger.by_agent().items()} == {"a": True, "b": False}
@@ -103,10 +102,10 @@ def test_threads_lose_nothing() -> None:
     ledger = Ledger()
 
     def ask(agent: str) -> None:
-        with asking(agent):
+        with acting_as(agent):
             for _ in range(500):
                 ledger.add_usage(MODEL, used(1, 1))
-                ledger.happened(agent)
+                ledger.record(agent)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(ask, "abcdefgh"))
@@ -130,13 +129,13 @@ def test_agents_side_by_side_are_told_apart() -> None:
 
 def test_incidents_are_noted_where_there_is_a_ledger() -> None:
     ledger = Ledger()
-    happened("nobody looks")
+    record_incident("nobody looks")
     with dspy.context(usage_tracker=ledger):
-        happened("b")
-        happened("a")
-        copy_context().run(happened, "b")
+        record_incident("b")
+        record_incident("a")
+        copy_context().run(record_incident, "b")
     with dspy.track_usage():
-        happened("not ours")
+        record_incident("not ours")
     assert ledger.incidents == {"a": 1, "b": 2}
     assert list(ledger.incidents) == ["a", "b"]
 
@@ -152,14 +151,14 @@ def test_who_is_given_up_is_told_at_the_next_call() -> None:
     with pytest.raises(Abandoned):
         ledger.add_usage(MODEL, used())
     with dspy.context(usage_tracker=ledger), pytest.raises(Abandoned):
-        rest(0.0)
+        pause(0.0)
 
 
 def test_a_rest_ends_when_the_question_is_given_up() -> None:
     ledger, started = Ledger(), monotonic()
     Timer(0.05, ledger.abandoned.set).start()
     with dspy.context(usage_tracker=ledger), pytest.raises(Abandoned):
-        rest(60)
+        pause(60)
     assert monotonic() - started < 30
 
 
@@ -167,6 +166,6 @@ def test_a_rest_ends_when_the_question_is_given_up() -> None:
 def test_a_rest_lasts(ledger: Ledger | None) -> None:
     started = monotonic()
     with dspy.context(usage_tracker=ledger):
-        rest(0.05)
-        rest(-1)
+        pause(0.05)
+        pause(-1)
     assert 0.04 <= monotonic() - started < 30

@@ -31,8 +31,8 @@ from polyhop.engines.diagnosis import (
     OverlongReplyError,
     RefusedError,
     checked,
-    counted,
-    understood,
+    diagnosed,
+    estimate_usage,
 )
 from polyhop.engines.endpoint import Endpoint, Limits
 from polyhop.engines.models import explain
@@ -299,10 +299,10 @@ def test_half_of_a_pair_is_replaced_and_a_pair_is_joined() -> None:
 
 def test_what_is_reported_is_not_estimated() -> None:
     reported = response("42", input_tokens=3, output_tokens=5)
-    assert counted(reported, REQUEST) is reported
-    estimated = counted(response("12345", input_tokens=0, output_tokens=0), REQUEST).usage
+    assert estimate_usage(reported, REQUEST) is reported
+    estimated = estimate_usage(response("12345", input_tokens=0, output_tokens=0), REQUEST).usage
     assert (estimated.input_tokens, estimated.output_tokens, estimated.total_tokens) == (10, 2, 12)
-    half = counted(response("12345", input_tokens=7), REQUEST).usage
+    half = estimate_usage(response("12345", input_tokens=7), REQUEST).usage
     assert (half.input_tokens, half.output_tokens) == (7, 2)
 
 
@@ -319,7 +319,7 @@ def test_what_is_reported_is_not_estimated() -> None:
     ],
 )
 def test_words_for_a_prompt_that_is_too_long(words: str) -> None:
-    assert type(understood(LMInvalidRequestError(words, status=400))) is ContextWindowExceededError
+    assert type(diagnosed(LMInvalidRequestError(words, status=400))) is ContextWindowExceededError
 
 
 @pytest.mark.parametrize(
@@ -330,11 +330,11 @@ def test_the_header_of_an_error_further_back_is_found(header: str | None, second
     behind.response = Response({"retry-after": header})  # type: ignore[attr-defined]
     raised.__cause__, raised.__context__ = KeyError("between"), None
     raised.__cause__.__context__ = behind
-    meant = understood(raised)
+    meant = diagnosed(raised)
     assert meant.retry_after == seconds
     assert meant.__cause__ is meant.__context__ is None
 
 
 def test_other_refusals_are_not_taken_for_one() -> None:
     for words in ("temperature must be at most 2", "max_tokens is too large: 100000", "HTTP 400"):
-        assert type(understood(LMInvalidRequestError(words, status=400))) is LMInvalidRequestError
+        assert type(diagnosed(LMInvalidRequestError(words, status=400))) is LMInvalidRequestError

@@ -53,7 +53,7 @@ def attempts(endpoint: Endpoint, fail: Callable[[], LMError]) -> int:
     """How often one request is made that fails each time."""
     engine = Scripted([fail() for _ in range(20)])
     with pytest.raises(LMError):
-        endpoint.ask(engine, request())
+        endpoint.ask(engine.complete, request())
     return engine.calls
 
 
@@ -61,7 +61,7 @@ def attempts(endpoint: Endpoint, fail: Callable[[], LMError]) -> int:
 def test_what_may_pass_is_asked_again(error: LMError, time: Time) -> None:
     engine, ledger = Scripted([error, error]), Ledger()
     with dspy.context(usage_tracker=ledger):
-        assert Endpoint().ask(engine, request()).text == response().text
+        assert Endpoint().ask(engine.complete, request()).text == response().text
     assert engine.calls == 3
     assert ledger.incidents == {f"repeated after {error.code}": 2}
     assert time.rests == [0.5, 1.0]
@@ -71,7 +71,7 @@ def test_what_may_pass_is_asked_again(error: LMError, time: Time) -> None:
 def test_what_will_not_pass_is_raised_at_once(error: LMError, time: Time) -> None:
     engine = Scripted([error])
     with pytest.raises(type(error)) as caught:
-        Endpoint().ask(engine, request())
+        Endpoint().ask(engine.complete, request())
     assert caught.value is error
     assert (engine.calls, time.rests) == (1, [])
 
@@ -80,14 +80,14 @@ def test_a_server_that_never_was_there_is_given_up_soon(time: Time) -> None:
     endpoint = Endpoint()
     for calls in (3, 9):
         assert attempts(endpoint, refused) == calls
-        endpoint.ask(Scripted(), request())  # now it is known to be there
+        endpoint.ask(Scripted().complete, request())  # now it is known to be there
 
 
 @pytest.mark.parametrize("error", [*LASTING[:4], PASSING[1], LMRateLimitError("slow down", status=429)])
 def test_a_server_that_has_sent_an_error_is_there(error: LMError, time: Time) -> None:
     endpoint = Endpoint()
     with suppress(LMError):
-        endpoint.ask(Scripted([error]), request())
+        endpoint.ask(Scripted([error]).complete, request())
     assert attempts(endpoint, refused) == 9
 
 
@@ -109,10 +109,10 @@ def test_only_where_nobody_is_there_is_a_server_given_up_soon(
 
 def test_a_server_that_is_down_for_good_is_asked_once_a_request(time: Time) -> None:
     endpoint = Endpoint()
-    endpoint.ask(Scripted(), request())
+    endpoint.ask(Scripted().complete, request())
     assert [attempts(endpoint, lost) for _ in range(7)] == [9, 9, 9, 7, 1, 1, 1]
     assert sum(time.rests) < 300 + 30  # and the last wait
-    endpoint.ask(Scripted(), request())
+    endpoint.ask(Scripted().complete, request())
     assert [attempts(endpoint, lost), attempts(endpoint, refused)] == [9, 9]
 
 
@@ -123,7 +123,7 @@ def test_a_server_that_is_heard_of_is_not_down(heard: Any, time: Time) -> None:
     time.now += 301
     assert attempts(endpoint, lost) == 1
     with suppress(LMError):
-        endpoint.ask(Scripted([heard]), request())
+        endpoint.ask(Scripted([heard]).complete, request())
     assert attempts(endpoint, lost) == 9
 
 
@@ -136,14 +136,14 @@ def test_a_server_that_never_replies_in_time_is_down(time: Time) -> None:
     for _ in range(4):
         engine = Scripted([hang] * 20)
         with pytest.raises(LMTimeoutError):
-            endpoint.ask(engine, request())
+            endpoint.ask(engine.complete, request())
         calls.append(engine.calls)
     assert calls == [6, 1, 1, 1]
 
 
 def test_a_quiet_hour_is_no_failure(time: Time) -> None:
     endpoint = Endpoint()
-    endpoint.ask(Scripted(), request())
+    endpoint.ask(Scripted().complete, request())
     time.now += 3_600
     assert attempts(endpoint, lost) == 9
 
@@ -151,5 +151,5 @@ def test_a_quiet_hour_is_no_failure(time: Time) -> None:
 def test_no_retries() -> None:
     engine = Scripted([LMServerError("boom")])
     with pytest.raises(LMServerError):
-        Endpoint(Limits(retries=0)).ask(engine, request())
+        Endpoint(Limits(retries=0)).ask(engine.complete, request())
     assert engine.calls == 1

@@ -41,7 +41,7 @@ def test_who_waits_in_vain_stops_and_asks_nothing(wait: Callable[[Endpoint], Non
     threading.Timer(0.1, ledger.abandoned.set).start()
     started = monotonic()
     with dspy.context(usage_tracker=ledger), pytest.raises(Abandoned):
-        endpoint.ask(engine, request())
+        endpoint.ask(engine.complete, request())
     assert monotonic() - started < 30
     assert engine.calls == 0
     if wait is not waiting_for_a_slot:
@@ -53,7 +53,7 @@ def test_who_waits_between_attempts_in_vain_stops() -> None:
     endpoint, engine, ledger = Endpoint(), Scripted([LMRateLimitError("slow down", retry_after=100.0)]), Ledger()
     threading.Timer(0.1, ledger.abandoned.set).start()
     with dspy.context(usage_tracker=ledger), pytest.raises(Abandoned):
-        endpoint.ask(engine, request())
+        endpoint.ask(engine.complete, request())
     assert engine.calls == 1
 
 
@@ -61,7 +61,7 @@ def test_who_is_given_up_asks_nothing_more() -> None:
     engine, ledger = Scripted(), Ledger()
     ledger.abandoned.set()
     with dspy.context(usage_tracker=ledger), pytest.raises(Abandoned):
-        Endpoint().ask(engine, request())
+        Endpoint().ask(engine.complete, request())
     assert engine.calls == 0
 
 
@@ -69,9 +69,9 @@ def test_who_is_given_up_asks_nothing_more() -> None:
 def test_what_is_no_error_of_a_model_passes_through(kind: type[BaseException]) -> None:
     endpoint, engine = Endpoint(Limits(concurrency=1)), Scripted([kind("enough")])
     with pytest.raises(kind, match="enough"):
-        endpoint.ask(engine, request())
+        endpoint.ask(engine.complete, request())
     assert engine.calls == 1
-    assert endpoint.ask(engine, request())  # its slot is free again
+    assert endpoint.ask(engine.complete, request())  # its slot is free again
 
 
 def test_a_reply_that_does_not_come_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,10 +84,10 @@ def test_a_reply_that_does_not_come_in_time(monkeypatch: pytest.MonkeyPatch) -> 
 
     endpoint, ledger = Endpoint(Limits(timeout=0.1, concurrency=1)), Ledger()
     with dspy.context(usage_tracker=ledger):
-        assert endpoint.ask(Scripted([hang]), request()).text == response().text
+        assert endpoint.ask(Scripted([hang]).complete, request()).text == response().text
     assert ledger.incidents == {"repeated after timeout": 1}
     with pytest.raises(LMTimeoutError, match=r"\[made/up\] no reply within 0.1 s"):
-        Endpoint(Limits(timeout=0.1, retries=0)).ask(Scripted([hang]), request())
+        Endpoint(Limits(timeout=0.1, retries=0)).ask(Scripted([hang]).complete, request())
     release.set()
 
 
@@ -102,9 +102,9 @@ def test_a_reply_in_the_last_moment_counts(monkeypatch: pytest.MonkeyPatch) -> N
             raise TimeoutError
 
     monkeypatch.setattr(endpoint_module, "Future", Late)
-    assert Endpoint(Limits(retries=0)).ask(Scripted(), request()).text == response().text
+    assert Endpoint(Limits(retries=0)).ask(Scripted().complete, request()).text == response().text
 
 
 def test_a_time_limit_of_the_engine_itself_is_not_ours() -> None:
     with pytest.raises(TimeoutError, match="a bug"):
-        Endpoint().ask(Scripted([TimeoutError("a bug")]), request())
+        Endpoint().ask(Scripted([TimeoutError("a bug")]).complete, request())

@@ -42,7 +42,7 @@ def test_no_more_requests_than_allowed_are_under_way(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(endpoint_module, "_LONGEST_WAIT", 0.01)
     endpoint, engine = Endpoint(Limits(concurrency=3)), Busy()
     with ThreadPoolExecutor(16) as pool:
-        replies = list(pool.map(lambda n: endpoint.ask(engine, request()), range(100)))
+        replies = list(pool.map(lambda n: endpoint.ask(engine.complete, request()), range(100)))
     assert (len(replies), engine.most, engine.now) == (100, 3, 0)
 
 
@@ -61,7 +61,7 @@ def test_requests_a_minute(time: Time) -> None:
     endpoint._requests._clock = time  # type: ignore[union-attr]
     endpoint._requests._then = time.now  # type: ignore[union-attr]
     for _ in range(150):
-        endpoint.ask(engine, request())
+        endpoint.ask(engine.complete, request())
         sent.append(time.now)
     assert all(sum(a <= b < a + 59.999 for b in sent) <= 60 for a in sent)
     assert sent[-1] - sent[0] <= 150 / 60 * 60 / 0.85
@@ -85,31 +85,33 @@ def tokens_left(endpoint: Endpoint) -> float:
 def test_tokens_are_booked_as_they_were_used(usage: lm15.Usage, booked: int) -> None:
     endpoint = Endpoint(Limits(tokens_per_minute=100_000))
     endpoint._tokens._rate = 1e-9  # type: ignore[union-attr]
-    endpoint.ask(Scripted([response(usage=usage)]), request("x" * 400))
+    endpoint.ask(Scripted([response(usage=usage)]).complete, request("x" * 400))
     assert 10_000 - tokens_left(endpoint) == pytest.approx(booked, abs=30)
 
 
 def test_what_failed_stays_booked(time: Time) -> None:
     endpoint = Endpoint(Limits(tokens_per_minute=100_000))
     endpoint._tokens._rate = 1e-9  # type: ignore[union-attr]
-    endpoint.ask(Scripted([LMServerError("boom"), response(usage=lm15.Usage(total_tokens=0))]), request("x" * 400))
+    endpoint.ask(
+        Scripted([LMServerError("boom"), response(usage=lm15.Usage(total_tokens=0))]).complete, request("x" * 400)
+    )
     assert 10_000 - tokens_left(endpoint) == pytest.approx(500, abs=30)
 
 
 @pytest.mark.parametrize(
-    ("limits", "message"),
+    "limits",
     [
-        ({"concurrency": 0}, "concurrency must be positive"),
-        ({"concurrency": 1.5}, "concurrency must be a whole number"),
-        ({"requests_per_minute": -1}, "requests_per_minute must be positive"),
-        ({"tokens_per_minute": float("inf")}, "tokens_per_minute must be a smaller number"),
-        ({"tokens_per_minute": float("nan")}, "tokens_per_minute must be a smaller number"),
-        ({"timeout": None}, "timeout must be a number"),
-        ({"timeout": "60"}, "timeout must be a number"),
-        ({"retries": -1}, "retries must be positive"),
-        ({"patience": True}, "patience must be a number"),
+        {"concurrency": 0},
+        {"concurrency": 1.5},
+        {"requests_per_minute": -1},
+        {"tokens_per_minute": float("inf")},
+        {"tokens_per_minute": float("nan")},
+        {"timeout": None},
+        {"timeout": "60"},
+        {"retries": -1},
+        {"patience": True},
     ],
 )
-def test_limits_that_are_none(limits: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_invalid_limits(limits: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"(?s)1 validation error .*{next(iter(limits))}"):
         Limits(**limits)

@@ -35,7 +35,7 @@ def filtered(code: str | None, message: str) -> LMError:
 def test_refusals_are_not_asked_again(outcome: Any) -> None:
     engine = Scripted([outcome])
     with pytest.raises(RefusedError, match="refused|filter") as caught:
-        Endpoint().ask(engine, request())
+        Endpoint().ask(engine.complete, request())
     assert engine.calls == 1
     assert caught.value.code == "refused"
     assert "\n" not in str(caught.value)
@@ -54,7 +54,7 @@ def test_refusals_are_not_asked_again(outcome: Any) -> None:
 def test_prompts_that_are_too_long_by_other_words(message: str) -> None:
     engine = Scripted([dspy_errors.LMInvalidRequestError(message, status=400, model="made/up")])
     with pytest.raises(dspy_errors.ContextWindowExceededError) as caught:
-        Endpoint().ask(engine, request())
+        Endpoint().ask(engine.complete, request())
     assert message in str(caught.value)
     assert engine.calls == 1
 
@@ -76,18 +76,18 @@ def test_what_cannot_be_used_is_paid_for(outcome: lm15.Response, kind: type[LMEr
 
 def test_a_model_may_think_longer_than_it_may_speak() -> None:
     parts = [lm15.ThinkingPart("hm " * LONGEST_REPLY), lm15.TextPart("42")]
-    reply = Endpoint().ask(Scripted([response(message=lm15.Message.assistant(parts))]), request())
+    reply = Endpoint().ask(Scripted([response(message=lm15.Message.assistant(parts))]).complete, request())
     assert reply.text == "42"
 
 
 def test_half_of_a_surrogate_pair_is_replaced() -> None:
-    reply = Endpoint().ask(Scripted([response("a\ud83d b \U0001f600 é")]), request())
+    reply = Endpoint().ask(Scripted([response("a\ud83d b \U0001f600 é")]).complete, request())
     assert reply.text == "a\ufffd b \U0001f600 é"
 
 
 def test_other_replies_are_given_as_they_are() -> None:
     given = response("é")
-    assert Endpoint().ask(Scripted([given]), request()) is given
+    assert Endpoint().ask(Scripted([given]).complete, request()) is given
 
 
 def test_errors_say_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,6 +95,6 @@ def test_errors_say_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     error = dspy_errors.LMAuthError("planted-0123456789 is no key", status=401)
     error.__cause__ = ValueError("header: planted-0123456789")
     with pytest.raises(dspy_errors.LMAuthError) as caught:
-        Endpoint().ask(Scripted([error]), request())
+        Endpoint().ask(Scripted([error]).complete, request())
     assert str(caught.value) == caught.value.message == "*** is no key"
     assert caught.value.__cause__ is caught.value.__context__ is None  # which would be in every traceback

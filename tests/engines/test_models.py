@@ -10,9 +10,8 @@ import dspy
 import pytest
 from dspy.utils import exceptions as errors
 
-from polyhop.engines.connection import plain
 from polyhop.engines.diagnosis import OverlongReplyError, RefusedError
-from polyhop.engines.endpoint import GuardedLM
+from polyhop.engines.endpoint import GuardedLM, unguarded
 from polyhop.engines.models import ModelError, assign_models, explain, language_model, model_errors, roles
 from polyhop.engines.profile import read_profile
 from polyhop.programs import Direct, Prism
@@ -101,8 +100,8 @@ def test_predictors_with_the_same_spec_share_one_model() -> None:
 @pytest.mark.parametrize(
     ("specs", "message"),
     [
-        (["judge=lexical"], "no role 'judge' in Prism: its roles are analyzer, selector, adder, answerer"),
-        (["adder="], "no language model ''"),
+        (["judge=lexical"], "Prism has no role 'judge': its roles are analyzer, selector, adder, answerer"),
+        (["adder="], "unknown language model ''"),
         (["a/b", "c/d"], "two models for all roles"),
         (["adder=a/b", "adder=c/d"], "two models for the adder"),
     ],
@@ -158,14 +157,14 @@ def test_a_server_of_ones_own_is_asked_without_a_key(
     profile = None if variable else read_profile(tmp_path / "models.toml")
     if variable:
         monkeypatch.setenv(variable, "http://127.0.0.1:9/v1")
-    assert plain(language_model("openai/x", profile)).kwargs["api_key"] == "none"
-    assert "api_key" not in plain(language_model("ollama_chat/x", profile)).kwargs
+    assert unguarded(language_model("openai/x", profile)).kwargs["api_key"] == "none"
+    assert "api_key" not in unguarded(language_model("ollama_chat/x", profile)).kwargs
     monkeypatch.setenv("OPENAI_API_KEY", "planted-0123456789")
-    assert "api_key" not in plain(language_model("openai/x", profile)).kwargs
+    assert "api_key" not in unguarded(language_model("openai/x", profile)).kwargs
 
 
 def test_openai_itself_is_not_asked_without_a_key() -> None:
-    assert "api_key" not in plain(language_model("openai/x")).kwargs
+    assert "api_key" not in unguarded(language_model("openai/x")).kwargs
 
 
 def test_settings_that_do_not_fit_a_model(tmp_path: Path) -> None:
@@ -180,7 +179,7 @@ def test_a_profile_gives_models_to_roles_and_may_know_others(tmp_path: Path) -> 
     program = Prism()
     assign_models(program, [str(path), "adder=e/f"])
     assert names(program) == {"analyzer": "a/b", "selector": "lexical", "adder": "e/f", "answerer": "a/b"}
-    with pytest.raises(ModelError, match="no role 'jugde' in Prism"):
+    with pytest.raises(ModelError, match="Prism has no role 'jugde'"):
         assign_models(program, [str(path), "jugde=e/f"])
     with pytest.raises(ModelError, match="two profiles: .*models.toml and other.toml"):
         assign_models(program, [str(path), "other.toml"])

@@ -17,15 +17,14 @@ def refuse(*address):
 socket.socket.connect = socket.getaddrinfo = refuse
 """
 PRICE = """
-from polyhop.engines.prices import price
+from polyhop.engines.costs import price
 print(price("openai/gpt-4o-mini", 1_000_000, 0))
 """
 LITELLM = """
 import dspy
 from polyhop.engines.endpoint import Endpoint
-Endpoint().guard(dspy.LM("openai/gpt-4o-mini", engine="litellm", api_key="none")).engine.connect()
-import sys
-print(sys.modules["litellm"].model_cost["gpt-4o-mini"]["input_cost_per_token"])
+import litellm
+print(litellm.model_cost["gpt-4o-mini"]["input_cost_per_token"])
 """
 
 

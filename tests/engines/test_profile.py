@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from traceback import format_exception
+from types import SimpleNamespace
 
 import dspy
 import pytest
 
-from polyhop.engines.connection import plain
-from polyhop.engines.endpoint import Limits
+from polyhop.engines.endpoint import Endpoint, Limits, unguarded
 from polyhop.engines.models import assign_models, chosen_models, language_model, profile_at
 from polyhop.engines.profile import Profile, ProfileError, read_profile
 from polyhop.programs import Prism
@@ -26,7 +26,7 @@ def profile(folder: Path, text: str) -> Profile:
 
 def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
     empty = profile(tmp_path, "")
-    assert (empty.default, empty.roles, empty.sections, empty.section("a/b")) == (None, {}, (), None)
+    assert (empty.lm, empty.roles, empty.models, empty.section("a/b")) == (None, {}, {}, None)
 
 
 def test_all_that_a_profile_can_say(tmp_path: Path) -> None:
@@ -55,56 +55,61 @@ def test_all_that_a_profile_can_say(tmp_path: Path) -> None:
         extra_body = { guided = true, skip_special_tokens = false, stop_token_ids = [1, 2] }
         """,
     )
-    assert (told.default, told.roles) == ("openai/gpt-4o-mini", {"selector": "lexical"})
+    assert (told.lm, told.roles) == ("openai/gpt-4o-mini", {"selector": "lexical"})
     section = told.section("openai/gpt-4o-mini")
     assert section is not None
-    assert section.endpoint.limits == Limits(16, 500, 200_000, 60, 0, 0.5)
-    settings = section.arguments()
+    assert section.endpoint.limits == Limits(
+        concurrency=16, requests_per_minute=500, tokens_per_minute=200_000, timeout=60, retries=0, patience=0.5
+    )
+    settings = told.settings("openai/gpt-4o-mini")
     assert settings["extra_body"] == {"guided": True, "skip_special_tokens": False, "stop_token_ids": [1, 2]}
     lm = language_model("openai/gpt-4o-mini", told)
     assert (lm.cache, lm.model_type, lm.kwargs["temperature"], lm.kwargs["seed"]) == (False, "responses", 1, 7)
-    assert plain(lm).kwargs["api_base"] == "https://localhost:11434/v1"
+    assert unguarded(lm).kwargs["api_base"] == "https://localhost:11434/v1"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lm = 3", "models.toml: lm must be the name of a model"),
-        ('lm = ""', "lm must be the name of a model"),
-        ("roles = 3", r"\[roles\] must give each role the name of a model"),
-        ("[roles]\nselector = 3", r"\[roles\] must give each role the name of a model"),
-        ('[roles]\nselector = ""', r"\[roles\] must give each role the name of a model"),
-        ("models = 3", "models are sections, such as"),
-        ("[models]\nconcurrency = 3", "models are sections, such as"),
-        ("[model.x]", r"models.toml: nothing is called 'model' here; did you mean models\?"),
-        ("colour = 3", "nothing is called 'colour' here; there are lm, roles, models"),
-        ("[models.x]\nconcurency = 3", r'\[models."x"\]: nothing is called .* did you mean concurrency\?'),
-        ("[models.x]\nconcurrency = 0", r'\[models."x"\]: concurrency must be positive'),
-        ("[models.x]\nconcurrency = 2.5", "concurrency must be a whole number"),
-        ("[models.x]\nconcurrency = true", "concurrency must be a whole number"),
-        ('[models.x]\ntimeout = "60"', "timeout must be a number"),
-        ("[models.x]\ntimeout = inf", "timeout must be a smaller number"),
-        ("[models.x]\ntimeout = nan", "timeout must be a smaller number"),
-        ("[models.x]\nrequests_per_minute = -5", "requests_per_minute must be positive"),
-        ("[models.x]\nretries = -1", "retries must be positive"),
-        ('[models.x]\ntemperature = "hot"', "temperature must be a number"),
-        ("[models.x]\ntemperature = true", "temperature must be a number"),
-        ("[models.x]\nmax_tokens = 2.5", "max_tokens must be a whole number"),
-        ("[models.x]\ncache = 1", "cache must be true or false"),
-        ("[models.x]\napi_base = 80", "api_base must be a text"),
-        ("[models.x]\nextra_body = 1", "extra_body must be a table"),
-        ('[models.x]\nmodel_type = "text"', "model_type must be chat or responses"),
-        ('[models.x]\napi_base = "localhost:80"', "api_base must be an address that begins with http"),
-        ('[models.x]\napi_base = "http://[::1"', "api_base must be an address that begins with http"),
-        (f'[models.x]\napi_base = "https://me:{KEY}@h/v1"', "api_base must be without user, password and parameters"),
-        (f'[models.x]\napi_base = "https://h/v1?key={KEY}"', "api_base must be without user, password and parameters"),
-        (f'[models.x]\napi_key = "{KEY}"', 'keys do not stand in profiles; api_key_env = "VARIABLE" names where'),
-        (f'[models.x]\nOPENAI_API_KEY = "{KEY}"', "keys do not stand in profiles"),
-        (f'[models.x]\nheaders = {{ Authorization = "{KEY}" }}', "keys do not stand in profiles"),
-        (f'[models.x]\nextra_body = {{ auth = {{ access_token = "{KEY}" }} }}', "keys do not stand in profiles"),
+        ("lm = 3", "models.toml: lm must be a valid string"),
+        ('lm = ""', "models.toml: lm is empty"),
+        ("roles = 3", "roles must be a valid dictionary"),
+        ("[roles]\nselector = 3", r"\[roles\]: selector must be a valid string"),
+        ('[roles]\nselector = ""', r"\[roles\]: selector is empty"),
+        ("models = 3", "models must be a valid dictionary"),
+        ("[models]\nconcurrency = 3", r'\[models."concurrency"\]: concurrency must be a valid dictionary or instance'),
+        ("[model.x]", r"models.toml: unknown setting 'model'; did you mean models\?"),
+        ("colour = 3", "unknown setting 'colour'; known are lm, roles, models"),
+        ("[models.x]\nconcurency = 3", r'\[models."x"\]: unknown setting .* did you mean concurrency\?'),
+        ("[models.x]\nconcurrency = 0", r'\[models."x"\]: concurrency must be greater than or equal to 1'),
+        ("[models.x]\nconcurrency = 2.5", "concurrency must be a valid integer"),
+        ("[models.x]\nconcurrency = true", "concurrency must be a valid integer"),
+        ('[models.x]\ntimeout = "60"', "timeout must be a valid number"),
+        ("[models.x]\ntimeout = inf", "timeout must be (less than|a finite)"),
+        ("[models.x]\ntimeout = nan", "timeout must be a finite number"),
+        ("[models.x]\nrequests_per_minute = -5", "requests_per_minute must be greater than 0"),
+        ("[models.x]\nretries = -1", "retries must be greater than or equal to 0"),
+        ('[models.x]\ntemperature = "hot"', "temperature must be a valid number"),
+        ("[models.x]\ntemperature = true", "temperature must be a valid number"),
+        ("[models.x]\nmax_tokens = 2.5", "max_tokens must be a valid integer"),
+        ("[models.x]\ncache = 1", "cache must be a valid boolean"),
+        ("[models.x]\napi_base = 80", "api_base must be a valid string"),
+        ("[models.x]\nextra_body = 1", "extra_body must be a valid dictionary"),
+        ('[models.x]\nmodel_type = "text"', "model_type must be 'chat' or 'responses'"),
+        ('[models.x]\napi_base = "localhost:80"', "api_base must begin with http:// or https://"),
+        ('[models.x]\napi_base = "http://[::1"', "api_base must begin with http:// or https://"),
+        (
+            f'[models.x]\napi_base = "https://me:{KEY}@h/v1"',
+            "must not contain a user, a password or parameters",
+        ),
+        (f'[models.x]\napi_base = "https://h/v1?key={KEY}"', "api_base must not contain a user, a password or param"),
+        (f'[models.x]\napi_key = "{KEY}"', 'profiles do not contain keys; use api_key_env = "VARIABLE"'),
+        (f'[models.x]\nOPENAI_API_KEY = "{KEY}"', "profiles do not contain keys"),
+        (f'[models.x]\nheaders = {{ Authorization = "{KEY}" }}', "profiles do not contain keys"),
+        (f'[models.x]\nextra_body = {{ auth = {{ access_token = "{KEY}" }} }}', "profiles do not contain keys"),
         (f'[models.x]\napi_key_env = "{KEY}"', "api_key_env must be the name of an environment variable, in capitals"),
         ('[models.x]\napi_key_env = "hf_planted0123456789"', "must be the name of an environment variable"),
-        ("[models.x]\napi_key_env = 3", "must be the name of an environment variable"),
+        ("[models.x]\napi_key_env = 3", "api_key_env must be a valid string"),
         (f'lm = "{KEY}', "models.toml is not a profile: "),
     ],
 )
@@ -126,7 +131,7 @@ def test_a_profile_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_the_name_beats_a_pattern_and_the_first_pattern_the_next(tmp_path: Path) -> None:
     told = profile(tmp_path, '[models."openai/*"]\n[models."*"]\n[models."openai/gpt-4o"]\n[models."a/[x]"]')
-    found = {spec: getattr(told.section(spec), "fits", None) for spec in ("openai/gpt-4o", "openai/x", "b/c", "a/[x]")}
+    found = {spec: told.pattern(spec) for spec in ("openai/gpt-4o", "openai/x", "b/c", "a/[x]")}
     assert found == {"openai/gpt-4o": "openai/gpt-4o", "openai/x": "openai/*", "b/c": "*", "a/[x]": "a/[x]"}
     assert profile(tmp_path, '[models."OPENAI/*"]').section("openai/x") is None
 
@@ -155,16 +160,16 @@ def test_a_key_comes_from_the_environment_and_stays_in_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = profile(tmp_path, '[models."openai/*"]\napi_key_env = "MY_OWN_KEY"')
-    with pytest.raises(ProfileError, match=r"reads the key of openai/\* from MY_OWN_KEY: export MY_OWN_KEY="):
+    with pytest.raises(ProfileError, match=r"reads the key of openai/x from MY_OWN_KEY: export MY_OWN_KEY="):
         language_model("openai/x", told)
     monkeypatch.setenv("MY_OWN_KEY", KEY)
     lm = language_model("openai/x", told)
-    assert plain(lm).kwargs["api_key"] == KEY
+    assert unguarded(lm).kwargs["api_key"] == KEY
     program = dspy.Predict("question -> answer")
     program.set_lm(lm)
     program.save(tmp_path / "program.json")
     files = [path.read_text() for path in tmp_path.iterdir()]
-    sections = [told.section("openai/x"), told, told.sections]
+    sections = [told.section("openai/x"), told]
     shown = [repr(each) for each in (*sections, lm, lm.engine, lm.kwargs, lm.dump_state(), program.dump_state())]
     assert not [text for text in (*files, *shown) if KEY in text]
 
@@ -182,7 +187,9 @@ def test_a_key_that_a_server_repeats_is_not_told(
     def repeat(request: object) -> None:
         raise dspy.utils.exceptions.LMAuthError(f"{KEY} is wrong", status=401) from ValueError(f"Bearer {KEY}")
 
-    monkeypatch.setattr(lm.engine.engine, "complete", repeat)
+    lm = Endpoint(Limits(retries=0)).guard(
+        unguarded(lm).copy(engine=SimpleNamespace(complete=repeat), api_base=None, api_key=None)
+    )
     with pytest.raises(dspy.utils.exceptions.LMAuthError) as caught, dspy.context(lm=lm):
         dspy.Predict("question -> answer")(question="What?")
     assert KEY not in "".join(format_exception(caught.value))

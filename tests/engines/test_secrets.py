@@ -10,7 +10,7 @@ import pytest
 from dspy import lm15
 from dspy.utils.exceptions import AdapterParseError, LMAuthError, LMServerError
 
-from polyhop.engines.diagnosis import RefusedError, checked, understood
+from polyhop.engines.diagnosis import RefusedError, checked, diagnosed
 from polyhop.engines.models import explain
 from polyhop.engines.secrets import learn, scrub, without_secret_settings, without_secrets
 from polyhop.programs.adapter import ADAPTER, JSONAdapter
@@ -70,9 +70,9 @@ def refused(words: str) -> str:
 
 
 CUTS: dict[str, tuple[int, Callable[[str], str]]] = {
-    "an error": (300, lambda text: str(understood(LMServerError(text, status=500, model="made/up")))),
-    "a title": (300, lambda text: str(understood(LMAuthError(f"<html><title>{text}</title>", status=401)))),
-    "a long error": (10_000, lambda text: str(understood(LMServerError(text.replace("x", " "))))),
+    "an error": (300, lambda text: str(diagnosed(LMServerError(text, status=500, model="made/up")))),
+    "a title": (300, lambda text: str(diagnosed(LMAuthError(f"<html><title>{text}</title>", status=401)))),
+    "a long error": (10_000, lambda text: str(diagnosed(LMServerError(text.replace("x", " "))))),
     "a refusal": (160, refused),
     "a reply": (160, lambda text: explain(AdapterParseError("ChatAdapter", SIGNATURE, text))),
     "a reply of blanks": (

@@ -15,9 +15,8 @@ from dspy.utils.exceptions import LMServerError
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.budget import Budget
-from polyhop.engines.costs import OTHER, added
+from polyhop.engines.costs import OTHER, price, sum_costs
 from polyhop.engines.endpoint import Endpoint, Limits
-from polyhop.engines.prices import price
 from polyhop.engines.requests import respond
 from polyhop.eval.folder import read_lines
 from polyhop.eval.run import Progress, evaluate
@@ -210,7 +209,7 @@ def test_dollars_are_told_for_all_or_not_at_all(tmp_path: Path) -> None:
     assert "cost_usd" not in summary["totals"]
     assert "cost_usd" not in summary["metrics"]
     assert not seen[-1].priced
-    assert "cost_usd" not in added(summary["by_agent"].values())
+    assert "cost_usd" not in sum_costs(summary["by_agent"].values())
 
 
 def test_what_a_model_could_not_be_asked_is_not_paid_again(tmp_path: Path) -> None:
