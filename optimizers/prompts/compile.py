@@ -147,10 +147,10 @@ class CallCounter(Ledger):
             self._count += 1
             self._on_progress(self._count)
 
-    def happened(self, incident: str) -> None:
-        super().happened(incident)
+    def record(self, incident: str) -> None:
+        super().record(incident)
         if isinstance(self._outer, Ledger):
-            self._outer.happened(incident)
+            self._outer.record(incident)
 
 
 class FailureWatch(BaseCallback):
