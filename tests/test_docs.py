@@ -47,7 +47,7 @@ def test_the_profiles_can_be_read(tmp_path: Path) -> None:
     assert found
     for block in found:
         (tmp_path / "models.toml").write_text(block, encoding="utf-8")
-        assert read_profile(tmp_path / "models.toml").sections
+        assert read_profile(tmp_path / "models.toml").models
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
