@@ -1,10 +1,9 @@
-"""What a solved question teaches about others: its plan, as patterns (as in Nagao's translation by analogy, 1984).
+"""Learns decomposition patterns from solved questions (analogy-based translation, Nagao 1984).
 
-"How tall is whoever painted the Mona Lisa?" with the plan "Who painted the Mona Lisa?", "How tall is #1?" teaches two
-things. The whole question: "how tall is whoever VERB NAME" is planned like that. And a stretch of it: "whoever VERB
-NAME" asks "Who VERB NAME?", wherever it stands. Names are variables, and so are the words that the plan repeats; all
-other words must be met as they are. A plan that says what its question does not say would put the words of one question
-into another: it teaches nothing.
+"How tall is whoever painted the Mona Lisa?" with the plan "Who painted the Mona Lisa?", "How tall is #1?" gives two
+patterns. The whole question: "how tall is whoever VERB NAME" gets the same plan. And a part of it: "whoever VERB NAME"
+asks "Who VERB NAME?" in any question. Names and the words that the plan repeats are variables; all other words must
+match. A plan that adds words of its own gives no pattern, since they would be put into other questions.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from functools import lru_cache
 
 from ...data.text import FUNCTION_WORDS
 from .question import mask
-from .relations import relation_terms
+from .vocabulary import relation_terms
 
 _TOKEN = re.compile(r"[@#]\d+|['’]s?(?!\w)|\w+(?:['’.-]\w+)*|[^\w\s]")
 _SLOT = re.compile(r"[@#]\d+")

@@ -1,8 +1,8 @@
-"""The atomic questions that a question is made of.
+"""Decomposes questions into atomic sub-questions.
 
-Decomposition works on the question with its names masked ("Where was the director of @0 born?") and rewrites it from
-inside out: the innermost relation of a name becomes a sub-question of its own, a reference (#1) takes its place,
-until nothing is left to take out. Comparisons ask the same question of both sides.
+The names of the question are masked ("Where was the director of @0 born?"), and rules rewrite it from the inside out:
+the innermost relation of a name becomes a sub-question, and a reference (#1) replaces it, until no relation is left.
+Comparisons ask the same question about both sides.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from functools import lru_cache
 from ...data.references import references, replace_references
 from .analogy import Pattern, learn
 from .question import AUXILIARY, mask
-from .relations import relation_terms
-from .vocabulary import FINITE, KINDS, PERSON_NOUNS, WH
+from .vocabulary import FINITE, KIND_NOUNS, PERSON_NOUNS, WH, relation_terms
 
 _NAME = r"(?:@\d+|#\d+)"
-# Nouns that only say what the name after "of" is ("the city of Paris"); of a reference they are a relation.
+# Nouns that only classify the name after "of" ("the city of Paris"); before a reference they are a relation.
 _APPOSED = frozenset(
     "city town village state province county kingdom republic island district commune river film novel band".split()
 )
@@ -37,11 +36,11 @@ Solved = tuple[str, tuple[str, ...]]
 
 
 def decompose(question: str, solved: Sequence[Solved] = ()) -> list[str]:
-    """The atomic sub-questions, in order; the question itself where it has no parts.
+    """The atomic sub-questions, in order; the question itself if it has no parts.
 
     Args:
-        solved: Questions with their plans, the most similar last. What they teach goes before the rules below, unless
-            these would plan them just so.
+        solved: Questions with their plans, the most similar last. Patterns learned from them precede the rules below,
+            unless the rules give the same plan.
     """
     masked = mask(question)
     text = masked.text.rstrip("?!. ")
@@ -57,7 +56,7 @@ def decompose(question: str, solved: Sequence[Solved] = ()) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _known(question: str, plan: tuple[str, ...]) -> bool:
-    """Whether the rules plan a question like this plan: as many steps, each of which looks the same thing up."""
+    """Whether the rules give an equivalent plan: as many steps, each of which looks up the same thing."""
     names = mask(question).names
     named = relation_terms(" ".join(names))
     steps = decompose(question)
@@ -74,12 +73,12 @@ def _asked_for(step: str) -> frozenset[str]:
 
 
 def _new(part: Pattern) -> bool:
-    """Whether none of the surest rules takes out what this pattern was learned from."""
-    return not any(pattern.fullmatch(part.example) for pattern, _ in _PATTERNS[:_SURE])
+    """Whether no reliable rule matches what this pattern was learned from."""
+    return not any(pattern.fullmatch(part.example) for pattern, _ in _PATTERNS[:_RELIABLE])
 
 
 Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]]
-"""What to take out, and how to ask for it."""
+"""A relation to extract, and how to ask for it."""
 
 
 def _polish(text: str) -> str:
@@ -88,7 +87,7 @@ def _polish(text: str) -> str:
 
 
 def _take_out(text: str, patterns: Sequence[Rule]) -> tuple[list[str], str]:
-    """Take relations out of the text, the innermost first; what is left refers to them."""
+    """Extract relations from the text, the innermost first; the rest refers to them."""
     steps: list[str] = []
     while len(steps) < 6:
         found = next(_relations(text, len(steps) + 1, patterns), None)
@@ -100,7 +99,7 @@ def _take_out(text: str, patterns: Sequence[Rule]) -> tuple[list[str], str]:
 
 
 def _relations(text: str, number: int, patterns: Sequence[Rule]) -> Iterator[tuple[str, str]]:
-    """(sub-question, the text with a reference in place of what it asks for), the most reliable first."""
+    """(sub-question, the text with a reference in its place), the most reliable first."""
     for pattern, ask in patterns:
         for match in pattern.finditer(text):
             before, after = text[: match.start()], text[match.end() :]
@@ -117,7 +116,7 @@ _INDEFINITE = re.compile(r"\b(?:an?|in|on|as|another)\s*$", re.I)  # "a member o
 
 
 def _asks(rest: str) -> bool:
-    """Whether something is still asked once the reference stands in: not in "What is #1" or "#1"."""
+    """Whether the text still asks something: "What is #1" and "#1" do not."""
     rest = re.sub(
         rf"{_NAME}|\b(?:{WH}|is|are|was|were|the|a|an|name|of|in|to|did|does|do|by|for|on|at|both)\b", " ", rest.lower()
     )
@@ -164,7 +163,7 @@ _COMPARING = re.compile(r"\b(?:same|earlier|later|older|younger|longer|first|las
 _NOUN = rf"(?:{_NOT_RELATION}[a-z][\w-]* ){{0,3}}?{_NOT_RELATION}[a-z][\w-]*"
 _PLAIN = rf"(?:(?!\b{FINITE}\b)[^,?;])*"  # words up to the next finite verb
 _PREPOSED = r"where|in which|for which|to which|from which|on which|at which|from whom|by whom|after whom|for whom"
-_SURE = 4  # how many of these, the first ones, know better than an example where a relation ends and how to ask for it
+_RELIABLE = 4  # the first rules, which find the end of a relation better than a learned pattern
 _PATTERNS: tuple[Rule, ...] = (
     # @0's director
     (
@@ -178,7 +177,7 @@ _PATTERNS: tuple[Rule, ...] = (
     (
         re.compile(
             rf"\b(?:[Tt]he )?(?P<relation>{_RELATION}) of "
-            rf"(?P<kind>(?:the )?(?:{KINDS} )?(?:called |named |titled )?)(?P<name>{_NAME})"
+            rf"(?P<kind>(?:the )?(?:{KIND_NOUNS} )?(?:called |named |titled )?)(?P<name>{_NAME})"
         ),
         _relation_of,
     ),
@@ -236,7 +235,9 @@ _OR = re.compile(
     rf"|(?P<c>{_NAME}),? or (?:the )?(?P<d>{_NAME})\s*,?"
 )
 _BETWEEN = re.compile(rf"\bbetween (?:the )?(?P<a>{_NAME}) and (?:the )?(?P<b>{_NAME})\s*,?", re.I)
-_AND = re.compile(rf"(?:the )?(?:{KINDS}s?,? )?(?P<a>{_NAME}),? and (?:the )?(?:{KINDS} )?(?P<b>{_NAME})\s*,?")
+_AND = re.compile(
+    rf"(?:the )?(?:{KIND_NOUNS}s?,? )?(?P<a>{_NAME}),? and (?:the )?(?:{KIND_NOUNS} )?(?P<b>{_NAME})\s*,?"
+)
 _ROLE = re.compile(
     r"\b(director|performer|composer|author|writer|founder|producer|singer|architect|designer|creator|screenwriter)s?\b"
 )
@@ -248,10 +249,10 @@ _JOINT = re.compile(r"\b(?:both|in common|same|share|respective)", re.I)
 
 
 def _compare(text: str, taken: int) -> list[str] | None:
-    """The sub-questions of a comparison of two sides, or None; ``taken`` sub-questions stand before them."""
+    """The sub-questions of a comparison of two sides, or None; ``taken`` sub-questions precede them."""
     either = _OR.search(text) or _BETWEEN.search(text)
     if either and (re.match(rf"(?:{WH}|between|of|out of|in|on|at)\b", text, re.I) or _EARLIER.search(text)):
-        sides = [re.sub(rf"^(?:{KINDS}) (?=@)", "", side.strip()) for side in either.groups() if side]
+        sides = [re.sub(rf"^(?:{KIND_NOUNS}) (?=@)", "", side.strip()) for side in either.groups() if side]
         return _both(f"{text[: either.start()]} {text[either.end() :]}", sides, taken)
     both = _AND.search(text)
     if both and (AUXILIARY.match(text) or _JOINT.search(text)):
@@ -260,7 +261,7 @@ def _compare(text: str, taken: int) -> list[str] | None:
 
 
 def _both(rest: str, sides: list[str], taken: int) -> list[str]:
-    """Ask of both sides what ``rest``, the question without them, asks."""
+    """Ask the rest of the question about both sides."""
     rest = rest.lower()
     steps: list[str] = []
     role = _ROLE.search(rest)
@@ -272,7 +273,7 @@ def _both(rest: str, sides: list[str], taken: int) -> list[str]:
 
 
 def _attribute(rest: str, person: bool) -> str:
-    """What a comparison asks of either side."""
+    """What a comparison asks about either side."""
     for pattern, question in _ATTRIBUTES:
         if re.search(pattern, rest):
             return question

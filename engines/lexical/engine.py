@@ -27,7 +27,7 @@ def skill(*signatures: type[dspy.Signature] | str) -> Callable[[AnySkill], AnySk
 
         @skill(CountWords)
         def count_words(prompt: Prompt) -> dict[str, Any]:
-            return {"count": len(prompt.inputs["text"].split())}
+            return {"count": len(prompt.text("text").split())}
 
     The function gets the prompt's inputs as text and returns a value for every output field but ``reasoning``.
 

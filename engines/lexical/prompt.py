@@ -1,13 +1,15 @@
-"""Reads the messages that DSPy's ChatAdapter and JSONAdapter write, and writes replies in their dialect."""
+"""Parses the messages that DSPy's ChatAdapter and JSONAdapter write, and formats replies for them."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
+
+from ...data.text import content_terms, title_key, title_names
 
 _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\]\s*$", re.MULTILINE)
 _OUTPUT_LIST = re.compile(r"^Your output fields are:\n(.*?)^All interactions", re.MULTILINE | re.DOTALL)
@@ -15,16 +17,13 @@ _INPUT_LIST = re.compile(r"^Your input fields are:\n(.*?)^Your output fields are
 _LISTED = re.compile(r"^\d+\. `(\w+)` \(", re.MULTILINE)
 _COMPLETED = "completed"
 _JSON_REPLY = "Outputs will be a JSON object"
-# The adapters' closing sentence, which stands behind the last field.
+# The adapters' closing sentence, after the last field.
 _CLOSING = re.compile(r"\n\nRespond with (?:the corresponding output fields|a JSON object)[^\n]*\Z")
-
-
 # What an adapter writes for an output that a demo lacks.
 _NOT_SUPPLIED = re.compile(r"Not supplied for this (?:particular example|conversation history message)\.\s*")
 
-
 Fields = tuple[frozenset[str], frozenset[str]]
-"""The names of a signature's inputs and outputs; the output ``reasoning`` is left out."""
+"""The names of a signature's inputs and outputs, without the output ``reasoning``."""
 
 
 def fields_of(inputs: Iterable[str], outputs: Iterable[str]) -> Fields:
@@ -33,7 +32,7 @@ def fields_of(inputs: Iterable[str], outputs: Iterable[str]) -> Fields:
 
 @dataclass(frozen=True)
 class Demo:
-    """A task that was done before: its inputs and outputs as text; what it lacks is left out."""
+    """A demonstration: its inputs and outputs as text, without those that it lacks."""
 
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
@@ -41,7 +40,15 @@ class Demo:
 
 @dataclass(frozen=True)
 class Prompt:
-    """What an agent is given: its inputs as text, the names of the fields that it must fill, and demos, in order."""
+    """A parsed prompt.
+
+    Attributes:
+        inputs: The input fields as text.
+        outputs: The names of the output fields, in order.
+        as_json: The reply is a JSON object (JSONAdapter).
+        demos: The demonstrations, in order.
+        input_names: The inputs of the signature; by default those in ``inputs``.
+    """
 
     inputs: Mapping[str, str]
     outputs: tuple[str, ...]
@@ -54,43 +61,51 @@ class Prompt:
         """The fields of the signature, by which the engine finds a skill."""
         return fields_of(self.input_names or self.inputs, self.outputs)
 
+    @property
+    def question(self) -> str:
+        return self.text("question")
+
+    def text(self, name: str) -> str:
+        """An input; empty if there is none."""
+        return self.inputs.get(name, "")
+
     def listed(self, name: str) -> list[str]:
-        """An input of type list[str]."""
-        return as_list(self.inputs.get(name, ""))
+        """An input of type ``list[str]``."""
+        return as_list(self.text(name))
+
+    def passages(self, name: str) -> tuple[ParsedPassage, ...]:
+        """An input of type `NumberedPassages`."""
+        return parse_passages(self.text(name))
 
 
 def read_prompt(system: str, task: str, turns: Iterable[tuple[str, str]] = ()) -> Prompt:
-    """Parse a system prompt and the message with the task, the last one.
+    """Parse a system prompt and its last message.
 
     Args:
-        turns: The messages before it, in pairs: what was asked and what was replied. Those that are no demos are left
-            out.
+        turns: The earlier messages as (user, assistant) pairs. Pairs that are not demonstrations are ignored.
 
     Raises:
-        ValueError: the prompt is not one of DSPy's ChatAdapter or JSONAdapter.
+        ValueError: the prompt was not written by ChatAdapter or JSONAdapter.
     """
     input_names, output_names, as_json = _declared(system)
     inputs = _fields(task, input_names)
     if not output_names or (input_names and not inputs):
         raise ValueError("the lexical engine reads prompts of dspy.ChatAdapter and dspy.JSONAdapter only")
-    demos = (Demo(_fields(asked, input_names), _outputs(reply, output_names, as_json)) for asked, reply in turns)
+    demos = (Demo(_fields(user, input_names), _outputs(reply, output_names, as_json)) for user, reply in turns)
     kept = tuple(demo for demo in demos if demo.inputs and demo.outputs)
     return Prompt(inputs, output_names, as_json, kept, input_names)
 
 
 def write_reply(values: Mapping[str, Any], as_json: bool) -> str:
-    """The reply in the adapter's dialect, fields in the given order."""
+    """The reply in the adapter's format, with the fields in the given order."""
     if as_json:
         return json.dumps(values, ensure_ascii=False)
-    parts = []
-    for name, value in values.items():
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        parts.append(f"[[ ## {name} ## ]]\n{text}\n")
+    parts = [f"[[ ## {name} ## ]]\n{_as_text(value)}\n" for name, value in values.items()]
     return "\n".join([*parts, "[[ ## completed ## ]]"])
 
 
 def as_list(text: str) -> list[str]:
-    """A rendered list of strings, whichever way a template or a demo wrote it."""
+    """A rendered list of strings: JSON, or one item per line."""
     text = text.strip()
     if text.startswith("["):
         try:
@@ -98,6 +113,10 @@ def as_list(text: str) -> list[str]:
         except ValueError:
             pass
     return [line.strip(" -*\t") for line in text.splitlines() if line.strip(" -*\t")]
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @lru_cache(maxsize=256)
@@ -111,17 +130,14 @@ def _declared(system: str) -> tuple[frozenset[str], tuple[str, ...], bool]:
 
 
 def _outputs(reply: str, names: tuple[str, ...], as_json: bool) -> dict[str, str]:
-    """The fields of a demo's reply."""
+    """The fields of a demonstration's reply."""
     if as_json:
         try:
             values = json.loads(reply)
         except ValueError:
             return {}
-        found = {
-            name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            for name, value in (values.items() if isinstance(values, dict) else ())
-            if name in names
-        }
+        pairs = values.items() if isinstance(values, dict) else ()
+        found = {name: _as_text(value) for name, value in pairs if name in names}
     else:
         found = _fields(reply, frozenset({*names, _COMPLETED}))
         found.pop(_COMPLETED, None)
@@ -129,8 +145,81 @@ def _outputs(reply: str, names: tuple[str, ...], as_json: bool) -> dict[str, str
 
 
 def _fields(text: str, names: frozenset[str]) -> dict[str, str]:
-    """The marked fields of a message; a marker with a name that was not declared is part of the text."""
+    """The marked fields of a message; a marker with an undeclared name is part of the text."""
     text = _CLOSING.sub("", text)
     marks = [mark for mark in _FIELD.finditer(text) if mark[1] in names]
     ends = [mark.start() for mark in marks[1:]] + [len(text)] * bool(marks)
     return {mark[1]: text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
+
+
+# --- passages --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence with its id in the prompt ("2s3")."""
+
+    id: str
+    text: str
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        return frozenset(content_terms(self.text))
+
+    @cached_property
+    def key(self) -> str:
+        """Its folded words between spaces, to find titles and names in."""
+        return f" {title_key(self.text)} "
+
+
+@dataclass(frozen=True)
+class ParsedPassage:
+    """A `NumberedPassage`, parsed from a prompt."""
+
+    number: str
+    title: str
+    sentences: tuple[Sentence, ...]
+
+    @cached_property
+    def title_terms(self) -> frozenset[str]:
+        return frozenset(content_terms(self.title))
+
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        return self.title_terms.union(*(sentence.terms for sentence in self.sentences))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The keys by which other texts may mention its subject, the most specific first."""
+        return title_names(self.title)
+
+
+_TITLE = re.compile(r"^\[(\d+)\] (.*)$")
+_SENTENCE = re.compile(r"^(\d+s\d+) (.*)$")
+_LONGEST = 2000  # characters of a sentence; longer ones are split
+_MOST = 100_000  # characters of a prompt; in a longer one, every passage is read up to its share
+_PIECE = re.compile(rf".{{1,{_LONGEST}}}(?:\s|$)|.{{{_LONGEST}}}", re.DOTALL)
+
+
+@lru_cache(maxsize=64)
+def parse_passages(rendered: str) -> tuple[ParsedPassage, ...]:
+    """The passages of a rendered `NumberedPassages` field. The pieces of a split sentence share its id."""
+    found: list[tuple[str, str, list[tuple[str, list[str]]]]] = []
+    for row in rendered.splitlines():
+        if head := _TITLE.match(row):
+            found.append((head[1], "" if head[2] == "(untitled)" else head[2], []))
+        elif found and (sentence := _SENTENCE.match(row)):
+            found[-1][2].append((sentence[1], [sentence[2]]))
+        elif found and found[-1][2]:  # a demo or a template may wrap a sentence
+            found[-1][2][-1][1].append(row.strip())
+    share = _MOST // max(len(found), 1) if len(rendered) > _MOST else len(rendered)
+    return tuple(ParsedPassage(number, title, tuple(_pieces(rows, share))) for number, title, rows in found)
+
+
+def _pieces(sentences: Iterable[tuple[str, list[str]]], most: int) -> Iterator[Sentence]:
+    for id, rows in sentences:
+        if most <= 0:
+            return
+        text = " ".join(rows)[:most]
+        most -= len(text)
+        yield from (Sentence(id, piece) for piece in (_PIECE.findall(text) if len(text) > _LONGEST else [text]))

@@ -1,4 +1,8 @@
-"""The names in a question."""
+"""Analyzes questions: the names in them, and what they ask for.
+
+What is asked for comes from the question word and the head noun of its phrase ("what Nevada *city*", "which *tribe* of
+indigenous people", "the *name* of the *fanzine*"), wherever in the question that phrase is.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,17 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .reading import Span, names, quoted
-from .vocabulary import WORKS
+from .spans import Span, names, quoted
+from .vocabulary import FINITE, OCCUPATION_NOUNS, ORGANISATION_NOUNS, PERSON_NOUNS, PLACE_NOUNS, WORK_NOUNS, WORKS
 
-_AT = "\ufe6b"  # stands in for an "@" that the question itself has
+AUXILIARY = re.compile(r"^(?:is|are|was|were|did|do|does|has|have|had|can|could|will|would)\b", re.IGNORECASE)
+
+_AT = "\ufe6b"  # replaces an "@" of the question itself
 
 
 @dataclass(frozen=True)
 class Masked:
-    """A question whose names are replaced by @0, @1, ..."""
+    """A question with its names replaced by @0, @1, ..."""
 
     text: str
     names: tuple[str, ...]
@@ -41,7 +47,7 @@ def mask(question: str) -> Masked:
     return Masked(text, tuple(found))
 
 
-# What may stand between two parts of one title: "Elvis: That's the Way", "Oh! What a Nurse", "Febbre - La Mandrakata".
+# What may separate two parts of one title: "Elvis: That's the Way", "Oh! What a Nurse", "Febbre - La Mandrakata".
 _INSIDE_WORK = re.compile(
     r" (?:in|on|at|with|and|from|to|for|into|under|over|without)(?: (?:a|an|the|my|his|her|your))? "
 )
@@ -55,7 +61,7 @@ def _name_spans(question: str) -> list[Span]:
     for span in sorted(found, key=lambda span: span.start):
         start, end = span.start, span.end
         if spans and start < spans[-1][1]:
-            continue  # stands in the parentheses of the last one
+            continue  # in the parentheses of the last one
         if tail := re.match(r"\s*\([^()]*\)|\s+programming language\b", question[end:]):
             end += tail.end()
         gap = question[spans[-1][1] : start] if spans else ""
@@ -71,4 +77,162 @@ def _name_spans(question: str) -> list[Span]:
     return [Span(question[start:end], start, end) for start, end in spans]
 
 
-AUXILIARY = re.compile(r"^(?:is|are|was|were|did|do|does|has|have|had|can|could|will|would)\b", re.IGNORECASE)
+# --- what is asked for ------------------------------------------------------------------------------------------------
+
+ANSWER_KINDS = (
+    "who", "where", "when", "year", "country", "city", "region", "place", "number", "measure", "nationality",
+    "occupation", "person", "work", "organisation", "name", "kind", "either", "yes/no", "reason", "noun", "what",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AnswerType:
+    """What a question asks for.
+
+    Attributes:
+        kind: One of `ANSWER_KINDS`.
+        head: The head noun of what is asked for ("magazine"), singular and in lower case; may be empty.
+        modifiers: The words before it, in lower case.
+    """
+
+    kind: str
+    head: str = ""
+    modifiers: tuple[str, ...] = ()
+
+
+_WH = re.compile(r"\b(?:what|which|who(?:m|se)?|where|when|why|how)\b", re.I)
+_COUNT = re.compile(r"how many\b|(?:what|which)(?: (?:is|was|are|were))?(?: the)? (?:\w+ )?number\b", re.I)
+_MEASURE = re.compile(
+    r"how (?:much|tall|high|long|far|old|large|big|deep|wide|fast|heavy|often)\b|"
+    r"(?:what|which)(?: (?:is|was|are|were))?(?: the)? (?:[\w@]+ )?"
+    r"(?:percentage|distance|length|height|area|population|size|elevation|capacity|depth|speed|width|age|amount|cost)\b",
+    re.I,
+)
+_DATE = re.compile(
+    r"\b(?:date|day|month) (?:of|when|did|was|is)\b|\bbirthday\b|what (?:exact )?(?:date|day|month)\b", re.I
+)
+_YEAR = re.compile(r"\b(?:what|which)(?: \w+)? (?:year|decade|century|season)s?\b|\byear of\b", re.I)
+_PHRASE = re.compile(
+    r"(?:what|which|whose|name)(?:\s+(?:is|was|are|were|'s|has been))?(?:\s+(?:the|a|an|two|three|both|other))*"
+    r"((?:\s+(?:[a-z][\w'’-]*|@\d+(?:['’]s?)?)){1,7})",
+    re.I,
+)
+_ENDS = re.compile(
+    rf"(?:{FINITE}|that|who|which|where|in|on|at|by|from|to|for|with|and|or|the|a|an|whose|as|into|through|first|once|"
+    r"\w{3,}ed|made|built|wrote|sung|held|set|won|led|brought|gave|took|ran|rose|fell|released|are|both|when|between|"
+    r"during|under|after|before|located|known|named|called|born|did|does|do)"
+)
+_BARE = frozenset("name type kind sort form one part style title".split())  # "the name of the fanzine" is a fanzine
+
+
+@lru_cache(maxsize=4096)
+def answer_type(question: str) -> AnswerType:
+    """Classify what a question asks for."""
+    text = mask(question).text.strip()
+    if AUXILIARY.match(text):
+        return AnswerType("either" if " or " in text else "yes/no")
+    wh = _question_word(text)
+    rest = text[wh.start() :] if wh else text
+    word = wh.group().lower() if wh else ""
+    head, modifiers, bare = _head(rest)
+    return AnswerType(_kind(text, rest, word, head, bare), head, modifiers)
+
+
+def _question_word(text: str) -> re.Match[str] | None:
+    """The question word, not that of a relative clause: the first if the question opens with it, else the last."""
+    found = list(_WH.finditer(text))
+    if not found:
+        return None
+    if found[0].start() <= 8 or re.match(r"\w+ (?:the )?(?:\w+ )?$", text[: found[0].start()]):
+        return found[0]
+    strong = [m for m in found if re.match(r"what|how", m.group(), re.I)]
+    return (strong or found)[-1]
+
+
+def _head(text: str) -> tuple[str, tuple[str, ...], bool]:
+    match = _PHRASE.match(text)
+    if not match:
+        return "", (), False
+    bare = False
+    words = match[1].lower().split()
+    phrase: list[str] = []
+    i = 0
+    while i < len(words):
+        word = words[i]
+        if word == "of" and phrase and singular(phrase[-1]) in _BARE and i + 1 < len(words):
+            bare, phrase = True, []
+            i += 1
+            while i < len(words) and words[i] in ("the", "a", "an", "this", "his", "her"):
+                i += 1
+            continue
+        if word == "of" or _ENDS.fullmatch(word):
+            break
+        phrase.append(word)
+        if singular(word) in PERSON_NOUNS | PLACE_NOUNS and not (
+            i + 1 < len(words) and words[i + 1] in ORGANISATION_NOUNS
+        ):
+            break
+        i += 1
+    known = [
+        n
+        for n, word in enumerate(phrase)
+        if singular(word) in WORK_NOUNS | ORGANISATION_NOUNS | PLACE_NOUNS | PERSON_NOUNS
+    ]
+    if known:
+        phrase = phrase[: known[-1] + 1]
+    nouns = [word for word in phrase if not word.startswith("@")]
+    if not nouns:
+        return "", tuple(phrase), bare
+    return singular(nouns[-1]), tuple(nouns[:-1]), bare
+
+
+def _kind(text: str, rest: str, word: str, head: str, bare: bool) -> str:
+    if _EITHER.search(text) and word in ("which", "who", "what", "whose"):
+        return "either"
+    if _COUNT.match(rest):
+        return "number"
+    if _MEASURE.match(rest):
+        return "measure"
+    if _YEAR.match(rest) or head in ("year", "season", "decade", "century"):
+        return "year"
+    if word == "when" or _DATE.search(rest):
+        return "when"
+    if word in ("who", "whom", "whose") and not head:
+        return "who"
+    if word == "where" or re.search(r"\bplace of\b|\bbirthplace\b", rest, re.I):
+        return "where"
+    if word in ("why", "how"):
+        return "reason"
+    for nouns, kind in _BY_HEAD:
+        if head in nouns:
+            return kind
+    if bare:
+        return "kind" if not re.match(r"\w+(?: \w+)? (?:the )?(?:name|title)", rest) else "name"
+    return "noun" if head else "what"
+
+
+_EITHER = re.compile(r"@\d+[^@,]{0,20},? or (?:the |an? )?(?:\w+ ){0,3}@\d+|^(?:which|who)\b.*[,:] [^?]+ or ", re.I)
+_BY_HEAD: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset({"nationality", "citizenship", "ethnicity"}), "nationality"),
+    (frozenset({"country", "nation"}), "country"),
+    (frozenset({"city", "town", "village", "municipality", "capital", "suburb", "borough", "neighborhood"}), "city"),
+    (frozenset("state county province region district department territory prefecture".split()), "region"),
+    (OCCUPATION_NOUNS, "occupation"),
+    (PLACE_NOUNS, "place"),
+    (PERSON_NOUNS, "person"),
+    (WORK_NOUNS, "work"),
+    (ORGANISATION_NOUNS, "organisation"),
+    (frozenset({"genre"}), "kind"),
+    (frozenset({"name", "nickname", "surname", "pseudonym", "title"}), "name"),
+)  # fmt: skip
+
+
+def singular(noun: str) -> str:
+    """The singular of a regular noun."""
+    if noun.endswith("ies") and len(noun) > 4 and noun not in ("series", "species", "movies"):
+        return noun[:-3] + "y"
+    return (
+        noun[:-1]
+        if noun.endswith("s") and not noun.endswith(("ss", "us", "is")) and noun not in ("series", "species")
+        else noun
+    )

@@ -1,8 +1,7 @@
-"""The learned part of the reader: which of some candidate spans answers a question.
+"""The learned part of the reader: ranks the candidate spans of a question.
 
-A network of one small hidden layer beside a linear one scores every candidate by its `features`; the softmax over all
-candidates is the probability of each. The weights in ``ranker.json`` are fitted by ``python -m
-polyhop.scripts.training.reader``; reading with them takes numpy.
+A network with one small hidden layer and a linear part scores every candidate by its `features`; the softmax over all
+candidates gives their probabilities. ``python -m polyhop.scripts.training.reader`` fits the weights in ``ranker.json``.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from .book import Matrix, Vector
+from .span_table import Matrix, Vector
 
 _PARTS = np.float32(1000)  # of which weights are kept whole numbers
 
@@ -120,6 +119,6 @@ def log_odds(chance: float) -> float:
 
 
 @cache
-def shipped() -> Models:
+def shipped_models() -> Models:
     """The models that the package brings."""
     return Models.from_record(json.loads((files(__package__) / "ranker.json").read_text()))

@@ -1,6 +1,10 @@
-"""Word lists of questions: whom and what they ask for, kinds of named things, and verbs that end a clause."""
+"""Word lists: the nouns of what questions ask for, verbs, and families of words that name the same relation."""
 
 from __future__ import annotations
+
+from functools import lru_cache
+
+from ...data.text import content_terms, stem
 
 PERSON_NOUNS = frozenset(
     "actor actress architect artist astronaut astrophysicist author ballerina bandleader biologist botanist boxer "
@@ -28,13 +32,13 @@ WORKS = (
     "college|school|museum|duo|trio|documentary|track|record|symphony|concerto|sonata|game|"
     "video game|TV series|television series|short film|soundtrack"
 )
-KINDS = (
+KIND_NOUNS = (
     rf"(?:{WORKS}|city|town|village|river|lake|mountain|island|actor|actress|singer|author|writer|physicist|chemist)"
 )
 
 WH = r"(?:who|whom|whose|what|which|where|when|how|why)"
 
-# Verbs that a question's clauses are told apart by; regular pasts are left out, since they are participles as often.
+# Verbs that separate the clauses of a question; without regular pasts, which are participles as often.
 FINITE = (
     r"(?:is|are|was|were|be|been|has|have|had|did|does|do|can|could|will|would|became|become|becomes|die|died|dies|born|lies|lie|"
     r"flows|flow|begin|began|start|started|end|ended|win|won|live|lived|play|plays|played|join|joins|joined|come|comes|came|"
@@ -42,7 +46,7 @@ FINITE = (
     r"move|receive|lead|run|runs|rise|rises)"
 )
 
-# Finite verbs that end a noun phrase; regular pasts and participles are told by their endings.
+# Verbs that end a noun phrase; regular pasts and participles are recognized by their endings.
 VERBS = frozenset(
     "is are was were be been being am has have had having do does did can could will would may might shall should must "
     "became become becomes began begin begins born bought brought built came come comes did died dies drew fell felt "
@@ -63,3 +67,55 @@ ORGANISATION_NOUNS = frozenset(
     "museum network orchestra organization organisation party publisher school society station store studio team tribe "
     "trio troupe union university".split()
 )
+
+# Words of one family name the same relation: "Who directed X" is answered by "the director of X".
+_FAMILIES = """
+birth: born birth birthplace birthday native hometown nativity
+death: died death dead dies die killed deceased
+director: director directed direct directing filmmaker directorial
+performer: performer performed sang sung singer vocals recorded singing performs musician recording artist
+composer: composer composed composes music score scored composition soundtrack
+writer: author wrote written writer writes novel novelist playwright screenwriter book playwrights penned
+spouse: spouse wife husband married wed widow marriage marry widower consort
+parent: father mother parent parents
+child: son daughter child children offspring
+founder: founder founded founding establish established co-founded formed created creator began begun started launched
+designer: architect designed designer design
+producer: producer produced produces
+actor: actor actress starring starred stars plays portrayed portrays cast played role
+location: located situated lies stands stand location
+release: released release premiered published publication
+country: country nation nationality citizen citizenship
+university: university college studied educated graduated education study degree alma doctorate
+discovery: discovered discoverer discovery found
+invention: invented inventor invention devised
+capital: capital
+river: river flows tributary
+currency: currency
+language: language
+employer: worked employer works employed
+member: member members
+owner: owned owner owns
+headquarters: headquarters headquartered based
+league: league
+burial: buried grave burial
+"""
+_FAMILY: dict[str, str] = {}
+for _row in _FAMILIES.strip().splitlines():
+    _name, _, _words = _row.partition(":")
+    for _word in _words.split():
+        _FAMILY.setdefault(stem(_word), _name)
+FAMILIES = frozenset(_FAMILY.values())
+
+
+@lru_cache(maxsize=8192)
+def relation_terms(text: str) -> frozenset[str]:
+    """The content terms of a text, with the terms of one family as one."""
+    return frozenset(_FAMILY.get(term, term) for term in content_terms(text))
+
+
+@lru_cache(maxsize=32768)
+def relation_term(word: str) -> str:
+    """The relation term of one word; empty for a function word. Bypasses the caches, which words would fill."""
+    terms = content_terms.__wrapped__(word)
+    return _FAMILY.get(terms[0], terms[0]) if terms else ""

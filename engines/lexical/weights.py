@@ -1,8 +1,8 @@
-"""What each sign of a chain is worth, as `python -m polyhop.scripts.training.selector` has fitted it."""
+"""The weights of the chain features, fitted by `python -m polyhop.scripts.training.selector`."""
 
-from .signs import End, Signs
+from .chain_features import ExtensionFeatures, StopFeatures
 
-FIRST = Signs(
+FIRST = ExtensionFeatures(
     rank=-0.402,
     ahead=-0.402,
     bm25=0.118,
@@ -25,7 +25,7 @@ FIRST = Signs(
     copy=0.0,
 )
 
-NEXT = Signs(
+NEXT = ExtensionFeatures(
     rank=0.477,
     ahead=-0.921,
     bm25=-0.195,
@@ -48,7 +48,7 @@ NEXT = Signs(
     copy=-5.95,
 )
 
-END = End(
+END = StopFeatures(
     always=6.93,
     alone=-2.81,
     single=-0.836,

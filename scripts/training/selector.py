@@ -1,7 +1,7 @@
 """Fits what the lexical Selector and Adder weigh pages by, on benchmark questions with known evidence.
 
 A chain is grown page by page, and at every step the next page competes with the others and with the end of the chain
-(`polyhop.engines.lexical.signs`): a conditional logit (McFadden 1974). It is right to take any page of the evidence,
+(`polyhop.engines.lexical.chain`): a conditional logit (McFadden 1974). It is right to take any page of the evidence,
 and to end where none is left. Which steps occur depends on the weights, so they are fitted several times, each time on
 the steps that all weights so far led to (DAgger, Ross et al., arXiv 1011.0686). The report is cross-validated: every
 question is judged by weights that were fitted without it. Needs scipy.
@@ -48,10 +48,9 @@ from ...data.lucene.bm25 import BM25Index
 from ...data.pool import PassagePool
 from ...data.sample import sample_passages
 from ...engines.lexical.chain import GOES_ON, LONGEST
+from ...engines.lexical.chain_features import ChainFeatures, ExtensionFeatures, StopFeatures
 from ...engines.lexical.decompose import decompose
-from ...engines.lexical.judge import Judge
-from ...engines.lexical.reading import Page, read_pages
-from ...engines.lexical.signs import End, Signs
+from ...engines.lexical.prompt import ParsedPassage, parse_passages
 from ...eval.gold import gold_of
 from ...eval.metrics import Scores, scores
 from ...eval.questions import Questions
@@ -60,7 +59,7 @@ from .command import new_app, run_command
 
 Array = NDArray[np.float64]
 
-_SIGNS, _ENDS = len(Signs._fields), len(End._fields)
+_SIGNS, _ENDS = len(ExtensionFeatures._fields), len(StopFeatures._fields)
 _SIZE = 2 * _SIGNS + _ENDS  # weights of the first page, of those after it, and of the end
 _ROUNDS = 3  # of going through the steps that the weights so far lead to
 _SMALL = 3e-4  # cost of a weight of 1, where a sign's values have a deviation of 1
@@ -71,7 +70,7 @@ _CANDIDATES = 20  # as in PRISM
 class Step:
     """A choice: the pages that may come next, the signs of each and of the end, and which of them are right."""
 
-    pages: tuple[Page, ...]
+    pages: tuple[ParsedPassage, ...]
     signs: Array
     right: Array
 
@@ -89,7 +88,7 @@ class Case:
 
     name: str
     question: str
-    judge: Judge
+    judge: ChainFeatures
     gold: frozenset[str]
     weight: float
     steps: dict[frozenset[str], Step] = field(default_factory=dict)
@@ -98,14 +97,14 @@ class Case:
         """By the question, which may be in several sets."""
         return int.from_bytes(blake2b(self.question.encode(), digest_size=4).digest()) % folds
 
-    def step(self, chosen: Sequence[Page]) -> Step:
+    def step(self, chosen: Sequence[ParsedPassage]) -> Step:
         key = frozenset(page.number for page in chosen)
         if (found := self.steps.get(key)) is None:
             found = self.steps[key] = self._step(chosen)
         return found
 
-    def _step(self, chosen: Sequence[Page]) -> Step:
-        judged = self.judge.signs(chosen)
+    def _step(self, chosen: Sequence[ParsedPassage]) -> Step:
+        judged = self.judge.of_passages(chosen)
         pages = tuple(page for page, _ in judged)
         signs = np.zeros((len(pages) + bool(chosen), _SIZE))
         start = _SIGNS if chosen else 0
@@ -113,14 +112,14 @@ class Case:
             signs[row, start : start + _SIGNS] = one
         right = np.array([page.number in self.gold for page in pages], float)
         if chosen:
-            signs[-1, 2 * _SIGNS :] = self.judge.end(chosen)
+            signs[-1, 2 * _SIGNS :] = self.judge.of_stop(chosen)
             right = np.append(right, float(not right.any()))
         return Step(pages, signs, right)
 
-    def chain(self, weights: Array, goes_on: float = GOES_ON) -> list[Page]:
+    def chain(self, weights: Array, goes_on: float = GOES_ON) -> list[ParsedPassage]:
         """The chain that some weights lead to."""
-        chosen: list[Page] = []
-        while len(chosen) < min(LONGEST, len(self.judge.pages)):
+        chosen: list[ParsedPassage] = []
+        while len(chosen) < min(LONGEST, len(self.judge.passages)):
             step = self.step(chosen)
             values = step.signs @ weights
             odds = np.exp(values - values.max())
@@ -139,8 +138,8 @@ def fit(cases: Sequence[Case]) -> Array:
     """The weights, from nothing."""
     for case in cases:
         for size in range(LONGEST):
-            case.step(case.judge.pages[:size])
-            case.step([page for page in case.judge.pages if page.number in case.gold][:size])
+            case.step(case.judge.passages[:size])
+            case.step([page for page in case.judge.passages if page.number in case.gold][:size])
     weights = _fit_steps(cases)
     for _ in range(_ROUNDS):
         for case in cases:
@@ -151,7 +150,7 @@ def fit(cases: Sequence[Case]) -> Array:
 
 def _fit_steps(cases: Sequence[Case], start: Array | None = None) -> Array:
     """The weights under which the right choices at all steps of the cases are likeliest."""
-    from scipy.optimize import minimize  # type: ignore[import-untyped]
+    from scipy.optimize import minimize
 
     steps = [
         (step, case.weight / len(case.steps)) for case in cases for step in case.steps.values() if step.right.any()
@@ -237,7 +236,9 @@ class QuestionSet:
             known = [passage for title in titles for passage in index.titled(title)] if index else sample
             gold = gold_of(example, [*known, *candidates.passages]).passages
             numbers = {passage.id: str(number) for number, passage in enumerate(candidates.passages, 1)}
-            judge = Judge(example.question, decompose(example.question), read_pages(candidates.show().format()))
+            judge = ChainFeatures(
+                example.question, decompose(example.question), parse_passages(candidates.show().format())
+            )
             evidence = frozenset(numbers.get(id, id) for id in gold)
             found.append(Case(self.name, example.question, judge, evidence, self.weight / len(examples)))
         return found
@@ -285,10 +286,16 @@ def _mean(values: Sequence[Scores]) -> str:
 def as_code(weights: Array) -> str:
     """The weights as Python."""
     first, after, end = np.split(weights, (_SIGNS, 2 * _SIGNS))
-    return "\n".join((_code("FIRST", Signs, first), _code("NEXT", Signs, after), _code("END", End, end)))
+    return "\n".join(
+        (
+            _code("FIRST", ExtensionFeatures, first),
+            _code("NEXT", ExtensionFeatures, after),
+            _code("END", StopFeatures, end),
+        )
+    )
 
 
-def _code(name: str, kind: type[Signs | End], values: Array) -> str:
+def _code(name: str, kind: type[ExtensionFeatures | StopFeatures], values: Array) -> str:
     rows = "".join(f"    {label}={float(f'{value:.3g}')},\n" for label, value in zip(kind._fields, values, strict=True))
     return f"{name} = {kind.__name__}(\n{rows})\n"
 

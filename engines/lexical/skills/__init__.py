@@ -1,35 +1,5 @@
-"""The skills: functions that turn a prompt into the values of a signature's output fields."""
+"""The skills of polyhop's agents; importing this package registers them."""
 
-from . import (
-    add,
-    analyze,
-    answer,
-    decide,
-    filter,
-    knowledge,
-    known,
-    plan,
-    reason,
-    review,
-    route,
-    select,
-    trajectory,
-    verify,
-)
+from . import answer, collect, direct, plan, review
 
-__all__ = [
-    "add",
-    "analyze",
-    "answer",
-    "decide",
-    "filter",
-    "knowledge",
-    "known",
-    "plan",
-    "reason",
-    "review",
-    "route",
-    "select",
-    "trajectory",
-    "verify",
-]
+__all__ = ["answer", "collect", "direct", "plan", "review"]

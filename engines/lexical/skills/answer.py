@@ -1,10 +1,11 @@
-"""The answering agents: the best reading of the question, with its probability."""
+"""The answering agents: they read the passages of the prompt and return the likeliest answer."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from ....data.text import title_key
 from ....signatures import (
@@ -12,70 +13,159 @@ from ....signatures import (
     AnswerFromEvidence,
     AnswerFromKnowledge,
     AnswerFromPassages,
+    AnswerFromTrajectory,
+    AnswerStep,
     AnswerWithCitations,
+    VerifyAnswer,
 )
+from ..chain import Chain
 from ..decompose import decompose
 from ..engine import skill
-from ..prompt import Prompt
-from ..reader import Reading, read
-from ..reading import read_pages
+from ..prompt import ParsedPassage, Prompt, parse_passages
+from ..reader import RankedAnswer, read
+from ..vocabulary import relation_terms
 
 UNKNOWN = "unknown"
-SURE = 0.02  # least probability of an answer that is given at all
+LEAST = 0.02  # least probability of an answer
+
+_STEP = re.compile(r"#(\d{1,9}) (.*) -> (.*)", re.DOTALL)
 
 
 @skill(AnswerFromPassages, AnswerFromEvidence, AnswerFromKnowledge, AnswerFromCollection, AnswerWithCitations)
 def answer_question(prompt: Prompt) -> dict[str, Any]:
-    """Answer from whatever passages the prompt holds; where they tell nothing of what is asked, nothing is known."""
-    sub_questions, readings = read_prompt(prompt)
-    if not readings:
+    """Answer from the passages in the prompt."""
+    sub_questions, answers = _read_prompt(prompt)
+    if not answers:
         return {"reasoning": "Nothing here tells of it.", "answer": UNKNOWN, "citations": [], "confidence": 0.0}
-    best = readings[0]
+    best = answers[0]
     reasoning = " ".join(
-        f"{text} {found.text or UNKNOWN}{f' [{found.line.id}]' if found.line else ''}."
+        f"{text} {found.text or UNKNOWN}{f' [{found.sentence.id}]' if found.sentence else ''}."
         for text, found in zip(sub_questions, best.steps, strict=True)
     )
-    if best.probability < SURE:
+    if best.probability < LEAST:
         return {"reasoning": reasoning, "answer": UNKNOWN, "citations": [], "confidence": 0.0}
     return {
-        "reasoning": f"{reasoning} {_stated(best)}",
+        "reasoning": f"{reasoning} So it is {best.text}{f' [{best.sentence.id}]' if best.sentence else ''}.",
         "answer": best.text,
-        "citations": cited(best),
+        "citations": _cited(best),
         "confidence": round(best.probability, 2),
     }
 
 
-def read_prompt(prompt: Prompt) -> tuple[list[str], list[Reading]]:
+@skill(VerifyAnswer)
+def verify_answer(prompt: Prompt) -> dict[str, Any]:
+    """The probability of the proposed answer among those that the evidence gives, and the likeliest of them."""
+    _, answers = _read_prompt(prompt)
+    if not answers:
+        return {"attribution": "extrapolatory", "accuracy": 0.0, "correction": UNKNOWN}
+    best, key = answers[0], title_key(prompt.text("proposed_answer"))
+    accuracy = sum(answer.probability for answer in answers if title_key(answer.text) == key)
+    verdict = "attributable" if title_key(best.text) == key else "contradictory" if accuracy else "extrapolatory"
+    return {"attribution": verdict, "accuracy": round(accuracy, 2), "correction": best.text}
+
+
+def _read_prompt(prompt: Prompt) -> tuple[list[str], list[RankedAnswer]]:
     """The sub-questions of a prompt, and the candidate answers in its passages.
 
-    Where selected evidence stands beside other passages, it is read alone and together with them: alone it distracts
-    less, together it lacks less. An answer's probability is the mean of both, the second counting twice.
+    Selected evidence is read alone and together with other passages: alone it distracts less, together it lacks less.
+    An answer's probability is the mean of both, the second counting twice.
     """
-    question = prompt.inputs.get("question", "")
-    sub_questions = prompt.listed("sub_questions") or decompose(question)
-    pages = read_pages(prompt.inputs.get("evidence") or prompt.inputs.get("passages") or "")
-    others = read_pages(prompt.inputs.get("other_passages", ""))
-    alone = read(question, sub_questions, pages)
+    sub_questions = prompt.listed("sub_questions") or decompose(prompt.question)
+    passages = prompt.passages("evidence" if prompt.text("evidence") else "passages")
+    others = prompt.passages("other_passages")
+    alone = read(prompt.question, sub_questions, passages)
     if not others:
         return sub_questions, alone
-    return sub_questions, _joined(alone, read(question, sub_questions, (*pages, *others)))
+    together = read(prompt.question, sub_questions, (*passages, *others))
+    found: dict[str, RankedAnswer] = {}
+    for answers, share in ((together, 2 / 3), (alone, 1 / 3)):
+        for answer in answers:
+            key = title_key(answer.text)
+            known = found.get(key, replace(answer, probability=0.0))
+            found[key] = replace(known, probability=known.probability + share * answer.probability)
+    return sub_questions, sorted(found.values(), key=lambda answer: -answer.probability)
 
 
-def _joined(alone: Sequence[Reading], together: Sequence[Reading]) -> list[Reading]:
-    found: dict[str, Reading] = {}
-    for readings, share in ((together, 2 / 3), (alone, 1 / 3)):
-        for reading in readings:
-            key = title_key(reading.text)
-            known = found.get(key, replace(reading, probability=0.0))
-            found[key] = replace(known, probability=known.probability + share * reading.probability)
-    return sorted(found.values(), key=lambda reading: -reading.probability)
+def _cited(best: RankedAnswer) -> list[str]:
+    """The ids of the sentences that the steps and the answer were read from."""
+    sentences = [*(step.sentence for step in best.steps), best.sentence]
+    return list(dict.fromkeys(sentence.id for sentence in sentences if sentence))
 
 
-def cited(best: Reading) -> list[str]:
-    """The ids of the lines that the steps and the answer were read from."""
-    lines = [*(step.line for step in best.steps), best.line]
-    return list(dict.fromkeys(line.id for line in lines if line))
+# --- PAR-RAG ---------------------------------------------------------------------------------------------------------
 
 
-def _stated(best: Reading) -> str:
-    return f"So it is {best.text}{f' [{best.line.id}]' if best.line else ''}."
+class PlanStep(NamedTuple):
+    """An answered step of a trajectory."""
+
+    number: int
+    question: str
+    answer: str
+
+
+def read_trajectory(prompt: Prompt) -> list[PlanStep]:
+    """The steps in a prompt's trajectory, "#n question -> answer" each."""
+    steps = filter(None, map(_STEP.fullmatch, prompt.listed("trajectory")))
+    return [PlanStep(int(step[1]), step[2], step[3]) for step in steps]
+
+
+@dataclass(frozen=True)
+class CitedAnswer:
+    """The answer of some passages to a question, and the ids of the sentences that state it."""
+
+    answer: str
+    confidence: float
+    cited: tuple[str, ...] = ()
+
+
+NO_ANSWER = CitedAnswer(UNKNOWN, 0.0)
+
+
+def read_answer(question: str, passages: str) -> CitedAnswer:
+    """Read the answer to a question from rendered passages.
+
+    If a question without parts is answered and no cited passage has all of its words, it has parts that `decompose`
+    does not find: then the chain that leads to the answer is cited, too.
+    """
+    parts, parsed = decompose(question), parse_passages(passages)
+    found = _likeliest(question, parts, parsed)
+    if found.answer == UNKNOWN or len(parts) > 1:
+        return found
+    numbers = {id.partition("s")[0] for id in found.cited}
+    if any(_explains(passage, question) for passage in parsed if passage.number in numbers):
+        return found
+    chain = Chain(question, tuple(parts), parsed)
+    chosen = chain.extend([])
+    ids = [*found.cited, *(sentence.id for sentence in chain.sentences(chosen, chosen))]
+    return replace(found, cited=tuple(dict.fromkeys(ids)))
+
+
+def _explains(passage: ParsedPassage, question: str) -> bool:
+    """Whether a passage has every content word of a question."""
+    texts = [passage.title, *(sentence.text for sentence in passage.sentences)]
+    return relation_terms(question) <= relation_terms(" ".join(texts))
+
+
+def _likeliest(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> CitedAnswer:
+    best = next(iter(read(question, sub_questions, passages)), None)
+    if best is None or best.probability < LEAST:
+        return NO_ANSWER
+    return CitedAnswer(best.text, round(best.probability, 2), tuple(_cited(best)))
+
+
+@skill(AnswerStep)
+def answer_step(prompt: Prompt) -> dict[str, Any]:
+    """The answer to one step, with the sentences that state it."""
+    found = read_answer(prompt.question, prompt.text("sources"))
+    return {"cited": list(found.cited), "answer": found.answer if found.cited else "I don't know"}
+
+
+@skill(AnswerFromTrajectory)
+def answer_from_trajectory(prompt: Prompt) -> dict[str, Any]:
+    """Answer from a trajectory; from the passages alone if it is empty."""
+    steps = read_trajectory(prompt)
+    if not steps:
+        return answer_question(prompt)
+    found = _likeliest(prompt.question, [step.question for step in steps], prompt.passages("evidence"))
+    reasoning = " ".join(f"{step.question} {step.answer}." for step in steps)
+    return {"reasoning": reasoning, "answer": found.answer, "confidence": found.confidence}

@@ -1,23 +1,89 @@
-"""PAR-RAG's planner, and what keeps its plan in line with the answers."""
+"""The planning agents: decomposition, routing, and the next step."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ....data.references import references, replace_references
-from ....signatures import PlanSteps, RefineQuestion
-from ..decompose import decompose
+from ....data.text import content_terms, title_key
+from ....signatures import (
+    AnalyzeQuestion,
+    DecideNext,
+    DrawRoadmap,
+    PlanResearch,
+    PlanSteps,
+    ReasonOn,
+    RefineQuestion,
+    RouteQuestion,
+)
+from ..decompose import Solved, decompose
 from ..engine import skill
-from ..prompt import Prompt
-from .answer import UNKNOWN
-from .trajectory import read_trajectory
+from ..hops import SubGoal, sub_goals
+from ..prompt import Prompt, as_list
+from ..question import mask
+from ..vocabulary import WH
+from .answer import UNKNOWN, answer_question, read_trajectory
+from .direct import arithmetic, small_talk
+
+ATOMIC = 5  # most content words, beside a name, of a question about one fact
+# Tuned for evidence F1 on train questions of 2WikiMultihopQA, HotpotQA and MuSiQue, with BM25.
+KNOWN = 0.3  # least probability of an answer that needs no search
+STATED = 0.1  # least probability of an answer that the reasoner states; it may state another one later
+
+_CLAUSE = re.compile(rf"\b(?:that|{WH})\b", re.IGNORECASE)
+_KIN = re.compile(r"\b(?:grand|step|half-|great-)\w+|in-law\b|\b(?:nephew|niece|uncle|aunt|cousin)\b", re.IGNORECASE)
+_SEARCHED = re.compile(r'^"(?P<query>.*)"(?:, page \d+)? - ')
+
+
+@skill(AnalyzeQuestion)
+def analyze_question(prompt: Prompt) -> dict[str, Any]:
+    """The ordered sub-questions, by rules and by analogy to the demonstrations in the prompt."""
+    solved: list[Solved] = [
+        (question, tuple(plan))
+        for demo in prompt.demos
+        if (question := demo.inputs.get("question")) and (plan := as_list(demo.outputs.get("sub_questions", "")))
+    ]
+    return {"sub_questions": decompose(prompt.question, solved)}
+
+
+@skill(PlanResearch)
+def plan_research(prompt: Prompt) -> dict[str, Any]:
+    """The sub-questions and the route."""
+    return analyze_question(prompt) | {"route": route_question(prompt)["route"]}
+
+
+@skill(RouteQuestion)
+def route_question(prompt: Prompt) -> dict[str, Any]:
+    """No search for small talk and arithmetic, one for one relation of one name, a plan for everything else."""
+    question = prompt.question
+    if small_talk(question) or arithmetic(question) is not None:
+        return {"route": "direct", "query": ""}
+    if _is_atomic(question):
+        return {"route": "single", "query": question}
+    return {"route": "plan", "query": ""}
+
+
+def _is_atomic(question: str) -> bool:
+    """Whether a question asks for one relation of one thing.
+
+    It has no sub-questions, no second clause, and no relation that is made of two, as "grandfather" is.
+    """
+    masked = mask(question)
+    asked = [term for term in content_terms(masked.text) if not term.isdigit()]  # without the "0" of "@0"
+    short = len(decompose(question)) == 1 and len(masked.names) <= 1 and len(asked) <= ATOMIC
+    return short and len(_CLAUSE.findall(masked.text)) <= 1 and not _KIN.search(masked.text)
+
+
+@skill(DrawRoadmap)
+def draw_roadmap(prompt: Prompt) -> dict[str, Any]:
+    return {"roadmap": decompose(prompt.question)}
 
 
 @skill(PlanSteps)
 def plan_steps(prompt: Prompt) -> dict[str, Any]:
-    """A step for every sub-question; its thought says what it refers to."""
-    questions = decompose(prompt.inputs.get("question", ""))
-    return {"steps": [{"thought": _thought(question), "question": question} for question in questions]}
+    """One step per sub-question; its thought lists the steps that it refers to."""
+    return {"steps": [{"thought": _thought(each), "question": each} for each in decompose(prompt.question)]}
 
 
 def _thought(question: str) -> str:
@@ -29,7 +95,53 @@ def _thought(question: str) -> str:
 
 @skill(RefineQuestion)
 def refine_question(prompt: Prompt) -> dict[str, Any]:
-    """The next question with the answers that are known in place of its references."""
+    """The next question with the known answers in place of its references."""
     known = {step.number: step.answer for step in read_trajectory(prompt) if step.answer != UNKNOWN}
-    question = prompt.inputs.get("next_question", "")
-    return {"refined_question": replace_references(question, known.get)}
+    return {"refined_question": replace_references(prompt.text("next_question"), known.get)}
+
+
+@skill(DecideNext)
+def decide_next(prompt: Prompt) -> dict[str, Any]:
+    """Search for the question first, then once for each open sub-goal; then answer."""
+    matches = (_SEARCHED.match(entry) for entry in prompt.listed("queries"))
+    searched = {title_key(match["query"]) for match in matches if match}
+    goals = sub_goals(prompt.listed("roadmap"), prompt.passages("passages"), KNOWN)
+    for query in (prompt.question, *(goal.question for goal in goals if not goal.answer)):
+        if title_key(query) not in searched:
+            return {"thought": f"What is to be found out next: {query}", "action": "retrieve", "query": query}
+    return {"thought": "All that can be found has been found.", "action": "answer", "query": ""}
+
+
+# --- IRCoT -----------------------------------------------------------------------------------------------------------
+
+_WHO_IS = re.compile(r"(?i:who|what) (is|was|are|were) (.*)")
+_WHERE_IS = re.compile(
+    r"(?i:where|when|(?:in|on) which [a-z, ]+?) (is|was|are|were|did|does|has|have) (@\d+(?:[!?.]|'s [a-z]+)?)(.*)"
+)
+
+
+@skill(ReasonOn)
+def reason_on(prompt: Prompt) -> dict[str, Any]:
+    """State the answer of the first sub-question that the thoughts do not cover, or that it is missing."""
+    thoughts = {title_key(thought) for thought in prompt.listed("thoughts")}
+    for goal in sub_goals(decompose(prompt.question), prompt.passages("passages"), STATED):
+        thought = _statement(goal)
+        if title_key(thought) not in thoughts:
+            return {"next_thought": thought}
+    return {"next_thought": f"So the answer is: {answer_question(prompt)['answer']}."}
+
+
+def _statement(goal: SubGoal) -> str:
+    """A sentence with the names of all that it is about, so that it works as a query."""
+    question = goal.question.rstrip("? ")
+    if not goal.answer:
+        return f"It is missing here: {question}."
+    masked = mask(question)
+    if match := _WHO_IS.fullmatch(masked.text):
+        stated = f"{match[2]} {match[1]} "
+    elif match := _WHERE_IS.fullmatch(masked.text):
+        stated = f"{match[2]} {match[1]}{match[3]} in "
+    else:
+        stated = f"{masked.text}: "
+    stated = masked.unmask(stated) + goal.answer.rstrip(".") + "."
+    return stated[:1].upper() + stated[1:]

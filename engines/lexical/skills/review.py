@@ -1,4 +1,4 @@
-"""PAR-RAG's judges and its reviser: each reads the question again and compares."""
+"""PAR-RAG's judges and its reviser: each reads the question again and compares the answers."""
 
 from __future__ import annotations
 
@@ -8,75 +8,73 @@ from typing import Any
 from ....data.text import title_key
 from ....signatures import JudgeAccuracy, JudgeAttribution, ReviseAnswer
 from ..engine import skill
-from ..prompt import Prompt
-from ..reading import Page, read_pages
-from ..relations import relation_terms
-from ..resolve import same
-from .answer import UNKNOWN
-from .trajectory import Reading, read
+from ..hops import same
+from ..prompt import ParsedPassage, Prompt, parse_passages
+from ..vocabulary import relation_terms
+from .answer import NO_ANSWER, UNKNOWN, CitedAnswer, read_answer
 
-CLEARLY = 0.1  # how much surer another answer must be
-PLAINLY = 0.4  # confidence of a reading that cited evidence plainly leads to
+MARGIN = 0.1  # least lead in confidence of a better answer
+ATTRIBUTABLE = 0.4  # least confidence at which cited evidence supports an answer
 
 
 @skill(JudgeAccuracy)
 def judge_accuracy(prompt: Prompt) -> dict[str, Any]:
-    """The confidence of a second reading that gives the same answer; of another reading, what it leaves."""
-    question, sources, answer = (prompt.inputs.get(name, "") for name in ("question", "sources", "answer"))
-    reading = read(question, sources)
-    if same(reading.answer, answer):
-        return {"accuracy": reading.confidence}
-    return {"accuracy": round(min(_reading_of(answer, question, sources).confidence, 1 - reading.confidence), 2)}
+    """The confidence of a second reading if it agrees; else at most what it leaves."""
+    sources, answer = prompt.text("sources"), prompt.text("answer")
+    second = read_answer(prompt.question, sources)
+    if same(second.answer, answer):
+        return {"accuracy": second.confidence}
+    own = _support(answer, prompt.question, sources)
+    return {"accuracy": round(min(own.confidence, 1 - second.confidence), 2)}
 
 
 @skill(JudgeAttribution)
 def judge_attribution(prompt: Prompt) -> dict[str, Any]:
-    """Whether a cited line has the answer and what was asked, or has what was asked and an answer that fits better."""
-    question, evidence, answer = (prompt.inputs.get(name, "") for name in ("question", "evidence", "answer"))
-    reading, pages = read(question, evidence), read_pages(evidence)
-    agrees = same(reading.answer, answer)
-    if (agrees and reading.confidence >= PLAINLY) or _says(answer, question, pages):
+    """Whether a cited sentence has the answer and what is asked, or another answer that fits better."""
+    question, evidence, answer = prompt.question, prompt.text("evidence"), prompt.text("answer")
+    second, passages = read_answer(question, evidence), parse_passages(evidence)
+    agrees = same(second.answer, answer)
+    if (agrees and second.confidence >= ATTRIBUTABLE) or _states(answer, question, passages):
         return {"attribution": "attributable"}
-    better = not agrees and reading.confidence >= _reading_of(answer, question, evidence).confidence + CLEARLY
-    contradicts = better and _says(reading.answer, question, pages)
+    better = not agrees and second.confidence >= _support(answer, question, evidence).confidence + MARGIN
+    contradicts = better and _states(second.answer, question, passages)
     return {"attribution": "contradictory" if contradicts else "extrapolatory"}
 
 
 @skill(ReviseAnswer)
 def revise_answer(prompt: Prompt) -> dict[str, Any]:
-    """Read again over all sources: revised if the answer is another and clearly surer."""
-    question, sources, draft = (prompt.inputs.get(name, "") for name in ("question", "sources", "draft"))
-    reading = read(question, sources)
-    known = reading.answer != UNKNOWN and not same(reading.answer, draft)
-    if known and reading.confidence >= _reading_of(draft, question, sources).confidence + CLEARLY:
-        reason = f"{' '.join(f'[{id}]' for id in reading.cited)} tells {reading.answer}."
-        return {"decision": "revised", "answer": reading.answer, "cited": list(reading.cited), "reason": reason}
+    """Read all sources again, and revise the answer if another one is clearly more confident."""
+    sources, draft = prompt.text("sources"), prompt.text("draft")
+    second = read_answer(prompt.question, sources)
+    known = second.answer != UNKNOWN and not same(second.answer, draft)
+    if known and second.confidence >= _support(draft, prompt.question, sources).confidence + MARGIN:
+        reason = f"{' '.join(f'[{id}]' for id in second.cited)} tells {second.answer}."
+        return {"decision": "revised", "answer": second.answer, "cited": list(second.cited), "reason": reason}
     return {"decision": "unconfident", "answer": draft, "cited": [], "reason": "No source tells it better."}
 
 
-def _says(answer: str, question: str, pages: Iterable[Page]) -> bool:
-    """Whether a line has the answer and most of what is asked; the title counts as part of the line."""
+def _states(answer: str, question: str, passages: Iterable[ParsedPassage]) -> bool:
+    """Whether a sentence, with the title, has the answer and most of the question."""
     key, asked = f" {title_key(answer)} ", relation_terms(question)
     return any(
-        key in f"{line.key} {title_key(page.title)} "
-        and 2 * len(asked & relation_terms(f"{page.title} {line.text}")) > len(asked)
-        for page in pages
-        for line in page.lines
+        key in f"{sentence.key} {title_key(passage.title)} "
+        and 2 * len(asked & relation_terms(f"{passage.title} {sentence.text}")) > len(asked)
+        for passage in passages
+        for sentence in passage.sentences
     )
 
 
-def _reading_of(answer: str, question: str, passages: str) -> Reading:
-    """The reading of the passages that mention an answer, if it is that answer; else nothing."""
-    nothing = Reading(UNKNOWN, 0.0, ())
+def _support(answer: str, question: str, passages: str) -> CitedAnswer:
+    """The reading of the passages that mention an answer, if it gives that answer."""
     key = title_key(answer)
-    mentioning = [page for page in read_pages(passages) if _mentions(page, key)] if key else []
-    reading = read(question, "\n".join(map(_render, mentioning))) if mentioning else nothing
-    return reading if same(reading.answer, answer) else nothing
+    mentioning = [passage for passage in parse_passages(passages) if _mentions(passage, key)] if key else []
+    found = read_answer(question, "\n".join(map(_render, mentioning))) if mentioning else NO_ANSWER
+    return found if same(found.answer, answer) else NO_ANSWER
 
 
-def _mentions(page: Page, key: str) -> bool:
-    return f" {key} " in f" {title_key(page.title)} " or any(f" {key} " in line.key for line in page.lines)
+def _mentions(passage: ParsedPassage, key: str) -> bool:
+    return f" {key} " in f" {title_key(passage.title)} " or any(f" {key} " in each.key for each in passage.sentences)
 
 
-def _render(page: Page) -> str:
-    return "\n".join([f"[{page.number}] {page.title}", *(f"{line.id} {line.text}" for line in page.lines)])
+def _render(passage: ParsedPassage) -> str:
+    return "\n".join([f"[{passage.number}] {passage.title}", *(f"{each.id} {each.text}" for each in passage.sentences)])

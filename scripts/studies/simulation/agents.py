@@ -11,8 +11,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any, TypeVar
 
-from ....engines.lexical.prompt import Prompt
-from ....engines.lexical.reading import Page, read_pages
+from ....engines.lexical.prompt import ParsedPassage, Prompt, parse_passages
 from ....eval.metrics import exact_match
 from .annotations import Annotated, GoldPage
 
@@ -77,11 +76,11 @@ class Scene:
     # --- what the prompt shows ---------------------------------------------------------------------------------------
 
     @cached_property
-    def shown(self) -> dict[str, Page]:
+    def shown(self) -> dict[str, ParsedPassage]:
         """All passages of the prompt by number: of candidates, evidence, citations."""
-        pages: dict[str, Page] = {}
+        pages: dict[str, ParsedPassage] = {}
         for text in self.prompt.inputs.values():
-            for page in read_pages(text):  # none in a field that holds no passages
+            for page in parse_passages(text):  # none in a field that holds no passages
                 pages.setdefault(page.number, page)
         return pages
 
@@ -92,10 +91,10 @@ class Scene:
         return [(page, page.ids(self.shown[found[n]]) if n in found else ()) for n, page in enumerate(self.known.pages)]
 
     @cached_property
-    def others(self) -> list[Page]:
+    def others(self) -> list[ParsedPassage]:
         """The passages that are not gold."""
         gold = set(self._gold_numbers.values())
-        return [page for number, page in self.shown.items() if number not in gold and page.lines]
+        return [page for number, page in self.shown.items() if number not in gold and page.sentences]
 
     @cached_property
     def _gold_numbers(self) -> dict[int, str]:
@@ -145,14 +144,14 @@ def sub_questions(scene: Scene) -> list[str]:
 def keep(scene: Scene) -> list[str]:
     """The gold candidates that are not missed, and the false ones that are kept."""
     found = [id for _, ids in scene.gold for id in ids if not scene.errs("miss", id)]
-    return found + [page.lines[0].id for page in scene.others if scene.errs("false_keep", page.number)]
+    return found + [page.sentences[0].id for page in scene.others if scene.errs("false_keep", page.number)]
 
 
 def add(scene: Scene) -> list[str]:
     """The gold candidates that were not selected, unless they are missed again, and at times a false one."""
     missing = [id for _, ids in scene.gold for id in ids if not has(scene.selected, id)]
     found = [id for id in missing if not scene.errs("miss", id)]
-    left = [page.lines[0].id for page in scene.others if not has(scene.selected, page.number)]
+    left = [page.sentences[0].id for page in scene.others if not has(scene.selected, page.number)]
     if left and scene.errs("false_keep"):
         found.append(scene.one_of(left))
     return found

@@ -10,7 +10,7 @@ import dspy
 from ....data.benchmarks import GoldFact
 from ....data.passages import Passage
 from ....data.text import clean
-from ....engines.lexical.reading import Page, read_pages
+from ....engines.lexical.prompt import ParsedPassage, parse_passages
 from ....eval.gold import gold_of
 from ....signatures.fields import NumberedPassage
 
@@ -31,19 +31,19 @@ class GoldPage:
     sentences: tuple[int, ...]
     sub_question: str
 
-    def is_shown_as(self, page: Page) -> bool:
+    def is_shown_as(self, page: ParsedPassage) -> bool:
         """Whether this is the passage that a prompt shows, all of it or some of its sentences."""
         if page.title != self.title:
             return False
-        shown = [(_number(line.id), line.text) for line in page.lines]
+        shown = [(_number(line.id), line.text) for line in page.sentences]
         # Where the last sentence of a prompt is empty, its id is taken for the end of the line before.
         return not self.texts or all(n <= len(self.texts) and text.startswith(self.texts[n - 1]) for n, text in shown)
 
-    def ids(self, page: Page) -> tuple[str, ...]:
+    def ids(self, page: ParsedPassage) -> tuple[str, ...]:
         """The ids of the gold evidence on a page that shows it."""
         if not self.sentences:
             return (page.number,)
-        return tuple(line.id for line in page.lines if _number(line.id) in self.sentences)
+        return tuple(line.id for line in page.sentences if _number(line.id) in self.sentences)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _annotated(example: dspy.Example) -> Annotated:
     for fact, numbers in sentences.items():
         passage = next((passage for passage in example.get("pool") or () if fact.matches(passage)), None)
         page = _as_shown(passage or Passage.of(fact.title, sentences=()))
-        texts = tuple(line.text for line in page.lines)
+        texts = tuple(line.text for line in page.sentences)
         there = tuple(number for number in dict.fromkeys(numbers) if number <= len(texts) or not texts)
         about = asked.get(fact.passage_id) or f'What does the page "{page.title}" say?'
         pages.append(GoldPage(page.title, texts, there, about))
@@ -93,9 +93,9 @@ def _annotated(example: dspy.Example) -> Annotated:
     return Annotated(gold_of(example).answers, tuple(pages), steps or tuple(page.sub_question for page in pages))
 
 
-def _as_shown(passage: Passage) -> Page:
+def _as_shown(passage: Passage) -> ParsedPassage:
     sentences = dict(enumerate(passage.sentences, 1))
-    (page,) = read_pages(NumberedPassage(number=1, title=passage.title, sentences=sentences).render())
+    (page,) = parse_passages(NumberedPassage(number=1, title=passage.title, sentences=sentences).render())
     return page
 
 

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from ....engines.lexical.book import book_of
 from ....engines.lexical.features import FEATURES
+from ....engines.lexical.hops import same
+from ....engines.lexical.prompt import parse_passages
 from ....engines.lexical.ranker import Models, Ranker, log_odds
 from ....engines.lexical.reader import answer_chances, weighed
-from ....engines.lexical.reading import read_pages
-from ....engines.lexical.resolve import same
+from ....engines.lexical.span_table import span_table
 from ....eval.metrics import answer_f1, exact_match
 from .examples import Example
 from .network import Recipe, train
@@ -104,7 +104,7 @@ class Fit:
     def _outcome(self, read: Read, bare: Ranker, whole: Ranker) -> Outcome:
         answer, signs, asked = read.answer, read.signs, read.asked
         if signs is None:
-            book = book_of(read_pages(read.pages))
+            book = span_table(parse_passages(read.pages))
             rows = read.task.features.astype(np.float32)
             hops = 1 if read.condition == STEP else len(self.examples[read.example].sub_questions)
             chances = answer_chances(bare, whole, asked.question, rows, book, hops)

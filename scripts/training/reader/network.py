@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....engines.lexical.book import Matrix, Vector
 from ....engines.lexical.ranker import Ranker
+from ....engines.lexical.span_table import Matrix, Vector
 
 LEAST = 0.5  # F1 from which a candidate counts
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....engines.lexical.book import Book, Vector, book_of
-from ....engines.lexical.compare import compare
-from ....engines.lexical.features import features, query
-from ....engines.lexical.gazetteer import countries
+from ....engines.lexical.countries import countries
+from ....engines.lexical.features import features, parse_question
+from ....engines.lexical.hops import read_hops
+from ....engines.lexical.prompt import parse_passages
 from ....engines.lexical.ranker import Ranker
-from ....engines.lexical.reader import whole_features
-from ....engines.lexical.reading import read_pages
-from ....engines.lexical.resolve import read_hops
+from ....engines.lexical.reader import compare, whole_features
+from ....engines.lexical.span_table import SpanTable, Vector, span_table
 from ....eval.metrics import answer_f1, normalize_answer
 from .examples import MIXED, Example
 from .hops import Hop
@@ -44,7 +43,7 @@ class Read:
     signs: tuple[str, tuple[float, ...]] | None = None
 
 
-def scored(book: Book, answers: Sequence[str], is_country: bool = False) -> Vector:
+def scored(book: SpanTable, answers: Sequence[str], is_country: bool = False) -> Vector:
     """The F1 of every candidate; for a country, 1 for each of its names and adjectives."""
     wanted = {mention.country for mention in countries(answers[0])} if is_country else set()
     words = frozenset(word for answer in answers for word in normalize_answer(answer).split())
@@ -70,9 +69,9 @@ def hop_tasks(example: Example) -> list[Task]:
         # Each is read by itself over mixed pages, where there are some, and in turn over one of the others.
         readings = [((), example.pages.get(MIXED, "")), (hop.bound, others[(n + len(example.question)) % len(others)])]
         for bound, pages in readings:
-            book = book_of(read_pages(pages))
+            book = span_table(parse_passages(pages))
             if book.texts:
-                rows = features(query(hop.question, bound), book).astype(np.float16)
+                rows = features(parse_question(hop.question, bound), book).astype(np.float16)
                 task = Task(rows, scored(book, hop.answers, hop.is_country))
                 tasks.append(task.thinned(np.random.default_rng(len(hop.question))))
     return tasks
@@ -85,7 +84,7 @@ def read_all(ranker: Ranker, numbered: Sequence[tuple[int, Example]]) -> list[Re
 
 def _read(ranker: Ranker, number: int, example: Example) -> Iterator[Read]:
     for hop, sub_questions, condition, pages in _readings(example):
-        book = book_of(read_pages(pages))
+        book = span_table(parse_passages(pages))
         if not book.texts:
             continue
         hops = read_hops(sub_questions, book, ranker)

@@ -122,14 +122,14 @@ def test_any_text_can_stand_in_a_demo(question: str, solved: str, plan: list[str
 
 
 def test_the_shipped_exemplars_change_no_question_of_a_plain_form() -> None:
-    shipped = [(each.question, each.sub_questions) for each in ExemplarMemory().exemplars]
+    shipped_models = [(each.question, each.sub_questions) for each in ExemplarMemory().exemplars]
     for question in (
         "Who is the spouse of the director of film West Of Shanghai?",
         "Which film was released first, Solaris or Stalker?",
         "Are Lake Como and Lake Garda in the same country?",
         "When did Kafka's sister die?",
     ):
-        assert decompose(question, shipped) == decompose(question)
+        assert decompose(question, shipped_models) == decompose(question)
 
 
 # --- through the prompt ----------------------------------------------------------------------------------------------

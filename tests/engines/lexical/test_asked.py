@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.engines.lexical.asked import KINDS, asked
+from polyhop.engines.lexical.question import ANSWER_KINDS, answer_type
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ from polyhop.engines.lexical.asked import KINDS, asked
     ],
 )
 def test_asked(question: str, kind: str, head: str) -> None:
-    found = asked(question)
+    found = answer_type(question)
     assert (found.kind, found.head) == (kind, head)
 
 
 def test_modifiers_stand_before_the_head() -> None:
-    assert asked("Which fantasy novel did she write?").modifiers == ("fantasy",)
+    assert answer_type("Which fantasy novel did she write?").modifiers == ("fantasy",)
 
 
 @given(st.text(max_size=120))
 def test_any_text_asks_for_something(text: str) -> None:
-    assert asked(text).kind in KINDS
+    assert answer_type(text).kind in ANSWER_KINDS

@@ -12,7 +12,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.lexical.chain import LONGEST, Chain
 from polyhop.engines.lexical.decompose import decompose
-from polyhop.engines.lexical.reading import Page, read_pages
+from polyhop.engines.lexical.prompt import ParsedPassage, parse_passages
 from polyhop.programs.candidates import Candidates
 
 WORLD = {
@@ -29,10 +29,10 @@ PAGES = [Passage.of(title, text) for title, text in WORLD.items()]
 
 
 def chain_of(question: str, passages: list[Passage]) -> Chain:
-    return Chain(question, tuple(decompose(question)), read_pages(Candidates(passages).show().format()))
+    return Chain(question, tuple(decompose(question)), parse_passages(Candidates(passages).show().format()))
 
 
-def titles(pages: list[Page]) -> set[str]:
+def titles(pages: list[ParsedPassage]) -> set[str]:
     return {page.title for page in pages}
 
 
@@ -55,7 +55,7 @@ def test_a_chain_has_its_bridges_and_both_sides_and_no_more(question: str, wante
 
 def test_what_is_missing_is_added_whatever_is_there() -> None:
     chain = chain_of("Where was the director of the film Stalker born?", PAGES)
-    film, director = (next(p for p in chain.pages if p.title == title) for title in titles(chain.extend([])))
+    film, director = (next(p for p in chain.passages if p.title == title) for title in titles(chain.extend([])))
     assert chain.extend([film]) == [director]
     assert chain.extend([director]) == [film]
     assert chain.extend([film, director]) == []
@@ -76,13 +76,15 @@ def test_the_adder_has_nothing_to_add_to_what_the_selector_chose() -> None:
         chosen = chain.extend([])
         assert 1 <= len(chosen) <= LONGEST
         assert chain.extend(chosen) == []
-        assert {line.id.partition("s")[0] for line in chain.lines(chosen, chosen)} == {page.number for page in chosen}
+        assert {line.id.partition("s")[0] for line in chain.sentences(chosen, chosen)} == {
+            page.number for page in chosen
+        }
 
 
 def test_without_pages_there_is_no_chain() -> None:
     chain = chain_of("Where was the director of the film Stalker born?", [])
     assert chain.extend([]) == []
-    assert chain.lines([], []) == []
+    assert chain.sentences([], []) == []
 
 
 def test_nothing_is_chosen_of_pages_that_have_no_word_of_the_question() -> None:
@@ -94,4 +96,4 @@ def test_pages_without_text_and_questions_without_words_are_borne() -> None:
     empty = [Passage.of("", sentences=[]), Passage.of("Stalker", sentences=[]), Passage.of("", "Text only.")]
     for question in ("", "?", "Who?", "Where is Stalker?"):
         chain = chain_of(question, empty)
-        chain.lines(chosen := chain.extend([]), chosen)
+        chain.sentences(chosen := chain.extend([]), chosen)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from polyhop.engines.lexical.book import book_of
-from polyhop.engines.lexical.compare import compare, magnitude, options
 from polyhop.engines.lexical.decompose import decompose
-from polyhop.engines.lexical.ranker import shipped
-from polyhop.engines.lexical.reading import Line, Page
-from polyhop.engines.lexical.resolve import read_hops, same
+from polyhop.engines.lexical.hops import read_hops, same
+from polyhop.engines.lexical.prompt import ParsedPassage, Sentence
+from polyhop.engines.lexical.ranker import shipped_models
+from polyhop.engines.lexical.reader import compare, magnitude, options
+from polyhop.engines.lexical.span_table import span_table
 
 
-def pages(**texts: str) -> tuple[Page, ...]:
+def pages(**texts: str) -> tuple[ParsedPassage, ...]:
     """One page for each title, with underscores for spaces; a line for each sentence."""
     return tuple(
-        Page(
+        ParsedPassage(
             str(n),
             title.replace("_", " "),
-            tuple(Line(f"{n}s{m}", f"{text}.") for m, text in enumerate(said.split(". "), 1)),
+            tuple(Sentence(f"{n}s{m}", f"{text}.") for m, text in enumerate(said.split(". "), 1)),
         )
         for n, (title, said) in enumerate(texts.items(), 1)
     )
@@ -58,15 +58,15 @@ BANDS = pages(
         (BANDS, "Are Quill and Slate both painters?", "no"),
     ],
 )  # fmt: skip
-def test_verdicts(told: tuple[Page, ...], question: str, answer: str) -> None:
-    book, ranker = book_of(told), shipped().hop
+def test_verdicts(told: tuple[ParsedPassage, ...], question: str, answer: str) -> None:
+    book, ranker = span_table(told), shipped_models().hop
     verdict = compare(question, read_hops(decompose(question), book, ranker), book, ranker)
     assert verdict is not None
     assert verdict.ranked()[0][0] == answer
 
 
 def test_what_is_not_compared_has_no_verdict() -> None:
-    book, ranker = book_of(PEOPLE), shipped().hop
+    book, ranker = span_table(PEOPLE), shipped_models().hop
     assert (
         compare("Where was Ann Lee born?", read_hops(["Where was Ann Lee born?"], book, ranker), book, ranker) is None
     )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.engines.lexical.prompt import Prompt
-from polyhop.engines.lexical.skills.known import answer_directly, arithmetic, small_talk
+from polyhop.engines.lexical.skills.direct import answer_directly, arithmetic, small_talk
 
 
 @pytest.mark.parametrize(

@@ -8,24 +8,24 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from polyhop.engines.lexical.book import SIGNS, book_of
-from polyhop.engines.lexical.features import FEATURES, features, query
-from polyhop.engines.lexical.ranker import Models, Ranker, shipped
+from polyhop.engines.lexical.features import FEATURES, features, parse_question
+from polyhop.engines.lexical.hops import read_hops, resolve, support
+from polyhop.engines.lexical.prompt import ParsedPassage, Sentence
+from polyhop.engines.lexical.ranker import Models, Ranker, shipped_models
 from polyhop.engines.lexical.reader import CHAIN, SHORT, answer_chances, read, whole_features
-from polyhop.engines.lexical.reading import Line, Page
-from polyhop.engines.lexical.resolve import read_hops, resolve, support
+from polyhop.engines.lexical.span_table import SPAN_FEATURES, span_table
 
 WORLD = (
-    Page("1", "Slow Glass (film)", (Line("1s1", "Slow Glass is a 1972 drama film directed by Ann Lee."),)),
-    Page(
+    ParsedPassage("1", "Slow Glass (film)", (Sentence("1s1", "Slow Glass is a 1972 drama film directed by Ann Lee."),)),
+    ParsedPassage(
         "2",
         "Ann Lee",
         (
-            Line("2s1", "Ann Lee (4 March 1921 – 2 May 1990) was a Scottish film director."),
-            Line("2s2", "She was born in Leith and studied painting at the University of Ghent."),
+            Sentence("2s1", "Ann Lee (4 March 1921 – 2 May 1990) was a Scottish film director."),
+            Sentence("2s2", "She was born in Leith and studied painting at the University of Ghent."),
         ),
     ),
-    Page("3", "Tom Fox", (Line("3s1", "Tom Fox is an Irish cyclist who was born in Cork."),)),
+    ParsedPassage("3", "Tom Fox", (Sentence("3s1", "Tom Fox is an Irish cyclist who was born in Cork."),)),
 )
 QUESTION = "Where was the director of Slow Glass born?"
 STEPS = ["Who is the director of Slow Glass?", "Where was #1 born?"]
@@ -35,10 +35,10 @@ def test_readings_are_ranked_and_say_where_they_stand() -> None:
     readings = read(QUESTION, STEPS, WORLD)
     best = readings[0]
     assert best.text == "Leith"
-    assert best.line is not None
-    assert best.line.id == "2s2"
-    assert best.page is not None
-    assert best.page.title == "Ann Lee"
+    assert best.sentence is not None
+    assert best.sentence.id == "2s2"
+    assert best.passage is not None
+    assert best.passage.title == "Ann Lee"
     assert [step.text for step in best.steps] == ["Ann Lee", "Leith"]
     assert all(0 <= reading.probability <= 1 for reading in readings)
     assert len({reading.text for reading in readings}) == len(readings)
@@ -52,7 +52,7 @@ def test_an_answer_survives_a_poor_decomposition(steps: list[str]) -> None:
 def test_nothing_is_read_where_nothing_is_told() -> None:
     assert read("What is the shoe size of Napoleon?", ["What is the shoe size of Napoleon?"], WORLD) == []
     assert read(QUESTION, STEPS, ()) == []
-    assert read(QUESTION, STEPS, (Page("1", "Empty", ()),)) == []
+    assert read(QUESTION, STEPS, (ParsedPassage("1", "Empty", ()),)) == []
 
 
 def test_what_a_part_asks_about_is_known_too() -> None:
@@ -77,13 +77,15 @@ def test_what_a_part_asks_about_is_known_too() -> None:
 )
 def test_the_name_in_a_question_decides_where_its_answer_stands(question: str, answer: str, line: str) -> None:
     others = (
-        Page("4", "Fast Water", (Line("4s1", "Fast Water is a 1975 film directed by Kim Park."),)),
-        Page("5", "Kim Park", (Line("5s1", "Kim Park (born in Busan, 7 May 1930, died 3 June 1999) made films."),)),
+        ParsedPassage("4", "Fast Water", (Sentence("4s1", "Fast Water is a 1975 film directed by Kim Park."),)),
+        ParsedPassage(
+            "5", "Kim Park", (Sentence("5s1", "Kim Park (born in Busan, 7 May 1930, died 3 June 1999) made films."),)
+        ),
     )
     for pages in ((*WORLD, *others), (*others, *WORLD)):
         best, *_ = read(question, [question], pages)
-        assert best.line is not None
-        assert (best.text, best.line.id) == (answer, line)
+        assert best.sentence is not None
+        assert (best.text, best.sentence.id) == (answer, line)
         assert best.steps[0].text == answer
 
 
@@ -101,13 +103,13 @@ def test_lines_that_answer_are_needed() -> None:
 
 
 def test_a_long_question_without_parts_is_not_read_as_a_single_one() -> None:
-    book, hop = book_of(WORLD), shipped().hop
+    book, hop = span_table(WORLD), shipped_models().hop
     indifferent = Ranker(*(np.zeros(shape, np.float32) for shape in ((len(FEATURES), 1), 1, 1, len(FEATURES))))
     long = QUESTION.replace("born", "born, as far as the people of her town remember it today")
     assert len(QUESTION.split()) <= SHORT < len(long.split())
     for question, tells_apart in ((QUESTION, True), (long, False)):
         rows = whole_features(question, read_hops([question], book, hop), book)
-        chances = answer_chances(indifferent, shipped().whole, question, rows, book, 1)
+        chances = answer_chances(indifferent, shipped_models().whole, question, rows, book, 1)
         assert (chances.max() > chances.min() * 1.01) == tells_apart
 
 
@@ -123,15 +125,15 @@ def test_a_mean_of_rankers_gives_the_mean_of_their_scores() -> None:
 
 
 def test_every_candidate_has_every_feature() -> None:
-    book = book_of(WORLD)
-    table = features(query(QUESTION), book)
+    book = span_table(WORLD)
+    table = features(parse_question(QUESTION), book)
     assert table.shape == (len(book.texts), len(FEATURES))
-    assert book.signs.shape[1] == len(SIGNS)
+    assert book.features.shape[1] == len(SPAN_FEATURES)
     assert np.isfinite(table).all()
 
 
 def test_the_shipped_models_fit_the_features_and_come_back_from_their_record() -> None:
-    models = shipped()
+    models = shipped_models()
     assert models.hop.hidden.shape[0] == len(FEATURES)
     assert models.bare.hidden.shape[0] == len(FEATURES)
     assert models.whole.hidden.shape[0] == len(FEATURES) + len(CHAIN)

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.data.passages import Evidence, Passage
-from polyhop.engines.lexical.gazetteer import countries, is_adjective
-from polyhop.engines.lexical.reading import dates, names, numbers, quoted, read_pages
+from polyhop.engines.lexical.countries import countries, is_adjective
+from polyhop.engines.lexical.prompt import parse_passages
+from polyhop.engines.lexical.spans import dates, names, numbers, quoted
 from polyhop.programs.candidates import Candidates
 
 
@@ -59,28 +60,28 @@ def test_numbers_leave_dates_alone() -> None:
 def test_pages_are_read_back_as_the_agents_are_shown_them() -> None:
     first = Passage.of("Solaris", sentences=["One of\nthem.", "1s2 is a number, [3] a note."])
     second = Passage.of("", "Untitled text. More of it.")
-    pages = read_pages(Candidates([first, second]).show([Evidence(first, 1), Evidence(second)]).format())
+    pages = parse_passages(Candidates([first, second]).show([Evidence(first, 1), Evidence(second)]).format())
     assert [(page.number, page.title) for page in pages] == [("1", "Solaris"), ("2", "")]
-    assert [line.id for page in pages for line in page.lines] == ["1s2", "2s1", "2s2"]
-    assert pages[0].lines[0].text == "1s2 is a number, [3] a note."
+    assert [line.id for page in pages for line in page.sentences] == ["1s2", "2s1", "2s2"]
+    assert pages[0].sentences[0].text == "1s2 is a number, [3] a note."
 
 
 def test_a_line_that_is_no_sentence_is_read_in_pieces() -> None:
     words = " ".join(f"word{number}" for number in range(1000))
-    (page,) = read_pages(f"[1] Solaris\n1s1 {words}\n1s2 {'x' * 5000}\n1s3 A novel\nof 1961.")
-    pieces = [line for line in page.lines if line.id == "1s1"]
+    (page,) = parse_passages(f"[1] Solaris\n1s1 {words}\n1s2 {'x' * 5000}\n1s3 A novel\nof 1961.")
+    pieces = [line for line in page.sentences if line.id == "1s1"]
     assert "".join(piece.text for piece in pieces) == words
     assert all(piece.text.split(" ")[0] in words.split() for piece in pieces)
-    assert [len(line.text) for line in page.lines if line.id == "1s2"] == [2000, 2000, 1000]
-    assert page.lines[-1].text == "A novel of 1961."
+    assert [len(line.text) for line in page.sentences if line.id == "1s2"] == [2000, 2000, 1000]
+    assert page.sentences[-1].text == "A novel of 1961."
 
 
 def test_of_a_prompt_without_end_every_page_is_read_up_to_its_share() -> None:
     endless = "\n".join(f"1s{number} The river runs through meadow {number}." for number in range(1, 20_000))
-    long, short = read_pages(f"[1] River\n{endless}\n[2] Brook\n2s1 A brook is short.")
-    assert 40_000 < sum(len(line.text) for line in long.lines) <= 50_000
-    assert long.lines[0].text == "The river runs through meadow 1."
-    assert [line.text for line in short.lines] == ["A brook is short."]
+    long, short = parse_passages(f"[1] River\n{endless}\n[2] Brook\n2s1 A brook is short.")
+    assert 40_000 < sum(len(line.text) for line in long.sentences) <= 50_000
+    assert long.sentences[0].text == "The river runs through meadow 1."
+    assert [line.text for line in short.sentences] == ["A brook is short."]
 
 
 def test_countries_are_found_under_their_adjectives() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from polyhop.data.passages import Passage
-from polyhop.engines.lexical.reading import read_pages
-from polyhop.engines.lexical.subgoals import SubGoal, sub_goals
+from polyhop.engines.lexical.hops import SubGoal, sub_goals
+from polyhop.engines.lexical.prompt import parse_passages
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import (
     DecideNext,
@@ -108,7 +108,7 @@ def test_the_decision_maker_asks_the_question_and_then_each_open_sub_goal_once()
 
 
 def test_sub_goals_reached_and_open() -> None:
-    pages = read_pages(show(1, 2, 3))
+    pages = parse_passages(show(1, 2, 3))
     assert list(sub_goals(ROADMAP, pages[2:], 0.3)) == [SubGoal(ROADMAP[0], "")]  # that page is about something else
     first, second = sub_goals(ROADMAP, pages[:1], 0.3)
     assert first == SubGoal(ROADMAP[0], "Andrei Tarkovsky")

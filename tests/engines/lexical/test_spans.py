@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.engines.lexical.spans import KINDS, candidates
+from polyhop.engines.lexical.spans import SPAN_KINDS, candidate_spans
 
 
 @pytest.mark.parametrize(
@@ -25,11 +25,11 @@ from polyhop.engines.lexical.spans import KINDS, candidates
     ],
 )
 def test_candidates(line: str, expected: list[str]) -> None:
-    assert set(expected) <= {span.text for span in candidates(line)}
+    assert set(expected) <= {span.text for span in candidate_spans(line)}
 
 
 @given(st.text(max_size=200))
 def test_candidates_stand_where_they_say(text: str) -> None:
-    found = candidates(text)
-    assert all(text[span.start : span.end] == span.text and span.kind in KINDS for span in found)
+    found = candidate_spans(text)
+    assert all(text[span.start : span.end] == span.text and span.kind in SPAN_KINDS for span in found)
     assert len({(span.start, span.end) for span in found}) == len(found)

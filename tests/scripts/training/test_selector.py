@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from polyhop.engines.lexical.signs import End, Signs
+from polyhop.engines.lexical.chain_features import ExtensionFeatures, StopFeatures
 from polyhop.scripts.training.selector import Case, QuestionSet, app, as_code, fit
 
-SIZE = 2 * len(Signs._fields) + len(End._fields)
+SIZE = 2 * len(ExtensionFeatures._fields) + len(StopFeatures._fields)
 
 
 def sample_cases() -> list[Case]:
@@ -27,7 +27,7 @@ def test_fitted_weights_find_the_evidence() -> None:
 
 def test_what_is_learned_is_what_is_said_to_be_right() -> None:
     cases = [
-        Case(case.name, case.question, case.judge, frozenset({case.judge.pages[-1].number}), 1.0)
+        Case(case.name, case.question, case.judge, frozenset({case.judge.passages[-1].number}), 1.0)
         for case in sample_cases()
     ]
     weights = fit(cases)
@@ -42,8 +42,8 @@ def test_a_question_is_in_one_fold_whatever_set_it_is_from() -> None:
 
 def test_the_code_holds_the_weights() -> None:
     weights = np.random.default_rng(0).normal(size=SIZE)
-    found: dict[str, Signs | End] = {}
-    exec(as_code(weights), {"Signs": Signs, "End": End}, found)
+    found: dict[str, ExtensionFeatures | StopFeatures] = {}
+    exec(as_code(weights), {"ExtensionFeatures": ExtensionFeatures, "StopFeatures": StopFeatures}, found)
     flat = [value for name in ("FIRST", "NEXT", "END") for value in found[name]]
     assert flat == pytest.approx(weights, rel=0.01)
 
@@ -71,7 +71,7 @@ def test_the_command_prints_scores_and_weights() -> None:
     result = CliRunner().invoke(app, ["--on", "sample:", "--limit", "4", "--folds", "2"])
     assert result.exit_code == 0, result.output
     assert "| sample, open | 4 |" in result.stdout
-    assert "NEXT = Signs(\n    rank=" in result.stdout
+    assert "NEXT = ExtensionFeatures(\n    rank=" in result.stdout
     refused = CliRunner().invoke(app, ["--on", "2wiki"])
     assert refused.exit_code == 2
     assert "is not DATASET:QUESTIONS" in refused.output

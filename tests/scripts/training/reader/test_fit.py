@@ -11,10 +11,10 @@ import pytest
 
 from polyhop.data.benchmarks import Question
 from polyhop.data.sample import SubQuestion
-from polyhop.engines.lexical.book import book_of
+from polyhop.engines.lexical.prompt import parse_passages
 from polyhop.engines.lexical.ranker import Models
 from polyhop.engines.lexical.reader import read_with
-from polyhop.engines.lexical.reading import read_pages
+from polyhop.engines.lexical.span_table import span_table
 from polyhop.scripts.training.reader.examples import EVIDENCE, GOLD, MIXED, Example, Source, examples
 from polyhop.scripts.training.reader.fit import Fit, calibrate, fold_of, report
 from polyhop.scripts.training.reader.hops import Hop, annotated_hops
@@ -41,7 +41,7 @@ def fit() -> Fit:
 def test_what_was_learned_answers_new_questions(fit: Fit) -> None:
     page = "[1] Lee Moss\n1s1 Lee Moss is a Danish painter.\n1s2 Lee Moss was born in Rouen and lives in Odense."
     question = "Where was Lee Moss born?"
-    assert read_with(fit.models, question, [question], book_of(read_pages(page)))[0].text == "Rouen"
+    assert read_with(fit.models, question, [question], span_table(parse_passages(page)))[0].text == "Rouen"
 
 
 def test_the_report_tells_held_out_from_in_sample(fit: Fit) -> None:
@@ -70,7 +70,7 @@ def test_training_finds_the_sign_that_tells_and_is_repeatable() -> None:
 
 
 def test_a_country_is_right_under_every_name() -> None:
-    book = book_of(read_pages("[1] A\n1s1 A is a Danish film made in Denmark by Ada Brook."))
+    book = span_table(parse_passages("[1] A\n1s1 A is a Danish film made in Denmark by Ada Brook."))
     scores = dict(zip(book.texts, scored(book, ["Denmark"], is_country=True), strict=True))
     assert (scores["Danish"], scores["Denmark"], scores["Ada Brook"]) == (1, 1, 0)
 

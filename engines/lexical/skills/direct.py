@@ -1,4 +1,4 @@
-"""What the engine knows without reading: small talk and arithmetic."""
+"""Answers without passages: small talk and arithmetic."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ....signatures import AnswerDirectly
 from ..engine import skill
 from ..prompt import Prompt
 
-_LONGEST_SUM, _LONGEST_NUMBER = 200, 300  # characters of a sum, digits of a number in it
+_LONGEST_SUM, _LONGEST_NUMBER = 200, 300  # characters of an expression, digits of a number
 
 
 @skill(AnswerDirectly, "question -> answer")
 def answer_directly(prompt: Prompt) -> dict[str, Any]:
-    """A polite word for a polite word, the exact result of a sum; of the world nothing is known."""
-    question = prompt.inputs.get("question", "")
+    """Answer small talk and arithmetic; everything else is unknown."""
+    question = prompt.question
     if reply := small_talk(question):
         return {"reasoning": "Small talk needs no look-up.", "answer": reply, "confidence": 1.0}
     if (result := arithmetic(question)) is not None:
@@ -37,7 +37,7 @@ _SMALL_TALK = (
 
 
 def small_talk(text: str) -> str | None:
-    """The answer to thanks, a greeting or a farewell; None for anything else."""
+    """The reply to thanks, a greeting or a farewell; None for anything else."""
     said = " ".join(re.findall(r"[a-z]+", text.lower()))
     return next((reply for pattern, reply in _SMALL_TALK if re.fullmatch(pattern, said)), None)
 
@@ -61,10 +61,7 @@ _SUM = re.compile(r"[\d.+\-*/() ]+")
 
 
 def arithmetic(text: str) -> str | None:
-    """The exact result of a sum in digits ("What is 12 * 3.5?"); None if the text is none, or has no result.
-
-    A result that no finite decimal can write is a fraction.
-    """
+    """The exact result of an expression ("What is 12 * 3.5?"), as a fraction if it has no finite decimal; else None."""
     written = _OPENING.sub("", " ".join(text.lower().split())).rstrip("?=. ")
     written = re.sub(r"(?<=\d),(?=\d{3}\b)", "", written)
     for word, sign in _OPERATORS:
@@ -72,7 +69,7 @@ def arithmetic(text: str) -> str | None:
     if len(written) > _LONGEST_SUM or not _SUM.fullmatch(written) or not re.search(r"\d.*[-+*/].*\d", written):
         return None
     if re.fullmatch(r"\d+[-/]\d+(?:[-/]\d+)*", written):
-        return None  # "9/11", "1914-1918": dates and spans of years are written so
+        return None  # "9/11", "1914-1918": dates and ranges of years
     try:
         return _written(_value(ast.parse(written.strip(), mode="eval").body, written.strip()))
     except (SyntaxError, ValueError, ZeroDivisionError, RecursionError):
@@ -97,24 +94,18 @@ def _value(node: ast.expr, source: str) -> Fraction:
             return _checked(left / right)
         if isinstance(node.op, ast.Pow) and right.denominator == 1 and abs(right) <= _LONGEST_NUMBER:
             return _checked(left ** int(right))
-    raise ValueError("not a sum")
+    raise ValueError("not an arithmetic expression")
 
 
 def _checked(value: Fraction) -> Fraction:
     if max(abs(value.numerator), value.denominator) >= 10**_LONGEST_NUMBER:
-        raise ValueError("too long a number")
+        raise ValueError("the number is too long")
     return value
 
 
 def _written(value: Fraction) -> str:
-    rest = value.denominator
-    twos = fives = 0
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    places = max(twos, fives)
-    if rest > 1 or places > 20:
+    places = next((places for places in range(21) if (value * 10**places).denominator == 1), None)
+    if places is None:
         return f"{value.numerator}/{value.denominator}"
     digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
     whole, decimals = (digits[:-places], digits[-places:]) if places else (digits, "")

@@ -1,4 +1,4 @@
-"""Countries and the adjectives that go with them: what "the same country" and "nationality" need."""
+"""Countries with their adjectives, to compare nationalities and countries."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _MENTION = re.compile(
     + "|".join(re.escape(name) for name in sorted(_COUNTRY, key=len, reverse=True))
     + r"))(?![\w])"
 )
-# A state of the United States, or a part of the United Kingdom, also says the country.
+# A state of the United States implies the country.
 _STATES = (
     "Alabama, Alaska, Arizona, Arkansas, California, Colorado, Connecticut, Delaware, Florida, Hawaii, "
     "Idaho, Illinois, Indiana, Iowa, Kansas, Kentucky, Louisiana, Maine, Maryland, Massachusetts, "
@@ -91,7 +91,7 @@ def countries(text: str) -> tuple[Mention, ...]:
 
 
 def is_country(text: str) -> bool:
-    """Whether a text is the name or adjective of a country or an American state, rather than a name with one in it."""
+    """Whether the whole text is the name or adjective of a country or an American state."""
     name = text.removeprefix("The ").removeprefix("the ")
     return name[:1].isupper() and (fold(name) in _COUNTRY or name in _STATE_NAMES)
 

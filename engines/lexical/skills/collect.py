@@ -1,0 +1,168 @@
+"""The agents that collect evidence: Selector, Adder, C-3PO's filter, and KAIR's agents.
+
+KAIR's facts are written as "sub-question? answer." and its gaps as sub-questions, so that the next step can use them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ....data.references import references, replace_references
+from ....data.text import content_terms, title_key
+from ....signatures import (
+    AddEvidence,
+    AssessEvidence,
+    CheckFacts,
+    CompleteEvidence,
+    FilterForObjective,
+    FilterPassages,
+    FilterSpans,
+    ProposeQueries,
+    SelectEvidence,
+    UpdateKnowledge,
+)
+from ..chain import Chain, read_chain
+from ..decompose import decompose
+from ..engine import skill
+from ..hops import find_gaps, is_covered, resolve
+from ..prompt import ParsedPassage, Prompt, Sentence
+from ..question import mask
+
+SUPPORTED = 0.6  # least share of a statement's words in one sentence with its title
+
+
+@skill(SelectEvidence)
+def select_evidence(prompt: Prompt) -> dict[str, Any]:
+    """Start a new chain: what is selected competes with all candidates."""
+    chain, _ = read_chain(prompt)
+    kept = chain.extend([])
+    return {"keep": [sentence.id for sentence in chain.sentences(kept, kept)]}
+
+
+@skill(AddEvidence, CompleteEvidence)
+def add_evidence(prompt: Prompt) -> dict[str, Any]:
+    """Extend the chain of the selected passages, and list the open questions."""
+    chain, selected = read_chain(prompt)
+    added = chain.extend(selected)
+    addition = {"add": [sentence.id for sentence in chain.sentences(added, selected + added)]}
+    if "required" not in prompt.outputs:
+        return addition
+    gaps = find_gaps(prompt.question, prompt.listed("sub_questions"), selected + added)
+    return {**addition, "required": [gap.question for gap in gaps if gap.is_ready]}
+
+
+@skill(FilterPassages, FilterForObjective)
+def filter_passages(prompt: Prompt) -> dict[str, Any]:
+    """The passages of the chain; for one sub-goal the first of them, if the sub-goal names it."""
+    objective, passages = prompt.text("objective"), prompt.passages("passages")
+    goal = objective.partition(": ")[2] or objective or prompt.question
+    steps = decompose(goal)
+    kept = Chain(goal, tuple(steps), passages).extend([])
+    if goal != prompt.question and len(steps) == 1:
+        key = f" {title_key(goal)} "
+        kept = [passage for passage in kept[:1] if any(f" {name} " in key for name in passage.names)]
+    numbers = [passage.number for passage in kept]
+    thoughts = [f"{each.number}: {'is needed' if each.number in numbers else 'adds nothing'}." for each in passages]
+    return {"thoughts": "\n".join(thoughts), "useful": numbers}
+
+
+# --- KAIR ------------------------------------------------------------------------------------------------------------
+
+
+@skill(ProposeQueries)
+def propose_queries(prompt: Prompt) -> dict[str, Any]:
+    """Each gap, the names in it, and these with the question; the focus decides which form comes first."""
+    question, focus = prompt.question.strip(" ?"), prompt.text("focus")
+    known = _known(decompose(prompt.question), prompt.listed("known"))
+    required = [replace_references(gap, known.get) for gap in prompt.listed("required")]
+    gaps = [gap for gap in required if not references(gap)] or required
+    names = [" ".join(mask(gap).names) for gap in gaps]
+    forms = [
+        [replace_references(gap, lambda _: " ").strip(" ?") for gap in gaps],
+        names,
+        [f"{question} {each}".strip() for each in names],
+    ]
+    first = 1 if "entit" in focus else 2 if "constraint" in focus else 0
+    found = [query for form in (*forms[first:], *forms[:first]) for query in form]
+    earlier = {frozenset(content_terms(query)) for query in prompt.listed("earlier")}
+    fresh = [query for query in dict.fromkeys(found) if query and frozenset(content_terms(query)) not in earlier]
+    count = prompt.text("count")
+    return {"queries": fresh[: int(count)] if count.isdecimal() else fresh}
+
+
+@skill(UpdateKnowledge)
+def update_knowledge(prompt: Prompt) -> dict[str, Any]:
+    """Answer the open sub-questions, and quote the sentences of the chain."""
+    sub_questions = decompose(prompt.question)
+    known = _known(sub_questions, prompt.listed("known"))
+    passages = prompt.passages("passages")
+    numbers = [n for n in range(1, len(sub_questions) + 1) if n not in known]
+    renumbered = {old: f"#{new}" for new, old in enumerate(numbers, 1)}
+
+    def fill(number: int) -> str:
+        return known.get(number) or renumbered.get(number, "#0")
+
+    questions = [replace_references(sub_questions[n - 1], fill) for n in numbers]
+    facts = []
+    for n, found in zip(numbers, resolve(questions, passages), strict=True):
+        bound = replace_references(sub_questions[n - 1], known.get)
+        given = [known[m] for m in references(sub_questions[n - 1]) if m in known]
+        if found.text and found.sentence and not references(bound) and is_covered(bound, given, passages):
+            known[n] = found.text
+            facts.append(f"{bound} {found.text}. ({found.sentence.id})")
+    facts += [f"{sentence.text} ({sentence.id})" for sentence in _chain_sentences(prompt)]
+    gaps = [replace_references(text, known.get) for n, text in enumerate(sub_questions, 1) if n not in known]
+    return {"new_facts": facts, "gaps": gaps}
+
+
+@skill(FilterSpans)
+def filter_spans(prompt: Prompt) -> dict[str, Any]:
+    return {"spans": [f"{sentence.id} {sentence.text}" for sentence in _chain_sentences(prompt)]}
+
+
+def _chain_sentences(prompt: Prompt) -> list[Sentence]:
+    chain = Chain(prompt.question, tuple(decompose(prompt.question)), prompt.passages("passages"))
+    chosen = chain.extend([])
+    return chain.sentences(chosen, chosen)
+
+
+def _known(sub_questions: Sequence[str], facts: Sequence[str]) -> dict[int, str]:
+    """The answers in facts of this engine's form, by the number of their sub-question."""
+    known: dict[int, str] = {}
+    for n, text in enumerate(sub_questions, 1):
+        bound = replace_references(text, known.get)
+        for fact in facts:
+            if fact.startswith(f"{bound} "):
+                known.setdefault(n, fact[len(bound) :].strip().removesuffix("."))
+    return known
+
+
+@skill(CheckFacts)
+def check_facts(prompt: Prompt) -> dict[str, Any]:
+    """Supported: most words of the statement are in one sentence. Relevant: it shares a word with a gap."""
+    passages = prompt.passages("passages")
+    required = frozenset(content_terms(" ".join(prompt.listed("required"))))
+    supported, relevant = [], []
+    for statement in prompt.listed("statements"):
+        number, _, text = statement.partition(".")
+        terms = frozenset(content_terms(text))
+        if terms and max((_share(terms, each) for each in passages), default=0.0) >= SUPPORTED:
+            supported.append(number.strip())
+        if terms & required:
+            relevant.append(number.strip())
+    return {"supported": supported, "relevant": relevant}
+
+
+def _share(terms: frozenset[str], passage: ParsedPassage) -> float:
+    """The largest share of the terms in one sentence of a passage, with its title."""
+    shared = (len(terms & (sentence.terms | passage.title_terms)) for sentence in passage.sentences)
+    return max(shared, default=0) / len(terms)
+
+
+@skill(AssessEvidence)
+def assess_evidence(prompt: Prompt) -> dict[str, Any]:
+    """The share of the sub-questions that the evidence answers."""
+    sub_questions = decompose(prompt.question)
+    gaps = find_gaps(prompt.question, sub_questions, prompt.passages("evidence"))
+    return {"sufficiency": 1 - len(gaps) / len(sub_questions)}
