@@ -1,32 +1,30 @@
-"""Runs held against each other on the questions that they share."""
+"""Runs compared question by question."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import NamedTuple
 
 import numpy as np
 
-from .folder import RunError, read_lines, read_manifest
+from .folder import RunError
+from .metrics import COSTS, METRICS, quantity
 from .official.files import replacing
-from .scoring import METRICS
+from .records import QuestionRecord, read_manifest, read_records
 from .statistics import Comparison, compare
-from .summary import COSTS
-
-SECONDS = "seconds"
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run as it is compared.
+class ComparedRun:
+    """A run of a comparison.
 
     Attributes:
         name: See `run_names`.
-        questions: How many questions it has in all.
-        done: How many of those are done.
+        questions: How many questions it has.
+        done: How many of them are finished.
     """
 
     name: str
@@ -37,10 +35,10 @@ class Run:
 
 
 class Row(NamedTuple):
-    """One metric of one run on the shared questions that have such a value in both runs.
+    """A metric of a run, on the shared questions that have a value in both runs.
 
     Attributes:
-        versus: The run against the first one; positive differences favour this one. None for the first.
+        versus: The run against the baseline; positive differences mean higher values here. None for the baseline.
     """
 
     metric: str
@@ -51,7 +49,7 @@ class Row(NamedTuple):
 
 
 class Flip(NamedTuple):
-    """A question that one run has exactly right and the first has not, or the other way round."""
+    """A question that became right (exact match), or wrong, relative to the baseline."""
 
     run: str
     gained: bool
@@ -63,10 +61,10 @@ class Flip(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Result:
-    """What comparing some runs, the first of which is the baseline, came to."""
+class RunComparison:
+    """Runs compared with the first of them, the baseline."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[ComparedRun, ...]
     shared: int
     rows: tuple[Row, ...]
     flips: tuple[Flip, ...]
@@ -75,42 +73,43 @@ class Result:
         return next((row for row in self.rows if (row.metric, row.run) == (metric, run)), None)
 
 
-def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) -> Result:
+def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) -> RunComparison:
     """Compare runs, finished or not, with the first of them.
 
     Args:
         metrics: By default all that the runs have.
 
     Raises:
-        RunError: there are fewer than two runs, one cannot be read, they are of different datasets or share no
-            question, or a metric is not known.
+        RunError: there are fewer than two runs, one cannot be read, they have different datasets or no shared question,
+            or a metric is unknown.
     """
     if len(paths) < 2:
-        raise RunError("Name two runs or more: polyhop compare RUN RUN ...")
-    unknown = [name for name in metrics or () if name not in (*METRICS, *COSTS, SECONDS)]
-    if unknown:
-        raise RunError(f"There is no metric {unknown[0]!r}. Known are {', '.join((*METRICS, *COSTS, SECONDS))}.")
+        raise RunError("Name at least two runs: polyhop compare RUN RUN ...")
     manifests = [read_manifest(path) for path in paths]
-    known = run_names({path: manifest["program"] for path, manifest in zip(paths, manifests, strict=True)})
-    names = [known[path] for path in paths]
     for path, manifest in zip(paths, manifests, strict=True):
-        if manifest["dataset"] != manifests[0]["dataset"]:
+        if manifest.dataset != manifests[0].dataset:
             raise RunError(
-                f"The runs are of different datasets: {paths[0]} of {manifests[0]['dataset']}, {path} of "
-                f"{manifest['dataset']}."
+                f"The runs have different datasets: {manifests[0].dataset} in {paths[0]}, {manifest.dataset} in {path}."
             )
-    tables = [{line["id"]: _kept(line) for line in read_lines(path)} for path in paths]
+    tables = [{record.id: _Compared.of(record) for record in read_records(path)} for path in paths]
     ids = [id for id in tables[0] if all(id in table for table in tables[1:])]
     if not ids:
-        raise RunError("The runs share no question that is done in all of them.")
+        raise RunError("The runs share no question that is finished in all of them.")
+    own = {name for table in tables for each in table.values() for name in each.values}
+    known = [*dict.fromkeys([*METRICS, *COSTS, *sorted(own)])]
+    unknown = [name for name in metrics or () if name not in known]
+    if unknown:
+        raise RunError(f"No metric {unknown[0]!r}: choose from {', '.join(known)}.")
+    by_path = run_names({path: manifest.program.name for path, manifest in zip(paths, manifests, strict=True)})
+    names = [by_path[path] for path in paths]
     runs = tuple(
-        Run(name, path, manifest["dataset"], manifest["questions"]["count"], len(table))
+        ComparedRun(name, path, manifest.dataset, manifest.questions.count, len(table))
         for name, path, manifest, table in zip(names, paths, manifests, tables, strict=True)
     )
     rows = [
         row
-        for metric in metrics or (*METRICS, *COSTS, SECONDS)
-        for row in _rows(metric, names, [[table[id][2].get(metric, np.nan) for id in ids] for table in tables])
+        for metric in metrics or known
+        for row in _rows(metric, names, [[table[id].values.get(metric, np.nan) for id in ids] for table in tables])
     ]
     flips = [
         flip
@@ -118,24 +117,27 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
         for id in ids
         if (flip := _flip(name, id, tables[0][id], table[id]))
     ]
-    return Result(runs, len(ids), tuple(rows), tuple(flips))
+    return RunComparison(runs, len(ids), tuple(rows), tuple(flips))
 
 
-def run_names(programs: Mapping[Path, Mapping[str, Any]]) -> dict[Path, str]:
-    """What runs are called: by their programs, as their manifests tell these, by their folders, or by their paths,
-    whichever tells them apart."""
-    named = {path: str(program.get("name")) for path, program in programs.items()}
-    folders = {path: path.resolve().name for path in programs}
-    whole = {path: str(path) for path in programs}
-    return next((names for names in (named, folders) if len(set(names.values())) == len(names)), whole)
+def run_names(programs: Mapping[Path, str]) -> dict[Path, str]:
+    """Distinct names of runs: their programs, or else their folders, or else their paths."""
+    ways: list[Callable[[Path], str]] = [lambda path: programs[path], lambda path: path.resolve().name, str]
+    named = [{path: way(path) for path in programs} for way in ways]
+    return next((names for names in named if len(set(names.values())) == len(names)), named[-1])
 
 
-_Kept = tuple[str, str, dict[str, float], str]  # the question, the answer, the values, a gold answer
+class _Compared(NamedTuple):
+    question: str
+    answer: str
+    values: dict[str, float]
+    gold: str
 
-
-def _kept(line: dict[str, Any]) -> _Kept:
-    answer = line["answer"] if "error" not in line else f"failed: {line['error']['message']}"
-    return line["question"], answer, line["scores"] | line["costs"], (line["gold_answers"] or [""])[0]
+    @classmethod
+    def of(cls, record: QuestionRecord) -> _Compared:
+        answer = f"failed: {record.error.message}" if record.error else record.answer or ""
+        gold = record.gold_answers[0] if record.gold_answers else ""
+        return cls(record.question, answer, {**record.scores, **record.costs}, gold)
 
 
 def _rows(metric: str, names: Sequence[str], columns: Sequence[Sequence[float]]) -> list[Row]:
@@ -151,33 +153,31 @@ def _rows(metric: str, names: Sequence[str], columns: Sequence[Sequence[float]])
     return rows
 
 
-def _flip(run: str, id: str, first: _Kept, other: _Kept) -> Flip | None:
-    before, after = first[2]["answer_em"], other[2]["answer_em"]
+def _flip(run: str, id: str, first: _Compared, other: _Compared) -> Flip | None:
+    before, after = first.values["answer_em"], other.values["answer_em"]
     if before == after:
         return None
-    return Flip(run, after > before, id, first[0], first[3], first[1], other[1])
+    return Flip(run, after > before, id, first.question, first.gold, first.answer, other.answer)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-def write_csv(path: Path, result: Result) -> None:
-    """One line a metric and run, with everything that is known."""
+def write_csv(path: Path, result: RunComparison) -> None:
+    """One line per metric and run, with all statistics."""
     with replacing(path) as file:
-        _write_csv(file, result)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(
+            "metric run questions mean difference low high p_bootstrap p_permutation wins ties losses".split()
+        )
+        for row in result.rows:
+            known = row.versus
+            more = [*known.difference, *known[1:]] if known else [""] * 8
+            writer.writerow([row.metric, row.run, row.questions, row.mean, *more])
 
 
-def _write_csv(file: TextIO, result: Result) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow("metric run questions mean difference low high p_bootstrap p_permutation wins ties losses".split())
-    for row in result.rows:
-        known = row.versus
-        more = [*known.difference, *known[1:]] if known else [""] * 8
-        writer.writerow([row.metric, row.run, row.questions, row.mean, *more])
-
-
-def write_latex(path: Path, result: Result) -> None:
-    """A booktabs table: a column a run, scores in percent, a dagger where p < 0.05 (permutation) against the first."""
+def write_latex(path: Path, result: RunComparison) -> None:
+    """A booktabs table with a column per run; a dagger marks p < 0.05 (permutation) against the baseline."""
     names = [run.name for run in result.runs]
     lines = [
         f"% {result.shared} shared questions; \\dag: p < 0.05 against {_escaped(names[0])} (paired permutation test)",
@@ -191,16 +191,10 @@ def write_latex(path: Path, result: Result) -> None:
         for name in names:
             row = result.row(metric, name)
             mark = "$^{\\dag}$" if row and row.versus and row.versus.p_permutation < 0.05 else ""
-            cells.append(f"{_number(metric, row.mean)}{mark}" if row else "")
+            cells.append(f"{_escaped(quantity(metric).text(row.mean))}{mark}" if row else "")
         lines.append(" & ".join(cells) + " \\\\")
     with replacing(path) as file:
         file.write("\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n")
-
-
-def _number(metric: str, value: float) -> str:
-    if metric in METRICS:
-        return f"{100 * value:.1f}"
-    return f"{value:.1f}" if value >= 10 or value == int(value) else f"{value:.3g}"
 
 
 def _escaped(text: str) -> str:

@@ -1,40 +1,69 @@
-"""What is right about a question, read from its example: the one place that knows the fields."""
+"""The gold of a question, read from its example: the only module that knows the fields."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import dspy
 
-from ..data.passages import Fact, Passage
+from ..data.passages import Evidence, Fact, Passage
 from ..programs.prediction import UNKNOWN
 
 if TYPE_CHECKING:
     from ..data.benchmarks import GoldFact
 
 ABSTENTIONS = (UNKNOWN, "Insufficient information.")
-"""The right answers to a question that the passages do not answer; the second is how MultiHop-RAG writes it."""
+"""The right answers to a question that the passages do not answer; MultiHop-RAG writes the second."""
+
+LookUp = Callable[[str], Iterable[Passage]]
+"""Finds the passages of a title, perhaps among others: ``BM25Index.titled``."""
 
 
 class Gold(NamedTuple):
-    """The answers that count as right, and the passages and sentences that prove them."""
+    """What is right.
+
+    Attributes:
+        answers: The accepted answers.
+        passages: Ids of the passages that prove them.
+        facts: Sentences that prove them.
+        texts: The texts of the gold passages; None where some of them are unknown.
+    """
 
     answers: tuple[str, ...]
     passages: tuple[str, ...]
     facts: tuple[Fact, ...]
+    texts: tuple[str, ...] | None = None
+
+
+class ProgramOutput(NamedTuple):
+    """The parts of a prediction that are scored."""
+
+    answer: str
+    evidence: tuple[Evidence, ...] = ()
+    ranking: tuple[Passage, ...] = ()
+
+    @classmethod
+    def of(cls, prediction: dspy.Prediction) -> ProgramOutput:
+        evidence, ranking = prediction.get("evidence") or (), prediction.get("ranking") or ()
+        return cls(prediction.answer, tuple(evidence), tuple(ranking))
+
+    @property
+    def passages(self) -> list[Passage]:
+        """Every passage in the output."""
+        return [*self.ranking, *(item.passage for item in self.evidence)]
 
 
 def gold_of(example: dspy.Example, seen: Iterable[Passage] = ()) -> Gold:
     """Read ``answers`` (or ``answer``), and ``gold`` as the loaders have it, or ``gold_passages`` and ``gold_facts``.
 
-    Benchmarks address passages by title, by quoting them or by place, passages have ids. So each gold passage gets the
-    id of the first passage that it matches: of the question's pool, then of those ``seen``. One that matches none is
-    known by the id that its text would have, else by its title, which no passage has as its id.
+    Benchmarks name passages by title, quotation or position, while passages have ids. A gold passage gets the id of the
+    first passage that matches it: of the question's pool, then of ``seen``. Without a match it keeps the id that its
+    text would have, or else its title, which is never the id of a passage.
 
     Args:
-        seen: What a program came up with, or better all passages that may be meant: then nothing depends on the
-            program. Only needed where the gold passages have no ids yet.
+        seen: Candidates for gold passages without ids: the program's output, or better, independent of the program, all
+            passages with their titles.
     """
     answers = ABSTENTIONS if example.get("answerable") is False else tuple(example.get("answers") or (example.answer,))
     given = example.get("gold")
@@ -48,9 +77,20 @@ def gold_of(example: dspy.Example, seen: Iterable[Passage] = ()) -> Gold:
     return Gold(answers, tuple(dict.fromkeys(ids.values())), facts)
 
 
-def passages_of(prediction: dspy.Prediction) -> list[Passage]:
-    """Every passage that a prediction speaks of."""
-    return [*(prediction.get("ranking") or ()), *(item.passage for item in prediction.get("evidence") or ())]
+def gold_with_texts(example: dspy.Example, output: ProgramOutput, look_up: LookUp | None = None) -> Gold:
+    """`gold_of` with the texts of the gold passages, from the question's pool or else from ``look_up``.
+
+    Texts never come from the output: a metric would then skip exactly those questions where the program found little.
+    """
+    known = list(example.get("pool") or ())
+    if look_up is not None and not known:
+        titles = dict.fromkeys(fact.title for fact in example.get("gold") or ())
+        known = [passage for title in titles for passage in look_up(title)]
+    gold = gold_of(example, [*known, *output.passages])
+    texts = {passage.id: passage.text for passage in known}
+    if not all(id in texts for id in gold.passages):
+        return gold
+    return gold._replace(texts=tuple(texts[id] for id in gold.passages))
 
 
 def _id(fact: GoldFact, known: Iterable[Passage]) -> str:

@@ -1,124 +1,305 @@
-"""How right an answer, an evidence set and a ranking are: the parts that all evaluations share.
+"""The registry of metrics and costs. A metric is registered once, and everything else reads `METRICS`: runs, summaries,
+``polyhop compare``, reports and the ``--metric`` of optimizers.
 
-Answers are compared as the official SQuAD and HotpotQA scripts compare them; what a benchmark does differently stands
-in `polyhop.eval.official`. Evidence is scored at two levels, and the unit is always in the name: *passages* (was the
-right document found) and *facts* (was the right sentence found).
+    @metric(label="Answer words", kind="number", maximize=False)
+    def answer_words(attempt: Attempt) -> float:
+        return len(attempt.output.answer.split())
+
+On the command line a metric of your own is ``--metric my_module:answer_words``. A metric is also a DSPy metric:
+
+    dspy.Evaluate(devset=questions, metric=metrics.answer_f1)(program)
+    dspy.BootstrapFewShot(metric=replace(metrics.joint_f1, threshold=0.9))
+
+DSPy passes a trace while it collects exemplars; the metric then returns whether the score reaches its threshold.
+`polyhop.eval.feedback.with_feedback` adds the textual feedback that GEPA needs.
 """
 
 from __future__ import annotations
 
-import re
-import string
-from collections import Counter
-from collections.abc import Collection, Iterable
-from typing import NamedTuple
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
 
-from ..data.passages import Evidence, Fact, Passage
+import dspy
 
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_CLOSED = frozenset({"yes", "no", "noanswer"})
+from ..data.errors import PolyhopError
+from . import scoring
+from .gold import Gold, LookUp, ProgramOutput, gold_of, gold_with_texts
+from .scoring import CUTOFFS, NDCG_CUTOFF, Scores
 
-
-class Scores(NamedTuple):
-    """Precision, recall and their harmonic mean, each in [0, 1]."""
-
-    precision: float
-    recall: float
-    f1: float
+Kind = Literal["percent", "number", "dollars"]
+Needs = Literal["passages", "facts", "texts"]
 
 
-ZERO = Scores(0.0, 0.0, 0.0)
+@dataclass(frozen=True)
+class Attempt:
+    """A question with its gold and a program's output: the argument of every metric."""
+
+    example: dspy.Example
+    gold: Gold
+    output: ProgramOutput
+
+    @cached_property
+    def answer(self) -> Scores:
+        return scoring.answer_scores(self.output.answer, self.gold.answers)
+
+    @cached_property
+    def evidence(self) -> Scores:
+        return scoring.passage_scores(self.output.evidence, self.gold.passages)
+
+    @cached_property
+    def fact(self) -> Scores:
+        return scoring.fact_scores(self.output.evidence, self.gold.facts)
+
+    @cached_property
+    def token(self) -> Scores:
+        return scoring.token_overlap((item.text for item in self.output.evidence), self.gold.texts or ())
+
+    @cached_property
+    def ranking(self) -> dict[str, float]:
+        return scoring.ranking_scores([passage.id for passage in self.output.ranking], self.gold.passages)
 
 
-def scores(common: int, found: int, wanted: int) -> Scores:
-    """From set sizes. Nothing in common is 0 throughout, also where nothing was found or wanted, as HotpotQA has it."""
-    if common == 0:
-        return ZERO
-    return Scores(common / found, common / wanted, 2 * common / (found + wanted))
+@dataclass(frozen=True)
+class Quantity:
+    """Something that a run has one value of per question.
 
-
-def joint(*parts: Scores) -> Scores:
-    """Right in all parts at once (HotpotQA): precisions and recalls multiply, F1 is made from the products."""
-    precision = recall = 1.0
-    for part in parts:
-        precision *= part.precision
-        recall *= part.recall
-    total = precision + recall
-    return Scores(precision, recall, 2 * precision * recall / total if total > 0 else 0.0)
-
-
-# --- answers ---------------------------------------------------------------------------------------------------------
-
-
-def normalize_answer(text: str) -> str:
-    """Lower-case, without ASCII punctuation and English articles, white space folded; accents stay."""
-    text = _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION))
-    return " ".join(text.split())
-
-
-def exact_match(answer: str, gold: Collection[str]) -> float:
-    """1.0 if the answer equals one of the gold answers after normalisation, else 0.0."""
-    normalized = normalize_answer(answer)
-    return float(any(normalized == normalize_answer(text) for text in gold))
-
-
-def answer_f1(answer: str, gold: Collection[str]) -> float:
-    """The best token F1 against any gold answer; "yes", "no" and "noanswer" match whole or not at all (HotpotQA)."""
-    return answer_scores(answer, gold).f1
-
-
-def answer_scores(answer: str, gold: Collection[str]) -> Scores:
-    """Token precision, recall and F1 against the gold answer with the best F1, under the same rule."""
-    normalized = normalize_answer(answer)
-    each = (_closed_token_scores(normalized, normalize_answer(text)) for text in gold)
-    return max(each, key=lambda score: score.f1, default=ZERO)
-
-
-def _closed_token_scores(answer: str, gold: str) -> Scores:
-    if answer != gold and (answer in _CLOSED or gold in _CLOSED):
-        return ZERO
-    return token_scores(answer, gold)
-
-
-def token_scores(found: str, wanted: str) -> Scores:
-    """The words that two normalised texts share; a word counts as often as both have it (SQuAD)."""
-    ours, theirs = Counter(found.split()), Counter(wanted.split())
-    return scores((ours & theirs).total(), ours.total(), theirs.total())
-
-
-def mentions(text: str, answers: Collection[str]) -> float:
-    """1.0 if a text contains one of the answers word for word after normalisation, else 0.0; "no" is not in "know"."""
-    words = f" {normalize_answer(text)} "
-    wanted = (normalize_answer(answer) for answer in answers)
-    return float(any(answer and f" {answer} " in words for answer in wanted))
-
-
-# --- evidence --------------------------------------------------------------------------------------------------------
-
-
-def passage_scores(evidence: Iterable[Evidence], gold: Collection[str]) -> Scores:
-    """The passages that the evidence comes from, against the ids of the gold passages."""
-    found, wanted = {item.passage.id for item in evidence}, set(gold)
-    return scores(len(found & wanted), len(found), len(wanted))
-
-
-def fact_scores(evidence: Iterable[Evidence], gold: Collection[Fact]) -> Scores:
-    """The sentences of the evidence, against the gold sentences.
-
-    A passage given whole counts for each of its sentences: who hands over a whole passage has found its gold sentence,
-    and pays for the others in precision.
+    Attributes:
+        name: In records, summaries and on the command line.
+        label: In tables and charts.
+        kind: A "percent" is in [0, 1] and shown times 100.
+        maximize: Whether higher is better.
+        unit: What is counted: "passages", "sentences".
+        shown: Whether tables show it by default.
     """
-    found = {Fact(passage.id, sentence) for passage, sentence in sentences_of(evidence)}
-    wanted = set(gold)
-    return scores(len(found & wanted), len(found), len(wanted))
+
+    name: str
+    label: str
+    kind: Kind = "number"
+    maximize: bool = False
+    unit: str = ""
+    shown: bool = False
+
+    @property
+    def heading(self) -> str:
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+    def text(self, value: float | None, sign: str = "") -> str:
+        """A value for people; ``sign="+"`` marks positive ones."""
+        if value is None or value != value:
+            return ""
+        if self.kind == "percent":
+            return f"{100 * value:{sign}.1f}"
+        if self.kind == "dollars":
+            return ("-" if value < 0 else sign) + dollars(abs(value))
+        size = abs(value)
+        form = ",.0f" if size >= 1000 else ".1f" if size >= 10 else ".2f" if size >= 0.1 or not value else ".2g"
+        return format(value, sign + form)
 
 
-def sentences_of(evidence: Iterable[Evidence]) -> list[tuple[Passage, int]]:
-    """The sentences of the evidence, each once, in its order; a passage given whole stands for all of its sentences."""
-    found: dict[Fact, tuple[Passage, int]] = {}
-    for item in evidence:
-        sentences = range(len(item.passage.sentences)) if item.sentence is None else (item.sentence,)
-        for sentence in sentences:
-            found.setdefault(Fact(item.passage.id, sentence), (item.passage, sentence))
-    return list(found.values())
+def dollars(value: float) -> str:
+    if value == 0:
+        return "$0"
+    return f"${value:,.2f}" if value >= 1 else f"${value:.2g}" if value >= 0.0001 else f"${value:.1e}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric(Quantity):
+    """A score; also a DSPy metric.
+
+    Attributes:
+        function: Returns the score.
+        needs: The part of the gold that the score depends on; questions without it have no such score.
+        threshold: The score from which a run may serve as an exemplar.
+        feedback: Explains the score for prompt optimizers, instead of `polyhop.eval.feedback`.
+    """
+
+    function: Callable[[Attempt], float]
+    needs: Needs | None = None
+    threshold: float = 0.8
+    feedback: Callable[[Attempt], str] | None = None
+
+    def __call__(self, example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float | bool:
+        score = self.score(example, prediction)
+        return score if trace is None else self.reached(score)
+
+    def score(self, example: dspy.Example, prediction: dspy.Prediction) -> float:
+        return self.function(attempt_of(example, prediction))
+
+    def reached(self, score: float) -> bool:
+        return score >= self.threshold if self.maximize else score <= self.threshold
+
+    def applies(self, example: dspy.Example) -> bool:
+        """Whether a question has the gold that the score needs."""
+        return _has(gold_of(example), "passages" if self.needs == "texts" else self.needs)
+
+
+def attempt_of(example: dspy.Example, prediction: dspy.Prediction) -> Attempt:
+    """A prediction with its gold."""
+    output = ProgramOutput.of(prediction)
+    return Attempt(example, gold_with_texts(example, output), output)
+
+
+def _has(gold: Gold, needs: Needs | None) -> bool:
+    return needs is None or bool(getattr(gold, needs))
+
+
+# --- registry --------------------------------------------------------------------------------------------------------
+
+METRICS: dict[str, Metric] = {}
+"""All metrics by name, in the order of reports."""
+
+COSTS = {
+    cost.name: cost
+    for cost in (
+        Quantity("lm_calls", "LM calls", shown=True),
+        Quantity("lm_calls_critical_path", "LM calls in sequence"),
+        Quantity("searches", "Searches", shown=True),
+        Quantity("tokens_in", "Tokens in"),
+        Quantity("tokens_out", "Tokens out"),
+        Quantity("tokens", "Tokens", shown=True),
+        Quantity("cost_usd", "Dollars", "dollars", shown=True),
+        Quantity("seconds", "Seconds", shown=True),
+    )
+}
+"""What a question costs, by name."""
+
+
+def metric(
+    *,
+    label: str,
+    name: str = "",
+    kind: Kind = "percent",
+    maximize: bool = True,
+    unit: str = "",
+    shown: bool = True,
+    needs: Needs | None = None,
+    threshold: float = 0.8,
+    feedback: Callable[[Attempt], str] | None = None,
+) -> Callable[[Callable[[Attempt], float]], Metric]:
+    """Register a metric; see `Metric` and `Quantity` for the arguments. The name is that of the function by default."""
+
+    def register(function: Callable[[Attempt], float]) -> Metric:
+        key = name or function.__name__
+        METRICS[key] = Metric(
+            key,
+            label,
+            kind,
+            maximize,
+            unit,
+            shown,
+            function=function,
+            needs=needs,
+            threshold=threshold,
+            feedback=feedback,
+        )
+        return METRICS[key]
+
+    return register
+
+
+def find_metric(name: str) -> Metric:
+    """A metric by name, or by ``module:attribute`` one of your own, which this registers.
+
+    Raises:
+        PolyhopError: it does not exist.
+    """
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        if name not in METRICS:
+            raise PolyhopError(
+                f"no metric {name!r}: choose from {', '.join(METRICS)}, or name your own as module:metric"
+            )
+        return METRICS[name]
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise PolyhopError(f"cannot import the metric {name!r}: {error}") from error
+    if not isinstance(found, Metric):
+        raise PolyhopError(f"{name!r} is not a metric: decorate it with @polyhop.eval.metrics.metric(label=...)")
+    return found
+
+
+def quantity(name: str) -> Quantity:
+    """A metric or cost by name; an unknown one (of a run with a metric of its own) is shown as a plain number."""
+    return METRICS.get(name) or COSTS.get(name) or Quantity(name, name.replace("_", " ").capitalize(), maximize=True)
+
+
+def score(
+    example: dspy.Example, output: ProgramOutput | None, look_up: LookUp | None = None
+) -> tuple[Gold, dict[str, float]]:
+    """The gold of a question, and all scores of an output that the gold allows; of a failure (None) all are 0."""
+    known = output or ProgramOutput("")
+    attempt = Attempt(example, gold_with_texts(example, known, look_up), known)
+    values = {name: each.function(attempt) for name, each in METRICS.items() if _has(attempt.gold, each.needs)}
+    return attempt.gold, values if output else dict.fromkeys(values, 0.0)
+
+
+# --- metrics ---------------------------------------------------------------------------------------------------------
+
+
+@metric(label="Answer EM", threshold=1.0)
+def answer_em(attempt: Attempt) -> float:
+    """The answer equals a gold answer after normalization."""
+    return scoring.exact_match(attempt.output.answer, attempt.gold.answers)
+
+
+@metric(label="Answer F1")
+def answer_f1(attempt: Attempt) -> float:
+    """Tokens shared with the best gold answer."""
+    return attempt.answer.f1
+
+
+def _part(unit: str, part: str, needs: Needs, threshold: float = 0.8, shown: bool = True) -> Metric:
+    """One of precision, recall and F1 of an attempt's scores."""
+    label = f"{unit.capitalize()} {part[0].upper() if part != 'f1' else 'F1'}"
+    counted = {"evidence": "passages", "fact": "sentences", "token": ""}[unit]
+    register = metric(label=label, name=f"{unit}_{part}", unit=counted, shown=shown, needs=needs, threshold=threshold)
+    return register(lambda attempt: float(getattr(getattr(attempt, unit), part)))
+
+
+_part("evidence", "precision", "passages")
+_part("evidence", "recall", "passages")
+evidence_f1 = _part("evidence", "f1", "passages")
+"""The passages of the evidence."""
+
+_part("fact", "precision", "facts")
+_part("fact", "recall", "facts")
+fact_f1 = _part("fact", "f1", "facts", threshold=0.6)
+"""The sentences of the evidence."""
+
+
+@metric(label="Joint F1", threshold=0.6)
+def joint_f1(attempt: Attempt) -> float:
+    """Answer and evidence together (HotpotQA): sentences, or passages where no gold sentences are known."""
+    if not attempt.gold.passages:
+        return attempt.answer.f1
+    return scoring.joint(attempt.answer, attempt.fact if attempt.gold.facts else attempt.evidence).f1
+
+
+def _rank_metric(name: str, label: str, shown: bool = False) -> None:
+    metric(label=label, name=name, unit="passages", shown=shown, needs="passages")(lambda a: a.ranking[name])
+
+
+for _k in CUTOFFS:
+    _rank_metric(f"passage_recall@{_k}", f"Recall@{_k}", shown=_k == 5)
+for _k in CUTOFFS:
+    _rank_metric(f"all_gold@{_k}", f"All gold@{_k}", shown=_k == 5)
+_rank_metric("passage_mrr", "MRR")
+_rank_metric(f"passage_ndcg@{NDCG_CUTOFF}", f"nDCG@{NDCG_CUTOFF}")
+
+
+@metric(label="Answer in evidence", needs="passages")
+def answer_in_evidence(attempt: Attempt) -> float:
+    """A piece of evidence contains a gold answer as whole words; little is said by "yes" and "no"."""
+    return float(any(scoring.mentions(item.text, attempt.gold.answers) for item in attempt.output.evidence))
+
+
+for _name in ("precision", "recall", "f1"):
+    _part("token", _name, "texts", shown=False)

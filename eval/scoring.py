@@ -1,109 +1,164 @@
-"""Every score of one prediction, by name. What a question has no gold for is left out, not scored 0."""
+"""The formulas: answers, evidence, rankings and token overlap. `polyhop.eval.metrics` has the metrics made of them.
+
+Answers are compared as the official SQuAD and HotpotQA scripts compare them; `polyhop.eval.official` has what a
+benchmark does differently. Evidence is scored in *passages* (right document) and in *facts* (right sentence).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+import string
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
+from math import log2
 from typing import NamedTuple
 
-import dspy
+from ..data.passages import Evidence, Fact, Passage
 
-from ..data.passages import Evidence, Passage
-from . import metrics, retrieval
-from .gold import Gold, gold_of
+CUTOFFS = (2, 5, 10, 20)
+"""The k of Recall@k and all-gold@k."""
 
-METRICS = (
-    "answer_em",
-    "answer_f1",
-    "evidence_precision",
-    "evidence_recall",
-    "evidence_f1",
-    "fact_precision",
-    "fact_recall",
-    "fact_f1",
-    "joint_f1",
-    *(f"passage_recall@{k}" for k in retrieval.CUTOFFS),
-    *(f"all_gold@{k}" for k in retrieval.CUTOFFS),
-    "passage_mrr",
-    f"passage_ndcg@{retrieval.NDCG_CUTOFF}",
-    "answer_in_evidence",
-    "token_precision",
-    "token_recall",
-    "token_f1",
-)
-"""The names, in the order of reports. Evidence is counted in passages, facts in sentences, tokens are KAIR's."""
+NDCG_CUTOFF = 10
 
-LookUp = Callable[[str], Iterable[Passage]]
-"""Finds the passages of a title, perhaps among others: ``BM25Index.titled``."""
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_CLOSED = frozenset({"yes", "no", "noanswer"})
 
 
-class Outcome(NamedTuple):
-    """The parts of a prediction that are scored."""
+class Scores(NamedTuple):
+    """Precision, recall and their harmonic mean, each in [0, 1]."""
 
-    answer: str
-    evidence: tuple[Evidence, ...] = ()
-    ranking: tuple[Passage, ...] = ()
-
-
-def joint_f1(gold: Gold, outcome: Outcome) -> float:
-    """Answer and sentences together, as HotpotQA joins them; with passages where no sentences are known."""
-    answer = metrics.answer_scores(outcome.answer, gold.answers)
-    if not gold.passages:  # nothing proves it: the answer is all there is
-        return answer.f1
-    if gold.facts:
-        return metrics.joint(answer, metrics.fact_scores(outcome.evidence, gold.facts)).f1
-    return metrics.joint(answer, metrics.passage_scores(outcome.evidence, gold.passages)).f1
+    precision: float
+    recall: float
+    f1: float
 
 
-def score(gold: Gold, outcome: Outcome, texts: Sequence[str] | None) -> dict[str, float]:
-    """The scores in [0, 1] that make sense for a question.
+ZERO = Scores(0.0, 0.0, 0.0)
 
-    Args:
-        gold: With the ids of the passages that the outcome speaks of (see `gold_of`).
-        texts: The texts of the gold passages; None where they are not all known.
+
+def scores(common: int, found: int, wanted: int) -> Scores:
+    """From set sizes. Nothing in common is 0 throughout, also where both sets are empty (HotpotQA)."""
+    if common == 0:
+        return ZERO
+    return Scores(common / found, common / wanted, 2 * common / (found + wanted))
+
+
+def joint(*parts: Scores) -> Scores:
+    """HotpotQA's joint scores: precisions and recalls multiply; F1 is made from the products."""
+    precision = recall = 1.0
+    for part in parts:
+        precision *= part.precision
+        recall *= part.recall
+    total = precision + recall
+    return Scores(precision, recall, 2 * precision * recall / total if total > 0 else 0.0)
+
+
+# --- answers ---------------------------------------------------------------------------------------------------------
+
+
+def normalize_answer(text: str) -> str:
+    """Lower-case, without ASCII punctuation and English articles, white space folded; accents stay."""
+    text = _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION))
+    return " ".join(text.split())
+
+
+def exact_match(answer: str, gold: Collection[str]) -> float:
+    """1.0 if the answer equals one of the gold answers after normalization, else 0.0."""
+    normalized = normalize_answer(answer)
+    return float(any(normalized == normalize_answer(text) for text in gold))
+
+
+def answer_scores(answer: str, gold: Collection[str]) -> Scores:
+    """Token scores against the gold answer with the best F1; "yes", "no" and "noanswer" must match whole (HotpotQA)."""
+    normalized = normalize_answer(answer)
+    each = (_closed_token_scores(normalized, normalize_answer(text)) for text in gold)
+    return max(each, key=lambda score: score.f1, default=ZERO)
+
+
+def _closed_token_scores(answer: str, gold: str) -> Scores:
+    if answer != gold and (answer in _CLOSED or gold in _CLOSED):
+        return ZERO
+    return token_scores(answer, gold)
+
+
+def token_scores(found: str, wanted: str) -> Scores:
+    """The words that two normalized texts share, as multisets (SQuAD)."""
+    return _overlap(Counter(found.split()), Counter(wanted.split()))
+
+
+def mentions(text: str, answers: Collection[str]) -> float:
+    """1.0 if a text contains one of the answers as whole words after normalization, else 0.0."""
+    words = f" {normalize_answer(text)} "
+    wanted = (normalize_answer(answer) for answer in answers)
+    return float(any(answer and f" {answer} " in words for answer in wanted))
+
+
+# --- evidence --------------------------------------------------------------------------------------------------------
+
+
+def passage_scores(evidence: Iterable[Evidence], gold: Collection[str]) -> Scores:
+    """The passages of the evidence against the ids of the gold passages."""
+    found, wanted = {item.passage.id for item in evidence}, set(gold)
+    return scores(len(found & wanted), len(found), len(wanted))
+
+
+def fact_scores(evidence: Iterable[Evidence], gold: Collection[Fact]) -> Scores:
+    """The sentences of the evidence against the gold sentences; a whole passage counts as all of its sentences."""
+    found = {Fact(passage.id, sentence) for passage, sentence in sentences_of(evidence)}
+    wanted = set(gold)
+    return scores(len(found & wanted), len(found), len(wanted))
+
+
+def sentences_of(evidence: Iterable[Evidence]) -> list[tuple[Passage, int]]:
+    """The distinct sentences of the evidence, in its order; a whole passage counts as all of its sentences."""
+    found: dict[Fact, tuple[Passage, int]] = {}
+    for item in evidence:
+        sentences = range(len(item.passage.sentences)) if item.sentence is None else (item.sentence,)
+        for sentence in sentences:
+            found.setdefault(Fact(item.passage.id, sentence), (item.passage, sentence))
+    return list(found.values())
+
+
+def token_overlap(retrieved: Iterable[str], gold: Iterable[str]) -> Scores:
+    """KAIR's retrieval metric (arXiv 2503.13275): the words that the retrieved text shares with the gold documents.
+
+    Multisets of words over all texts of a side, normalized as answers are, which the paper leaves open.
     """
-    values = {
-        "answer_em": metrics.exact_match(outcome.answer, gold.answers),
-        "answer_f1": metrics.answer_f1(outcome.answer, gold.answers),
-        "joint_f1": joint_f1(gold, outcome),
-    }
-    evidence = [item.text for item in outcome.evidence]
-    if gold.passages:
-        values |= _three("evidence", metrics.passage_scores(outcome.evidence, gold.passages))
-        values |= retrieval.ranking_scores([passage.id for passage in outcome.ranking], gold.passages)
-        values["answer_in_evidence"] = retrieval.answer_in_evidence(gold.answers, evidence)
-        if texts is not None:
-            values |= _three("token", retrieval.token_overlap(evidence, texts))
-    if gold.facts:
-        values |= _three("fact", metrics.fact_scores(outcome.evidence, gold.facts))
-    return values
+    return _overlap(_words(retrieved), _words(gold))
 
 
-def _three(unit: str, scores: metrics.Scores) -> dict[str, float]:
-    return {f"{unit}_{name}": value for name, value in scores._asdict().items()}
+def _words(texts: Iterable[str]) -> Counter[str]:
+    return Counter(chain.from_iterable(normalize_answer(text).split() for text in texts))
 
 
-def judge(
-    example: dspy.Example, outcome: Outcome | None, look_up: LookUp | None
-) -> tuple[Gold, dict[str, float], bool]:
-    """What is right about a question, the scores of an outcome (of none, a failure, all are 0), and whether a gold
-    passage was looked up in vain.
+def _overlap(found: Counter[str], wanted: Counter[str]) -> Scores:
+    return scores((found & wanted).total(), found.total(), wanted.total())
 
-    Args:
-        look_up: Where gold passages are looked up that the question does not bring along.
+
+# --- rankings --------------------------------------------------------------------------------------------------------
+
+
+def ranking_scores(ranking: Sequence[str], gold: Collection[str], cutoffs: Sequence[int] = CUTOFFS) -> dict[str, float]:
+    """The metrics of one ranking of passage ids, best first; a repeated id counts at its first rank.
+
+    Returns ``passage_recall@k`` (share of the gold passages in the first k), ``all_gold@k`` (1 if all of them are
+    there), ``passage_mrr`` and ``passage_ndcg@10`` (binary gains); all 0 without gold. The definitions are
+    trec_eval's; `polyhop.eval.trec.measure` has ir-measures' numbers for whole runs, whose setup is too slow per
+    question (0.3 ms).
     """
-    known = [*(example.get("pool") or ()), *_looked_up(example, look_up)]
-    seen = [*outcome.ranking, *(item.passage for item in outcome.evidence)] if outcome else []
-    gold = gold_of(example, [*known, *seen])
-    # Only what is known without the program: else the metric would leave out just the questions where it found little.
-    texts = {passage.id: passage.text for passage in known}
-    gold_texts = [texts[id] for id in gold.passages] if all(id in texts for id in gold.passages) else None
-    values = score(gold, outcome or Outcome(""), gold_texts)
-    in_vain = gold_texts is None and look_up is not None
-    return gold, values if outcome else dict.fromkeys(values, 0.0), in_vain
+    wanted = set(gold)
+    ranks = [rank for rank, id in enumerate(dict.fromkeys(ranking), 1) if id in wanted]
+    result: dict[str, float] = {}
+    for k in cutoffs:
+        found = sum(rank <= k for rank in ranks)
+        result[f"passage_recall@{k}"] = found / len(wanted) if wanted else 0.0
+        result[f"all_gold@{k}"] = float(0 < len(wanted) == found)
+    result["passage_mrr"] = 1 / ranks[0] if ranks else 0.0
+    gain = _gain(rank for rank in ranks if rank <= NDCG_CUTOFF)
+    result[f"passage_ndcg@{NDCG_CUTOFF}"] = gain / _gain(range(1, min(len(wanted), NDCG_CUTOFF) + 1)) if gain else 0.0
+    return result
 
 
-def _looked_up(example: dspy.Example, look_up: LookUp | None) -> list[Passage]:
-    if look_up is None or example.get("pool"):
-        return []
-    titles = dict.fromkeys(fact.title for fact in example.get("gold") or ())
-    return [passage for title in titles for passage in look_up(title)]
+def _gain(ranks: Iterable[int]) -> float:
+    return sum(1 / log2(rank + 1) for rank in ranks)

@@ -1,14 +1,13 @@
-"""From the lines of a run to its numbers: ``summary.json``, the TREC files and the official prediction files.
+"""From the records of a run to ``summary.json``, the TREC files and the official prediction files.
 
-Everything is computed from the lines in the order of the questions, so that the numbers do not depend on how often the
-run was stopped, on threads, or on which question was finished first.
+Everything is computed in the order of the questions: the numbers do not depend on interruptions or threads.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import dspy
 import numpy as np
@@ -16,75 +15,77 @@ import numpy.typing as npt
 
 from ..engines.costs import sum_costs
 from . import trec
-from .folder import SCHEMA, SUMMARY, Line, RunFolder, read_manifest, write_json
-from .scoring import METRICS
-from .statistics import intervals, percentile_interval, percentiles
-from .submissions import Submission
-
-COSTS = ("lm_calls", "lm_calls_critical_path", "searches", "tokens_in", "tokens_out", "tokens", "cost_usd")
-"""What a question costs; the summary has the means."""
+from .folder import SUMMARY, write_json
+from .metrics import COSTS, METRICS
+from .official.submissions import Submission
+from .records import QuestionRecord, RunFolder
+from .settings import SCHEMA, RunManifest
+from .statistics import intervals, percentile_interval
 
 RUN, QRELS = "run.trec", "qrels.trec"
 
 _LISTED = 20  # kinds of failure
-_RESAMPLES = 2_000  # the ends of an interval are then good to about a twentieth of its length
+_RESAMPLES = 2_000
 
 Floats = npt.NDArray[np.float64]
 
 
 def files_of(submission: Submission | None) -> tuple[str, ...]:
-    """The files of a finished run that are made from its lines, beside the summary."""
+    """The files of a finished run that are derived from its records, besides the summary."""
     return (RUN, QRELS, *(submission.files if submission else ()))
 
 
-def finish(folder: RunFolder, skipped: int, questions: Iterable[dspy.Example], submission: Submission | None) -> Line:
-    """Write everything that is derived from the lines; the summary last, because it says that the run is finished."""
-    trec.write_run(folder.path / RUN, ((line["id"], line["ranking"]) for line in folder.lines()), tag="polyhop")
-    trec.write_qrels(folder.path / QRELS, ((line["id"], line["gold"]) for line in folder.lines()))
+def finish(
+    folder: RunFolder, manifest: RunManifest, questions: Iterable[dspy.Example], submission: Submission | None
+) -> dict[str, Any]:
+    """Write everything that is derived from the records; the summary last, since it marks the run as finished."""
+    trec.write_run(folder.path / RUN, ((record.id, record.ranking) for record in folder.records()), tag="polyhop")
+    trec.write_qrels(folder.path / QRELS, ((record.id, record.gold) for record in folder.records()))
     official = _official(folder, questions, submission) if submission else None
-    summary = summarize(folder.lines(), folder.questions, skipped) | {"official": official}
-    if simulation := read_manifest(folder.path).get("simulation"):
-        summary["simulation"] = simulation
+    summary = summarize(folder.records(), folder.questions, manifest.questions.skipped) | {"official": official}
+    if manifest.simulation:
+        summary["simulation"] = manifest.simulation
     write_json(folder.path / SUMMARY, summary)
     return summary
 
 
-def summarize(lines: Iterable[Line], count: int, skipped: int) -> dict[str, Any]:
+def summarize(records: Iterable[QuestionRecord], count: int, skipped: int) -> dict[str, Any]:
     """The numbers of a run.
 
-    ``metrics`` has the means over all questions that have such a value, a failure as 0, and ``intervals`` their 95%
-    bootstrap intervals; ``by_hops`` and ``by_kind`` have the same for parts of the questions. ``by_agent`` has what
-    each agent cost in all, ``incidents`` how often a request had to be repeated or shortened, and why. Only ``timing``,
-    ``incidents`` and the metrics that begin with ``seconds`` differ when the same run is made again.
+    ``metrics`` has the means over all questions with such a value, a failure as 0; ``intervals`` their 95% bootstrap
+    intervals; ``by_hops`` and ``by_kind`` have the same for groups of questions. ``by_agent`` has the total costs of
+    each agent, ``incidents`` the number of retried and shortened requests by cause. Only ``timing``, ``incidents`` and
+    the metrics that begin with ``seconds`` differ when a run is repeated.
     """
-    columns = {name: np.full(count, np.nan) for name in (*METRICS, *COSTS)}
-    seconds, failed = np.zeros(count), np.zeros(count, dtype=bool)
-    not_found = 0
+    columns: dict[str, Floats] = {name: np.full(count, np.nan) for name in (*METRICS, *COSTS)}
+    failed = np.zeros(count, dtype=bool)
+    not_found, priced = 0, True
     hops, kinds, failures = [], [], Counter[tuple[str, str]]()
-    incidents, agents, priced = Counter[str](), dict[str, Mapping[str, float]](), True
-    for row, line in enumerate(lines):
-        for name, value in (*line["scores"].items(), *line["costs"].items()):
-            if name in columns:
-                columns[name][row] = value
-        seconds[row] = line["costs"]["seconds"]
-        if "error" in line:
+    incidents, agents = Counter[str](), dict[str, Mapping[str, float]]()
+    for row, record in enumerate(records):
+        for name, value in (record.scores | record.costs).items():
+            if name not in columns:  # a metric of the user
+                columns[name] = np.full(count, np.nan)
+            columns[name][row] = value
+        if record.error:
             failed[row] = True
-            failures[line["error"]["cause"], line["error"]["message"]] += 1
-        incidents.update(line.get("incidents", {}))
-        priced = priced and "cost_usd" in line["costs"]
-        for agent, costs in line.get("costs_by_agent", {}).items():
+            failures[record.error.cause, record.error.message] += 1
+        incidents.update(record.incidents)
+        priced = priced and "cost_usd" in record.costs
+        for agent, costs in record.costs_by_agent.items():
             agents[agent] = sum_costs([agents[agent], costs]) if agent in agents else costs
-        not_found += line["gold_not_found"]
-        hops.append(_name(line["hops"]))
-        kinds.append(_name(line["kind"]))
-    if not priced:  # a part of what it cost is no cost
+        not_found += record.gold_not_found
+        hops.append("unknown" if record.hops is None else str(record.hops))
+        kinds.append(record.kind or "unknown")
+    seconds = columns.pop("seconds")
+    if not priced:  # a sum of some prices is not the cost
         del columns["cost_usd"]
     columns = {name: column for name, column in columns.items() if not np.isnan(column).all()}
     total = _part(columns, failed, slice(None))
     total["counts"] |= {"skipped": skipped, "gold_not_found": not_found}
-    for rank, value in percentiles(seconds.tolist(), (50, 95)).items():
-        total["metrics"][f"seconds_p{rank:.0f}"] = value
-        total["intervals"][f"seconds_p{rank:.0f}"] = list(percentile_interval(seconds.tolist(), rank))
+    for rank in (50, 95):
+        total["metrics"][f"seconds_p{rank}"] = float(np.percentile(seconds, rank))
+        total["intervals"][f"seconds_p{rank}"] = list(percentile_interval(seconds, rank))
     return {
         "schema": SCHEMA,
         **total,
@@ -97,15 +98,8 @@ def summarize(lines: Iterable[Line], count: int, skipped: int) -> dict[str, Any]
         "by_hops": _parts(columns, failed, hops),
         "by_kind": _parts(columns, failed, kinds),
         "totals": {name: float(np.nansum(columns[name])) for name in COSTS if name in columns},
-        "timing": {
-            "seconds_mean": float(seconds.mean()),
-            "seconds_total": float(seconds.sum()),
-        },
+        "timing": {"seconds_mean": float(seconds.mean()), "seconds_total": float(seconds.sum())},
     }
-
-
-def _name(value: object) -> str:
-    return "unknown" if value is None else str(value)
 
 
 def _parts(columns: dict[str, Floats], failed: npt.NDArray[np.bool_], names: Sequence[str]) -> dict[str, Any]:
@@ -120,8 +114,9 @@ def _part(
 ) -> dict[str, Any]:
     questions, failures = len(failed[rows]), int(failed[rows].sum())
     part = {name: column[rows] for name, column in columns.items()}
-    known = {name: column for name, column in part.items() if not np.isnan(column).all()}
-    found = intervals(cast(Mapping[str, Sequence[float]], known), resamples=_RESAMPLES)
+    found = intervals(
+        {name: column for name, column in part.items() if not np.isnan(column).all()}, resamples=_RESAMPLES
+    )
     return {
         "counts": {"questions": questions, "answered": questions - failures, "failed": failures},
         "metrics": {name: value.mean for name, value in found.items()},
@@ -129,18 +124,15 @@ def _part(
     }
 
 
-# --- official --------------------------------------------------------------------------------------------------------
-
-
 class _Pairs:
-    """(prediction, gold) in the authors' terms, read anew each time."""
+    """(prediction, gold) in the benchmark's terms, read anew in each iteration."""
 
     def __init__(self, folder: RunFolder, questions: Iterable[dspy.Example], submission: Submission) -> None:
         self._folder, self._questions, self._submission = folder, questions, submission
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        for example, line in zip(self._questions, self._folder.lines(), strict=True):
-            yield self._submission.prediction(**line["official"]), self._submission.gold(example)
+        for example, record in zip(self._questions, self._folder.records(), strict=True):
+            yield self._submission.prediction(**(record.official or {})), self._submission.gold(example)
 
 
 def _official(folder: RunFolder, questions: Iterable[dspy.Example], submission: Submission) -> dict[str, Any]:
@@ -149,5 +141,5 @@ def _official(folder: RunFolder, questions: Iterable[dspy.Example], submission: 
         write(folder.path / name, pairs)
     try:
         return submission.evaluate(pairs)
-    except ValueError as error:  # half of a MuSiQue-Full pair, say: the authors' script has no number for that
+    except ValueError as error:  # an incomplete MuSiQue-Full pair, for example, which the official script rejects
         return {"none": str(error)}

@@ -20,8 +20,8 @@ import typer
 from ..data.benchmarks import load_questions
 from ..data.errors import PolyhopError
 from ..data.text import title_key
-from ..eval.folder import read_lines, read_manifest
-from ..eval.run import Progress, evaluate
+from ..eval.records import read_manifest, read_records
+from ..eval.run import RunProgress, evaluate
 from ..programs.complexity import HOPS
 from ..programs.exemplars import Exemplar, ExemplarMemory
 from ..scripts.training.command import new_app, run_command
@@ -29,7 +29,7 @@ from ..scripts.training.command import new_app, run_command
 if TYPE_CHECKING:
     import dspy
 
-    from ..eval.scoring import LookUp
+    from ..eval.gold import LookUp
 
 LEAST_F1 = 0.8
 
@@ -90,7 +90,7 @@ def collect(
     least_f1: float = LEAST_F1,
     threads: int = 1,
     look_up: LookUp | None = None,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_progress: Callable[[RunProgress], None] = lambda progress: None,
 ) -> list[Exemplar]:
     """Run a program over questions and return the plans of its successes.
 
@@ -110,14 +110,14 @@ def from_run(run: Path, least_f1: float = LEAST_F1) -> Iterator[Exemplar]:
     Raises:
         RunError: it is not the folder of a run, or damaged.
     """
-    source = read_manifest(run)["program"]["name"]
-    for line in read_lines(run):
-        plans = [step["sub_questions"] for step in line.get("trace", ()) if step["step"] == "decomposed"]
-        scores = line["scores"]
+    source = read_manifest(run).program.name
+    for record in read_records(run):
+        plans = [step["sub_questions"] for step in record.trace if step["step"] == "decomposed"]
+        scores = record.scores
         if not plans or scores.get("answer_em") != 1 or scores.get("evidence_f1", 0.0) < least_f1:
             continue
         try:
-            yield Exemplar(line["question"], tuple(plans[-1]), line["hops"] or min(len(plans[-1]), HOPS[-1]), source)
+            yield Exemplar(record.question, tuple(plans[-1]), record.hops or min(len(plans[-1]), HOPS[-1]), source)
         except ValueError:
             continue
 

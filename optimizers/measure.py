@@ -1,6 +1,6 @@
 """What optimization goes by: the score and the costs of a program on each question.
 
-    measured = measure(program, questions, objectives.evidence_f1, threads=8)
+    measured = measure(program, questions, metrics.evidence_f1, threads=8)
     print(measured.score, measured.cost("lm_calls"), measured.failures)
 
 A question on which the program fails (an exception, a reply that cannot be read) scores 0 and is among the failures, as
@@ -22,7 +22,7 @@ from ..data.errors import PolyhopError
 from ..engines.costs import Ledger
 from ..engines.models import explain
 from ..engines.secrets import learn_models
-from ..eval.window import Task, Window
+from ..eval.executor import Job, Window
 
 Metric = Callable[..., Any]
 """A DSPy metric: called with an example and a prediction, returns a number (or a `dspy.Prediction` with ``score``)."""
@@ -110,14 +110,14 @@ def measure(
         while window.busy and take():
             pass
     finally:
-        for _ in window.finished(0.0):
+        for _ in window.drain(0.0):
             pass  # told to give up: nobody waits for them
     return measured
 
 
 def _task(
     number: int, program: dspy.Module, example: dspy.Example, metric: Metric
-) -> Task[tuple[int, float, dict[str, float], str | None]]:
+) -> Job[tuple[int, float, dict[str, float], str | None]]:
     ledger = Ledger()
 
     def ask() -> tuple[int, float, dict[str, float], str | None]:
@@ -132,7 +132,7 @@ def _task(
         counted = {name: getattr(trace, name) for name in _COUNTED if hasattr(trace, name)}
         return number, _score(metric, example, prediction), {**ledger.costs(), **counted, "seconds": seconds}, None
 
-    return Task(ask, ledger.abandoned.set, ask)  # has no time limit
+    return Job(ask, ledger.abandoned.set, ask)  # has no time limit
 
 
 def _score(metric: Metric, example: dspy.Example, prediction: Any) -> float:

@@ -1,4 +1,4 @@
-"""`polyhop compare`: which of several runs is better, and whether that is more than chance."""
+"""`polyhop compare`: paired statistical comparison of runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.errors import PolyhopError
+from .text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from ..eval.comparison import Flip, Result, Run
-    from ..eval.statistics import Comparison
+    from ..eval.comparison import ComparedRun, RunComparison
 
 _SHOWN = 3  # flipped questions of a kind
 
@@ -27,32 +27,34 @@ def compare(
     ],
     metric: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Compare by this, such as answer_f1. May be repeated.  [default: the usual]"),
+        typer.Option(metavar="NAME", help="A metric or cost, such as answer_f1; may be repeated.  [default: the main]"),
     ] = None,
     flips: Annotated[
         bool, typer.Option("--flips", help="Show all questions that became right or wrong, not just a few.")
     ] = False,
-    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write everything as CSV.")] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all statistics as CSV.")] = None,
     latex: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a LaTeX table (booktabs).")] = None,
 ) -> None:
     """Compare runs with the first of them, on the questions that they share.
 
-    p-values are two-sided: of a paired bootstrap and of a permutation test. Wins are questions on which a run has the
-    higher value; of what a question costs that is the worse one.
+    p-values are two-sided, from a paired bootstrap and a permutation test. Wins are questions on which a run has the
+    higher value; for costs, higher is worse.
     """
     from rich.console import Console
 
     from ..eval.comparison import compare_runs, write_csv, write_latex
-    from .tables import HEADINGS
+    from ..eval.metrics import COSTS, METRICS
 
     _check(runs)
-    result = compare_runs(runs, metric or [*HEADINGS, "seconds"])
+    shown = [quantity.name for quantity in (*METRICS.values(), *COSTS.values()) if quantity.shown]
+    result = compare_runs(runs, metric or shown)
     console = Console(highlight=False)
     for run in result.runs:
         if run.done < run.questions:
             typer.secho(f"{run.path} is not finished: {run.done} of {run.questions}", fg=typer.colors.YELLOW, err=True)
-    sizes = {run.questions for run in result.runs}
-    console.print(f"{result.shared} questions shared" + ("" if sizes == {result.shared} else f" of {_sizes(result)}"))
+    sizes = ", ".join(f"{run.questions} in {run.name}" for run in result.runs)
+    equal = {run.questions for run in result.runs} == {result.shared}
+    console.print(f"{result.shared} questions shared" + ("" if equal else f" of {sizes}"))
     console.print(_means(result))
     for run in result.runs[1:]:
         console.print(_differences(result, run))
@@ -68,7 +70,7 @@ def compare(
 def _check(paths: Sequence[Path]) -> None:
     """
     Raises:
-        PolyhopError: one is no run, but holds some, as the folder of an optimization does.
+        PolyhopError: one is not a run but contains some, as the folder of an optimization does.
     """
     from ..eval.folder import PREDICTIONS
 
@@ -76,34 +78,36 @@ def _check(paths: Sequence[Path]) -> None:
         found = [each.parent for pattern in ("*", "test/*") for each in path.glob(f"{pattern}/{PREDICTIONS}")]
         if found and not (path / PREDICTIONS).exists():
             inside = ", ".join(map(str, sorted(found)))
-            raise PolyhopError(f"{path} is no run of polyhop evaluate, but holds some: {inside}")
+            raise PolyhopError(f"{path} is not a run of polyhop evaluate; it contains runs: {inside}")
 
 
-def _sizes(result: Result) -> str:
-    return ", ".join(f"{run.questions} in {run.name}" for run in result.runs)
+def _means(result: RunComparison) -> Table:
+    """A row per metric, a column per run."""
+    from ..eval.metrics import quantity
 
-
-def _means(result: Result) -> Table:
-    """A line a metric, a column a run."""
     table = _table()
     for run in result.runs:
         table.add_column(run.name, justify="right", overflow="fold")
     for metric in dict.fromkeys(row.metric for row in result.rows):
-        heading, factor = _heading(metric)
         rows = [result.row(metric, run.name) for run in result.runs]
-        table.add_row(heading, *(_number(factor * row.mean) if row else "" for row in rows))
+        table.add_row(quantity(metric).heading, *(quantity(metric).text(row.mean) if row else "" for row in rows))
     return table
 
 
-def _differences(result: Result, run: Run) -> Table:
-    """What a run has ahead of the first; the columns fit a terminal of 80 characters."""
+def _differences(result: RunComparison, run: ComparedRun) -> Table:
+    """A run against the baseline; the columns fit a terminal of 80 characters."""
+    from ..eval.metrics import quantity
+    from ..eval.report.numbers import p_value
+
     table = _table(f"{run.name} against {result.runs[0].name}")
     for heading in ("difference (95%)", "p boot", "p perm", "wins /\nlosses"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in result.rows:
         if row.run == run.name and row.versus:
-            heading, factor = _heading(row.metric)
-            table.add_row(heading, *_cells(row.versus, factor))
+            difference, low, high = (quantity(row.metric).text(value, "+") for value in row.versus.difference)
+            chances = map(p_value, (row.versus.p_bootstrap, row.versus.p_permutation))
+            wins = f"{row.versus.wins} / {row.versus.losses}"
+            table.add_row(quantity(row.metric).heading, f"{difference} ({low} to {high})", *chances, wins)
     return table
 
 
@@ -116,44 +120,19 @@ def _table(heading: str = "") -> Table:
     return table
 
 
-def _heading(metric: str) -> tuple[str, float]:
-    from ..eval.scoring import METRICS
-    from .tables import HEADINGS
+def _print_flips(console: Console, result: RunComparison, *, everything: bool) -> None:
+    from rich.text import Text
 
-    if metric == "seconds":
-        return "ms a question", 1000
-    return HEADINGS.get(metric, (metric, 100 if metric in METRICS else 1))
-
-
-def _cells(versus: Comparison, factor: float) -> list[str]:
-    from ..eval.report.numbers import p_value
-
-    difference, low, high = (_number(factor * value, "+") for value in versus.difference)
-    chances = map(p_value, (versus.p_bootstrap, versus.p_permutation))
-    return [f"{difference} ({low} to {high})", *chances, f"{versus.wins} / {versus.losses}"]
-
-
-def _number(value: float, sign: str = "") -> str:
-    return f"{value:{sign}.1f}" if abs(value) < 1000 else f"{value:{sign},.0f}"
-
-
-def _print_flips(console: Console, result: Result, *, everything: bool) -> None:
     for run in result.runs[1:]:
         for gained in (True, False):
             found = [flip for flip in result.flips if (flip.run, flip.gained) == (run.name, gained)]
-            if found:
-                change = "wrong before and right now" if gained else "right before and wrong now"
-                console.print(f"\n{run.name}: {len(found)} {change}", style="green" if gained else "red", markup=False)
-                for flip in found if everything else found[:_SHOWN]:
-                    _print_flip(console, flip)
-                if not everything and len(found) > _SHOWN:
-                    console.print(f"  ... and {len(found) - _SHOWN} more: --flips", style="dim")
-
-
-def _print_flip(console: Console, flip: Flip) -> None:
-    from rich.text import Text
-
-    from .text import plain
-
-    console.print(Text(f"  {flip.id}  {plain(flip.question)}"))
-    console.print(Text(f"    gold {plain(flip.gold)} | before {plain(flip.before)} | now {plain(flip.after)}", "dim"))
+            if not found:
+                continue
+            change = "wrong before and right now" if gained else "right before and wrong now"
+            console.print(f"\n{run.name}: {len(found)} {change}", style="green" if gained else "red", markup=False)
+            for flip in found if everything else found[:_SHOWN]:
+                console.print(Text(f"  {flip.id}  {plain(flip.question)}"))
+                answers = f"before {plain(flip.before)} | now {plain(flip.after)}"
+                console.print(Text(f"    gold {plain(flip.gold)} | {answers}", "dim"))
+            if not everything and len(found) > _SHOWN:
+                console.print(f"  ... and {len(found) - _SHOWN} more: --flips", style="dim")

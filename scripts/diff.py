@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .options import label, open_prompts
-from .tables import HEADINGS
 from .text import plain, short
 
 if TYPE_CHECKING:
@@ -155,16 +154,18 @@ def _hops(counts: dict[int, int]) -> str:
 
 
 def _scored(name: str, before: dict[str, float] | None, after: dict[str, float] | None) -> tuple[str, str, str]:
+    from ..eval.metrics import quantity
+
     split, _, metric = name.partition(" ")
-    heading, factor = HEADINGS.get(metric, (metric, 1))
+    shown = quantity(metric)
 
     def told(score: dict[str, float] | None) -> str:
         if score is None:
             return ""
-        mean, low, high = (f"{factor * score[each]:.1f}" for each in ("mean", "low", "high"))
+        mean, low, high = (shown.text(score[each]) for each in ("mean", "low", "high"))
         return f"{mean} ({low} to {high})"
 
-    return plain(f"{split} {heading}"), told(before), told(after)
+    return plain(f"{split} {shown.heading}"), told(before), told(after)
 
 
 def _joined(about: dict[str, tuple[Any, Any]]) -> Iterator[tuple[str, tuple[Any, Any]]]:

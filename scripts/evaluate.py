@@ -1,14 +1,15 @@
-"""`polyhop evaluate`: how good a program is on a benchmark, as a run that can be stopped, continued and compared."""
+"""`polyhop evaluate`: run programs over a benchmark; runs can be interrupted, resumed and compared."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..data.errors import PolyhopError
-from .evaluation_view import evaluation_bar, print_summaries, show_expected, show_problems
+from .evaluation_view import evaluation_bar, print_summaries, show_estimate, show_problems
 from .options import (
     AdaptiveOption,
     BudgetCallsOption,
@@ -26,9 +27,6 @@ from .tracking import tracked
 
 if TYPE_CHECKING:
     import dspy
-    from rich.console import Console
-
-    from ..engines.budget import Budget
 
 _DEFAULT_PROGRAMS = ("polyhop", "prism", "naive")
 
@@ -39,17 +37,15 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             help="hotpotqa, 2wiki, musique, multihoprag, nq, squad, triviaqa; own, for your own questions; or sample.  "
-            "[default: what --questions looks like; without them sample]",
+            "[default: recognized from --questions; sample without them]",
         ),
     ] = None,
     questions: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE|hub:NAME", help="Where the questions are.  [default: the benchmark's place on the hub]"
-        ),
+        typer.Option(metavar="FILE|hub:NAME", help="The questions.  [default: the benchmark on the hub]"),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Of a dataset on the hub; or of the sample.  [default for the sample: dev]")
+        str | None, typer.Option(help="Split of a dataset on the hub or of the sample.  [default for the sample: dev]")
     ] = None,
     index: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Search this index, made by 'polyhop index' (setting open).")
@@ -65,7 +61,7 @@ def evaluate(
         list[str] | None,
         typer.Option(
             metavar="NAME|DIR|FILE",
-            help="As for 'ask'; without --out repeatable.  [default: polyhop; without --out prism and naive too]",
+            help="As for 'ask'; may be repeated without --out.  [default: polyhop; without --out also prism and naive]",
         ),
     ] = None,
     lm: ModelsOption = None,
@@ -73,54 +69,58 @@ def evaluate(
     retriever: RetrieverOption = None,
     adaptive: AdaptiveOption = False,
     settings: SettingsOption = None,
-    threads: Annotated[int, typer.Option(min=1, help="Questions asked at once; pays with remote models.")] = 1,
-    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N questions.")] = None,
-    seed: Annotated[int | None, typer.Option(help="With --limit: ask N random questions instead.")] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODULE:NAME", help="Add a metric of your own; may be repeated."),
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Questions executed in parallel; for remote models.")] = 1,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
+    seed: Annotated[int | None, typer.Option(help="With --limit: N random questions instead.")] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at a malformed record instead of skipping it.")
     ] = False,
     timeout: Annotated[
-        float | None, typer.Option(min=0.001, help="Seconds a question may take; one that takes longer has failed.")
+        float | None, typer.Option(min=0.001, help="Seconds per question; a question that takes longer fails.")
     ] = None,
     max_failures: Annotated[
-        int | None, typer.Option(min=1, help="Stop when N questions have failed; the run can be continued.")
+        int | None, typer.Option(min=1, help="Stop after N failed questions; the run can be resumed.")
     ] = None,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="When continuing: ask questions again that have failed.")
+        bool, typer.Option("--retry-failed", help="When resuming: execute failed questions again.")
     ] = False,
     budget_calls: BudgetCallsOption = None,
     budget_usd: BudgetDollarsOption = None,
     budget_minutes: BudgetMinutesOption = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask five questions, print what all would cost, and stop.")
+        bool, typer.Option("--dry-run", help="Execute five questions, print the expected costs of all, and stop.")
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="RUN", help="The folder of the run. If it holds this run already, the run is continued."),
+        typer.Option(metavar="RUN", help="The folder of the run. An existing run with these settings is resumed."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Run a program over a benchmark's questions and score it.
 
-    With --out the run is kept: manifest, one line a question, summary, official prediction files. A run that was
-    stopped, however, goes on when the same command is started again. Without --out programs are shown side by side.
+    With --out the run is saved: manifest, one record per question, summary, official prediction files. Run the same
+    command again to resume an interrupted run. Without --out, several programs are compared.
     """
-    from rich.console import Console
-
-    from ..engines.budget import BudgetSpent
+    from ..engines.budget import Budget, BudgetSpent
+    from ..eval.folder import account
+    from ..eval.metrics import find_metric
     from ..eval.questions import Questions
 
     if out is not None and program and len(program) > 1:
-        raise typer.BadParameter("a run is of one program: give --out once for each")
-    dataset = dataset or dataset_of(questions)
+        raise typer.BadParameter("a run has one program: use one --out for each")
     if seed is not None and limit is None:
-        raise typer.BadParameter("--seed draws the questions of --limit N: name both")
-    names = program or (_DEFAULT_PROGRAMS if out is None else _DEFAULT_PROGRAMS[:1])
-    split = split or ("dev" if dataset.casefold() == "sample" else None)
+        raise typer.BadParameter("--seed selects the questions of --limit N: both are required")
+    for name in metric or ():
+        find_metric(name)
+    dataset = dataset or dataset_of(questions)
     asked = Questions(
         dataset,
         questions,
-        split=split,
+        split=split or ("dev" if dataset.casefold() == "sample" else None),
         setting=setting_of(dataset, setting, index),
         limit=limit,
         seed=seed,
@@ -131,97 +131,78 @@ def evaluate(
         name: build_program(
             name, source.searched, lm or (), k, retriever=retriever, adaptive=adaptive, settings=settings or ()
         )
-        for name in names
+        for name in program or (_DEFAULT_PROGRAMS if out is None else _DEFAULT_PROGRAMS[:1])
     }
     for name, built in programs.items():
         source.check(name, built)
     source.warn_of_gold(asked)
 
-    progress = Console(stderr=True)
-    limits = {"calls": budget_calls, "usd": budget_usd, "minutes": budget_minutes}
-    limited = any(limit is not None for limit in limits.values())
-    budget = _budget(limits, None if dry_run else out) if limited else None
-    if dry_run:
-        try:
-            _estimate(programs, source, threads, timeout, budget)
-        except BudgetSpent as spent:
-            raise PolyhopError(f"the budget ({spent}) does not suffice to ask five questions") from None
-        return
-    summaries = {}
-    for name, built in programs.items():
-        if budget is not None:
+    budget = None
+    if any(limit is not None for limit in (budget_calls, budget_usd, budget_minutes)):
+        file = account(out) if out and not dry_run else None  # in the run's folder: a resumed run has one budget
+        budget = Budget(calls=budget_calls, usd=budget_usd, minutes=budget_minutes, file=file)
+        for built in programs.values():
             budget.meter_program(built)
-        try:
-            summaries[name] = _run(name, built, source, progress, out, threads, timeout, max_failures, retry_failed)
-        except BudgetSpent as spent:
-            kept = f"with a larger one the same command goes on from there: {out}" if out else "--out would keep them"
-            raise PolyhopError(f"the budget ({spent}) is spent before all questions are asked; {kept}") from None
-        finally:
-            if budget is not None:
-                budget.close()
+    summaries = {}
+    try:
+        if dry_run:
+            _estimate(programs, source, threads, timeout)
+            return
+        for name, built in programs.items():
+            summaries[name] = _run(name, built, source, out, timeout, threads, max_failures, retry_failed)
+    except BudgetSpent as spent:
+        if dry_run:
+            raise PolyhopError(f"the budget ({spent}) is too small for five questions") from None
+        kept = f"resume with a larger one: {out}" if out else "use --out to be able to resume"
+        raise PolyhopError(f"the budget ({spent}) is spent before all questions are done; {kept}") from None
+    finally:
+        if budget is not None:
+            budget.close()
     print_summaries(summaries, asked, out, as_json)
     show_problems(summaries, asked)
     if not any(summary["counts"]["answered"] for summary in summaries.values()):
         raise PolyhopError("every question failed")
 
 
-def _budget(limits: dict[str, Any], out: Path | None) -> Budget:
-    """The account of a run; in its folder if it has one, so that a run that is continued has one budget."""
-    from ..engines.budget import Budget
-    from ..eval.folder import account
-
-    return Budget(**limits, file=account(out) if out else None)
-
-
-def _estimate(
-    programs: dict[str, dspy.Module], source: Source, threads: int, timeout: float | None, budget: Budget | None
-) -> None:
-    """Ask a few random questions with each program, and print what all would cost."""
-    from random import Random
-
-    from ..eval.estimate import ASKED, expect
-    from ..eval.manifest import content
+def _estimate(programs: dict[str, dspy.Module], source: Source, threads: int, timeout: float | None) -> None:
+    """Run each program over a few random questions, and print the expected costs of all."""
+    from ..eval.run import ESTIMATE_SAMPLE, estimate
+    from ..eval.settings import content
 
     count, _ = content(source.questions)
-    chosen = set(Random(0).sample(range(count), min(ASKED, count)))
+    chosen = set(Random(0).sample(range(count), min(ESTIMATE_SAMPLE, count)))
     few = [example for n, example in enumerate(source.questions) if n in chosen]
     for name, program in programs.items():
-        if budget is not None:
-            budget.meter_program(program)
-        expected = expect(program, few, count, threads=threads, timeout=timeout, look_up=source.look_up)
-        show_expected(label(name), expected)
+        expected = estimate(program, few, count, threads=threads, timeout=timeout, look_up=source.look_up)
+        show_estimate(label(name), expected)
 
 
 def _run(
     name: str,
     program: dspy.Module,
     source: Source,
-    console: Console,
     out: Path | None,
-    threads: int,
     timeout: float | None,
+    threads: int,
     max_failures: int | None,
     retry_failed: bool,
 ) -> dict[str, Any]:
-    from ..eval.folder import read_lines
-    from ..eval.manifest import describe
+    from ..eval.records import read_records
     from ..eval.run import evaluate
+    from ..eval.settings import RunManifest, files_of
     from ..programs.registry import PROGRAMS
 
-    called, file = label(name), Path(name)
-    manifest = describe(
+    called = label(name)
+    file = None if name in PROGRAMS else Path(name)
+    manifest = RunManifest.of(
         program,
         source.questions,
         name=called,
         timeout=timeout,
         index=source.index.manifest if source.index else None,
-        files={
-            "questions": source.questions.file,
-            "index": source.path,
-            "program": None if name in PROGRAMS else file,
-        },
+        files=files_of({"questions": source.questions.file, "index": source.path, "program": file}),
     )
-    with tracked(called, manifest, out, traces=True) as record, evaluation_bar(called, console) as show:
+    with tracked(called, manifest.to_json(), out, traces=True) as record, evaluation_bar(called) as show:
         try:
             summary = evaluate(
                 program,
@@ -235,12 +216,12 @@ def _run(
                 manifest=manifest,
                 on_progress=show,
             )
-            record({**summary["metrics"], "counts": summary["counts"], "totals": summary["totals"]})
-            return summary
         except KeyboardInterrupt:
             if out is not None:
-                done, count = sum(1 for _ in read_lines(out)), manifest["questions"]["count"]
+                done, count = sum(1 for _ in read_records(out)), manifest.questions.count
                 typer.echo(
-                    f"{out}: {done} of {count} questions are done; the same command goes on from there.", err=True
+                    f"{out}: {done} of {count} questions are done; run the same command again to resume.", err=True
                 )
             raise
+        record({**summary["metrics"], "counts": summary["counts"], "totals": summary["totals"]})
+        return summary

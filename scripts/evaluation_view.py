@@ -1,4 +1,4 @@
-"""What `polyhop evaluate` shows: what it will cost, how it is going, what came of it and what went wrong."""
+"""The output of `polyhop evaluate`: expected costs, progress, results and problems."""
 
 from __future__ import annotations
 
@@ -10,26 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from .options import label
+from .text import compact, dollars
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.table import Table
 
-    from ..eval.estimate import Expected
     from ..eval.questions import Questions
-    from ..eval.run import Progress
+    from ..eval.run import CostEstimate, RunProgress
 
 
-def show_expected(name: str, expected: Expected) -> None:
+def show_estimate(name: str, expected: CostEstimate) -> None:
     from rich.console import Console
 
-    from .tables import costs_table
-
-    title = f"{name}: {expected.questions:,} questions, if they are like {expected.asked} that were asked"
+    title = f"{name}: expected costs of {expected.questions:,} questions, from a sample of {expected.sampled}"
     console = Console()
     console.print(costs_table(expected.by_agent, title))
     if expected.cached:
-        told = f"{expected.cached:,} of their calls came from DSPy's cache and are not counted: all would cost more"
-        typer.secho(told, fg=typer.colors.YELLOW, err=True)
-    failed = f"; {expected.failed} of {expected.asked} failed" if expected.failed else ""
+        _warn(f"{expected.cached:,} calls were answered by DSPy's cache and are not counted: all would cost more")
+    failed = f"; {expected.failed} of {expected.sampled} failed" if expected.failed else ""
     console.print(f"about {_duration(expected.seconds)}{failed}")
 
 
@@ -40,24 +39,22 @@ def _duration(seconds: float) -> str:
 
 
 @contextmanager
-def evaluation_bar(name: str, console: Console) -> Iterator[Callable[[Progress], None]]:
-    """A progress bar with the running scores."""
+def evaluation_bar(name: str) -> Iterator[Callable[[RunProgress], None]]:
+    """A progress bar with the running scores, on stderr."""
+    from rich.console import Console
+
     from ..eval.bar import progress_bar
 
-    with progress_bar(name, console) as bar:
+    with progress_bar(name, Console(stderr=True)) as bar:
         task = bar.add_task("", total=None)
-
-        def show(progress: Progress) -> None:
-            bar.update(task, completed=progress.done, total=progress.questions, description=_state(progress))
-
-        yield show
+        yield lambda run: bar.update(task, completed=run.done, total=run.questions, description=_state(run))
 
 
-def _state(progress: Progress) -> str:
-    scores = {"answer F1": progress.mean("answer_f1"), "evidence F1": progress.mean("evidence_f1")}
-    from .text import compact
+def _state(progress: RunProgress) -> str:
+    from ..eval.metrics import answer_f1, evidence_f1
 
-    parts = [f"{name} {100 * value:.1f}" for name, value in scores.items() if value is not None]
+    means = {metric: progress.mean(metric.name) for metric in (answer_f1, evidence_f1)}
+    parts = [f"{metric.label} {metric.text(value)}" for metric, value in means.items() if value is not None]
     if progress.failed:
         parts.append(f"{progress.failed} failed")
     if progress.repeated:
@@ -74,8 +71,7 @@ def print_summaries(
 ) -> None:
     from rich.console import Console
 
-    from ..eval.submissions import SUBMISSIONS
-    from .tables import costs_table, summary_table
+    from ..eval.official.submissions import SUBMISSIONS
 
     if as_json:
         one = {"dataset": questions.dataset, "split": questions.split, "programs": summaries}
@@ -88,34 +84,86 @@ def print_summaries(
     if len(summaries) == 1:
         (summary,) = summaries.values()
         if summary["by_agent"]:
-            console.print(costs_table(summary["by_agent"], "costs, by agent, without replies from the cache"))
+            console.print(costs_table(summary["by_agent"], "costs by agent, without cached replies"))
     if out is not None:
         more = "the official files" if questions.dataset in SUBMISSIONS else "the rankings"
         typer.echo(f"{out}: summary.json, predictions.jsonl and {more}")
 
 
 def show_skipped(questions: Questions) -> None:
-    """Which records were left out when the questions were last gone through, on stderr."""
+    """The records that were skipped in the last iteration, on stderr."""
     for problem in questions.problems:
         _warn(f"skipped {problem.where}: {problem.reason}")
     if questions.skipped > len(questions.problems):
-        _warn(f"... {questions.skipped:,} records were skipped in all")
+        _warn(f"... {questions.skipped:,} records were skipped in total")
 
 
 def show_problems(summaries: Mapping[str, Mapping[str, Any]], questions: Questions) -> None:
-    """What went wrong, on stderr."""
+    """Skipped records, missing gold passages, failures and retried requests, on stderr."""
     show_skipped(questions)
     counts = next(iter(summaries.values()))["counts"]
     if counts["gold_not_found"]:
         lost = f"{counts['gold_not_found']:,} of {counts['questions']:,} questions"
-        _warn(f"{lost} have gold passages that are not in what is searched: is it the right index?")
+        _warn(f"{lost} have gold passages that are not in the index: is it the right one?")
     for name, summary in summaries.items():
         for cause in summary["failures"]:
             _warn(f"{name}: {cause['count']} failed: {cause['message']}")
         if summary["incidents"]:
-            told = ", ".join(f"{incident} {number:,} times" for incident, number in summary["incidents"].items())
-            _warn(f"{name}: {told}")
+            listed = ", ".join(f"{incident} {number:,} times" for incident, number in summary["incidents"].items())
+            _warn(f"{name}: {listed}")
 
 
 def _warn(text: str) -> None:
     typer.secho(text, fg=typer.colors.YELLOW, err=True)
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Table:
+    """The means of one or several runs; of a single run with 95% intervals."""
+    from rich.table import Table
+
+    from ..eval.metrics import COSTS, METRICS
+
+    if any("simulation" in summary for summary in summaries.values()):
+        title += " (simulation)"
+    table = Table(title=title, title_justify="left", header_style="bold")
+    table.add_column("")
+    for name in summaries:
+        table.add_column(_escape(label(name)), justify="right")
+    single = next(iter(summaries.values())) if len(summaries) == 1 else None
+    if single:
+        table.add_column("95% interval", justify="right")
+    for quantity in (*METRICS.values(), *COSTS.values()):
+        values = [summary["metrics"].get(quantity.name) for summary in summaries.values()]
+        if quantity.shown and any(value is not None for value in values):
+            ends = [" to ".join(map(quantity.text, single["intervals"][quantity.name]))] if single else []
+            table.add_row(quantity.heading, *map(quantity.text, values), *ends)
+    for percent in (50, 95):
+        times = [f"{1000 * summary['metrics'][f'seconds_p{percent}']:.1f}" for summary in summaries.values()]
+        table.add_row(f"ms per question, p{percent}", *times)
+    table.add_row("failed questions", *(str(summary["counts"]["failed"]) for summary in summaries.values()))
+    return table
+
+
+def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Table:
+    """The costs of each agent, and their total."""
+    from rich.table import Table
+
+    from ..engines.costs import sum_costs
+
+    table = Table(title=title, title_justify="left", header_style="bold")
+    table.add_column("")
+    for heading in ("LM calls", "tokens in", "tokens out", "dollars"):
+        table.add_column(heading, justify="right")
+    for name, costs in (*by_agent.items(), ("total", sum_costs(by_agent.values()))):
+        counts = (compact(costs.get(each, 0)) for each in ("lm_calls", "tokens_in", "tokens_out"))
+        table.add_row(_escape(name), *counts, dollars(costs["cost_usd"]) if "cost_usd" in costs else "?")
+    return table
+
+
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

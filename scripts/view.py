@@ -17,7 +17,7 @@ from ..data.passages import Evidence, Fact
 from ..engines.costs import Ledger
 from ..programs.prediction import UNKNOWN
 from ..programs.trace import Replaced, Revised, Trace, Weighed
-from .tables import costs_table
+from .evaluation_view import costs_table
 from .text import address, compact, count, dollars, plain, short
 from .tree import trace_tree
 
@@ -140,7 +140,7 @@ def _answer_line(prediction: dspy.Prediction, gold: dspy.Example | None) -> Text
     if verified(prediction.trace) is False and prediction.answer != UNKNOWN:
         line.append(", not verified", style="yellow")
     if gold:
-        from ..eval.metrics import exact_match
+        from ..eval.scoring import exact_match
 
         right = exact_match(prediction.answer, gold.answers) == 1.0
         line.append(f"  {'right' if right else 'wrong'}: gold is {gold.answers[0]}", style="green" if right else "red")

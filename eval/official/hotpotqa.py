@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...data.passages import Evidence
-from ..metrics import ZERO, Scores, answer_scores, exact_match, joint, scores, sentences_of
+from ..scoring import ZERO, Scores, answer_scores, exact_match, joint, scores, sentences_of
 from .files import read_json, write_sections
 from .means import means
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..metrics import exact_match, mentions
+from ..scoring import exact_match, mentions
 from .files import read_json, write_list
 from .means import means
 

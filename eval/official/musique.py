@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ..metrics import exact_match, normalize_answer, scores, token_scores
+from ..scoring import exact_match, normalize_answer, scores, token_scores
 from .files import read_lines, write_lines
 from .means import means
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unicodedata import normalize as unicode_form
 
-from ..metrics import normalize_answer
+from ..scoring import normalize_answer
 from . import squad
 from .files import read_lines, write_lines
 from .means import means

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from ..metrics import normalize_answer, token_scores
+from ..scoring import normalize_answer, token_scores
 from .files import read_json, write_object
 from .means import means
 

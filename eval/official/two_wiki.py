@@ -21,7 +21,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from ..metrics import Scores, answer_scores, exact_match, scores
+from ..scoring import Scores, answer_scores, exact_match, scores
 from .files import read_json, read_lines, write_sections
 from .hotpotqa import MISSING, Part, SupportingFact, fact, together
 from .means import means

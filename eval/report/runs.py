@@ -13,17 +13,18 @@ import numpy.typing as npt
 
 from ...programs.prediction import UNKNOWN
 from ..comparison import run_names
-from ..folder import SUMMARY, Line, RunError, read_lines, read_manifest, read_summary
-from ..scoring import METRICS
+from ..folder import SUMMARY, RunError
+from ..metrics import COSTS, METRICS
+from ..records import read_lines, read_manifest, read_records, read_summary
 from ..statistics import Comparison, compare
-from ..summary import COSTS, summarize
+from ..summary import summarize
 from .browser import Chunks
 from .numbers import count
 from .traces import Course, Outcome, course, flat, outcome
 
 Floats = npt.NDArray[np.float64]
 
-COLUMNS = (*METRICS, *COSTS, "seconds", "confidence")
+COLUMNS = (*METRICS, *COSTS, "confidence")
 COMPARED = ("answer_em", "answer_f1", "evidence_f1", "joint_f1", "lm_calls", "tokens")
 
 
@@ -192,7 +193,7 @@ def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], Non
     Raises:
         RunError: a folder is not a run, is damaged, or has no finished question.
     """
-    manifests = {path: read_manifest(path) for path in paths}
+    manifests = {path: read_manifest(path).to_json() for path in paths}
     together: dict[tuple[Any, ...], list[Path]] = {}
     for path, manifest in manifests.items():
         asked = _part(manifest, path, "questions")
@@ -202,7 +203,7 @@ def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], Non
     for members in together.values():
         taken = {group.title for group in groups}
         group = Group(next(title for title in _titles(manifests[members[0]]) if title not in taken))
-        names = run_names({path: _part(manifests[path], path, "program") for path in members})
+        names = run_names({path: str(_part(manifests[path], path, "program").get("name")) for path in members})
         for path in members:
             run = _read(path, names[path], manifests[path], group, chunks, on_line)
             run.series = series.setdefault(run.name, len(series))
@@ -213,7 +214,7 @@ def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], Non
 
 def count_questions(paths: Iterable[Path]) -> int:
     """The number of questions of all runs, from their manifests."""
-    return sum(int(_part(read_manifest(path), path, "questions").get("count", 0)) for path in paths)
+    return sum(int(_part(read_manifest(path).to_json(), path, "questions").get("count", 0)) for path in paths)
 
 
 def _part(manifest: dict[str, Any], path: Path, name: str) -> dict[str, Any]:
@@ -262,10 +263,10 @@ def _summary(run: EvaluationRun) -> dict[str, Any]:
         if missing := {"counts", "metrics", "intervals", "failures"} - set(summary):
             raise RunError(f"{run.path / SUMMARY} is damaged: {sorted(missing)[0]} is missing. Start the run again.")
         return summary
-    return summarize(read_lines(run.path), run.done, int(run.manifest["questions"].get("skipped") or 0))
+    return summarize(read_records(run.path), run.done, int(run.manifest["questions"].get("skipped") or 0))
 
 
-def _note(run: EvaluationRun, line: Line, group: Group) -> None:
+def _note(run: EvaluationRun, line: dict[str, Any], group: Group) -> None:
     """Keep of a question what the tables and charts need."""
     asked = Asked(line["id"], line["question"], line["hops"], line["kind"], tuple(line["gold_answers"]))
     known = group.questions.setdefault(line["n"], asked)
@@ -285,7 +286,7 @@ def _note(run: EvaluationRun, line: Line, group: Group) -> None:
 _SHOWN = "evidence gold confidence stop_reason trace scores costs costs_by_agent error incidents gold_not_found".split()
 
 
-def _details(line: Line) -> dict[str, Any]:
+def _details(line: dict[str, Any]) -> dict[str, Any]:
     """What an opened question shows."""
     for step in flat(line.get("trace") or ()):
         if step["step"] == "searched":

@@ -10,7 +10,7 @@ from typing import Any
 
 import dspy
 
-from ...eval.manifest import content
+from ...eval.settings import content
 from ...eval.statistics import Interval
 from .schema import ScoreRecord, SplitRecord
 

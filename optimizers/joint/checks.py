@@ -5,8 +5,7 @@ from __future__ import annotations
 import dspy
 
 from ...data.errors import PolyhopError
-from ...eval import objectives
-from ...eval.objectives import Objective
+from ...eval.metrics import Metric, find_metric
 from .plan import Plan, Splits
 
 COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")
@@ -55,12 +54,12 @@ def check_questions(plan: Plan, splits: Splits) -> None:
             )
 
 
-def metric_named(name: str) -> Objective:
+def metric_named(name: str) -> Metric:
     """
     Raises:
-        PolyhopError: there is no objective of this name.
+        PolyhopError: it does not exist, or lower values are better.
     """
-    known = {each.name: each for each in vars(objectives).values() if isinstance(each, Objective)}
-    if name not in known:
-        raise PolyhopError(f"no metric {name!r}: choose from {', '.join(known)}")
-    return known[name]
+    metric = find_metric(name)
+    if not metric.maximize:
+        raise PolyhopError(f"{name} cannot be optimized: lower values are better")
+    return metric

@@ -8,10 +8,10 @@ from typing import Any
 
 import dspy
 
-from ...eval.folder import read_lines
-from ...eval.manifest import describe
-from ...eval.run import Progress, evaluate
-from ...eval.scoring import LookUp
+from ...eval.gold import LookUp
+from ...eval.records import read_records
+from ...eval.run import RunProgress, evaluate
+from ...eval.settings import RunManifest
 from ...eval.statistics import Interval, compare, interval
 
 
@@ -24,7 +24,7 @@ def measure_both(
     threads: int,
     look_up: LookUp | None,
     seed: int,
-    on_progress: Callable[[str, Progress], None],
+    on_progress: Callable[[str, RunProgress], None],
 ) -> dict[str, Any]:
     """Scores with intervals, and the paired test; each program gets a run of its own, which `polyhop compare` takes.
 
@@ -44,11 +44,11 @@ def measure_both(
             folder,
             threads=threads,
             look_up=look_up,
-            manifest=describe(program, questions, name=name, timeout=None),
+            manifest=RunManifest.of(program, questions, name=name),
             on_progress=lambda progress, name=name: on_progress(name, progress),  # type: ignore[misc]
         )
         runs[name] = {key: summary[key] for key in ("metrics", "intervals", "counts")}
-        scores[name] = [float(line["scores"].get(metric, float("nan"))) for line in read_lines(folder)]
+        scores[name] = [float(record.scores.get(metric, float("nan"))) for record in read_records(folder)]
     theirs, ours = (list(scores.values()) * 2)[:2]
     compared = compare(ours, theirs, seed=seed)
     return {

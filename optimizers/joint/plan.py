@@ -23,7 +23,7 @@ class Plan:
     Attributes:
         stages: In the order in which they are played.
         rounds: How often; a round in which no stage helps is the last.
-        metric: The name of an objective (`polyhop.eval.objectives`).
+        metric: The name of a metric (`polyhop.eval.metrics`).
         cost: What a program should have less of, such as "lm_calls"; None if only the score counts.
         level: A stage's program is kept if the paired test on the validation questions gives a lower p-value.
         optimizer, preset: Of the prompts (`polyhop.optimizers.prompts`).

@@ -29,8 +29,8 @@ import dspy
 from ...data.errors import PolyhopError
 from ...engines.budget import Budget, BudgetSpent, Spent
 from ...eval.folder import SUMMARY, account, write_json
-from ...eval.manifest import describe
-from ...eval.scoring import LookUp
+from ...eval.gold import LookUp
+from ...eval.settings import ProgramSettings
 from ...eval.statistics import Interval, interval
 from ..artifacts import Provenance, Split, load, save
 from ..measure import Measured, measure
@@ -307,7 +307,7 @@ def optimize(
     check_questions(plan, splits)
     manifest = {
         "plan": plan.to_record(),
-        "program": describe(program, list(splits.train), name=type(program).__name__, timeout=None)["program"],
+        "program": ProgramSettings.of(program, type(program).__name__).to_json(),
         "questions": {name: Split.of(name, part).hash for name, part in splits.named.items()},
     }
     with ExitStack() as stack:

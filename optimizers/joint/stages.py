@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import dspy
 
 from ...engines.budget import BudgetSpent
-from ...eval.objectives import Objective
+from ...eval.metrics import Metric
 from ...eval.official.files import replacing
 from ...programs.exemplars import ExemplarMemory, Exemplars
 from .plan import Plan, divide
@@ -46,7 +46,7 @@ class Work:
 
     program: dspy.Module
     train: Sequence[dspy.Example]
-    metric: Objective
+    metric: Metric
     plan: Plan
     seed: int
     folder: Path

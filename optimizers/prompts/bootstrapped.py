@@ -12,7 +12,7 @@ import optuna
 from dspy.teleprompt import BootstrapFewShotWithOptuna
 
 from ...data.form import masked
-from ...eval.metrics import normalize_answer
+from ...eval.scoring import normalize_answer
 from ..measure import Metric
 from .registry import CompileJob, Numbers, by_preset, register
 from .student import prepared, transplanted, with_steps

@@ -46,7 +46,7 @@ def optimize_prompts(
         name: One of `OPTIMIZERS`.
         trainset, valset: Questions to learn from and to choose by, sampled down to the sizes of the preset. Keep them
             apart from the questions that the result is scored on.
-        metric: A DSPy metric, such as one of `polyhop.eval.objectives`; with a trace, it returns whether the prediction
+        metric: A DSPy metric, such as one of `polyhop.eval.metrics`; with a trace, it returns whether the prediction
             is good enough to learn from.
         preset: "light", "medium" or "heavy".
         numbers: Settings that differ from the preset, such as ``{"demos": 1}``.

@@ -11,7 +11,7 @@ from dspy.teleprompt import BetterTogether, InferRules
 
 from ...data.errors import PolyhopError
 from ...eval.feedback import with_feedback
-from ...eval.objectives import Objective
+from ...eval.metrics import Metric as PolyhopMetric
 from ..measure import Metric
 from .bootstrapped import SEARCH, candidate_seeds, search_runs, searcher
 from .registry import CompileJob, Numbers, by_preset, register
@@ -151,7 +151,7 @@ def _gepa_proposals(n: Numbers) -> float:
 def gepa(job: CompileJob) -> dspy.Module:
     """`dspy.GEPA`: instructions evolve by reflection on feedback, in up to ``runs`` runs of the program.
 
-    For polyhop's objectives the feedback is that of `polyhop.eval.feedback`. With a log folder it resumes, after it has
+    For polyhop's metrics the feedback is that of `polyhop.eval.feedback`. With a log folder it resumes, after it has
     evaluated the program once more; GEPA keeps a pickle there, so do not resume from a folder that you do not trust.
     """
     return _reflector(job).compile(job.student, trainset=job.trainset, valset=job.valset)
@@ -172,7 +172,7 @@ def _reflector(job: CompileJob) -> dspy.GEPA:
 
 def _feedback(metric: Metric) -> Callable[..., Any]:
     """A metric as GEPA calls it."""
-    if isinstance(metric, Objective):
+    if isinstance(metric, PolyhopMetric):
         return with_feedback(metric)
     try:
         inspect.signature(metric).bind(None, None, None, None, None)

@@ -17,7 +17,7 @@ import dspy
 
 from ...data.errors import PolyhopError
 from ...engines.models import explain
-from ...eval.manifest import describe_program
+from ...eval.settings import ProgramSettings
 from ...programs.tunables import tunables
 from ..measure import Measured, measure
 from .outcome import Outcome, choose, importances, within
@@ -198,7 +198,7 @@ class Run:
         search = self._search
         described = {
             "schema": 2,
-            "program": describe_program(self._student),
+            "program": ProgramSettings.of(self._student).model_dump(by_alias=True, exclude={"name"}),
             "space": self._space.describe(),
             "questions": {"count": len(self._questions), "hash": fingerprint(self._questions)},
             "metric": str(

@@ -1,6 +1,6 @@
 """The search for better tunables, as a DSPy teleprompter.
 
-    search = TunableSearch(metric=objectives.evidence_f1, trials=60, cost="lm_calls", storage="runs/x/study.journal")
+    search = TunableSearch(metric=metrics.evidence_f1, trials=60, cost="lm_calls", storage="runs/x/study.journal")
     tuned = search.compile(program, valset=questions)
     search.outcome.best.values, search.outcome.front, search.outcome.importances
 

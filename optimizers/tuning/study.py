@@ -20,7 +20,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ...data.errors import PolyhopError
-from ...eval.differences import differences
+from ...eval.folder import differences
 from .alive import WORKER, Alive
 from .sampler import quiet
 from .space import Space, Values

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import typer
 
 from ...data.errors import PolyhopError
-from ...eval.folder import read_lines
+from ...eval.records import read_lines
 from ...programs.confidence import logit
 from ...programs.prediction import UNKNOWN
 from .command import new_app, run_command

@@ -52,8 +52,8 @@ from ...engines.lexical.chain_features import ChainFeatures, ExtensionFeatures, 
 from ...engines.lexical.decompose import decompose
 from ...engines.lexical.prompt import ParsedPassage, parse_passages
 from ...eval.gold import gold_of
-from ...eval.metrics import Scores, scores
 from ...eval.questions import Questions
+from ...eval.scoring import Scores, scores
 from ...programs.candidates import Candidates
 from .command import new_app, run_command
 

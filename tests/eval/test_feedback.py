@@ -10,7 +10,7 @@ import pytest
 
 from polyhop.data.passages import Evidence, Fact, Passage
 from polyhop.data.sample import SubQuestion
-from polyhop.eval import objectives
+from polyhop.eval import metrics
 from polyhop.eval.feedback import explain, with_feedback
 from polyhop.programs.trace import Added, Selected, Trace
 
@@ -111,7 +111,7 @@ def test_a_question_without_evidence() -> None:
 
 
 def test_the_metric_is_what_gepa_wants() -> None:
-    metric: Any = with_feedback(objectives.answer_em)
+    metric: Any = with_feedback(metrics.answer_em)
     inspect.signature(metric).bind(None, None, None, None, None)
     result = metric(EXAMPLE, prediction("Moscow"), [], "answerer", [])
     assert isinstance(result, dspy.Prediction)
@@ -132,7 +132,7 @@ class Constant(dspy.Module):
 
 
 def test_evaluate_takes_it() -> None:
-    evaluate = dspy.Evaluate(devset=[EXAMPLE] * 2, metric=with_feedback(objectives.evidence_f1), display_progress=False)
+    evaluate = dspy.Evaluate(devset=[EXAMPLE] * 2, metric=with_feedback(metrics.evidence_f1), display_progress=False)
     with dspy.context(lm=dspy.utils.DummyLM([{"answer": "x"}] * 2)):
         assert evaluate(Constant()).score == pytest.approx(66.67)
 

@@ -6,10 +6,10 @@ import dspy
 
 from polyhop.data.benchmarks import GoldFact, Question
 from polyhop.data.passages import Evidence, Fact, Passage
-from polyhop.eval import objectives
+from polyhop.eval import metrics
 from polyhop.eval.feedback import explain
-from polyhop.eval.gold import Gold, gold_of
-from polyhop.eval.scoring import Outcome, judge
+from polyhop.eval.gold import Gold, LookUp, ProgramOutput, gold_of
+from polyhop.eval.metrics import score
 
 PARIS = Passage.of("Paris", sentences=["Paris is a city.", "It is in France."])
 ROME = Passage.of("Rome", "Rome is a city.")
@@ -17,6 +17,10 @@ ROME = Passage.of("Rome", "Rome is a city.")
 
 def example(*gold: GoldFact, **more: object) -> dspy.Example:
     return Question("q", "Where?", ("France",), gold, **more).to_example()  # type: ignore[arg-type]
+
+
+def scores(asked: dspy.Example, output: ProgramOutput, look_up: LookUp | None = None) -> dict[str, float]:
+    return score(asked, output, look_up)[1]
 
 
 def test_unique_titles_are_found_in_whatever_was_seen() -> None:
@@ -38,22 +42,21 @@ def test_quoted_facts_name_the_passages_that_they_stand_in() -> None:
 
 def test_an_unanswerable_question_is_answered_by_saying_so() -> None:
     for answer in ("unknown", "Insufficient information"):
-        _, scores, _ = judge(example(answerable=False), Outcome(answer), None)
-        assert scores["answer_em"] == 1.0
-    assert judge(example(answerable=False), Outcome("France"), None)[1]["answer_em"] == 0.0
+        assert scores(example(answerable=False), ProgramOutput(answer))["answer_em"] == 1.0
+    assert scores(example(answerable=False), ProgramOutput("France"))["answer_em"] == 0.0
 
 
 def test_the_texts_of_gold_passages_never_depend_on_what_a_program_found() -> None:
     asked = example(GoldFact("Paris", unique_title=True))
-    found = Outcome("x", (Evidence(PARIS),), (PARIS,))
-    assert "token_f1" not in judge(asked, found, None)[1]
+    found = ProgramOutput("x", (Evidence(PARIS),), (PARIS,))
+    assert "token_f1" not in scores(asked, found)
     library = {"Paris": [PARIS]}
-    assert judge(asked, found, lambda title: library.get(title, []))[1]["token_f1"] == 1.0
-    assert judge(asked, Outcome("x"), lambda title: library.get(title, []))[1]["token_f1"] == 0.0
+    assert scores(asked, found, lambda title: library.get(title, []))["token_f1"] == 1.0
+    assert scores(asked, ProgramOutput("x"), lambda title: library.get(title, []))["token_f1"] == 0.0
 
 
 def test_objectives_and_feedback_understand_benchmarks() -> None:
     asked = example(GoldFact("Paris", 1, unique_title=True))
     prediction = dspy.Prediction(answer="France", evidence=(Evidence(PARIS, 1),), ranking=(PARIS, ROME))
-    assert objectives.fact_f1(asked, prediction) == objectives.joint_f1(asked, prediction) == 1.0
+    assert metrics.fact_f1(asked, prediction) == metrics.joint_f1(asked, prediction) == 1.0
     assert "The evidence is complete and has nothing irrelevant in it." in explain(asked, prediction)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.eval import trec
-from polyhop.eval.retrieval import answer_in_evidence, ranking_scores, token_overlap
+from polyhop.eval.scoring import ranking_scores, token_overlap
 
 
 def test_a_ranking_by_hand() -> None:
@@ -85,11 +85,3 @@ def test_the_gold_text_overlaps_with_itself_in_any_order(texts: list[str]) -> No
     perfect = 1.0 if "".join(texts).replace("a", "").strip() else None
     if perfect:
         assert token_overlap(texts[::-1], texts) == (1, 1, 1)
-
-
-def test_answer_in_evidence() -> None:
-    texts = ["He was born in Paris.", "It was 1941."]
-    assert answer_in_evidence(["London", "the Paris"], texts) == 1
-    assert answer_in_evidence(["Paris it"], texts) == 0  # an answer does not reach over two texts
-    assert answer_in_evidence(["194"], texts) == 0
-    assert answer_in_evidence([], texts) == answer_in_evidence(["x"], []) == 0

@@ -18,8 +18,8 @@ from polyhop.engines.budget import Budget
 from polyhop.engines.costs import OTHER, price, sum_costs
 from polyhop.engines.endpoint import Endpoint, Limits
 from polyhop.engines.requests import respond
-from polyhop.eval.folder import read_lines
-from polyhop.eval.run import Progress, evaluate
+from polyhop.eval.records import QuestionRecord, read_lines
+from polyhop.eval.run import RunProgress, evaluate
 from polyhop.eval.summary import summarize
 from polyhop.programs import Agent, Naive, Prism, Program
 
@@ -157,7 +157,7 @@ def test_a_question_that_takes_too_long_gives_up_its_place(tmp_path: Path) -> No
     program, budget = naive(engine, Limits(concurrency=1, retries=0)), Budget()
     budget.meter_program(program)
 
-    def look(progress: Progress) -> None:
+    def look(progress: RunProgress) -> None:
         if progress.done == 2:
             release.set()
 
@@ -180,8 +180,9 @@ def test_no_key_gets_into_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 
 def test_lines_of_before_have_none_of_this(tmp_path: Path) -> None:
     evaluate(naive(Troubled()), examples("ab"), tmp_path / "run")
-    lines = [{k: v for k, v in line.items() if k not in ("incidents", "costs_by_agent")} for line in read_lines(tmp_path / "run")]  # fmt: skip  # noqa: E501
-    summary = summarize(lines, 2, 0)
+    names = {"incidents", "costs_by_agent"}
+    lines = [{k: v for k, v in line.items() if k not in names} for line in read_lines(tmp_path / "run")]
+    summary = summarize(map(QuestionRecord.model_validate, lines), 2, 0)
     assert (summary["incidents"], summary["by_agent"]) == ({}, {})
 
 
@@ -202,7 +203,7 @@ def test_dollars_are_told_for_all_or_not_at_all(tmp_path: Path) -> None:
     program = Pair()
     program.one.lm = dspy.LM("lexical", engine=Troubled(), cache=False)
     program.other.lm = dspy.LM("made/up", engine=Troubled(), cache=False)
-    seen: list[Progress] = []
+    seen: list[RunProgress] = []
     summary = evaluate(program, examples("ab"), tmp_path / "run", on_progress=seen.append)
     assert "cost_usd" in summary["by_agent"]["one"]
     assert "cost_usd" not in summary["by_agent"]["other"]

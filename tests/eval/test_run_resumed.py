@@ -19,9 +19,10 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from polyhop.eval.folder import RunError, read_lines, read_summary
-from polyhop.eval.manifest import describe
+from polyhop.eval.folder import RunError
+from polyhop.eval.records import read_lines, read_summary
 from polyhop.eval.run import evaluate
+from polyhop.eval.settings import RunManifest
 
 from . import small
 from .small import Fake, examples, mixed, numbered
@@ -136,7 +137,7 @@ def test_other_questions_are_refused(tmp_path: Path) -> None:
         RunError, match=r"other settings:\n  questions.count: 4 before, 5 now\n  questions.hash: "
     ) as info:
         evaluate(Fake(), numbered(5), tmp_path / "run")
-    assert "name another --out" in str(info.value)
+    assert "choose another --out" in str(info.value)
     with pytest.raises(RunError, match=r"timeout: nothing before, 9.0 now"):
         evaluate(Fake(), numbered(4), tmp_path / "run", timeout=9.0)
     changed = numbered(4)
@@ -153,17 +154,17 @@ def test_how_it_runs_is_no_other_setting(tmp_path: Path) -> None:
 def test_what_it_is_called_is_no_other_setting(tmp_path: Path) -> None:
     """A tuned program is called by its folder, which may have moved."""
     first = evaluate(
-        Fake(), numbered(4), tmp_path / "run", manifest=describe(Fake(), numbered(4), name="x (runs/old)", timeout=None)
+        Fake(), numbered(4), tmp_path / "run", manifest=RunManifest.of(Fake(), numbered(4), name="x (runs/old)")
     )
     again = evaluate(
-        Fake(), numbered(4), tmp_path / "run", manifest=describe(Fake(), numbered(4), name="x (new)", timeout=None)
+        Fake(), numbered(4), tmp_path / "run", manifest=RunManifest.of(Fake(), numbered(4), name="x (new)")
     )
     assert again == first
 
 
 def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(RunError, match=r"is not the folder of a run, but holds thesis.tex"):
+    with pytest.raises(RunError, match=r"is not the folder of a run, but contains thesis.tex"):
         evaluate(Fake(), examples("a"), tmp_path)
     assert not (tmp_path / "manifest.json").exists()
 

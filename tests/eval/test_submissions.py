@@ -13,11 +13,11 @@ import pytest
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.engines.models import assign_models
 from polyhop.eval import trec
-from polyhop.eval.folder import read_lines
 from polyhop.eval.official import hotpotqa, multihop_rag, musique, nq_open, squad, two_wiki
+from polyhop.eval.official.submissions import SUBMISSIONS
 from polyhop.eval.questions import Questions
+from polyhop.eval.records import read_lines
 from polyhop.eval.run import evaluate
-from polyhop.eval.submissions import SUBMISSIONS
 from polyhop.programs import Prism
 from polyhop.programs.prediction import conclude
 from polyhop.programs.trace import Trace

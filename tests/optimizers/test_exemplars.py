@@ -13,7 +13,8 @@ import polyhop
 from polyhop.data.benchmarks import load_questions
 from polyhop.data.errors import PolyhopError
 from polyhop.data.sample import SubQuestion, load_sample, sample_passages
-from polyhop.eval.folder import RunError, read_lines
+from polyhop.eval.folder import RunError
+from polyhop.eval.records import read_lines
 from polyhop.optimizers.exemplars import app, collect, from_musique, from_run, readable
 from polyhop.programs.exemplars import Exemplar, ExemplarMemory
 

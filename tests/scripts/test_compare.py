@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from polyhop.eval.comparison import compare_runs
-from polyhop.eval.folder import RunError, read_lines
+from polyhop.eval.folder import RunError
+from polyhop.eval.records import read_lines
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app
 
@@ -36,12 +37,12 @@ def test_two_real_runs(runs: tuple[Path, Path]) -> None:
     result = polyhop("compare", *runs)
     assert result.exit_code == 0, result.output
     assert "55 questions shared\n" in result.stdout
-    for text in ("prism against naive", "difference (95%)", "fact F1 (sentences)", "ms a question"):
+    for text in ("prism against naive", "difference (95%)", "Fact F1 (sentences)", "Seconds"):
         assert text in result.stdout
-    means, differences = re.findall(r"answer EM .*", result.stdout)
+    means, differences = re.findall(r"Answer EM .*", result.stdout)
     before, after = ([line["scores"]["answer_em"] for line in read_lines(run)] for run in runs)
     wins, losses = (sum(a > b for a, b in zip(x, y, strict=True)) for x, y in ((after, before), (before, after)))
-    assert means.split() == ["answer", "EM", f"{100 * sum(before) / 55:.1f}", f"{100 * sum(after) / 55:.1f}"]
+    assert means.split() == ["Answer", "EM", f"{100 * sum(before) / 55:.1f}", f"{100 * sum(after) / 55:.1f}"]
     assert f"{100 * (sum(after) - sum(before)) / 55:+.1f} (" in differences
     assert differences.rstrip().endswith(f" {wins} / {losses}")
     assert wins > 3
@@ -57,7 +58,7 @@ def test_three_runs_fit_a_terminal_of_80_columns(runs: tuple[Path, Path], tmp_pa
     assert result.exit_code == 0, result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
     assert "…" not in result.stdout
-    for metric in ("answer EM", "LM calls a question", "tokens a question"):
+    for metric in ("Answer EM", "LM calls", "Tokens"):
         means, *differences = [line for line in result.stdout.splitlines() if line.strip().startswith(metric)]
         assert len(means.removeprefix(f" {metric}").split()) == 3
         assert [len(re.findall(r"[+-][\d,.]+", line)) for line in differences] == [3, 3]
@@ -91,7 +92,7 @@ def test_files(runs: tuple[Path, Path], tmp_path: Path) -> None:
     text = tex.read_text()
     assert "\\begin{tabular}{lrr}" in text
     assert re.search(r"fact\\_f1 & \d+\.\d & \d+\.\d\$\^\{\\dag\}\$ \\\\", text)
-    assert "lm\\_calls & 1.0 & " in text
+    assert "lm\\_calls & 1.00 & " in text
 
 
 def test_only_shared_questions_count(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_the_runs_in_a_folder_are_named(tmp_path: Path) -> None:
     result = polyhop("compare", other, tuned)
     assert result.exit_code == 1
     inside = f"{tuned / 'test/1-tunables'}, {tuned / 'test/start'}"
-    assert result.stderr == f"error: {tuned} is no run of polyhop evaluate, but holds some: {inside}\n"
+    assert result.stderr == f"error: {tuned} is not a run of polyhop evaluate; it contains runs: {inside}\n"
     shutil.rmtree(tuned / "test")  # nothing is measured yet
     assert f"{tuned} is not the folder of an evaluation run" in polyhop("compare", other, tuned).stderr
 
@@ -138,7 +139,7 @@ def test_what_cannot_be_compared(runs: tuple[Path, Path], tmp_path: Path) -> Non
     assert "different datasets" in polyhop("compare", runs[0], tmp_path / "own").stderr
     polyhop("evaluate", "--split", "test", "--program", "naive", "--limit", "2", "--out", tmp_path / "test")
     assert "share no question" in polyhop("compare", runs[0], tmp_path / "test").stderr
-    assert "two runs or more" in polyhop("compare", runs[0]).stderr
+    assert "at least two runs" in polyhop("compare", runs[0]).stderr
     assert "is not the folder of a run" in polyhop("compare", runs[0], tmp_path / "none").stderr
-    with pytest.raises(RunError, match=r"There is no metric 'f1'. Known are answer_em, "):
+    with pytest.raises(RunError, match=r"No metric .f1.: choose from answer_em, "):
         compare_runs(runs, ["f1"])

@@ -43,10 +43,10 @@ def test_programs_stand_side_by_side() -> None:
     for heading in (
         "naive",
         "direct",
-        "evidence F1 (passages)",
-        "fact F1",
+        "Evidence F1 (passages)",
+        "Fact F1",
         "Recall@5",
-        "answer EM",
+        "Answer EM",
         "LM calls",
         "fail",
     ):
@@ -126,7 +126,7 @@ def test_an_index_without_the_gold_passages_is_noticed(tmp_path: Path, hotpotqa:
     corpus.write_text('{"title": "Oslo", "text": "A city on a fjord."}\n')
     build_index([corpus], index)
     result = evaluate("--dataset", "hotpotqa", "--questions", hotpotqa, "--index", index, "--program", "naive")
-    assert "3 of 3 questions have gold passages that are not in what is searched" in result.stderr
+    assert "3 of 3 questions have gold passages that are not in the index" in result.stderr
 
 
 def test_files_that_are_gone_are_made_again(tmp_path: Path, hotpotqa: Path) -> None:
@@ -186,7 +186,7 @@ def test_the_same_command_continues_and_another_is_refused(tmp_path: Path) -> No
         refused = evaluate(*([] if "--program" in more else arguments[:2]), "--limit", "5", "--out", out, *more)
         assert refused.exit_code == 1, refused.output
         assert message in refused.stderr
-        assert "name another --out" in refused.stderr
+        assert "choose another --out" in refused.stderr
 
 
 def test_a_saved_state_is_a_program(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_ctrl_c_in_a_real_terminal(tmp_path: Path, threads: str) -> None:
         pass
     os.close(terminal)
     assert process.returncode == 130, shown
-    assert b"questions are done; the same command goes on from there" in shown
+    assert b"questions are done; run the same command again to resume" in shown
     assert b"interrupted" in shown
     assert b"Traceback" not in shown
     done = predictions.read_bytes().count(b"\n")
@@ -260,7 +260,7 @@ def test_ctrl_c_in_a_real_terminal(tmp_path: Path, threads: str) -> None:
         (["--program", "nope"], 1, "no program 'nope'"),
         (["--split", "all"], 1, "train, dev and test"),
         (["--limit", "0"], 2, "--limit"),
-        (["--program", "naive", "--program", "prism", "--out", "x"], 2, "a run is of one program"),
+        (["--program", "naive", "--program", "prism", "--out", "x"], 2, "a run has one program"),
     ],
 )
 def test_wrong_arguments(arguments: list[str], status: int, message: str) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from polyhop.eval.differences import differences
-from polyhop.eval.folder import read_lines, read_manifest, read_summary
+from polyhop.eval.folder import differences
+from polyhop.eval.records import read_lines, read_manifest, read_summary
 from polyhop.eval.report.traces import outcome
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.joint.report import sections
@@ -187,7 +187,7 @@ def test_the_command_on_the_page_makes_the_run_again(page: Page, runs: tuple[Pat
     assert "--retriever bm25" in commands[0]
     again = [str(tmp_path / "again") if each == "RUN" else each for each in shlex.split(commands[0])[1:]]
     assert polyhop(*again).exit_code == 0
-    assert differences(read_manifest(runs[0]), read_manifest(tmp_path / "again")) == []
+    assert differences(read_manifest(runs[0]).to_json(), read_manifest(tmp_path / "again").to_json()) == []
     answers = [[line["answer"] for line in read_lines(run)] for run in (runs[0], tmp_path / "again")]
     assert answers[0] == answers[1]
 

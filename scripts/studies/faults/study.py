@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
+from typing import Any
 
 import dspy
 
@@ -21,7 +22,7 @@ from ....data.pool import PassagePool
 from ....data.sample import load_sample, sample_passages
 from ....engines.budget import Budget, BudgetSpent
 from ....engines.endpoint import Endpoint, Limits
-from ....eval.folder import Line, read_lines
+from ....eval.records import read_lines
 from ....eval.run import evaluate
 from ....programs.registry import new_program
 from .faults import FAULTS, Fault, dies, drip, slow
@@ -168,7 +169,7 @@ class Study:
         self.questions = [*load_sample("dev"), *load_sample("test")][:count]
         self.threads, self.client, self.limits = threads, client, limits
         self._pool = PassagePool(sample_passages())
-        self._without: dict[str, dict[int, Line]] = {}
+        self._without: dict[str, dict[int, dict[str, Any]]] = {}
 
     def run(self, case: Case, out: Path | None = None) -> Row:
         """Measure a case, in the folder ``out`` if it is to be kept."""
@@ -197,7 +198,7 @@ class Study:
             failed=dict(Counter(line["error"]["cause"] for line in lines.values() if "error" in line)),
         )
 
-    def _lines(self, case: Case, out: Path | None) -> tuple[dict[int, Line], Server, float]:
+    def _lines(self, case: Case, out: Path | None) -> tuple[dict[int, dict[str, Any]], Server, float]:
         """The lines of a run by question, the server that it was made with, and how long it took."""
         with TemporaryDirectory() as temporary, Server(case.faults) as server:
             folder, start = out or Path(temporary) / "run", perf_counter()
@@ -215,12 +216,12 @@ class Study:
         evaluate(program, self.questions, folder, threads=self.threads, timeout=TIME_LIMIT)
 
 
-def _result(line: Line) -> tuple[object, ...]:
+def _result(line: dict[str, Any]) -> tuple[object, ...]:
     """What must not depend on faults."""
     return line["answer"], line["confidence"], line["evidence"], line["ranking"], line["scores"]
 
 
-def _misjudged(line: Line) -> bool:
+def _misjudged(line: dict[str, Any]) -> bool:
     """Whether a verdict could not be read."""
     return any(step["step"] == "judged" and step["invalid"] and not step["score"] for step in line["trace"])
 

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 from ....engines.lexical.prompt import ParsedPassage, Prompt, parse_passages
-from ....eval.metrics import exact_match
+from ....eval.scoring import exact_match
 from .annotations import Annotated, GoldPage
 
 T = TypeVar("T")

@@ -19,8 +19,8 @@ import dspy
 import numpy as np
 
 from ....data.errors import PolyhopError
-from ....eval.folder import read_lines
 from ....eval.questions import Questions
+from ....eval.records import read_lines
 from ....eval.run import evaluate
 from .agents import Rates
 from .designs import DESIGNS

@@ -230,7 +230,7 @@ def _joined(question_set: QuestionSet, shares: Iterable[_Share]) -> dict[str, in
 
 def _recalls(weights: ChainWeights, folds: frozenset[int], sets: frozenset[str]) -> list[tuple[str, dict[str, float]]]:
     from ....data.chain.retriever import follow
-    from ....eval.retrieval import ranking_scores
+    from ....eval.scoring import ranking_scores
 
     found = []
     for held in _held:

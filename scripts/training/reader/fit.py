@@ -24,7 +24,7 @@ from ....engines.lexical.prompt import parse_passages
 from ....engines.lexical.ranker import Models, Ranker, log_odds
 from ....engines.lexical.reader import answer_chances, weighed
 from ....engines.lexical.span_table import span_table
-from ....eval.metrics import answer_f1, exact_match
+from ....eval.scoring import answer_scores, exact_match
 from .examples import Example
 from .network import Recipe, train
 from .tasks import STEP, YES_NO, Read, hop_tasks, read_all
@@ -111,7 +111,7 @@ class Fit:
             best, said = weighed(asked.question, book, chances)[0]
             answer, signs = best.text, ("span", said)
         right = (answer,) if asked.is_country and same(answer, asked.answers[0], as_country=True) else asked.answers
-        scores = answer_f1(answer, right), exact_match(answer, right)
+        scores = answer_scores(answer, right).f1, exact_match(answer, right)
         return Outcome(self.examples[read.example].source, read.condition, self.fold[read.example], signs, *scores)
 
 

@@ -14,7 +14,7 @@ from ....engines.lexical.prompt import parse_passages
 from ....engines.lexical.ranker import Ranker
 from ....engines.lexical.reader import compare, whole_features
 from ....engines.lexical.span_table import SpanTable, Vector, span_table
-from ....eval.metrics import answer_f1, normalize_answer
+from ....eval.scoring import answer_scores, normalize_answer
 from .examples import MIXED, Example
 from .hops import Hop
 from .network import Task
@@ -52,7 +52,7 @@ def scored(book: SpanTable, answers: Sequence[str], is_country: bool = False) ->
         named = countries(text) if wanted else ()
         if len(named) == 1 and named[0].written == text and named[0].country in wanted:
             return 1.0
-        return 0.0 if words.isdisjoint(normalize_answer(text).split()) else answer_f1(text, answers)
+        return 0.0 if words.isdisjoint(normalize_answer(text).split()) else answer_scores(text, answers).f1
 
     scores = {text: score(text) for text in dict.fromkeys(book.texts)}
     return np.array([scores[text] for text in book.texts], np.float32)

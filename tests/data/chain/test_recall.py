@@ -12,7 +12,7 @@ from polyhop.data.lucene.index import build_index
 from polyhop.data.passages import Passage, Retriever
 from polyhop.eval.gold import gold_of
 from polyhop.eval.questions import Questions
-from polyhop.eval.retrieval import ranking_scores
+from polyhop.eval.scoring import ranking_scores
 
 ASKED = 100  # questions of each benchmark
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from polyhop.eval.folder import read_lines
+from polyhop.eval.records import read_lines
 from polyhop.eval.report.traces import Outcome, outcome
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app

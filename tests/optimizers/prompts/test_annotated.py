@@ -15,7 +15,7 @@ from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.models import language_model
-from polyhop.eval import objectives
+from polyhop.eval import metrics
 from polyhop.optimizers.prompts import gold_demos, optimize_prompts
 from polyhop.optimizers.prompts.annotated import MOST_WORDS, solved
 from polyhop.programs import Prism
@@ -175,12 +175,12 @@ def test_another_programs_agents_get_what_stands_in_the_questions() -> None:
 
 def test_labeled_costs_nothing_and_tells_if_there_is_nothing_to_show() -> None:
     script = players()
-    result = optimize_prompts("labeled", program(script), questions(3, 2), [], objectives.answer_em)
+    result = optimize_prompts("labeled", program(script), questions(3, 2), [], metrics.answer_em)
     assert not script.requests
     assert [len(predictor.demos) for predictor in result.predictors()] == [2, 2, 2, 2]
     bare = [dspy.Example(question="Who?", answers=("unknown",)).with_inputs("question")]
     with pytest.raises(PolyhopError, match="no annotations"):
-        optimize_prompts("labeled", program(script), bare, [], objectives.answer_em)
+        optimize_prompts("labeled", program(script), bare, [], metrics.answer_em)
 
 
 @pytest.mark.shared_data

@@ -17,7 +17,7 @@ from dspy import lm15
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.models import language_model
-from polyhop.eval import objectives
+from polyhop.eval import metrics
 from polyhop.optimizers.measure import measure
 from polyhop.optimizers.prompts import OPTIMIZERS, PRESETS, Cost, Probe, estimate, estimates, optimize_prompts
 from polyhop.programs import Exemplars, Naive, Prism, tunables
@@ -42,7 +42,7 @@ NUMBERS: dict[str, dict[str, int]] = {
 }
 TRAIN = {"knn": questions(8, 0), "copro": questions(2, 2)}  # for knn the nearest question is a success
 SIMBA = {"demos": 2, "candidates": 3, "steps": 2, "batch": 8}
-METRIC = objectives.answer_em
+METRIC = metrics.answer_em
 WRITING = [name for name, optimizer in OPTIMIZERS.items() if optimizer.needs_prompt_model]
 RUNNING = [name for name in OPTIMIZERS if name not in ("labeled", "knn")]
 

@@ -14,7 +14,7 @@ import pytest
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.models import language_model
-from polyhop.eval import objectives
+from polyhop.eval import metrics
 from polyhop.optimizers.prompts import optimize_prompts
 from polyhop.optimizers.prompts.student import prepared, shortened, transplanted
 from polyhop.programs import Kair, ParRag, Prism
@@ -24,7 +24,7 @@ from polyhop.programs.candidates import Candidates
 from ...programs.scripted import Script, lm, scripted
 from .world import players, program, questions, writer
 
-METRIC = objectives.answer_em
+METRIC = metrics.answer_em
 
 
 def rendered(predictor: dspy.Predict) -> list[str]:
@@ -100,7 +100,7 @@ REPEATED = """
 from polyhop.data.sample import load_sample, sample_passages
 from polyhop.data.pool import PassagePool
 from polyhop.engines.models import language_model
-from polyhop.eval import objectives
+from polyhop.eval import metrics
 from polyhop.optimizers.prompts import optimize_prompts
 from polyhop.programs import Prism
 

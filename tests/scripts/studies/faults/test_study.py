@@ -13,7 +13,7 @@ import pytest
 
 from polyhop.engines import endpoint
 from polyhop.engines.endpoint import Limits
-from polyhop.eval.folder import read_summary
+from polyhop.eval.records import read_summary
 from polyhop.scripts.studies.faults.__main__ import cells, markdown
 from polyhop.scripts.studies.faults.faults import FAULTS, dies, drip, slow
 from polyhop.scripts.studies.faults.schedule import Always, During, Every, First, Longer, Share

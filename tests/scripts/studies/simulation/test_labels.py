@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from polyhop.engines.models import assign_models
-from polyhop.eval.folder import read_manifest, read_summary
+from polyhop.eval.records import read_manifest, read_summary
 from polyhop.eval.run import evaluate
 from polyhop.programs import Prism
+from polyhop.scripts.evaluation_view import summary_table
 from polyhop.scripts.studies.simulation import Rates, simulated_lm
-from polyhop.scripts.tables import summary_table
 
 from .world import hotpotqa
 
@@ -24,8 +24,8 @@ def test_a_run_with_a_simulated_model_is_labelled(tmp_path: Path) -> None:
     summary = evaluate(program, examples, tmp_path / "run")
     assert summary["simulation"] == LABEL
     assert read_summary(tmp_path / "run")["simulation"] == LABEL
-    assert read_manifest(tmp_path / "run")["simulation"] == LABEL
-    assert read_manifest(tmp_path / "run")["program"]["lms"]["adder"] == {"model": NAME}
+    assert read_manifest(tmp_path / "run").simulation == LABEL
+    assert read_manifest(tmp_path / "run").program.lms["adder"] == {"model": NAME}
     assert summary_table({"prism": summary}, "hotpotqa: 2 questions").title == "hotpotqa: 2 questions (simulation)"
 
 
@@ -42,5 +42,5 @@ def test_other_runs_are_not_labelled(tmp_path: Path) -> None:
     assign_models(program)
     summary = evaluate(program, hotpotqa(tmp_path, 2), tmp_path / "run")
     assert "simulation" not in summary
-    assert "simulation" not in read_manifest(tmp_path / "run")
+    assert read_manifest(tmp_path / "run").simulation is None
     assert summary_table({"prism": summary}, "hotpotqa").title == "hotpotqa"

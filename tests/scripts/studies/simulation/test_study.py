@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from polyhop.data.errors import PolyhopError
-from polyhop.eval.folder import read_manifest
+from polyhop.eval.records import read_manifest
 from polyhop.scripts.studies.simulation import runs, study
 from polyhop.scripts.studies.simulation.designs import BASELINE, DESIGNS
 from polyhop.scripts.studies.simulation.plot import plot
@@ -70,7 +70,7 @@ def test_a_study_from_end_to_end(small: list[str], tmp_path: Path) -> None:
     # Each run is a run.
     runs = [path for path in out.iterdir() if path.is_dir()]
     assert len(runs) == 2 * 3 * (2 + 2)
-    assert all("simulation" in read_manifest(run) for run in runs)
+    assert all(read_manifest(run).simulation for run in runs)
 
 
 def test_a_study_goes_on_where_it_was_stopped(small: list[str], tmp_path: Path) -> None:

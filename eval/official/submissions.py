@@ -13,11 +13,10 @@ from typing import Any
 
 import dspy
 
-from ..data.passages import Passage
-from ..programs.prediction import UNKNOWN
-from .gold import ABSTENTIONS
-from .official import hotpotqa, multihop_rag, musique, nq_open, squad, triviaqa, two_wiki
-from .scoring import Outcome
+from ...data.passages import Passage
+from ...programs.prediction import UNKNOWN
+from ..gold import ABSTENTIONS, ProgramOutput
+from . import hotpotqa, multihop_rag, musique, nq_open, squad, triviaqa, two_wiki
 
 Pairs = Iterable[tuple[Any, Any]]
 Write = Callable[[Path, Pairs], None]
@@ -28,14 +27,14 @@ class Submission:
     """How one benchmark is submitted.
 
     Attributes:
-        predict: The official prediction of a question; an outcome of None is a failure.
+        predict: The official prediction of a question; an output of None is a failure.
         prediction: The type of that.
         gold: What is right, in the authors' terms.
         evaluate: The authors' numbers of (prediction, gold) pairs.
         files: The official prediction files, each with what writes it from pairs; it may go through them several times.
     """
 
-    predict: Callable[[dspy.Example, Outcome | None], Any]
+    predict: Callable[[dspy.Example, ProgramOutput | None], Any]
     prediction: type[Any]
     gold: Callable[[dspy.Example], Any]
     evaluate: Callable[[Pairs], dict[str, float]]
@@ -59,18 +58,18 @@ def _predictions(write: Callable[[Path, Any], None]) -> Write:
 # --- HotpotQA and 2WikiMultihopQA ------------------------------------------------------------------------------------
 
 
-def _hotpotqa(example: dspy.Example, outcome: Outcome | None) -> hotpotqa.Prediction:
-    if outcome is None:
+def _hotpotqa(example: dspy.Example, output: ProgramOutput | None) -> hotpotqa.Prediction:
+    if output is None:
         return hotpotqa.Prediction(example.official_id)
-    return hotpotqa.Prediction(example.official_id, outcome.answer, hotpotqa.supporting_facts(outcome.evidence))
+    return hotpotqa.Prediction(example.official_id, output.answer, hotpotqa.supporting_facts(output.evidence))
 
 
 def _supporting_facts(example: dspy.Example) -> list[hotpotqa.SupportingFact]:
     return [(fact.title, fact.sentence) for fact in example.gold if fact.sentence is not None]
 
 
-def _two_wiki(example: dspy.Example, outcome: Outcome | None) -> two_wiki.Prediction:
-    return two_wiki.Prediction(*_hotpotqa(example, outcome))  # no triples: no program here makes any
+def _two_wiki(example: dspy.Example, output: ProgramOutput | None) -> two_wiki.Prediction:
+    return two_wiki.Prediction(*_hotpotqa(example, output))  # no triples: no program here makes any
 
 
 def _two_wiki_gold(example: dspy.Example) -> two_wiki.Gold:
@@ -94,18 +93,18 @@ def _two_wiki_numbers(pairs: Pairs) -> dict[str, float]:
 # --- MuSiQue ---------------------------------------------------------------------------------------------------------
 
 
-def _musique(example: dspy.Example, outcome: Outcome | None) -> musique.Prediction:
+def _musique(example: dspy.Example, output: ProgramOutput | None) -> musique.Prediction:
     """Support is named by the paragraphs' ``idx``; a passage from elsewhere gets a number that no paragraph has."""
-    if outcome is None:
+    if output is None:
         return musique.Prediction(example.official_id)
     idx = dict(example.paragraph_idx)
     elsewhere = max(idx.values(), default=-1) + 1
     support = []
-    for id in dict.fromkeys(item.passage.id for item in outcome.evidence):
+    for id in dict.fromkeys(item.passage.id for item in output.evidence):
         if id not in idx:
             idx[id], elsewhere = elsewhere, elsewhere + 1
         support.append(idx[id])
-    return musique.Prediction(example.official_id, outcome.answer, support, outcome.answer != UNKNOWN)
+    return musique.Prediction(example.official_id, output.answer, support, output.answer != UNKNOWN)
 
 
 def _musique_gold(example: dspy.Example) -> musique.Gold:
@@ -116,11 +115,11 @@ def _musique_gold(example: dspy.Example) -> musique.Gold:
 # --- MultiHop-RAG ----------------------------------------------------------------------------------------------------
 
 
-def _multihop_rag(example: dspy.Example, outcome: Outcome | None) -> multihop_rag.Prediction:
-    if outcome is None:
+def _multihop_rag(example: dspy.Example, output: ProgramOutput | None) -> multihop_rag.Prediction:
+    if output is None:
         return multihop_rag.Prediction(example.question, example.kind)
-    answer = ABSTENTIONS[-1] if outcome.answer == UNKNOWN else outcome.answer
-    texts = [_with_title(passage) for passage in outcome.ranking[: multihop_rag.DEPTH]]
+    answer = ABSTENTIONS[-1] if output.answer == UNKNOWN else output.answer
+    texts = [_with_title(passage) for passage in output.ranking[: multihop_rag.DEPTH]]
     return multihop_rag.Prediction(example.question, example.kind, answer, texts)
 
 
@@ -135,12 +134,12 @@ def _multihop_rag_gold(example: dspy.Example) -> multihop_rag.Gold:
 # --- single-hop sets -------------------------------------------------------------------------------------------------
 
 
-def _squad(example: dspy.Example, outcome: Outcome | None) -> squad.Prediction:
-    return squad.Prediction(example.official_id, outcome.answer if outcome else None)
+def _squad(example: dspy.Example, output: ProgramOutput | None) -> squad.Prediction:
+    return squad.Prediction(example.official_id, output.answer if output else None)
 
 
-def _nq(example: dspy.Example, outcome: Outcome | None) -> nq_open.Prediction:
-    return nq_open.Prediction(example.question, outcome.answer if outcome else None)
+def _nq(example: dspy.Example, output: ProgramOutput | None) -> nq_open.Prediction:
+    return nq_open.Prediction(example.question, output.answer if output else None)
 
 
 def _answers(example: dspy.Example) -> tuple[str, ...]:

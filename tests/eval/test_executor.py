@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 
-from polyhop.eval.window import Task, Window
+from polyhop.eval.executor import Job, Window
 
 
-def task(seconds: float) -> Task[str]:
+def task(seconds: float) -> Job[str]:
     def work() -> str:
         time.sleep(seconds)
         return "answer"
 
-    return Task(work=work, timed_out=lambda: "timeout", give_up=lambda: None)
+    return Job(work=work, timed_out=lambda: "timeout", abandon=lambda: None)
 
 
 def test_a_late_result_is_a_timeout_even_if_it_waits_to_be_read() -> None:

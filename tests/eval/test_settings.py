@@ -11,10 +11,8 @@ from polyhop.data.chain import ChainRetriever, ChainWeights
 from polyhop.data.fusion import FusedRetriever
 from polyhop.data.passages import Hit, Passage
 from polyhop.data.pool import PassagePool
-from polyhop.eval.manifest import describe
+from polyhop.eval.settings import ProgramSettings
 from polyhop.programs import Direct, Naive, Prism
-
-from .small import examples
 
 POOL = PassagePool([Passage.of("Paris", "Paris is a city.")])
 
@@ -38,7 +36,7 @@ class Vectors:
 
 
 def manifest(program: Any) -> dict[str, Any]:
-    program_: dict[str, Any] = describe(program, examples(["q"]), name="x", timeout=None)["program"]
+    program_: dict[str, Any] = ProgramSettings.of(program, "x").to_json()
     return program_
 
 

@@ -1,0 +1,296 @@
+"""Where questions are executed. `Executor` is the seam: a run gives it questions and gets back finished records.
+
+`ThreadExecutor` uses one thread per question. Python cannot stop a thread, so a question that exceeds its time limit is
+abandoned in its thread, which ends at its next call to a language model, and another thread takes its place.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from math import inf, isfinite
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from time import monotonic, perf_counter
+from traceback import extract_tb
+from typing import Any, Generic, Protocol, TypeVar
+
+import dspy
+from dspy.utils.exceptions import AdapterParseError, LMError
+
+from ..data.passages import Evidence, Passage
+from ..engines.costs import Ledger
+from ..engines.diagnosis import CutReplyError, EmptyReplyError, OverlongReplyError, RefusedError
+from ..engines.models import explain
+from .gold import LookUp, ProgramOutput
+from .metrics import score
+from .official.submissions import Submission
+from .records import EvidenceRecord, Failure, QuestionRecord
+
+T = TypeVar("T")
+
+_GRACE = 1.0  # seconds in which running questions may finish when a run is interrupted
+_COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")
+
+
+class Executor(Protocol):
+    """Executes questions somewhere: in threads, processes, on other machines."""
+
+    def run(self, questions: Iterable[tuple[int, dspy.Example]]) -> Iterator[QuestionRecord]:
+        """Yield the record of every (number, question), in the order of completion; failures are records, too.
+
+        Raises:
+            BaseException: what a program raises that is not an `Exception`, such as a spent budget.
+        """
+
+    def drain(self) -> Iterator[QuestionRecord]:
+        """After `run` was left early: yield what finishes within a moment, and abandon the rest."""
+
+
+@dataclass(frozen=True)
+class QuestionTask:
+    """Asks a program one question and makes the record.
+
+    Attributes:
+        submission: Makes the official prediction of each question, if its benchmark has one.
+        look_up: See `polyhop.eval.gold.gold_with_texts`.
+        attempts: The number of the attempt for questions that are retried.
+    """
+
+    program: dspy.Module
+    submission: Submission | None = None
+    look_up: LookUp | None = None
+    timeout: float | None = None
+    attempts: Mapping[int, int] = field(default_factory=dict)
+
+    def ledger(self, n: int) -> Ledger:
+        return Ledger(self.attempts.get(n, 1))
+
+    def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord:
+        start = perf_counter()
+        output: ProgramOutput | None = None
+        try:
+            # Histories would keep every prompt of the last 10,000 calls.
+            with dspy.context(usage_tracker=ledger, disable_history=True):
+                prediction = self.program(**example.inputs())
+            seconds = perf_counter() - start
+            output, details = _read(prediction)
+            counted = trace_counts(prediction)
+        except Exception as error:  # noqa: BLE001  # one failed question must not stop the others
+            seconds, counted = perf_counter() - start, {}
+            details = {"error": _failure(error)}
+        return self._record(n, example, output, ledger, {**counted, "seconds": seconds}, details)
+
+    def timed_out(self, n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord:
+        failure = Failure(cause="timeout", type="Timeout", message=f"no answer after {self.timeout:g} s")
+        return self._record(n, example, None, ledger, {"seconds": self.timeout or 0.0}, {"error": failure})
+
+    def _record(
+        self,
+        n: int,
+        example: dspy.Example,
+        output: ProgramOutput | None,
+        ledger: Ledger,
+        counted: Mapping[str, float],
+        details: Mapping[str, Any],
+    ) -> QuestionRecord:
+        gold, scores = score(example, output, self.look_up)
+        costs = {**ledger.costs(), **counted}
+        if ledger.attempt > 1:
+            details = {**details, "attempt": ledger.attempt}
+        return QuestionRecord(
+            n=n,
+            id=str(example.get("id") or n),
+            question=example.question,
+            hops=example.get("hops"),
+            kind=example.get("kind"),
+            gold_answers=gold.answers,
+            gold=gold.passages,
+            gold_not_found=gold.texts is None and self.look_up is not None,
+            answer=output.answer if output else None,
+            evidence=[EvidenceRecord.of(item) for item in output.evidence] if output else [],
+            ranking=[passage.id for passage in output.ranking] if output else [],
+            scores=scores,
+            costs={"lm_calls_critical_path": costs["lm_calls"], "searches": 0, **costs},
+            costs_by_agent=ledger.by_agent(),
+            incidents=ledger.incidents,
+            official=self.submission.predict(example, output)._asdict() if self.submission else None,
+            **details,
+        )
+
+
+class ThreadExecutor:
+    """Executes up to ``threads`` questions at a time in this process; see `Executor`."""
+
+    def __init__(self, task: QuestionTask, threads: int = 1) -> None:
+        self._task = task
+        self._window: Window[QuestionRecord] = Window(threads, task.timeout)
+
+    def run(self, questions: Iterable[tuple[int, dspy.Example]]) -> Iterator[QuestionRecord]:
+        for n, example in questions:
+            if self._window.full:
+                yield self._window.next()
+            self._window.start(self._job(n, example))
+        while self._window.busy:
+            yield self._window.next()
+
+    def drain(self) -> Iterator[QuestionRecord]:
+        yield from self._window.drain(_GRACE)
+
+    def _job(self, n: int, example: dspy.Example) -> Job[QuestionRecord]:
+        ledger = self._task.ledger(n)
+        return Job(
+            lambda: self._task.ask(n, example, ledger),
+            ledger.abandoned.set,
+            lambda: self._task.timed_out(n, example, ledger),
+        )
+
+
+# --- threads ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Job(Generic[T]):
+    """The work of one thread.
+
+    Attributes:
+        work: Runs in the thread.
+        abandon: Signals ``work`` that its result is not needed.
+        timed_out: The result after the time limit.
+    """
+
+    work: Callable[[], T]
+    abandon: Callable[[], None]
+    timed_out: Callable[[], T]
+
+
+class Window(Generic[T]):
+    """Runs at most ``threads`` jobs at a time, each in a thread of its own with the caller's context (DSPy's settings).
+
+    Args:
+        timeout: Seconds per job; None for no limit.
+    """
+
+    def __init__(self, threads: int, timeout: float | None = None) -> None:
+        if threads < 1:
+            raise ValueError(f"threads must be positive, got {threads}")
+        self._threads = threads
+        self._timeout = inf if timeout is None else timeout
+        self._deadlines: dict[Job[T], float] = {}  # of running jobs, in the order of their start
+        self._done: SimpleQueue[tuple[Job[T], T | BaseException, float]] = SimpleQueue()
+
+    @property
+    def full(self) -> bool:
+        return len(self._deadlines) >= self._threads
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._deadlines)
+
+    def start(self, job: Job[T]) -> None:
+        self._deadlines[job] = monotonic() + self._timeout
+        # Daemons: a hanging thread must not keep the process alive.
+        threading.Thread(target=copy_context().run, args=(self._run, job), daemon=True).start()
+
+    def _run(self, job: Job[T]) -> None:
+        try:
+            result: T | BaseException = job.work()
+        except BaseException as error:  # noqa: BLE001  # raised again in the waiting thread
+            result = error
+        self._done.put((job, result, monotonic()))
+
+    def next(self) -> T:
+        """The result of the next job that finishes or times out.
+
+        Raises:
+            BaseException: what the job raised.
+        """
+        while True:
+            first = next(iter(self._deadlines))
+            left = max(self._deadlines[first] - monotonic(), 0.0)
+            try:
+                job, result, ended = self._done.get(timeout=None if left == inf else left)
+            except Empty:
+                del self._deadlines[first]
+                first.abandon()
+                return first.timed_out()
+            deadline = self._deadlines.pop(job, None)
+            if deadline is None:
+                continue  # timed out before
+            if ended > deadline:
+                return job.timed_out()
+            if isinstance(result, BaseException):
+                raise result
+            return result
+
+    def drain(self, grace: float) -> Iterator[T]:
+        """Yield the results of jobs that finish within ``grace`` seconds, and abandon the others."""
+        end = monotonic() + grace
+        while self._deadlines:
+            try:
+                job, result, _ = self._done.get(timeout=max(end - monotonic(), 0.0))
+            except Empty:
+                break
+            if self._deadlines.pop(job, None) is not None and not isinstance(result, BaseException):
+                yield result
+        for job in self._deadlines:
+            job.abandon()
+        self._deadlines.clear()
+
+
+# --- predictions and failures ----------------------------------------------------------------------------------------
+
+
+class PredictionError(TypeError):
+    """A program returned something that is not a prediction."""
+
+
+def trace_counts(prediction: dspy.Prediction) -> dict[str, float]:
+    """The costs that a trace counts, cached replies included."""
+    trace = prediction.get("trace")
+    return {name: getattr(trace, name) for name in _COUNTED if hasattr(trace, name)}
+
+
+def _read(prediction: Any) -> tuple[ProgramOutput, dict[str, Any]]:
+    """The parts of a prediction that are scored, and those that are only recorded.
+
+    Raises:
+        PredictionError: it lacks a part, or has one of a wrong type.
+    """
+    answer = getattr(prediction, "answer", None)
+    if not isinstance(answer, str):
+        raise PredictionError(f"the program must return an answer that is a string, got {answer!r}")
+    output = ProgramOutput.of(prediction)
+    if not all(isinstance(item, Evidence) for item in output.evidence) or not all(
+        isinstance(passage, Passage) for passage in output.ranking
+    ):
+        raise PredictionError("evidence must be a sequence of Evidence, and ranking one of Passage")
+    for item in output.evidence:
+        if item.sentence is not None and not 0 <= item.sentence < len(item.passage.sentences):
+            raise PredictionError(f"the passage {item.passage.id!r} has no sentence {item.sentence}")
+    confidence, trace = prediction.get("confidence"), prediction.get("trace")
+    return output, {
+        "confidence": confidence if isinstance(confidence, int | float) and isfinite(confidence) else None,
+        "stop_reason": str(prediction.get("stop_reason") or ""),
+        "trace": trace.to_records() if trace is not None else [],
+    }
+
+
+_CAUSES: dict[type[Exception], str] = {
+    AdapterParseError: "reply",
+    OverlongReplyError: "reply",
+    CutReplyError: "reply",
+    EmptyReplyError: "reply",
+    RefusedError: "refused",
+    LMError: "model",
+    PredictionError: "prediction",
+}
+
+
+def _failure(error: Exception) -> Failure:
+    cause = next((name for kind, name in _CAUSES.items() if isinstance(error, kind)), "exception")
+    last = extract_tb(error.__traceback__)[-1]
+    place = f"{Path(last.filename).name}:{last.lineno} in {last.name}"
+    return Failure(cause=cause, type=type(error).__name__, message=explain(error), at=place)

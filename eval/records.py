@@ -1,0 +1,212 @@
+"""The files of an evaluation run.
+
+RUN/manifest.json        `RunManifest`: settings and provenance
+RUN/predictions.jsonl    one `QuestionRecord` per line, in the order of completion
+RUN/summary.json         written last: a run that has one is finished
+RUN/spent.json           with a budget: what all processes spent on the run
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ..data.passages import Evidence
+from .folder import ACCOUNT, PREDICTIONS, SUMMARY, LockedFolder, RunError, read_json
+from .settings import RunManifest
+
+Number = int | float
+
+
+class EvidenceRecord(BaseModel):
+    """A piece of evidence."""
+
+    passage_id: str
+    title: str
+    sentence: int | None
+    text: str
+
+    @classmethod
+    def of(cls, item: Evidence) -> EvidenceRecord:
+        return cls(passage_id=item.passage.id, title=item.passage.title, sentence=item.sentence, text=item.text)
+
+
+class Failure(BaseModel):
+    """Why a question failed.
+
+    Attributes:
+        cause: "reply" (the model's reply could not be parsed), "model" (it could not be reached or failed), "refused"
+            (it refused to answer), "prediction" (the program returned something else), "timeout", or "exception".
+        at: The line of code that raised.
+    """
+
+    cause: str
+    type: str
+    message: str
+    at: str | None = None
+
+
+class QuestionRecord(BaseModel):
+    """A question of a run: the gold, the program's output, scores and costs.
+
+    Attributes:
+        n: The number of the question in the dataset, from 0.
+        gold: Ids of the gold passages.
+        gold_not_found: Whether a gold passage was looked up without success.
+        answer: None for a failure.
+        ranking: Ids of all passages seen, best first.
+        attempt: Greater than 1 for a retried question.
+        official: The prediction in the terms of the benchmark's official evaluator.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    n: int
+    id: str
+    question: str
+    hops: int | None = None
+    kind: str | None = None
+    gold_answers: tuple[str, ...]
+    gold: tuple[str, ...]
+    gold_not_found: bool = False
+    answer: str | None
+    evidence: list[EvidenceRecord]
+    ranking: list[str]
+    confidence: float | None = None
+    stop_reason: str = ""
+    trace: list[dict[str, Any]] = []
+    error: Failure | None = None
+    scores: dict[str, Number]
+    costs: dict[str, Number]
+    costs_by_agent: dict[str, dict[str, Number]] = {}
+    incidents: dict[str, int] = {}
+    attempt: int = 1
+    official: dict[str, Any] | None = None
+
+    def to_json(self) -> str:
+        """One line; fields that were never set are left out."""
+        return json.dumps(self.model_dump(exclude_unset=True), separators=(",", ":"), allow_nan=False)
+
+
+class RunFolder(LockedFolder):
+    """The folder of an evaluation run; see `LockedFolder`."""
+
+    def __init__(self, path: Path, manifest: RunManifest) -> None:
+        self.questions = manifest.questions.count
+        super().__init__(path, manifest.to_json(), PREDICTIONS, beside=(ACCOUNT,))
+
+    def _manifest(self) -> dict[str, Any]:
+        return read_manifest(self.path).to_json()
+
+    def _take_up(self) -> None:
+        self._offsets = np.full(self.questions, -1, dtype=np.int64)
+        for offset, line in _lines(self.path / PREDICTIONS):
+            self._offsets[line["n"]] = offset
+
+    def has(self, n: int) -> bool:
+        """Whether a question has a record."""
+        return bool(self._offsets[n] >= 0)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has a summary of its records."""
+        return (self.path / SUMMARY).exists()
+
+    def forget(self, n: int) -> None:
+        """Have a question executed again; its last record counts."""
+        self._offsets[n] = -1
+
+    def append(self, record: QuestionRecord) -> None:
+        """Write a record; when this returns, the record survives the process."""
+        (self.path / SUMMARY).unlink(missing_ok=True)
+        offset = self._file.seek(0, os.SEEK_END)
+        text = memoryview(record.to_json().encode() + b"\n")
+        try:
+            while text:
+                text = text[self._file.write(text) :]
+        except BaseException:  # full disk, Ctrl-C: no record may follow half of this one
+            self._file.truncate(offset)
+            raise
+        self._offsets[record.n] = offset
+
+    def records(self) -> Iterator[QuestionRecord]:
+        """The records in the order of the questions, one in memory at a time."""
+        offsets = self._offsets[self._offsets >= 0].tolist()
+        return (_record(self.path, line) for line in _at(self.path / PREDICTIONS, offsets))
+
+
+def read_manifest(path: Path) -> RunManifest:
+    """The manifest of a run.
+
+    Raises:
+        RunError: it is missing, damaged, or of another version.
+    """
+    return RunManifest.read(path)
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """The summary of a finished run.
+
+    Raises:
+        RunError: it is missing or damaged.
+    """
+    return read_json(path / SUMMARY, f"The run {path} is not finished: start it again to finish it.")
+
+
+def read_records(path: Path) -> Iterator[QuestionRecord]:
+    """The records of a run, finished or not, in the order of the questions.
+
+    Raises:
+        RunError: there is no file of records, or a line is damaged.
+    """
+    return (_record(path, line) for line in read_lines(path))
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """`read_records` without validation."""
+    offsets = {line["n"]: offset for offset, line in _lines(path / PREDICTIONS)}
+    return _at(path / PREDICTIONS, [offsets[n] for n in sorted(offsets)])
+
+
+def _at(path: Path, offsets: list[int]) -> Iterator[dict[str, Any]]:
+    with path.open("rb") as file:
+        for offset in offsets:
+            file.seek(offset)
+            yield json.loads(file.readline())
+
+
+def _record(path: Path, line: dict[str, Any]) -> QuestionRecord:
+    try:
+        return QuestionRecord.model_validate(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise RunError(f"{path}: the record of question {line['n']} is damaged ({place}: {first['msg']}).") from error
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The complete lines of a file, each with its offset in bytes."""
+    offset = 0
+    try:
+        with path.open("rb") as file:
+            for number, text in enumerate(file, 1):
+                if not text.endswith(b"\n"):
+                    return  # being written, or cut off by a kill
+                try:
+                    line = json.loads(text)
+                    line["n"], line["id"]
+                except (ValueError, KeyError, TypeError) as error:
+                    raise RunError(
+                        f"{path}, line {number} is damaged ({error}). Delete the line to have its question executed "
+                        "again, or choose another --out."
+                    ) from error
+                yield offset, line
+                offset += len(text)
+    except FileNotFoundError:
+        raise RunError(f"{path.parent} has no {PREDICTIONS}: it is not the folder of a run.") from None

@@ -1,0 +1,236 @@
+"""The settings of a run: one model that the command line builds, `polyhop.eval.run.evaluate` takes and the manifest
+stores. No key and no endpoint is part of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import asdict
+from datetime import UTC, datetime
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import dspy
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..data.chain import ChainRetriever
+from ..engines.endpoint import unguarded
+from ..engines.models import roles
+from ..programs.tunables import tunables
+from .folder import MANIFEST, RunError, read_json
+from .questions import Questions
+
+if TYPE_CHECKING:
+    from ..data.lucene.layout import IndexManifest
+
+SCHEMA = 1
+_SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "n", "reasoning_effort")
+_OF_THE_BUILD = ("lucene_folder", "created", "polyhop")  # differ between two builds of the same index
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(by_alias=True, mode="json")
+
+
+class QuestionSettings(_Settings):
+    """Which questions, and the hash of their content."""
+
+    source: str | None = None
+    split: str | None = None
+    setting: str | None = None
+    limit: int | None = None
+    seed: int | None = None
+    count: int
+    skipped: int = 0
+    hash: str
+
+
+class ProgramSettings(_Settings):
+    """A program: any DSPy module.
+
+    Attributes:
+        state_hash: Of prompts, exemplars and tunables.
+        lms: Role -> name and sampling options of its model.
+    """
+
+    name: str
+    class_name: str = Field(alias="class")  # without its module, which differs between a script and its import
+    retriever: str | None = None
+    state_hash: str
+    tunables: dict[str, Any] = {}
+    lms: dict[str, dict[str, Any] | None] = {}
+
+    @classmethod
+    def of(cls, program: dspy.Module, name: str = "") -> Self:
+        return cls(
+            name=name or type(program).__name__.lower(),
+            class_name=type(program).__qualname__,  # type: ignore[call-arg]
+            retriever=_retriever(program),
+            state_hash=_state_hash(program),
+            tunables={name: tunable.value for name, tunable in tunables(program)},
+            lms={role: _lm(lm) for role, lm in _models(program).items()},
+        )
+
+
+class EvaluationSettings(_Settings):
+    """What is evaluated, on what. Two runs with equal settings have the same results, with deterministic models.
+
+    Attributes:
+        index: What is searched; None for the questions' own contexts.
+        timeout: Seconds per question.
+        simulation: Of simulated models: how they simulate.
+    """
+
+    dataset: str | None = None
+    questions: QuestionSettings
+    index: dict[str, Any] | None = None
+    program: ProgramSettings
+    timeout: float | None = None
+    simulation: dict[str, Any] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        program: dspy.Module,
+        questions: Iterable[dspy.Example],
+        *,
+        name: str = "",
+        timeout: float | None = None,
+        index: IndexManifest | None = None,
+        **more: Any,
+    ) -> Self:
+        """Describe a run. Iterates over the questions once, to count, check and hash them.
+
+        Args:
+            name: The program's name.
+        """
+        count, digest = content(questions)
+        known = questions if isinstance(questions, Questions) else None
+        simulations = {lm.model: label for lm in _models(program).values() if (label := _simulation(lm))}
+        return cls(
+            dataset=known.dataset if known else None,
+            questions=QuestionSettings(
+                **(known.settings if known else {}), count=count, skipped=known.skipped if known else 0, hash=digest
+            ),
+            index={key: value for key, value in index.to_json().items() if key not in _OF_THE_BUILD} if index else None,
+            program=ProgramSettings.of(program, name),
+            timeout=timeout,
+            simulation=simulations or None,
+            **more,
+        )
+
+
+class RunManifest(EvaluationSettings):
+    """The settings of a run and their provenance.
+
+    Attributes:
+        files: The paths of questions, index and program; not compared when a run is resumed.
+    """
+
+    format: int = Field(default=SCHEMA, alias="schema")
+    created: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    versions: dict[str, str] = Field(
+        default_factory=lambda: {package: version(package) for package in ("polyhop", "dspy", "pyserini")}
+    )
+    python: str = ".".join(map(str, sys.version_info[:3]))
+    files: dict[str, str] = {}
+
+    @classmethod
+    def read(cls, run: Path) -> RunManifest:
+        """
+        Raises:
+            RunError: there is no manifest, or it is damaged or of another version.
+        """
+        manifest = read_json(run / MANIFEST, f"{run} is not the folder of a run: it has no {MANIFEST}.")
+        if "schema" not in manifest:
+            raise RunError(f"{run} is not the folder of an evaluation run: its {MANIFEST} is that of something else.")
+        if manifest["schema"] != SCHEMA:
+            raise RunError(f"The run {run} has format {manifest['schema']}; this version reads format {SCHEMA}.")
+        try:
+            return cls.model_validate(manifest)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise RunError(f"{run / MANIFEST} is damaged ({place}: {first['msg']}).") from error
+
+
+def files_of(paths: Mapping[str, Path | None]) -> dict[str, str]:
+    """The files of a manifest: the given paths, absolute."""
+    return {name: str(path.absolute()) for name, path in paths.items() if path is not None}
+
+
+def content(questions: Iterable[dspy.Example]) -> tuple[int, str]:
+    """The number of questions, and the hash of questions, gold and pools.
+
+    Raises:
+        RunError: one is not an example with a question and an answer, or repeats an id.
+    """
+    count, digest = 0, blake2b(digest_size=16)
+    seen: set[int] = set()  # hashes: a few bytes per question
+    for count, example in enumerate(questions, 1):
+        _check(example, count)
+        if example.get("id") is not None:
+            if hash(example.id) in seen:
+                raise RunError(f"Question {count} repeats the id {example.id!r}.")
+            seen.add(hash(example.id))
+        pool = [passage.id for passage in example.get("pool") or ()]
+        right = [example.get("answers") or example.get("answer"), example.get("gold") or example.get("gold_facts")]
+        content = [example.get("id"), example.question, right, pool]
+        digest.update(json.dumps(content, default=asdict).encode() + b"\n")
+    return count, digest.hexdigest()
+
+
+def _check(example: Any, number: int) -> None:
+    if not isinstance(example, dspy.Example) or not isinstance(example.get("question"), str):
+        raise RunError(f"Question {number} must be a dspy.Example with a string 'question': {str(example)[:80]!r}.")
+    answers = example.get("answers") or [example.get("answer")]
+    if isinstance(answers, str) or not all(isinstance(answer, str) for answer in answers):
+        raise RunError(f"Question {number} needs a string 'answer' or a list 'answers': {str(example)[:80]!r}.")
+
+
+def _models(program: dspy.Module) -> dict[str, Any]:
+    return {role: predictors[0].lm or dspy.settings.lm for role, predictors in roles(program).items()}
+
+
+def _retriever(program: dspy.Module) -> str | None:
+    """The kind of retriever, and its encoder if it has one."""
+    retriever = getattr(getattr(program, "search", None), "retriever", None)
+    parts = [retriever, *getattr(retriever, "retrievers", ())]
+    kinds = "+".join(type(part).__name__ for part in parts if part is not None)
+    searched = [*parts, retriever.vectors if isinstance(retriever, ChainRetriever) else None]
+    encoders = {part.encoder.name for part in searched if hasattr(part, "encoder")}
+    return " ".join((kinds, *sorted(encoders))) or None
+
+
+def _state_hash(program: dspy.Module) -> str:
+    state = {name: _without_model(parameter).dump_state() for name, parameter in program.named_parameters()}
+    return blake2b(json.dumps(state, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
+
+
+def _without_model(parameter: Any) -> Any:
+    if not isinstance(parameter, dspy.Predict):
+        return parameter
+    twin = copy(parameter)
+    twin.lm = None
+    return twin
+
+
+def _lm(lm: dspy.LM | None) -> dict[str, Any] | None:
+    """A model's name and sampling options; other options may hold keys and addresses."""
+    if lm is None:
+        return None
+    settings = getattr(lm, "kwargs", None) or {}
+    return {"model": lm.model, **{name: settings[name] for name in _SAMPLING if settings.get(name) is not None}}
+
+
+def _simulation(lm: dspy.LM | None) -> dict[str, Any] | None:
+    """The label of a simulated model, which knows the gold evidence."""
+    label: dict[str, Any] | None = getattr(getattr(unguarded(lm), "engine", None), "simulation", None)
+    return label

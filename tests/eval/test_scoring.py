@@ -1,0 +1,188 @@
+"""Hand-worked cases, and what must hold for any input."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.data.passages import Evidence, Fact, Passage
+from polyhop.eval.scoring import (
+    Scores,
+    answer_scores,
+    exact_match,
+    fact_scores,
+    joint,
+    mentions,
+    normalize_answer,
+    passage_scores,
+    scores,
+    sentences_of,
+)
+
+A = Passage.of("A", sentences=["One.", "Two.", "Three."], id="a")
+B = Passage.of("B", sentences=["Four.", "Five."], id="b")
+C = Passage.of("C", sentences=["Six."], id="c")
+
+
+# --- answers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "normalized"),
+    [
+        ("The Beatles", "beatles"),
+        ("  An  apple a day ", "apple day"),
+        ("U.S.A.", "usa"),
+        ("O'Sullivan, Maureen!", "osullivan maureen"),
+        ("Theodore", "theodore"),  # an article is a whole word
+        ("André", "andré"),  # accents stay
+        ("“Help”", "“help”"),  # only ASCII punctuation goes, as in the official script
+        ("twenty-one", "twentyone"),
+        ("the", ""),
+    ],
+)
+def test_normalization(text: str, normalized: str) -> None:
+    assert normalize_answer(text) == normalized
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "em", "f1"),
+    [
+        ("Paris", ["Paris"], 1, 1),
+        ("the paris.", ["Paris"], 1, 1),
+        ("Andréa", ["André"], 0, 0),
+        ("Barack Obama", ["Obama"], 0, 2 / 3),  # P 1/2, R 1
+        ("President Barack Obama", ["Barack Hussein Obama"], 0, 2 / 3),  # 2 of 3 and 2 of 3
+        ("new york new york", ["New York"], 0, 2 / 3),  # a word counts as often as both have it
+        ("Obama", ["Barack Obama", "Obama"], 1, 1),  # the best alias counts
+        ("yes", ["yes"], 1, 1),
+        ("yes", ["no"], 0, 0),
+        ("yes indeed", ["yes"], 0, 0),  # the closed answers match whole or not at all
+        ("no", ["no way"], 0, 0),
+        ("noanswer", ["the answer"], 0, 0),
+        ("unknown", ["unknown"], 1, 1),
+        ("", ["Paris"], 0, 0),
+        ("the", ["a"], 1, 0),  # both empty: equal, and without a common token, as in the official script
+        ("Paris", [], 0, 0),
+    ],
+)
+def test_answers(answer: str, gold: list[str], em: float, f1: float) -> None:
+    assert exact_match(answer, gold) == em
+    assert answer_scores(answer, gold).f1 == pytest.approx(f1)
+
+
+def test_answer_scores_are_those_of_the_best_alias() -> None:
+    # "barack obama" against "obama": P 1/2, R 1, F1 2/3; against "barack hussein obama": P 1, R 2/3, F1 4/5
+    assert answer_scores("Barack Obama", ["Obama", "Barack Hussein Obama"]) == pytest.approx((1, 2 / 3, 4 / 5))
+    assert answer_scores("Paris", []) == Scores(0.0, 0.0, 0.0)
+
+
+def test_joint() -> None:
+    # P = 1/2 * 1 = 1/2, R = 1 * 1/3 = 1/3, F1 = 2 * (1/6) / (5/6) = 2/5
+    assert joint(Scores(0.5, 1.0, 2 / 3), Scores(1.0, 1 / 3, 0.5)) == pytest.approx((1 / 2, 1 / 3, 2 / 5))
+    assert joint(Scores(0.0, 0.0, 0.0), Scores(1.0, 1.0, 1.0)) == Scores(0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "mentioned"),
+    [
+        ("He was born in Paris, France.", ["Paris"], 1),
+        ("The Parisian", ["Paris"], 0),
+        ("I know", ["no"], 0),
+        ("André Breton", ["Andre"], 0),
+        ("It is 9,984.", ["1", "9984"], 1),
+        ("anything", ["the"], 0),  # an answer without a word is nowhere
+        ("anything", [], 0),
+    ],
+)
+def test_mentions(text: str, answers: list[str], mentioned: float) -> None:
+    assert mentions(text, answers) == mentioned
+
+
+texts = st.text(alphabet="abc the yes no.,é", max_size=20)
+
+
+@given(texts, st.lists(texts, min_size=1, max_size=4))
+def test_answer_scores_are_bounded_and_em_implies_f1(answer: str, gold: list[str]) -> None:
+    em, f1 = exact_match(answer, gold), answer_scores(answer, gold).f1
+    assert em in (0.0, 1.0)
+    assert 0.0 <= f1 <= 1.0
+    if em and normalize_answer(answer):
+        assert f1 == 1.0
+
+
+@given(texts)
+def test_an_answer_matches_itself(answer: str) -> None:
+    assert exact_match(answer, [answer]) == 1.0
+    assert answer_scores(answer, [answer]).f1 == (1.0 if normalize_answer(answer) else 0.0)
+
+
+@given(texts, st.lists(texts, min_size=1, max_size=4), texts)
+def test_aliases_only_help_and_their_order_is_nothing(answer: str, gold: list[str], alias: str) -> None:
+    assert exact_match(answer, [*gold, alias]) >= exact_match(answer, gold)
+    assert answer_scores(answer, [*gold, alias]).f1 >= answer_scores(answer, gold).f1
+    assert answer_scores(answer, gold[::-1]).f1 == answer_scores(answer, gold).f1
+
+
+@given(texts, texts)
+def test_token_f1_is_symmetric(one: str, other: str) -> None:
+    assert answer_scores(one, [other]).f1 == pytest.approx(answer_scores(other, [one]).f1)
+
+
+# --- evidence --------------------------------------------------------------------------------------------------------
+
+
+def test_passages_count_once() -> None:
+    evidence = [Evidence(A, 0), Evidence(A, 1), Evidence(C)]
+    assert passage_scores(evidence, ["a", "b"]) == Scores(0.5, 0.5, 0.5)
+
+
+def test_a_sentence_is_a_fact() -> None:
+    evidence = [Evidence(A, 0), Evidence(B, 0)]
+    assert fact_scores(evidence, [Fact("a", 0), Fact("b", 1)]) == Scores(0.5, 0.5, 0.5)
+
+
+def test_a_whole_passage_is_all_of_its_sentences() -> None:
+    precision, recall, f1 = fact_scores([Evidence(A), Evidence(B)], [Fact("a", 2), Fact("b", 0)])
+    assert [precision, recall, f1] == pytest.approx([2 / 5, 1.0, 4 / 7])
+
+
+def test_a_sentence_of_a_whole_passage_counts_once() -> None:
+    assert fact_scores([Evidence(C), Evidence(C, 0)], [Fact("c", 0)]) == Scores(1.0, 1.0, 1.0)
+
+
+def test_sentences_of_evidence_stand_once_in_its_order() -> None:
+    assert sentences_of([Evidence(B, 1), Evidence(C), Evidence(B)]) == [(B, 1), (C, 0), (B, 0)]
+
+
+@pytest.mark.parametrize(("common", "found", "wanted"), [(0, 0, 0), (0, 3, 0), (0, 0, 3), (0, 2, 2)])
+def test_nothing_in_common_is_zero(common: int, found: int, wanted: int) -> None:
+    assert scores(common, found, wanted) == Scores(0.0, 0.0, 0.0)
+
+
+items = st.lists(st.sampled_from([Evidence(p, s) for p in (A, B, C) for s in (None, *range(len(p.sentences)))]))
+facts = st.sets(st.sampled_from([Fact(p.id, s) for p in (A, B, C) for s in range(len(p.sentences))]))
+
+
+@given(items, facts)
+def test_evidence_order_and_repetition_are_nothing(evidence: list[Evidence], gold: set[Fact]) -> None:
+    given_scores = fact_scores(evidence, gold)
+    assert fact_scores(evidence[::-1] + evidence, gold) == given_scores
+    assert all(0.0 <= value <= 1.0 for value in given_scores)
+    assert min(given_scores[:2]) <= given_scores.f1 + 1e-12
+    assert given_scores.f1 <= max(given_scores[:2]) + 1e-12
+
+
+@given(facts)
+def test_gold_evidence_is_perfect(gold: set[Fact]) -> None:
+    passages = {p.id: p for p in (A, B, C)}
+    evidence = [Evidence(passages[fact.passage_id], fact.sentence) for fact in gold]
+    perfect = 1.0 if gold else 0.0
+    assert fact_scores(evidence, gold) == Scores(perfect, perfect, perfect)
+    assert passage_scores(evidence, {fact.passage_id for fact in gold}) == Scores(perfect, perfect, perfect)
+
+
+@given(items, items, facts)
+def test_more_evidence_never_lowers_recall(evidence: list[Evidence], more: list[Evidence], gold: set[Fact]) -> None:
+    assert fact_scores(evidence + more, gold).recall >= fact_scores(evidence, gold).recall
