@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ..data.chain import ChainRetriever
 from ..engines.endpoint import unguarded
 from ..engines.models import roles
-from ..programs.tunables import tunables
+from ..programs.tunable import tunables
 from .folder import MANIFEST, RunError, read_json
 from .questions import Questions
 
@@ -74,7 +74,7 @@ class ProgramSettings(_Settings):
             class_name=type(program).__qualname__,  # type: ignore[call-arg]
             retriever=_retriever(program),
             state_hash=_state_hash(program),
-            tunables={name: tunable.value for name, tunable in tunables(program)},
+            tunables={name: tunable.value for name, tunable in tunables(program).items()},
             lms={role: _lm(lm) for role, lm in _models(program).items()},
         )
 

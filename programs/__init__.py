@@ -1,4 +1,4 @@
-"""What the system does: one file a program, and the parts that programs share."""
+"""The programs, one file each, and the parts they share."""
 
 from .agent import Agent
 from .c3po import C3PO
@@ -13,13 +13,14 @@ from .par_rag import ParRag
 from .polyhop import PolyHop
 from .prediction import UNKNOWN, QuestionError, check_question, conclude, read_answer
 from .prism import Prism
-from .program import Program
-from .search import Search
+from .program import PROGRAMS, Program, name_of, new_program, register
+from .search import Search, retriever_of
 from .trace import Trace
-from .tunables import Tunable, choice, integer, real, tunables
+from .tunable import Tunable, choice, integer, real, tunables
 
 __all__ = [
     "C3PO",
+    "PROGRAMS",
     "UNKNOWN",
     "Agent",
     "Candidates",
@@ -46,7 +47,11 @@ __all__ = [
     "conclude",
     "estimate_complexity",
     "integer",
+    "name_of",
+    "new_program",
     "read_answer",
     "real",
+    "register",
+    "retriever_of",
     "tunables",
 ]

@@ -1,15 +1,13 @@
 """C-3PO (arXiv 2502.06205): Reasoning Router, Information Filter and Decision Maker between a retriever and a model.
 
-The router looks at the question once: it is answered without a search, after one search, or along a roadmap. There the
-decision maker, who sees roadmap, collected passages and earlier queries, searches for one sub-goal after the other, and
-the filter, which chooses what to keep of the passages found, also sees the objective: the decision maker's thought. A
-query asked again (but for case, accents and punctuation) brings the next page of its results; one that brought nothing
-useful is shown as such.
+The router sends the question to an answer without a search, to one search, or to a roadmap. There the decision maker,
+who sees roadmap, collected passages and earlier queries, searches for one sub-goal after the other; the filter also
+sees the objective, the decision maker's thought. A repeated query (ignoring case, accents and punctuation) returns the
+next page of its results.
 
-What the sources leave open is decided here. Passages that are in the collection are not filtered again, and where a
-search finds nothing new the filter is not asked. Where the decision maker gives no query, its thought is the query. The
-router can judge each sub-goal too (``route_steps``): what is then answered without a search reaches the answerer as a
-note, and what turns out to be unknown is searched for.
+Deviations: collected passages are not filtered again, and the filter is skipped if a search finds nothing new. If the
+decision maker gives no query, its thought is the query. The router can judge each sub-goal too (``route_steps``): an
+answer without a search becomes a note for the answerer; what is unknown is searched for.
 """
 
 from __future__ import annotations
@@ -20,8 +18,7 @@ from dataclasses import dataclass, field
 
 import dspy
 
-from ..data.passages import Evidence, Hit, Passage, Retriever
-from ..data.pool import PassagePool
+from ..data.passages import Evidence, Hit, Retriever
 from ..data.text import title_key
 from ..signatures import (
     AnswerDirectly,
@@ -34,30 +31,37 @@ from ..signatures import (
     RouteQuestion,
 )
 from .agent import Agent
-from .candidates import Candidates, facts
-from .citations import cited_in
-from .lines import one_line, read_query
-from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer, tidy
-from .program import Program
-from .search import Search
-from .trace import Decided, Decomposed, Routed, Selected, StepAnswered, Trace
-from .tunables import choice, integer
+from .candidates import Candidates, cited_in, facts, whole
+from .prediction import (
+    UNKNOWN,
+    check_question,
+    conclude,
+    decomposed,
+    nothing_found,
+    one_line,
+    read_answer,
+    read_query,
+    tidy,
+)
+from .program import Program, register
+from .search import Pool, Search
+from .trace import Decided, Routed, Selected, StepAnswered, Trace
+from .tunable import choice, integer
 
-MOST_SUB_GOALS = 10  # a longer roadmap is a model that runs away
 
-
+@register("c3po")
 class C3PO(Program):
-    """Answer directly, after one search, or along a roadmap, whichever the question needs.
+    """Answer directly, after one search, or along a roadmap.
 
     LM calls, all sequential: 2 without a search; 3 with one search; otherwise 3, and up to 2 for each of up to
-    ``steps`` searches, 4 with ``route_steps``. Evidence is the kept passages, whole: those that the answer cites first,
-    then in the order in which they were kept.
+    ``steps`` searches, 4 with ``route_steps``. Evidence is whole passages: those that the answer cites, then the others
+    in the order of collection.
 
     Args:
-        retriever: Where to search when a question brings no pool of its own.
-        k: Passages that one search returns.
-        most: Passages to collect; when there are so many, the question is answered.
-        steps: Decisions before the question is answered with what there is.
+        retriever: For questions without a pool of their own.
+        k: Passages per search.
+        most: Maximum number of passages to collect.
+        steps: Maximum number of decisions.
         route_steps: Whether the router judges each sub-goal too.
     """
 
@@ -77,7 +81,7 @@ class C3PO(Program):
         self.knower = Agent(AnswerDirectly)
         self.answerer = Agent(AnswerFromCollection)
 
-    def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
+    def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
         task = _Task(check_question(question), pool)
         route, query = self._route(task.question, task.trace)
@@ -85,7 +89,7 @@ class C3PO(Program):
             answer, confidence = read_answer(self.knower(question=task.question), task.trace)
             if answer != UNKNOWN:
                 return conclude(answer, confidence, task.trace, stop="no retrieval")
-        if route != "plan":  # what turns out to be unknown is searched for
+        if route != "plan":  # also if a direct answer is unknown
             self._retrieve(task, query or task.question)
             stop = "single pass"
         else:
@@ -100,7 +104,7 @@ class C3PO(Program):
         return conclude(answer, confidence, task.trace, evidence=evidence, seen=task.seen, stop=stop)
 
     def _follow_roadmap(self, task: _Task) -> str:
-        """Decide, retrieve and filter until it is time to answer; returns why it is."""
+        """Decide, retrieve and filter until it is time to answer; returns the reason."""
         roadmap = self._draw_roadmap(task)
         for n in range(1, self.steps.value + 1):
             action, query, objective = self._decide(task, roadmap)
@@ -114,7 +118,7 @@ class C3PO(Program):
         return "steps"
 
     def _route(self, question: str, trace: Trace) -> tuple[str, str]:
-        """The route, and the query that goes with "single" if the router wrote one."""
+        """The route, and the router's query for "single"."""
         reply = self.router(question=question)
         query, invalid = read_query(reply.query)
         if query and reply.route != "single":
@@ -123,14 +127,12 @@ class C3PO(Program):
         return reply.route, query
 
     def _draw_roadmap(self, task: _Task) -> list[str]:
-        """The sub-goals in order; the question itself where the planner has none."""
+        """The sub-goals in order; the question itself if there are none."""
         reply = self.planner(question=task.question)
-        goals = [" ".join(text.split()) for text in reply.roadmap if text.strip()]
-        task.trace.add(Decomposed(tuple(goals[:MOST_SUB_GOALS]), tuple(goals[MOST_SUB_GOALS:])))
-        return goals[:MOST_SUB_GOALS] or [task.question]
+        return decomposed(reply.roadmap, task.trace) or [task.question]
 
     def _decide(self, task: _Task, roadmap: list[str]) -> tuple[str, str, str]:
-        """What to do next: the action, its query, and its objective."""
+        """The next action, its query and its objective."""
         reply = self.decider(question=task.question, roadmap=roadmap, passages=task.show(), queries=task.queries)
         (thought, cut), (query, invalid) = one_line(reply.thought), read_query(reply.query)
         if reply.action == "answer":
@@ -141,7 +143,7 @@ class C3PO(Program):
         return reply.action, query, thought or query
 
     def _answer_step(self, task: _Task, n: int, query: str) -> bool:
-        """Answer a sub-goal without a search, if the router says so and the answer is known."""
+        """Answer a sub-goal without a search; returns whether that was possible."""
         route, _ = self._route(query, task.trace)
         if route != "direct":
             return False
@@ -154,7 +156,7 @@ class C3PO(Program):
         return True
 
     def _retrieve(self, task: _Task, query: str, objective: str | None = None, n: int = 1) -> None:
-        """Search, filter what is new, and collect what is kept; remember what the query brought."""
+        """Search, filter the new passages and collect what is kept; record the query and its result."""
         page, offset = task.turn_page(query)
         hits = self.search(query, task.pool, task.trace, offset=offset)
         task.received[title_key(query)] += len(hits)
@@ -171,18 +173,18 @@ class C3PO(Program):
 
 @dataclass
 class _Task:
-    """A question, and what was found for it so far.
+    """The state of one question.
 
     Attributes:
-        candidates: Every passage seen, under one number throughout.
-        kept: The collection: passages that the filter kept, in that order.
-        queries: What was searched for and what it brought, as the decision maker reads it.
-        notes: What was answered without a search.
-        received: How many hits each query has brought.
+        candidates: Every passage seen, numbered.
+        kept: The collection, in the order of collection.
+        queries: Earlier queries with their results, as the decision maker reads them.
+        notes: Sub-goals answered without a search.
+        received: Number of hits so far, by query.
     """
 
     question: str
-    pool: Sequence[Passage] | PassagePool | None
+    pool: Pool
     trace: Trace = field(default_factory=Trace)
     candidates: Candidates = field(default_factory=Candidates)
     seen: list[Hit] = field(default_factory=list)
@@ -196,27 +198,27 @@ class _Task:
         return self.candidates.show(self.kept)
 
     def turn_page(self, query: str) -> tuple[int, int]:
-        """The page of results that the query is to bring, from 1, and how many hits it has brought before."""
+        """The page of results to request, from 1, and its offset."""
         key = title_key(query)
         self._pages[key] += 1
         return self._pages[key], self.received[key]
 
     def add(self, hits: Sequence[Hit]) -> list[Evidence]:
-        """Number what was found; returns what is not in the collection yet."""
+        """Number the hits; returns the passages that are not in the collection."""
         self.seen += hits
         self.candidates.extend(hit.passage for hit in hits)
         found = dict.fromkeys(Evidence(hit.passage) for hit in hits)
         return [item for item in found if item not in self.kept]
 
     def keep(self, ids: Sequence[str], new: Sequence[Evidence], most: int) -> tuple[list[Evidence], tuple[str, ...]]:
-        """Collect what a filter's reply names of what it was shown; returns that, and what of the reply is no use."""
+        """Collect what a filter names of ``new``, up to ``most`` in all; returns that, and the invalid ids."""
         named, invalid = self.candidates.resolve(ids)
-        whole = list(dict.fromkeys(Evidence(item.passage) for item in named))
-        kept = [item for item in whole if item in new][: most - len(self.kept)]
+        passages = whole(named)
+        kept = [item for item in passages if item in new][: most - len(self.kept)]
         self.kept += kept
-        return kept, (*invalid, *self.candidates.ids(item for item in whole if item not in kept))
+        return kept, (*invalid, *self.candidates.ids(item for item in passages if item not in kept))
 
     def cited(self, reasoning: str) -> Iterator[Evidence]:
-        """The collected passages that a reasoning cites ("[2s1]"), in its order."""
-        named = (Evidence(item.passage) for item in self.candidates.resolve(cited_in(reasoning))[0])
+        """The collected passages that a reasoning cites ("[2s1]"), in order."""
+        named = whole(self.candidates.resolve(cited_in(reasoning))[0])
         return (item for item in named if item in self.kept)

@@ -1,13 +1,17 @@
-"""The candidate pool as agents see it: short ids out, evidence back."""
+"""The candidate pool as agents see it: short ids out, evidence back.
+
+Replies are read leniently in form and strictly in substance: an id that addresses nothing, or a quotation that is in no
+passage, is dropped and reported.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..data.passages import Evidence, Fact, Passage
-from ..signatures.fields import NumberedPassage, NumberedPassages
+from ..signatures.fields import NumberedPassage, NumberedPassages, fenced
 
 _LEADING_ID = re.compile(
     r"[\[(\"'#*`\s]*(?:(?:id|passage|sentence)\s+[\[(]?)?(\d{1,6})(?:[s:./](\d{1,6}))?[\])\"':.*`]*(?=\s|$)",
@@ -24,7 +28,7 @@ class Candidates:
         self.extend(passages)
 
     def extend(self, passages: Iterable[Passage]) -> list[Passage]:
-        """Number what a later search found; returns the passages that are new."""
+        """Number further passages; returns those that are new."""
         fresh = []
         for passage in passages:
             if passage.id not in self._number:
@@ -34,7 +38,7 @@ class Candidates:
         return fresh
 
     def show(self, evidence: Iterable[Evidence] | None = None) -> NumberedPassages:
-        """All passages, or only what ``evidence`` names: passages in order of first mention, sentences in order."""
+        """All passages, or only ``evidence``: passages in order of first mention, sentences in order."""
         if evidence is None:
             return NumberedPassages(passages=[self._numbered(passage) for passage in self.passages])
         shown: dict[str, tuple[Passage, set[int]]] = {}
@@ -48,10 +52,10 @@ class Candidates:
         return [self._id(item) for item in evidence]
 
     def resolve(self, ids: Iterable[Any]) -> tuple[list[Evidence], tuple[str, ...]]:
-        """What an agent's reply points at, in its order, and the entries that point at nothing or repeat another.
+        """The evidence that a list of ids addresses, in its order, and the invalid or repeated entries.
 
-        Forgiving in form ("[2s1]", "2.1" and "2s1 He was born in 1941." are 2s1), strict in substance: an id out of
-        range is dropped and reported. A passage kept whole stands for its sentences, in the place of the first of them.
+        "[2s1]", "2.1" and "2s1 He was born in 1941." all mean 2s1. A whole passage replaces its sentences, at the
+        position of the first of them.
         """
         found: dict[tuple[str, int | None], Evidence] = {}
         invalid = []
@@ -74,8 +78,8 @@ class Candidates:
         passage = self.passages[int(number) - 1]
         if not sentence:
             # "2 John Farrow" is passage 2, "2 passages are relevant" is prose.
-            said = entry[match.end() :].strip()
-            return Evidence(passage) if not said or said.startswith(passage.title[:20] or "\n") else None
+            rest = entry[match.end() :].strip()
+            return Evidence(passage) if not rest or rest.startswith(passage.title[:20] or "\n") else None
         if not 1 <= int(sentence) <= len(passage.sentences):
             return None
         return Evidence(passage, int(sentence) - 1)
@@ -90,5 +94,110 @@ class Candidates:
 
 
 def facts(evidence: Iterable[Evidence]) -> tuple[Fact, ...]:
-    """What a trace keeps of some evidence."""
+    """The ids of some evidence, as a trace keeps them."""
     return tuple(item.fact for item in evidence)
+
+
+def whole(evidence: Iterable[Evidence]) -> list[Evidence]:
+    """The passages of some evidence, each once."""
+    return [Evidence(passage) for passage in {item.passage.id: item.passage for item in evidence}.values()]
+
+
+# --- citations in text: "[2s1]", "(2s1, 3s2)", "[2]" -----------------------------------------------------------------
+
+_SENTENCE = r"\d{1,6}s\d{1,6}"
+_EITHER = r"\d{1,6}(?:s\d{1,6})?"
+_AND = r"(?:\s*[,;]\s*(?:and\s+)?|\s+and\s+|\s+)"
+_MORE = rf"(?:{_AND}{_EITHER})*"
+_ID = re.compile(_EITHER)
+_IN_BRACKETS = re.compile(rf"\[{_EITHER}{_MORE}\]")
+# "[2]" and "(1941)" may be part of an answer.
+_OF_SENTENCES = re.compile(rf"\s*[\[(]{_SENTENCE}(?:{_AND}{_SENTENCE})*[\])]")
+# "(2s1)", "[2s1, 3s2]", "[2]", "2s1" at the end; "(1941)" and "(2)" belong to the text.
+_AT_THE_END = re.compile(
+    rf"(?:\s*(?:\[{_EITHER}{_MORE}\]|\((?:(?:ids?|sources?|see|sentences?)\W+)?{_SENTENCE}{_MORE}\)|\b{_SENTENCE}\b)"
+    r"[.,;]*)+\Z"
+)
+
+
+def cited_in(text: str) -> list[str]:
+    """The ids that a text cites in brackets, each once."""
+    return _cited(_IN_BRACKETS.findall(text))
+
+
+def cut_citations(text: str) -> tuple[str, list[str]]:
+    """A text without its citations of sentences, and their ids."""
+    return _OF_SENTENCES.sub("", text), _cited(_OF_SENTENCES.findall(text))
+
+
+def split_citations(text: str) -> tuple[str, list[str]]:
+    """A text without the citations at its end, with or without brackets, and their ids."""
+    found = _AT_THE_END.search(text)
+    return (text[: found.start()], _cited([found.group()])) if found else (text, [])
+
+
+def _cited(citations: list[str]) -> list[str]:
+    return list(dict.fromkeys(id for citation in citations for id in _ID.findall(citation)))
+
+
+# --- verbatim spans ---------------------------------------------------------------------------------------------------
+
+_LEADING_NUMBER = re.compile(
+    r"(?:[-*•>]\s+)?[*`]*(?:[\[(](\d{1,6})(?:s\d{1,6})?[\])]|(\d{1,6})s\d{1,6}\b)[*`]*(?:\s*[-–:.,])?\s*"
+)
+_SENTENCE_ID = re.compile(rf"[\[(]?{_SENTENCE}[\])]?")
+_STRAIGHT_QUOTES = str.maketrans("’‘‛“”„‟«»", '\'\'\'""""""')
+
+
+def read_spans(spans: Iterable[str], documents: Candidates) -> tuple[list[Evidence], tuple[str, ...]]:
+    """The sentences that verbatim spans lie in, in the order of the spans, and the spans found in no document.
+
+    A span with a leading id ("2s1 He was ...", "[2] He was ...") must be in that passage; a sentence id alone means the
+    whole sentence.
+    """
+    found: dict[Fact, Evidence] = {}
+    invalid = []
+    for span in spans:
+        items = _addressed(span.strip(), documents)
+        found |= {item.fact: item for item in items if item.fact not in found}
+        if not items:
+            invalid.append(span[:80])
+    return list(found.values()), tuple(invalid)
+
+
+def _addressed(span: str, documents: Candidates) -> Sequence[Evidence]:
+    if _SENTENCE_ID.fullmatch(span):
+        return documents.resolve([span])[0]
+    mark = _LEADING_NUMBER.match(span)
+    if mark is None and (cited := split_citations(span))[1]:  # "He was ... (2s1)"
+        mark = _LEADING_NUMBER.match(span := f"[{cited[1][0]}] {cited[0]}")
+    number = int(mark[1] or mark[2]) if mark else 0
+    if mark and 1 <= number <= len(documents.passages):
+        return locate(span[mark.end() :], documents.passages[number - 1])
+    return next((items for passage in documents.passages if (items := locate(span, passage))), ())
+
+
+def locate(span: str, passage: Passage) -> tuple[Evidence, ...]:
+    """The sentences of a passage that a verbatim span lies in; empty if it is not in the passage.
+
+    White space and the style of quotation marks may differ, and punctuation may surround the span. The passage's text
+    is compared as agents see it.
+    """
+    sentences = [_normalized(sentence) for sentence in passage.sentences]
+    text = " ".join(sentence for sentence in sentences if sentence)
+    for wanted in (_normalized(span), _normalized(span).strip("\"'` ….")):
+        start = text.find(wanted)
+        if start >= 0 and any(character.isalnum() for character in wanted):
+            break
+    else:
+        return ()
+    items, position = [], 0
+    for number, sentence in enumerate(sentences):
+        if sentence and position < start + len(wanted) and start < position + len(sentence):
+            items.append(Evidence(passage, number))
+        position += len(sentence) + bool(sentence)
+    return tuple(items)
+
+
+def _normalized(text: str) -> str:
+    return " ".join(fenced(text.translate(_STRAIGHT_QUOTES)).split())

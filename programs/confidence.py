@@ -1,10 +1,10 @@
-"""How sure an answer is: accuracy and credibility, weighed by complexity (PAR-RAG, arXiv 2504.16787).
+"""The confidence in an answer: accuracy and credibility, weighted by complexity (PAR-RAG, arXiv 2504.16787).
 
     confidence = alpha(h) * accuracy + (1 - alpha(h)) * credibility
     alpha(h) = 1 / (1 + exp(slope * (h - midpoint)))
 
-The more hops a question needs, the less a judge's feeling for accuracy is worth, and the more it counts that the cited
-evidence carries the answer. The paper gives no formula for alpha; the logistic one and its constants are ours.
+The more hops a question needs, the less the judged accuracy counts and the more the cited evidence. The paper gives no
+formula for alpha; the logistic function and its constants are ours.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import math
 
 from .program import Program
 from .trace import Trace, Weighed
-from .tunables import choice, real
+from .tunable import choice, real
 
 CREDIBILITY = {"attributable": 1.0, "extrapolatory": 0.5, "contradictory": 0.001}
-"""Of AttrScore's classes: the citations say so; they neither say nor deny it; they deny it."""
+"""By AttrScore's class: the citations support the answer, neither support nor deny it, or deny it."""
 
 
 class Confidence(Program):
-    """Joins a judge's accuracy and the credibility of an answer, both in [0, 1], to one confidence in [0, 1].
+    """Combines the accuracy and the credibility of an answer, both in [0, 1], into a confidence in [0, 1].
 
     Args:
-        threshold: The least confidence with which an answer passes.
-        adaptive: Whether alpha follows the complexity; 0.5 for all questions if not (the paper's ablation).
+        threshold: The minimum confidence of an answer that passes.
+        adaptive: Whether alpha depends on the complexity; otherwise it is 0.5 (the paper's ablation).
     """
 
     def __init__(self, threshold: float = 0.75, adaptive: bool = True) -> None:
@@ -35,13 +35,11 @@ class Confidence(Program):
         self.slope = real(1.0, 0.0, 4.0)
 
     def alpha(self, hops: float) -> float:
-        """The weight of accuracy for a question of so many (expected) hops."""
-        if not self.adaptive.value:
-            return 0.5
-        return sigmoid(self.slope.value * (self.midpoint.value - hops))
+        """The weight of accuracy for an expected number of hops."""
+        return sigmoid(self.slope.value * (self.midpoint.value - hops)) if self.adaptive.value else 0.5
 
     def forward(self, hops: float, accuracy: float, credibility: float, trace: Trace) -> Weighed:
-        """Weigh the two, and record whether the answer passes."""
+        """Record and return the confidence, and whether the answer passes."""
         alpha = self.alpha(hops)
         confidence = alpha * accuracy + (1 - alpha) * credibility
         weighed = Weighed(alpha, confidence, confidence >= self.threshold.value)
@@ -50,10 +48,9 @@ class Confidence(Program):
 
 
 class Calibration(Program):
-    """Turns a stated confidence into the share of right answers that such a confidence has had (Platt scaling).
+    """Platt scaling: sigmoid(slope * logit(confidence) + offset); the defaults 1 and 0 change nothing.
 
-    calibrated = sigmoid(slope * logit(confidence) + offset); 1 and 0 leave it as it is. Fitted to a finished run by
-    ``python -m polyhop.scripts.training.calibration RUN``.
+    Fitted to a finished run by ``python -m polyhop.scripts.training.calibration RUN``.
     """
 
     def __init__(self) -> None:

@@ -35,7 +35,7 @@ from ..data.references import references
 from ..data.text import title_key
 from .complexity import HOPS, Complexity
 from .program import Program
-from .tunables import choice, integer
+from .tunable import choice, integer
 
 SHIPPED = Path(__file__).with_name("exemplars.jsonl")
 VERSION = 1

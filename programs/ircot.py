@@ -1,11 +1,11 @@
-"""IRCoT (arXiv 2212.10509): retrieval interleaved with chain of thought, the baseline that searches by reasoning.
+"""IRCoT (arXiv 2212.10509): retrieval interleaved with chain of thought.
 
-The question is searched for first, then each new sentence of the chain of thought; what is found is collected, and the
-next sentence is written from the collection. Only the first new sentence of a reply counts. The chain ends at "answer
-is:" or after ten sentences; it is thrown away then, and a reader answers from the collection alone.
+The question is the first query, each new sentence of the chain of thought the next. All hits are collected, and the
+next sentence is written from the collection; only the first new sentence of a reply counts. The chain ends with
+"answer is:" or after ten sentences. It is then discarded, and a reader answers from the collection alone.
 
-Decided here: since the chain only serves the collection, it also ends when the collection is full, and when the reply
-says nothing new, for the same sentence would search for the same again.
+Deviations: the chain also ends when the collection is full, and when a reply says nothing new, because the same
+sentence would find the same passages.
 """
 
 from __future__ import annotations
@@ -15,32 +15,31 @@ from collections.abc import Sequence
 
 import dspy
 
-from ..data.passages import Evidence, Hit, Passage, Retriever
-from ..data.pool import PassagePool
+from ..data.passages import Evidence, Hit, Retriever
 from ..data.text import split_sentences, title_key
 from ..signatures import AnswerFromPassages, ReasonOn
 from .agent import Agent
 from .candidates import Candidates
-from .lines import one_line
-from .prediction import check_question, conclude, nothing_found, read_answer
-from .program import Program
-from .search import Search
+from .prediction import check_question, conclude, nothing_found, one_line, read_answer
+from .program import Program, register
+from .search import Pool, Search
 from .trace import Thought, Trace
-from .tunables import choice, integer
+from .tunable import choice, integer
 
 ANSWERED = re.compile(r"\banswer is\s*:|\bso,? the answer is\b", re.IGNORECASE)
 
 
+@register("ircot")
 class IRCoT(Program):
-    """Interleave retrieval and reasoning, then read. The evidence is all that was collected, in the order of finding.
+    """Interleave retrieval and reasoning, then read. The evidence is the collection, in order of retrieval.
 
-    1 LM call a sentence and 1 to read, all sequential; 1 search for the question and 1 a sentence but the last.
+    1 LM call per sentence and 1 to read, all sequential; 1 search for the question and for each sentence but the last.
 
     Args:
-        retriever: Where to search when a question brings no pool of its own.
-        k: Paragraphs that one search brings: 2, 4, 6 or 8 (the paper's K).
-        most: Paragraphs to collect.
-        sentences: The longest chain of thought.
+        retriever: For questions without a pool of their own.
+        k: Passages per search: 2, 4, 6 or 8 (the paper's K).
+        most: Maximum number of passages to collect.
+        sentences: Maximum length of the chain of thought.
     """
 
     def __init__(self, retriever: Retriever | None = None, k: int = 4, most: int = 15, sentences: int = 10) -> None:
@@ -52,7 +51,7 @@ class IRCoT(Program):
         self.reasoner = Agent(ReasonOn)
         self.answerer = Agent(AnswerFromPassages)
 
-    def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
+    def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
         question, trace = check_question(question), Trace()
         seen = self.search(question, pool, trace)
@@ -82,12 +81,12 @@ class IRCoT(Program):
         return conclude(answer, confidence, trace, evidence=evidence, seen=seen, stop=stop)
 
     def _collect(self, seen: Sequence[Hit]) -> Candidates:
-        """The first ``most`` paragraphs."""
+        """The first ``most`` passages."""
         unique = {hit.passage.id: hit.passage for hit in seen}
         return Candidates(list(unique.values())[: self.most.value])
 
     def _reason(self, question: str, passages: Candidates, thoughts: list[str], trace: Trace) -> str:
-        """The first new sentence of the reasoner's reply, empty if there is none; the rest of the reply is dropped."""
+        """The first new sentence of the reasoner's reply; empty if there is none."""
         reply = self.reasoner(question=question, passages=passages.show(), thoughts=thoughts)
         text, cut = one_line(reply.next_thought)
         old = set(map(title_key, thoughts))

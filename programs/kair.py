@@ -1,40 +1,42 @@
 """KAIR (arXiv 2503.13275): knowledge-aware iterative retrieval, by one agent or by up to three.
 
-The state is what is known (K), required (R), asked (Q) and kept (D, the refined context); see `knowledge`. A step:
+The state is what is known (K), required (R), asked (Q) and kept (D, the refined context). Each step:
 
-    q = f(D | K, R, Q)          propose queries, choose the one that is most diverse and most relevant    rule (2)
-    K, R = g(D u D_new | K, R)  read what it found: new facts, if supported and relevant, and new gaps    rule (5)
+    q = f(D | K, R, Q)          propose queries, choose the most diverse and relevant one                 rule (2)
+    K, R = g(D u D_new | K, R)  read its hits: new facts, if supported and relevant, and new gaps         rule (5)
     D = h(D u D_new | K)        cut both down to verbatim spans that a fact or a gap accepts              rules (3), (4)
 
 until R is empty or, with a moderator, D is judged sufficient (rule 1). A separate agent answers from K and D.
 
-Competing agents have K, R and Q of their own and share D: at every step the one with the fewest gaps writes it.
-Collaborating agents share everything and are dealt the gaps.
+Competing agents have their own K, R and Q and share D: in each step the agent with the fewest gaps writes it.
+Collaborating agents share everything and divide the gaps.
 
-Our decisions, where the paper is silent:
-- R starts as the question itself. The first query therefore is the question, without a call: nothing has been asked
-  yet, so by rule (2) no other can be worth more. It goes to the first of competing agents; the others, who would only
-  repeat it, count it as asked and propose.
-- Agents with the same prompt would be clones: each has a focus of its own (`FOCI`).
-- Whether facts are supported and relevant is asked in one call for all, of the passages that they cite (of all
-  passages read, if one cites none). Where the updater sees no more gaps but a fact failed the check, the gaps stay.
-- A sentence that no fact supports but that bears on a gap is flagged: it goes behind the others and is judged again in
-  the next step; or it is discarded (``unsupported``).
-- Calls that cannot change anything are left out: no facts, no check; nothing found, no update and no filter. A step
-  that found no new passage and taught nothing is the last.
+Deviations, where the paper is silent:
+- R starts as the question, so the first query is the question, without a call. Of competing agents only the first
+  searches for it; the others count it as asked and propose.
+- Each of several agents has its own focus (`FOCI`); with the same prompt they would be clones.
+- One call checks all facts, against the passages that they cite (all passages, if one cites none). If the updater sees
+  no more gaps but a fact fails the check, the gaps stay.
+- A sentence that no fact supports but that bears on a gap is flagged: it is ranked last and judged again in the next
+  step, or discarded (``unsupported``).
+- Calls that cannot change anything are skipped. A step with no new passage and no change is the last.
+- The paper leaves its similarities open. Here they compare sets of topic words: queries and gaps by the cosine; facts
+  with sentences by the share of the shorter one's words in the other, as a fact is much shorter than its sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import dspy
 
-from ..data.passages import Evidence, Hit, Passage, Retriever
-from ..data.pool import PassagePool
-from ..data.text import title_key
+from ..data.passages import Evidence, Fact, Hit, Retriever
+from ..data.text import content_terms, title_key
 from ..signatures import (
     AnswerFromKnowledge,
     AssessEvidence,
@@ -45,18 +47,13 @@ from ..signatures import (
     UpdateKnowledge,
 )
 from ..signatures.replies import read_probability
-from .agent import Agent
-from .candidates import Candidates
-from .knowledge import Knowledge, Known, distinct, joined
+from .agent import Agent, together
+from .candidates import Candidates, read_spans, split_citations
 from .prediction import check_question, conclude, nothing_found, read_answer
-from .program import Program
-from .search import Search
-from .spans import read_facts, read_numbers, read_spans
-from .together import together
+from .program import Program, register
+from .search import Pool, Search
 from .trace import Checked, Judged, Learned, Proposed, Selected, Trace
-from .tunables import choice, integer, real
-
-Pool = Sequence[Passage] | PassagePool | None
+from .tunable import choice, integer, real
 
 ALONE = "everything that the question asks for"
 FOCI = (
@@ -64,22 +61,22 @@ FOCI = (
     "relations: how one thing leads to the next",
     "constraints: times, places, numbers and kinds",
 )
-MOST = 20  # facts or gaps of one reply; a longer list is a model that runs away
+MAX_ITEMS = 20  # facts or gaps of one reply
 
 
+@register("kair")
 class Kair(Program):
-    """Query, learn and filter step by step until nothing is required any more, then answer.
+    """Query, learn and filter step by step until nothing is required, then answer.
 
-    3 LM calls in the first step, 4 in every later one, and 1 for the answer, all sequential; 1 search a step. Several
-    agents propose, learn and check side by side: that many times these calls, but only the first queries of competing
-    agents make one wait longer, for 1 call. The moderator costs 1 call a step more.
+    3 LM calls in the first step, 4 in each later one, and 1 for the answer, all sequential; 1 search per step. Several
+    agents work in parallel and multiply these calls, not the waiting time. The moderator adds 1 call per step.
 
     Args:
-        retriever: Where to search when a question brings no pool of its own.
-        k: Passages that one search returns.
-        steps: The most steps.
-        agents: How many agents work side by side.
-        mode: "competition" or "collaboration", of several agents.
+        retriever: For questions without a pool of their own.
+        k: Passages per search.
+        steps: Maximum number of steps.
+        agents: Number of agents, 1 to 3.
+        mode: "competition" or "collaboration", with several agents.
     """
 
     def __init__(
@@ -149,16 +146,16 @@ class Kair(Program):
         answer, confidence = read_answer(reply, trace)
         return conclude(answer, confidence, trace, evidence=lead.context, seen=seen, stop=stop)
 
-    def _team(self, question: str) -> list[Knowledge]:
-        """Those with a state of their own: competing agents, or the one blackboard of all."""
+    def _team(self, question: str) -> list[KairState]:
+        """The states at the start: one per competing agent, or one for all."""
         foci = FOCI[: self.agents.value] if self.agents.value > 1 else (ALONE,)
         if self.mode.value == "collaboration":
             foci = foci[:1]
-        first = Knowledge(question, foci[0], required=(question,))
+        first = KairState(question, foci[0], required=(question,))
         return [first, *(replace(first, focus=focus, queries=(question,)) for focus in foci[1:])]
 
-    def _deal(self, team: list[Knowledge]) -> list[Knowledge]:
-        """Who works in this step, on which gaps: on a blackboard those of everybody's turn."""
+    def _deal(self, team: list[KairState]) -> list[KairState]:
+        """The agents of this step; collaborating agents divide the gaps."""
         if self.mode.value == "competition" or self.agents.value == 1:
             return team
         board, n = team[0], self.agents.value
@@ -166,15 +163,16 @@ class Kair(Program):
         dealt = [share for share in shares if share.required]
         return dealt if len(dealt) > 1 else [replace(share, focus=ALONE) for share in dealt]
 
-    def _ask(self, agent: Knowledge, documents: Candidates, pool: Pool, trace: Trace) -> tuple[Knowledge, list[Hit]]:
-        """f and the search: the agent with its new query, and what it found; as it was, if there is no new query."""
+    def _ask(self, agent: KairState, documents: Candidates, pool: Pool, trace: Trace) -> tuple[KairState, list[Hit]]:
+        """f and the search: the agent with its new query, if there is one, and the hits."""
         query = self._propose(agent, documents, trace) if agent.queries else agent.question
         if not query:
             return agent, []
         hits = self.search(query, pool, trace)
         return replace(agent, queries=(*agent.queries, query)), hits
 
-    def _propose(self, agent: Knowledge, documents: Candidates, trace: Trace) -> str:
+    def _propose(self, agent: KairState, documents: Candidates, trace: Trace) -> str:
+        """The best new query; empty if there is none."""
         reply = self.querier(
             **agent.inputs,
             focus=agent.focus,
@@ -183,28 +181,28 @@ class Kair(Program):
             evidence=documents.show(agent.context),
         )
         taken = {title_key(query) for query in agent.queries}
-        worth: dict[str, float] = {}
+        scores: dict[str, float] = {}
         invalid = []
         for text in (" ".join(text.split()) for text in reply.queries):
-            if title_key(text) in taken or len(worth) == self.proposals.value:
+            if title_key(text) in taken or len(scores) == self.proposals.value:
                 invalid.append(text)
             else:
                 taken.add(title_key(text))
-                worth[text] = agent.worth(text, self.diversity.value)
-        ranked = sorted(worth.items(), key=lambda item: -item[1])
+                scores[text] = agent.score(text, self.diversity.value)
+        ranked = sorted(scores.items(), key=lambda item: -item[1])
         trace.add(Proposed(tuple(ranked), tuple(invalid)))
         return ranked[0][0] if ranked else ""
 
-    def _learn(self, agent: Knowledge, documents: Candidates, hits: list[Hit], trace: Trace) -> Knowledge:
-        """g: the agent with the facts that it may add, and with the gaps that remain."""
+    def _learn(self, agent: KairState, documents: Candidates, hits: list[Hit], trace: Trace) -> KairState:
+        """g: the agent with the accepted facts and the remaining gaps."""
         if not hits:
             return agent
         reply = self.updater(**agent.inputs, focus=agent.focus, passages=_shown(agent, documents, hits))
         stated, invalid = read_facts(reply.new_facts, documents)
-        facts = distinct(stated, agent.known)[:MOST]
+        facts = distinct(stated, agent.known)[:MAX_ITEMS]
         gaps = tuple(dict.fromkeys(" ".join(gap.split()) for gap in reply.gaps))
-        unused = (*invalid, *_texts([fact for fact in stated if fact not in facts]), *gaps[MOST:])
-        gaps = gaps[:MOST]
+        unused = (*invalid, *_texts([fact for fact in stated if fact not in facts]), *gaps[MAX_ITEMS:])
+        gaps = gaps[:MAX_ITEMS]
         trace.add(Learned(_texts(facts), gaps, unused))
 
         accepted, unsupported = self._check(agent, facts, documents, hits, trace) if facts else ([], [])
@@ -213,9 +211,9 @@ class Kair(Program):
         return replace(agent, known=(*agent.known, *accepted), required=gaps)
 
     def _check(
-        self, agent: Knowledge, facts: list[Known], documents: Candidates, hits: list[Hit], trace: Trace
-    ) -> tuple[list[Known], list[Known]]:
-        """The facts that are both supported by a document and relevant to a gap; and those that are not supported."""
+        self, agent: KairState, facts: list[KnownFact], documents: Candidates, hits: list[Hit], trace: Trace
+    ) -> tuple[list[KnownFact], list[KnownFact]]:
+        """The facts that are supported and relevant to a gap, and those that are not supported."""
         cited = [Evidence(item.passage) for fact in facts for item in fact.support]
         reply = self.checker(
             required=list(agent.required),
@@ -224,16 +222,16 @@ class Kair(Program):
         )
         supported, wrong = read_numbers(reply.supported, len(facts))
         relevant, strange = read_numbers(reply.relevant, len(facts))
-        accepted, unsupported, irrelevant = list[Known](), list[Known](), list[Known]()
+        accepted, unsupported, irrelevant = list[KnownFact](), list[KnownFact](), list[KnownFact]()
         for n, fact in enumerate(facts, 1):
             (unsupported if n not in supported else accepted if n in relevant else irrelevant).append(fact)
         trace.add(Checked(_texts(accepted), _texts(unsupported), (*wrong, *strange), _texts(irrelevant)))
         return accepted, unsupported
 
     def _filter(
-        self, step: int, lead: Knowledge, documents: Candidates, hits: list[Hit], trace: Trace
+        self, step: int, lead: KairState, documents: Candidates, hits: list[Hit], trace: Trace
     ) -> tuple[Evidence, ...]:
-        """h: the new context. Only what a fact or a gap accepts stays; what no fact supports stands last, or goes."""
+        """h: the new context, sentences that a fact or a gap accepts; unsupported ones come last or are discarded."""
         if not hits:
             return lead.context
         reply = self.filterer(**lead.inputs, passages=_shown(lead, documents, hits))
@@ -246,8 +244,8 @@ class Kair(Program):
         trace.add(Selected(step, tuple(item.fact for item in kept), invalid, tuple(item.fact for item in flagged)))
         return tuple(kept)
 
-    def _stopped(self, lead: Knowledge, documents: Candidates, moved: bool, trace: Trace) -> str:
-        """Why this step is the last, if it is: rule (1), or because the next one would be asked the same."""
+    def _stopped(self, lead: KairState, documents: Candidates, moved: bool, trace: Trace) -> str:
+        """The reason to stop after this step, by rule (1) or because nothing changes; empty if there is none."""
         if not lead.required:
             return "complete"
         if self.moderated.value:
@@ -259,10 +257,140 @@ class Kair(Program):
         return "" if moved else "stable"
 
 
-def _texts(facts: list[Known]) -> tuple[str, ...]:
+def _shown(agent: KairState, documents: Candidates, hits: list[Hit]) -> NumberedPassages:
+    """D u D_new: the spans kept so far and the new passages."""
+    return documents.show([*agent.context, *(Evidence(hit.passage) for hit in hits)])
+
+
+# --- the state --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class KnownFact:
+    """A verified fact and the sentences that it cites."""
+
+    text: str
+    support: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True)
+class KairState:
+    """The knowledge of one agent; immutable.
+
+    Attributes:
+        question: The user's question.
+        focus: What this agent pays attention to.
+        known: The paper's K.
+        required: R, the open gaps.
+        queries: Q, oldest first.
+        context: D, sentences, most useful first.
+    """
+
+    question: str
+    focus: str
+    known: tuple[KnownFact, ...] = ()
+    required: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    context: tuple[Evidence, ...] = ()
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The input fields that several agents share."""
+        return {"question": self.question, "known": list(_texts(self.known)), "required": list(self.required)}
+
+    def score(self, query: str, alpha: float) -> float:
+        """Rule (2): alpha * Div(q' | Q) + (1 - alpha) * Rel(q' | R)."""
+        return alpha * (1 - nearest(query, self.queries)) + (1 - alpha) * nearest(query, self.required)
+
+    def supports(self, item: Evidence, threshold: float) -> bool:
+        """Rule (4): whether a known fact cites a sentence or is similar to it."""
+        cited = {evidence.fact for fact in self.known for evidence in fact.support}
+        if item.fact in cited or Fact(item.passage.id) in cited:
+            return True
+        return relevance(_titled(item), _texts(self.known)) > threshold
+
+    def asks_for(self, item: Evidence, threshold: float) -> bool:
+        """Whether a sentence bears on an open gap."""
+        return relevance(_titled(item), self.required) > threshold
+
+
+def joined(board: KairState, dealt: Sequence[KairState], agents: Sequence[KairState]) -> KairState:
+    """The shared state after all agents: every fact, every remaining gap, every query.
+
+    Only the agent that a gap was dealt to can close it.
+    """
+    others = [frozenset(board.required) - frozenset(share.required) for share in dealt]
+    gaps = (gap for agent, not_its in zip(agents, others, strict=True) for gap in agent.required if gap not in not_its)
+    return replace(
+        board,
+        known=tuple(distinct(fact for agent in agents for fact in agent.known)),
+        required=tuple(dict.fromkeys(gaps)),
+        queries=tuple(dict.fromkeys(query for agent in agents for query in agent.queries)),
+    )
+
+
+def distinct(facts: Iterable[KnownFact], known: Iterable[KnownFact] = ()) -> list[KnownFact]:
+    """The facts that are new, each once."""
+    keys = {title_key(fact.text) for fact in known}
+    found: list[KnownFact] = []
+    for fact in facts:
+        if title_key(fact.text) not in keys:
+            keys.add(title_key(fact.text))
+            found.append(fact)
+    return found
+
+
+def nearest(query: str, others: Iterable[str]) -> float:
+    """The cosine with the most similar of some texts, in [0, 1]; 0 if there are none."""
+    return max((_overlap(query, other, lambda m, n: math.sqrt(m * n)) for other in others), default=0.0)
+
+
+def relevance(segment: str, others: Iterable[str]) -> float:
+    """Rel(d', k): the overlap with the most similar of some facts or gaps, in [0, 1]; 0 if there are none."""
+    return max((_overlap(segment, other, min) for other in others), default=0.0)
+
+
+def _overlap(one: str, other: str, size: Callable[[int, int], float]) -> float:
+    """The shared topic words relative to ``size``; texts without topic words are equal or not."""
+    left, right = frozenset(content_terms(one)), frozenset(content_terms(other))
+    if not left or not right:
+        return float(title_key(one) == title_key(other))
+    return len(left & right) / size(len(left), len(right))
+
+
+def _titled(item: Evidence) -> str:
+    """A sentence with the title of its passage, which often is what "he" or "it" refers to."""
+    return f"{item.passage.title} {item.text}"
+
+
+def _texts(facts: Iterable[KnownFact]) -> tuple[str, ...]:
     return tuple(fact.text for fact in facts)
 
 
-def _shown(agent: Knowledge, documents: Candidates, hits: list[Hit]) -> NumberedPassages:
-    """D u D_new: the spans kept so far and the passages just found, whole."""
-    return documents.show([*agent.context, *(Evidence(hit.passage) for hit in hits)])
+# --- replies ----------------------------------------------------------------------------------------------------------
+
+_COUNT = re.compile(r"\W*(?:statement\W+)?(\d{1,4})(?!\w)", re.IGNORECASE)
+
+
+def read_facts(texts: Iterable[str], documents: Candidates) -> tuple[list[KnownFact], tuple[str, ...]]:
+    """Facts with the sentences that they cite ("... (2s1)"), and the invalid citations."""
+    facts, invalid = [], list[str]()
+    for text in (" ".join(text.split()) for text in texts):
+        fact, ids = split_citations(text)
+        support, wrong = documents.resolve(ids)
+        invalid += wrong
+        facts.append(KnownFact(fact, tuple(support)))
+    return [fact for fact in facts if fact.text], tuple(invalid)
+
+
+def read_numbers(reply: Iterable[str], most: int) -> tuple[set[int], tuple[str, ...]]:
+    """The numbers in 1..``most`` of a reply ("2", "[2]", "2. Ann Lee wrote Dust."), and the other entries."""
+    found: set[int] = set()
+    invalid = []
+    for entry in reply:
+        mark = _COUNT.match(entry)
+        if mark and 1 <= int(mark[1]) <= most:
+            found.add(int(mark[1]))
+        else:
+            invalid.append(entry[:80])
+    return found, tuple(invalid)

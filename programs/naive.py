@@ -1,27 +1,25 @@
-"""The retrieve-then-read baseline: one BM25 search, the top passages, one answer."""
+"""The retrieve-then-read baseline: one search, the top passages, one answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import dspy
 
-from ..data.passages import Evidence, Passage, Retriever
-from ..data.pool import PassagePool
+from ..data.passages import Evidence, Retriever
 from ..signatures import AnswerFromPassages
 from .agent import Agent
 from .candidates import Candidates
 from .prediction import check_question, conclude, nothing_found, read_answer
-from .program import Program
-from .search import Search
+from .program import Program, register
+from .search import Pool, Search
 from .trace import Trace
 
 
+@register("naive")
 class Naive(Program):
-    """Naive RAG. 1 search, 1 LM call; the evidence is the top ``k`` passages, whole.
+    """Naive RAG: 1 search, 1 LM call; the evidence is the top ``k`` passages.
 
     Args:
-        retriever: Where to search when a question brings no pool of its own.
+        retriever: For questions without a pool of their own.
         k: Passages to read.
     """
 
@@ -30,7 +28,7 @@ class Naive(Program):
         self.search = Search(retriever, k)
         self.answerer = Agent(AnswerFromPassages)
 
-    def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
+    def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
         question, trace = check_question(question), Trace()
         hits = self.search(question, pool, trace)

@@ -1,72 +1,61 @@
 """PAR-RAG (arXiv 2504.16787): Plan, then Act, then Review.
 
-The question's complexity chooses the exemplars that the planner is shown, and how much a judge's estimate weighs
-against what the citations say. Every step of the plan is searched for, answered with citations and reviewed; an answer
-that does not pass is looked at again, and the questions that build on it are refined. The final answer is concluded
-from the steps, and reviewed in the same way.
+The question's complexity chooses the planner's exemplars and weights the judges of the review. Each step of the plan is
+searched for, answered with citations and reviewed; if an answer was revised, the questions that build on it are
+refined. The final answer is concluded from the steps and reviewed too.
 
-What the paper leaves open is decided here. Steps that do not refer to one another run side by side. A question is
-refined where an answer that it refers to was revised; where none was, the answers are only put in place of the
-references. A reference to an answer that was not found is replaced by the question for it. A step whose
-search finds nothing is unknown without asking anybody. The final answer rests on all that the steps cite. If it is
-revised it is judged once more, because its confidence is the prediction's.
+    #1 Who directed Vertigo?    #2 Who directed Psycho?    #3 Where was #1 born?
+
+Deviations: steps without references to one another run in parallel (#1 and #2). Only questions that refer to a revised
+answer are refined; otherwise answers replace the references. The question describes an unknown answer. A step whose
+search finds nothing is unknown without a call. A revised final answer is judged again: its confidence is returned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import Self, cast
 
 import dspy
 
 from ..data.chain import ChainRetriever
-from ..data.passages import Evidence, Hit, Passage, Retriever
-from ..data.pool import PassagePool
+from ..data.passages import Evidence, Hit, Retriever
+from ..data.references import references, replace_references
 from ..signatures import AnswerFromTrajectory, AnswerStep, PlanSteps, RefineQuestion
-from .agent import Agent
+from ..signatures.replies import Steps
+from .agent import Agent, together
 from .candidates import Candidates, facts
 from .complexity import Complexity, estimate_complexity
 from .exemplars import Exemplars
-from .plan import Claim, Plan, Step, bind, demonstrated, trajectory
 from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer, tidy
-from .program import Program
-from .review import Review, read_cited
-from .search import Search
-from .together import together
+from .program import Program, register
+from .review import CitedAnswer, Review, read_cited
+from .search import Pool, Search
 from .trace import Decomposed, Estimated, Recalled, Refined, StepAnswered, Trace
-from .tunables import choice, integer
+from .tunable import choice, integer
 
-Pool = Sequence[Passage] | PassagePool | None
-
-
-@dataclass(frozen=True)
-class Act:
-    """A step that was taken: its claim, whether that was revised, and everything that was found on the way."""
-
-    claim: Claim
-    revised: bool
-    seen: tuple[Hit, ...]
+MAX_STEPS = 8
 
 
+@register("par_rag")
 class ParRag(Program):
-    """Plan the question, take the steps of the plan, review every answer.
+    """Plan the question, take the steps of the plan, review every answer. Evidence consists of sentences.
 
-    LM calls: 1 for the plan, 3 a step, 3 for the final answer; 1 more for every answer that does not pass (3 for the
-    final one), 1 for every question that is refined. One after the other: 1 for the plan, 2 a level of the plan and 2
-    for the final answer, and 1 more (2 for the final one) where something does not pass. Searches: 1 a step, 1 for
-    every answer that does not pass. Evidence is addressed by sentence.
+    LM calls: 1 for the plan, 3 per step, 3 for the final answer; 1 more for each answer that does not pass (3 for the
+    final one) and for each question that is refined. In sequence: 1 for the plan, 2 per level of the plan, 2 for the
+    final answer. Searches: 1 per step and per answer that does not pass.
 
     Args:
-        retriever: Where steps are searched for when a question brings no pool of its own.
-        k: Passages that one search returns.
+        retriever: For questions without a pool of their own.
+        k: Passages per search.
         shown: How many of them an agent reads.
-        review_retriever: Where the review looks again, meant to be sparse. If not given: the BM25 source of a
-            `ChainRetriever`, else the same retriever.
+        review_retriever: For the review, meant to be sparse; by default the BM25 source of a `ChainRetriever`, else the
+            same retriever.
 
-    ``planned`` and ``reviewed`` are the paper's ablations: without a plan the question itself is the only step, without
-    a review every answer passes, and the confidence is the answering agent's own.
+    ``planned`` and ``reviewed`` are the paper's ablations: without a plan the question is the only step; without a
+    review every answer passes, with the answering agent's confidence.
     """
 
     shown_exemplars = ("planner",)
@@ -90,6 +79,10 @@ class ParRag(Program):
         self.refiner = Agent(RefineQuestion)
         self.answerer = Agent(AnswerFromTrajectory)
 
+    @classmethod
+    def over(cls, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Self:
+        return cls(retriever, review_retriever=sparse)
+
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
         question, trace = check_question(question), Trace()
@@ -97,36 +90,37 @@ class ParRag(Program):
         trace.add(Estimated(complexity.probabilities))
         plan = self._plan(question, complexity, trace)
 
-        acts: dict[int, Act] = {}
-        for level in plan.levels():
-            tasks = [partial(self._act, question, step, dict(acts), complexity, pool) for step in level]
-            acts |= zip((step.number for step in level), together(trace, tasks), strict=True)
-        seen = [hit for step in plan.steps for hit in acts[step.number].seen]
-
+        done: dict[int, _Outcome] = {}
+        for level in levels(plan):
+            tasks = [partial(self._act, question, step, dict(done), complexity, pool) for step in level]
+            done |= zip((step.number for step in level), together(trace, tasks), strict=True)
+        outcomes = [done[step.number] for step in plan]
+        seen = [hit for outcome in outcomes for hit in outcome.seen]
         if not seen:
             return nothing_found(trace)
-        cited = [item for step in plan.steps for item in acts[step.number].claim.cited]
+
+        cited = [item for outcome in outcomes for item in outcome.answer.cited]
         sources = Candidates(item.passage for item in cited)
         evidence = _merged(cited, sources)
-        steps = trajectory({number: act.claim for number, act in acts.items()})
+        steps = trajectory({number: outcome.answer for number, outcome in done.items()})
         reply = self.answerer(question=question, trajectory=steps, evidence=sources.show(evidence))
         answer, confidence = read_answer(reply, trace)
 
         stop = "plan done"
         if self.reviewed.value:
-            claim, hops = Claim(question, answer, evidence), complexity.expected
-            review = self.review(claim, sources, hops, pool, trace, shown=self.shown.value)
+            draft, hops = CitedAnswer(question, answer, evidence), complexity.expected
+            review = self.review(draft, sources, hops, pool, trace, shown=self.shown.value)
             stop, confidence = "confident" if review.passed else "unconfident", review.confidence
             if review.revised:
-                stop, confidence = "revised", self.review.judge(review.claim, sources, hops, trace).confidence
-            answer, evidence = review.claim.answer, _merged([*evidence, *review.claim.cited], sources)
+                stop, confidence = "revised", self.review.judge(review.answer, sources, hops, trace).confidence
+            answer, evidence = review.answer.answer, _merged([*evidence, *review.answer.cited], sources)
             seen += review.found
         return conclude(answer, confidence, trace, evidence=evidence, seen=seen, stop=stop)
 
-    def _plan(self, question: str, complexity: Complexity, trace: Trace) -> Plan:
+    def _plan(self, question: str, complexity: Complexity, trace: Trace) -> list[PlanStep]:
         """The planner's steps; without planning the question itself."""
         if not self.planned.value:
-            return Plan.of(question)[0]
+            return [PlanStep(1, question)]
         exemplars = self.exemplars(question, complexity)
         trace.add(Recalled(tuple(exemplar.question for exemplar in exemplars)))
         shown = [
@@ -134,47 +128,135 @@ class ParRag(Program):
             for exemplar in exemplars
         ]
         reply = self.planner(question=question, demos=[*self.planner.demos, *shown])
-        plan, beyond = Plan.of(question, reply.steps)
-        asked, thoughts = zip(*((step.question, step.thought) for step in plan.steps), strict=True)
-        trace.add(Decomposed(asked, beyond, thoughts))
+        plan, surplus = read_plan(question, reply.steps)
+        asked, thoughts = tuple(step.question for step in plan), tuple(step.thought for step in plan)
+        trace.add(Decomposed(asked, surplus, thoughts))
         return plan
 
     def _act(
-        self, question: str, step: Step, acts: Mapping[int, Act], complexity: Complexity, pool: Pool, trace: Trace
-    ) -> Act:
+        self,
+        question: str,
+        step: PlanStep,
+        done: Mapping[int, _Outcome],
+        complexity: Complexity,
+        pool: Pool,
+        trace: Trace,
+    ) -> _Outcome:
         """Take one step: search, answer with citations, review."""
-        asked = self._ask(question, step, acts, trace)
+        asked = self._ask(question, step, done, trace)
         hits = self.search(asked, pool, trace)
         sources = Candidates(hit.passage for hit in hits[: self.shown.value])
-        claim = Claim(asked, UNKNOWN)
+        draft = CitedAnswer(asked, UNKNOWN)
         if hits:
             reply = self.step_answerer(question=asked, sources=sources.show())
             answer, cited, invalid = read_cited(reply.answer, reply.cited, sources)
-            claim = Claim(asked, answer, cited)
+            draft = CitedAnswer(asked, answer, cited)
             trace.add(StepAnswered(step.number, asked, answer, facts(cited), invalid))
         if not self.reviewed.value:
-            return Act(claim, False, tuple(hits))
-        review = self.review(claim, sources, complexity.expected, pool, trace, shown=self.shown.value)
-        return Act(review.claim, review.claim.answer != claim.answer, (*hits, *review.found))
+            return _Outcome(draft, False, tuple(hits))
+        review = self.review(draft, sources, complexity.expected, pool, trace, shown=self.shown.value)
+        return _Outcome(review.answer, review.answer.answer != draft.answer, (*hits, *review.found))
 
-    def _ask(self, question: str, step: Step, acts: Mapping[int, Act], trace: Trace) -> str:
-        """A step's question with the earlier answers in it, reworded if one of those was revised."""
-        claims = {number: act.claim for number, act in acts.items()}
+    def _ask(self, question: str, step: PlanStep, done: Mapping[int, _Outcome], trace: Trace) -> str:
+        """A step's question with earlier answers filled in, reworded if one of them was revised."""
+        answers = {number: outcome.answer for number, outcome in done.items()}
         asked = step.question
-        if any(acts[number].revised for number in step.needs):
-            steps = trajectory(claims)
-            reply = self.refiner(question=question, trajectory=steps, next_question=asked)
+        if any(done[number].revised for number in step.needs):
+            reply = self.refiner(question=question, trajectory=trajectory(answers), next_question=asked)
             refined, cut = tidy(reply.refined_question)
             asked = refined if refined != UNKNOWN else asked
             trace.add(Refined(step.number, asked, cut))
-        return bind(asked, claims)
+        return bind(asked, answers)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """A step that was taken: its answer, whether the review changed it, and all hits."""
+
+    answer: CitedAnswer
+    revised: bool
+    seen: tuple[Hit, ...]
 
 
 def _merged(cited: Sequence[Evidence], sources: Candidates) -> tuple[Evidence, ...]:
-    """Each citation once, in its order; a passage that is cited whole stands for its sentences."""
+    """Each citation once, in order; a whole passage replaces its sentences."""
     evidence, _ = sources.resolve(dict.fromkeys(sources.ids(cited)))
     return tuple(evidence)
 
 
 def _sparse(retriever: Retriever | None) -> Retriever | None:
     return cast(Retriever | None, retriever.source) if isinstance(retriever, ChainRetriever) else retriever
+
+
+# --- the plan ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PlanStep:
+    """One lookup; ``number`` counts from 1."""
+
+    number: int
+    question: str
+    thought: str = ""
+
+    @property
+    def needs(self) -> tuple[int, ...]:
+        """The earlier steps whose answers it refers to."""
+        return tuple(number for number in references(self.question) if 0 < number < self.number)
+
+
+def read_plan(question: str, steps: Steps) -> tuple[list[PlanStep], tuple[str, ...]]:
+    """The first `MAX_STEPS` steps of a planner's reply, and the surplus questions.
+
+    Steps without a question are skipped; if none is left, the question itself is the only step.
+    """
+    asked = [
+        (" ".join(step["question"].split()), " ".join(step["thought"].split()))
+        for step in steps or []
+        if step["question"].strip()
+    ]
+    kept = asked[:MAX_STEPS] or [(question, "")]
+    surplus = tuple(text for text, _ in asked[MAX_STEPS:])
+    return [PlanStep(number, *step) for number, step in enumerate(kept, 1)], surplus
+
+
+def levels(plan: Sequence[PlanStep]) -> list[list[PlanStep]]:
+    """The steps in the order in which they can be taken; those of one level are independent."""
+    depth: dict[int, int] = {}
+    found: dict[int, list[PlanStep]] = {}
+    for step in plan:
+        depth[step.number] = 1 + max((depth[number] for number in step.needs), default=0)
+        found.setdefault(depth[step.number], []).append(step)
+    return [found[n] for n in sorted(found)]
+
+
+def bind(question: str, answers: Mapping[int, CitedAnswer]) -> str:
+    """A question with answers in place of its references; an unknown answer is described by its question."""
+
+    def text(number: int) -> str | None:
+        found = answers.get(number)
+        if found is None:
+            return None
+        return found.answer if found.answer != UNKNOWN else f"({found.question.rstrip('?. ')})"
+
+    return replace_references(question, text)
+
+
+def trajectory(answers: Mapping[int, CitedAnswer]) -> list[str]:
+    """Questions and answers in the order of the steps, as agents read them."""
+    return [f"#{number} {found.question} -> {found.answer}" for number, found in sorted(answers.items())]
+
+
+def demonstrated(sub_questions: Iterable[str]) -> list[dict[str, str]]:
+    """A solved question's sub-questions as a planner's reply."""
+    steps = [PlanStep(number, question) for number, question in enumerate(sub_questions, 1)]
+    return [{"thought": _dependence(step.needs), "question": step.question} for step in steps]
+
+
+def _dependence(needs: tuple[int, ...]) -> str:
+    if not needs:
+        return "Needs nothing before it."
+    *others, last = map(str, needs)
+    return (
+        f"Needs the answers of steps {', '.join(others)} and {last}." if others else f"Needs the answer of step {last}."
+    )

@@ -1,18 +1,18 @@
-"""polyhop's own program: of PRISM, KAIR, PAR-RAG and C-3PO what earns its calls.
+"""PolyHop, a combination of what earns its calls in PRISM, KAIR, PAR-RAG and C-3PO.
 
     estimate the complexity, and search                                   no LM call
-    looks easy?  answer from the first passages, with citations           C-3PO's single pass; sure of it: done
-    plan: a route and sub-questions, shown plans of like complexity       C-3PO's router and PAR-RAG's planner in one
+    looks easy?  answer from the first passages, with citations           C-3PO's single pass; certain: done
+    plan: a route and sub-questions, with exemplars of like complexity    C-3PO's router and PAR-RAG's planner in one
         "direct": answer from knowledge;  "single": single pass
     in rounds: select from what is new, complete, search for what is      PRISM's Selector and Adder, KAIR's required
-        still required; until nothing is, nothing changes, or too little
-        can be expected
+        still required; until nothing is required, nothing changes, or
+        the expected gain is too small
     answer with citations
     in doubt?  verify against the evidence, weigh, repair                 PAR-RAG's review
 
-An answer is in doubt if the answering agent is not sure of it, or if it does not stand in the evidence. The expected
-gain of another round is the share of sub-questions that is still open, times the share of open questions that looks
-have closed so far (one right and one wrong look are assumed before the first).
+An answer is in doubt if its confidence is low or if it is not found in what was read. The expected gain of another
+round is the share of sub-questions that are open, times the share of open questions that earlier rounds closed
+(smoothed by one success and one failure).
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import dspy
 from dspy.utils.exceptions import AdapterParseError
 
 from ..data.passages import Evidence, Hit, Passage, Retriever
-from ..data.pool import PassagePool
 from ..data.text import title_key
 from ..engines.costs import record_incident
 from ..signatures import (
@@ -37,23 +36,23 @@ from ..signatures import (
     VerifyAnswer,
 )
 from .agent import Agent
-from .candidates import Candidates, facts
+from .candidates import Candidates, facts, whole
 from .complexity import Complexity, estimate_complexity
 from .confidence import CREDIBILITY, Calibration, Confidence
 from .exemplars import Exemplars
 from .prediction import UNKNOWN, check_question, conclude, decomposed, read_answer, tidy
-from .program import Program
-from .search import Search
+from .program import Program, register
+from .search import Pool, Search
 from .trace import Added, Estimated, Judged, Recalled, Replaced, Required, Selected, Trace
-from .tunables import choice, integer, real
+from .tunable import choice, integer, real
 
 
 @dataclass
 class _Case:
-    """One question and all that is known about it so far."""
+    """The state of one question."""
 
     question: str
-    pool: Sequence[Passage] | PassagePool | None
+    pool: Pool
     complexity: Complexity
     trace: Trace = field(default_factory=Trace)
     sub_questions: list[str] = field(default_factory=list)
@@ -66,7 +65,7 @@ class _Case:
 
 @dataclass(frozen=True)
 class _Answer:
-    """An answer, what it was read from, and what was cited for it."""
+    """An answer, what it was read from, and its citations."""
 
     text: str
     confidence: float
@@ -75,23 +74,24 @@ class _Answer:
     cited: Sequence[Evidence] = ()
 
     def states(self, text: str, question: str) -> bool:
-        """Whether a text can be found in what was read or asked, as far as it can be: yes and no cannot."""
+        """Whether a text is in what was read or asked; "yes" and "no" always are."""
         key = f" {title_key(text)} "
         read = [question, *(f"{item.passage.title} {item.text}" for item in (*self.evidence, *self.others))]
         return key.strip() in ("yes", "no") or any(key in f" {title_key(each)} " for each in read)
 
 
+@register("polyhop")
 class PolyHop(Program):
-    """Answer a question with as few LM calls as it takes.
+    """Answer a question with as few LM calls as possible.
 
-    1 call for an easy question, 2 for one that needs no evidence; 2 and 2 a round for the others, mostly of one round;
-    1 more where the answer is in doubt, 2 more where it has to be looked for again. All are sequential. 1 search, and
-    one for each question that is still open after a round.
+    1 call for an easy question, 2 without evidence; otherwise 2, and 2 per round, mostly one; 1 more if the answer is
+    in doubt, 2 more to search for it again. All are sequential. 1 search, and 1 for each question that is open after a
+    round.
 
     Args:
-        retriever: Where to search when a question brings no pool of its own.
-        k: Passages that one search adds to the candidates.
-        rounds: The most rounds of selecting and completing.
+        retriever: For questions without a pool of their own.
+        k: Passages that a search adds to the candidates.
+        rounds: Maximum number of rounds of selecting and completing.
     """
 
     shown_exemplars = ("planner",)
@@ -101,11 +101,11 @@ class PolyHop(Program):
         self.search = Search(retriever, k)
         self.exemplars = Exemplars()
         self.rounds = integer(rounds, 1, 6)
-        self.least_gain = real(0.3, 0.0, 1.0)  # of another round
-        self.easy = real(0.9, 0.0, 1.0)  # least probability of a single hop for a single pass without a plan
-        self.first = integer(5, 1, 20)  # passages that a single pass reads, and an answering agent at least
-        self.context = choice("passage", ("passage", "sentence"))  # what of the evidence the answering agents read
-        self.sure = real(0.75, 0.0, 1.0)  # least confidence of an answer that is not verified
+        self.least_gain = real(0.3, 0.0, 1.0)  # minimum, of another round
+        self.easy = real(0.9, 0.0, 1.0)  # minimum P(1 hop) of a single pass without a plan
+        self.first = integer(5, 1, 20)  # passages of a single pass; minimum for the answerer
+        self.context = choice("passage", ("passage", "sentence"))  # unit of evidence that the answerer reads
+        self.sure = real(0.75, 0.0, 1.0)  # minimum confidence of an unverified answer
         self.review = choice("doubt", ("doubt", "always", "never"))
         self.confidence = Confidence()
         self.calibration = Calibration()
@@ -117,7 +117,7 @@ class PolyHop(Program):
         self.verifier = Agent(VerifyAnswer)
         self.direct_answerer = Agent(AnswerDirectly)
 
-    def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
+    def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
         question = check_question(question)
         case = _Case(question, pool, estimate_complexity(question))
@@ -162,7 +162,7 @@ class PolyHop(Program):
     # --- gather ------------------------------------------------------------------------------------------------------
 
     def _gather(self, case: _Case) -> str:
-        """Select and complete until nothing is required; returns why that was the end."""
+        """Select and complete until nothing is required; returns the reason to stop."""
         fresh = case.candidates.passages
         open_before, looked_for, closed = len(case.sub_questions), 0, 0
         for n in range(1, self.rounds.value + 1):
@@ -184,7 +184,7 @@ class PolyHop(Program):
         return "rounds"
 
     def _look_up(self, query: str, case: _Case) -> list[Passage]:
-        """Search, for the next page of results if the query is not new; returns the passages that are."""
+        """Search; a repeated query returns its next page. Returns the passages that are new."""
         key = title_key(query)
         hits = self.search(query, case.pool, case.trace, offset=case.received[key])
         case.received[key] += len(hits)
@@ -192,8 +192,8 @@ class PolyHop(Program):
         return case.candidates.extend(hit.passage for hit in hits)
 
     def _select(self, n: int, fresh: Sequence[Passage], case: _Case) -> None:
-        """The Selector's choice from what is new and what was selected before."""
-        shown = case.candidates.show([*_whole(case.evidence), *map(Evidence, fresh)])
+        """The Selector's choice from the new passages and the evidence."""
+        shown = case.candidates.show([*whole(case.evidence), *map(Evidence, fresh)])
         selected = case.candidates.ids(case.evidence)
         reply = self.selector(
             question=case.question, sub_questions=case.sub_questions, candidates=shown, selected=selected
@@ -202,7 +202,7 @@ class PolyHop(Program):
         case.trace.add(Selected(n, facts(case.evidence), invalid))
 
     def _complete(self, n: int, case: _Case) -> None:
-        """The Adder's additions, from all candidates, and what is required after them."""
+        """The Adder's additions from all candidates, and the questions that remain."""
         kept = case.candidates.ids(case.evidence)
         had = set(facts(case.evidence))
         reply = self.adder(
@@ -222,7 +222,7 @@ class PolyHop(Program):
     # --- answer ------------------------------------------------------------------------------------------------------
 
     def _single_pass(self, case: _Case) -> _Answer | None:
-        """An answer from the first passages; None if it is not certain enough to end with."""
+        """An answer from the first passages; None if it is not certain."""
         passages = case.candidates.passages[: self.first.value]
         if not passages:
             return None
@@ -233,8 +233,8 @@ class PolyHop(Program):
         return answer
 
     def _answer(self, case: _Case) -> _Answer:
-        """An answer from the evidence and, up to so many passages, what else came first."""
-        evidence = _whole(case.evidence) if self.context.value == "passage" else case.evidence
+        """An answer from the evidence and, up to ``first`` passages, other candidates."""
+        evidence = whole(case.evidence) if self.context.value == "passage" else case.evidence
         known = {item.passage.id for item in evidence}
         others = [Evidence(passage) for passage in case.candidates.passages if passage.id not in known]
         return self._ask(case.sub_questions, evidence, others[: max(0, self.first.value - len(known))], case)
@@ -262,7 +262,7 @@ class PolyHop(Program):
         return answer.confidence >= self.sure.value and answer.states(answer.text, case.question)
 
     def _reviewed(self, answer: _Answer, case: _Case) -> _Answer:
-        """The answer if it passes the verifier, else the verifier's own or one that is looked for once more."""
+        """The answer if it passes the verifier; else the verifier's, or one after another search."""
         accuracy, attribution, correction = self._verify(answer, case)
         weighed = self.confidence(case.complexity.expected, accuracy, CREDIBILITY[attribution], case.trace)
         answer = replace(answer, confidence=0.0 if answer.text == UNKNOWN else weighed.confidence)
@@ -271,20 +271,20 @@ class PolyHop(Program):
         other = title_key(correction) not in (UNKNOWN, title_key(answer.text))
         if other and answer.states(correction, case.question):
             case.trace.add(Replaced(correction, "the verifier reads it so"))
-            # That the old answer is wrong does not make the new one right: nobody has judged that.
+            # A wrong old answer does not make the new one right, which was not judged.
             doubt = 0.0 if answer.text == UNKNOWN else 1.0 - accuracy
             unjudged = (doubt + CREDIBILITY["extrapolatory"]) / 2
             return replace(answer, text=correction, confidence=min(unjudged, self.sure.value))
         if attribution == "attributable" and answer.text != UNKNOWN:
-            return answer  # no step is missing: there is nothing to look for
-        again = self._sought_again(answer, case)
+            return answer  # no step is missing
+        again = self._search_again(answer, case)
         if again and again.confidence > answer.confidence:
             case.trace.add(Replaced(again.text, "surer after another search"))
             return again
         return answer
 
     def _verify(self, answer: _Answer, case: _Case) -> tuple[float, str, str]:
-        """Accuracy, attribution and correction; a verdict that cannot be read speaks against the answer."""
+        """Accuracy, attribution and correction; an unreadable verdict counts against the answer."""
         show = case.candidates.show
         try:
             reply = self.verifier(
@@ -302,8 +302,8 @@ class PolyHop(Program):
         case.trace.add(Judged("verification", reply.accuracy, reply.attribution, invalid))
         return reply.accuracy, reply.attribution, correction
 
-    def _sought_again(self, answer: _Answer, case: _Case) -> _Answer | None:
-        """PAR-RAG's repair: search for the answer, or for the question where there is none; None if nothing is new."""
+    def _search_again(self, answer: _Answer, case: _Case) -> _Answer | None:
+        """PAR-RAG's repair: search for the answer, or the question if it is unknown; None if nothing is new."""
         evidence = facts(case.evidence)
         fresh = self._look_up(case.question if answer.text == UNKNOWN else answer.text, case)
         if not fresh:
@@ -312,8 +312,8 @@ class PolyHop(Program):
         return self._answer(case) if facts(case.evidence) != evidence else None
 
     def _lacks(self, case: _Case) -> bool:
-        """Whether the evidence is known to lack a passage: then what the answer cites from the others belongs to it."""
-        return bool(case.required) and len(_whole(case.evidence)) < case.complexity.hops
+        """Whether the evidence lacks a passage; then citations of other passages count as evidence."""
+        return bool(case.required) and len(whole(case.evidence)) < case.complexity.hops
 
     def _conclude(self, answer: _Answer, case: _Case, stop: str) -> dspy.Prediction:
         cited = answer.cited if self._lacks(case) else _within(answer.cited, case.evidence)
@@ -325,12 +325,7 @@ class PolyHop(Program):
         return conclude(answer.text, confidence, case.trace, evidence=evidence, seen=case.seen, stop=stop)
 
 
-def _whole(evidence: Sequence[Evidence]) -> list[Evidence]:
-    """The passages of some evidence."""
-    return [Evidence(passage) for passage in {item.passage.id: item.passage for item in evidence}.values()]
-
-
 def _within(cited: Sequence[Evidence], evidence: Sequence[Evidence]) -> list[Evidence]:
-    """The citations that are among the evidence."""
+    """The citations that are in the evidence."""
     known = set(facts(evidence))
     return [item for item in cited if item.fact in known]

@@ -1,4 +1,4 @@
-"""The contract that every program keeps: what goes in and what comes out."""
+"""What goes into a program and what comes out: the question, and how agents' replies become a prediction."""
 
 from __future__ import annotations
 
@@ -11,66 +11,66 @@ from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Hit, Passage
 from ..data.text import clean
 from ..signatures.replies import read_probability
-from .citations import cut_citations
+from .candidates import cut_citations
 from .trace import Answered, Decomposed, Stopped, Trace
 
 UNKNOWN = "unknown"
-"""The answer that says that there is none."""
+"""The answer of a program that has none."""
 
-LONGEST_QUESTION = 5_000
-"""Characters; every agent is shown the question, and what is longer is a document."""
+MAX_QUESTION = 5_000
+"""Characters of a question; a longer text is a document."""
 
-LONGEST_ANSWER = 400
-"""Characters; a longer one is a model that runs away."""
+MAX_LINE = 400
+"""Characters of an answer, a query or a thought; a longer one is a runaway generation."""
 
-MOST_SUB_QUESTIONS = 10
-"""A longer list is a model that runs away, too."""
+MAX_SUB_QUESTIONS = 10
+"""Sub-questions or sub-goals of one plan."""
 
 _NO_ANSWER = re.compile(
-    r"None|null|"  # how a JSON null arrives
+    r"None|null|"  # a JSON null
     r"(?i:\W*(?:unknown|(?:I|we) (?:don['’]t|do not) know|(?:not enough|insufficient) information|n/a|unanswerable|"
     r"(?:it )?cannot be (?:determined|told)|not (?:known|stated|mentioned|specified|given|found))"
     r"(?:\W*|(?:\s*[-–(:;,.]\s*|\s+(?:in|from|by|as|since|because)\s).*\b(?:evidence|sources?|passages?|context)\b.*))"
 )
+_NO_QUERY = re.compile(r"\W*(?:none|null|n/?a|empty)?\W*", re.IGNORECASE)
+_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "<": ">", "`": "`"}
 
 
 class QuestionError(PolyhopError, ValueError):
-    """The question cannot be asked: it is empty or not a text."""
+    """The question is not a text, has no word, or is too long."""
 
 
 def check_question(question: str) -> str:
     """The question without surrounding white space.
 
     Raises:
-        QuestionError: it is not a string, has no letter or digit in it, or is longer than `LONGEST_QUESTION`.
+        QuestionError: it is not a string, has no letter or digit, or is longer than `MAX_QUESTION`.
     """
     if not isinstance(question, str):
         raise QuestionError(f"a question is a string, got {type(question).__name__}")
     if not any(character.isalnum() for character in question):
         raise QuestionError(f"the question {question!r} has no word in it: ask something")
-    if len(question) > LONGEST_QUESTION:
+    if len(question) > MAX_QUESTION:
         raise QuestionError(
-            f"a question of {len(question):,} characters: ask in {LONGEST_QUESTION:,} at the most; "
-            "a text to be read is indexed, or passed as pool=[...]"
+            f"a question of {len(question):,} characters; the limit is {MAX_QUESTION:,}. Index a text that is to be "
+            "read, or pass it as pool=[...]"
         )
     return clean(question).strip()
 
 
+# --- replies ----------------------------------------------------------------------------------------------------------
+
+
 def decomposed(replied: Sequence[str], trace: Trace, route: str = "") -> list[str]:
-    """The sub-questions of an analyzer's reply, recorded; too many of them are cut off."""
-    asked = [" ".join(text.split()) for text in replied if text.strip()]
-    asked, surplus = asked[:MOST_SUB_QUESTIONS], asked[MOST_SUB_QUESTIONS:]
-    trace.add(Decomposed(tuple(asked), tuple(surplus), route=route))
-    return asked
+    """Record and return the sub-questions of a reply, at most `MAX_SUB_QUESTIONS`."""
+    texts = [" ".join(text.split()) for text in replied if text.strip()]
+    kept, surplus = texts[:MAX_SUB_QUESTIONS], texts[MAX_SUB_QUESTIONS:]
+    trace.add(Decomposed(tuple(kept), tuple(surplus), route=route))
+    return kept
 
 
 def read_answer(reply: dspy.Prediction, trace: Trace, invalid: tuple[str, ...] = ()) -> tuple[str, float]:
-    """The answer and the confidence in an answering agent's reply (answer, reasoning, confidence); recorded, together
-    with what else of the reply could not be used.
-
-    An answer is one line of at most `LONGEST_ANSWER` characters; what says that there is none is ``"unknown"``, with
-    confidence 0.
-    """
+    """Record and return the answer and confidence of a reply; the confidence of ``"unknown"`` is 0."""
     answer, cut = tidy(reply.answer)
     confidence = 0.0 if answer == UNKNOWN else read_probability(reply.confidence)
     trace.add(Answered(answer, str(reply.get("reasoning") or "").strip(), confidence, (*cut, *invalid)))
@@ -78,17 +78,40 @@ def read_answer(reply: dspy.Prediction, trace: Trace, invalid: tuple[str, ...] =
 
 
 def tidy(answer: object) -> tuple[str, tuple[str, ...]]:
-    """An answer on one line, and what had to be cut off it. Whatever says that there is none becomes ``"unknown"``."""
+    """An answer on one line of at most `MAX_LINE` characters, without citations, and a note if it was truncated.
+
+    Any way to say that there is no answer becomes ``"unknown"``.
+    """
     text, _ = cut_citations(" ".join(str(answer).split()))
     if not text or _NO_ANSWER.fullmatch(text):
         return UNKNOWN, ()
-    if len(text) <= LONGEST_ANSWER:
+    if len(text) <= MAX_LINE:
         return text, ()
-    return text[:LONGEST_ANSWER].rsplit(" ", 1)[0], (f"an answer of {len(text):,} characters, cut",)
+    return text[:MAX_LINE].rsplit(" ", 1)[0], (f"an answer of {len(text):,} characters, cut",)
+
+
+def one_line(text: object) -> tuple[str, tuple[str, ...]]:
+    """A text on one line of at most `MAX_LINE` characters, and the start of what was cut off."""
+    line = " ".join(str(text or "").split())
+    if len(line) <= MAX_LINE:
+        return line, ()
+    kept = line[:MAX_LINE].rpartition(" ")[0] or line[:MAX_LINE]
+    return kept, (line[len(kept) :].strip()[:80],)
+
+
+def read_query(text: object) -> tuple[str, tuple[str, ...]]:
+    """A query without surrounding quotes, empty for "none", and the start of what was cut off."""
+    query, invalid = one_line(text)
+    if len(query) > 1 and _QUOTES.get(query[0]) == query[-1] and query.count(query[0]) <= 2:
+        query = query[1:-1].strip()
+    return ("", ()) if _NO_QUERY.fullmatch(query) else (query, invalid)
+
+
+# --- predictions ------------------------------------------------------------------------------------------------------
 
 
 def nothing_found(trace: Trace) -> dspy.Prediction:
-    """The end of a run whose searches found no passage: nobody is asked to read nothing."""
+    """The prediction of a run whose searches found no passage."""
     return conclude(UNKNOWN, 0.0, trace, stop="nothing found")
 
 
@@ -101,15 +124,13 @@ def conclude(
     seen: Iterable[Hit] = (),
     stop: str,
 ) -> dspy.Prediction:
-    """Close a run: the prediction that every program returns.
+    """The prediction that every program returns.
 
-    Returns a prediction with
-        answer: a short string, ``"unknown"`` if there is none;
-        evidence: a tuple of `Evidence`, most useful first;
-        ranking: a tuple of `Passage`, every passage seen, best first: those with evidence, then the others as found;
-        confidence: the probability in [0, 1] that the answer is right, as the program sees it;
-        trace: the `Trace` of typed steps;
-        stop_reason: why the program stopped, one or two words.
+    Returns:
+        A prediction with ``answer`` (short; ``"unknown"`` if there is none), ``evidence`` (a tuple of `Evidence`, most
+        useful first), ``ranking`` (a tuple of `Passage`, all that were seen: first those with evidence, then the others
+        in retrieval order), ``confidence`` (the probability in [0, 1] that the answer is right), ``trace`` (a `Trace`)
+        and ``stop_reason`` (one or two words).
     """
     trace.add(Stopped(stop))
     ranked: dict[str, Passage] = {item.passage.id: item.passage for item in evidence}

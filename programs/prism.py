@@ -1,50 +1,43 @@
 """PRISM (arXiv 2510.14278): Question Analyzer, Selector <-> Adder, Answer Generator.
 
-The Selector guards precision, the Adder recall; both see the question, all sub-questions, the whole candidate pool and
-the evidence so far. What the paper leaves open is decided here: in every round the Selector judges all candidates anew
-(so it may also drop what an earlier round kept), the Adder completes its choice from all candidates, and the union of
-the two is the evidence that the next round starts from. Where the search finds nothing there is nothing to select from
-and nothing to read: the answer is unknown.
+The Selector works for precision, the Adder for recall; both see the question, all sub-questions, all candidates and the
+evidence so far.
+
+Deviations: in every round the Selector judges all candidates anew, so it may drop what an earlier round kept; the Adder
+completes its choice from all candidates; the union is the evidence of the next round. If the search finds nothing, the
+answer is unknown.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
 import dspy
 
-from ..data.errors import PolyhopError
-from ..data.passages import Evidence, Passage, Retriever
-from ..data.pool import PassagePool
-from ..signatures import AddEvidence, AnalyzeQuestion, AnswerFromEvidence, SelectEvidence
-from ..signatures.evidence import BRIDGING
+from ..data.passages import Evidence, Retriever
+from ..signatures import AddEvidence, AnalyzeQuestion, AnswerFromEvidence, SelectEvidence, SelectWithoutBridging
 from .agent import Agent
-from .candidates import Candidates, facts
+from .candidates import Candidates, facts, whole
 from .prediction import check_question, conclude, decomposed, nothing_found, read_answer
-from .program import Program
-from .search import Search
+from .program import Program, register
+from .search import Pool, Search
 from .trace import Added, Selected, Trace
-from .tunables import choice, integer
-
-_BRIDGING = re.compile("|".join(r"\s+".join(map(re.escape, clause.split())) for clause in BRIDGING))
+from .tunable import choice, integer
 
 
+@register("prism")
 class Prism(Program):
-    """Decompose the question, then select and add evidence from one BM25 pool for up to N rounds, then answer.
+    """Decompose the question, select and add evidence from one candidate pool for up to N rounds, then answer.
 
-    2 LM calls plus up to 2 a round, all sequential; 1 search.
+    2 LM calls plus up to 2 per round, all sequential; 1 search.
 
     Args:
-        retriever: Where to search when a question brings no pool of its own.
+        retriever: For questions without a pool of their own.
         k: Size of the candidate pool.
         rounds: The paper's N.
-        stop: What ends the loop before N rounds: "stable", a round that changes nothing, for the agents would be asked
-            the same again; "complete", also an Adder that finds nothing missing; "never".
+        stop: What ends the loop early: "stable", a round that changes nothing, as the next would be the same;
+            "complete", also an Adder that finds nothing missing; "never".
 
-    The paper's ablations are tunables: ``analyze``, ``select`` and ``add`` switch an agent off (without the Selector
-    the evidence only grows; without the Adder it is the Selector's choice), ``bridging`` the clauses in the Selector's
-    instruction that have it keep bridging facts. ``unit`` is what evidence is made of: sentences, or their passages.
+    The paper's ablations are tunables: ``analyze``, ``select`` and ``add`` switch an agent off; without ``bridging``
+    the Selector is called with `SelectWithoutBridging`. ``unit`` is what evidence consists of: sentences or passages.
     """
 
     def __init__(self, retriever: Retriever | None = None, k: int = 20, rounds: int = 3, stop: str = "stable") -> None:
@@ -62,7 +55,7 @@ class Prism(Program):
         self.adder = Agent(AddEvidence)
         self.answerer = Agent(AnswerFromEvidence)
 
-    def forward(self, question: str, pool: Sequence[Passage] | PassagePool | None = None) -> dspy.Prediction:
+    def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
         question, trace = check_question(question), Trace()
         sub_questions = self._analyze(question, trace)
@@ -94,7 +87,7 @@ class Prism(Program):
         return conclude(answer, confidence, trace, evidence=evidence, seen=hits, stop=stop)
 
     def _analyze(self, question: str, trace: Trace) -> list[str]:
-        """The ordered sub-questions; the question itself where the analyzer finds none, or is switched off."""
+        """The sub-questions in order; the question itself if there are none."""
         if not self.analyze.value:
             return [question]
         return decomposed(self.analyzer(question=question).sub_questions, trace) or [question]
@@ -113,15 +106,9 @@ class Prism(Program):
         return kept
 
     def sent_signature(self, agent: str) -> type[dspy.Signature]:
-        """The Selector's is without the clauses on bridging facts, if that is switched off."""
-        signature = super().sent_signature(agent)
-        if agent != "selector" or self.bridging.value:
-            return signature
-        instructions, left_out = _BRIDGING.subn("", signature.instructions)
-        if not left_out:
-            raise PolyhopError("bridging=False leaves out clauses that the Selector's instruction no longer has")
-        bridged: type[dspy.Signature] = signature.with_instructions(instructions)
-        return bridged
+        """Without ``bridging`` the Selector's is `SelectWithoutBridging`, even if its own instruction was optimized."""
+        ablated = agent == "selector" and not self.bridging.value
+        return SelectWithoutBridging if ablated else super().sent_signature(agent)
 
     def _add(
         self, n: int, task: dict[str, object], candidates: Candidates, kept: list[Evidence], trace: Trace
@@ -137,6 +124,4 @@ class Prism(Program):
         return merged
 
     def _in_units(self, evidence: list[Evidence]) -> list[Evidence]:
-        if self.unit.value == "sentence":
-            return evidence
-        return list(dict.fromkeys(Evidence(item.passage) for item in evidence))
+        return evidence if self.unit.value == "sentence" else whole(evidence)

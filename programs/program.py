@@ -1,27 +1,40 @@
-"""What every program and part of a program is: a DSPy module whose tunables cannot be lost by accident."""
+"""The base class of programs and their parts, and the programs by name."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, Self, TypeVar
 
 import dspy
 
-from .adapter import guarded
-from .agent import Agent
-from .tunables import Tunable
+from ..data.passages import Retriever
+from .agent import Agent, guarded
+from .tunable import Tunable
+
+P = TypeVar("P", bound="type[Program]")
+
+PROGRAMS: dict[str, type[Program]] = {}
+"""The registered programs by name; `polyhop.programs` imports all of them."""
 
 
 class Program(dspy.Module):
     """A `dspy.Module` that refuses ``program.rounds = 4``, which would replace the tunable by a plain number.
 
     Attributes:
-        shown_exemplars: The agents that are shown exemplars at each call, as demos after their own.
+        searches: Whether the program takes a retriever.
+        shown_exemplars: The agents that get exemplars as additional demos at each call.
     """
 
+    searches: ClassVar[bool] = True
     shown_exemplars: ClassVar[tuple[str, ...]] = ()
 
+    @classmethod
+    def over(cls, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Self:
+        """The untuned program over a retriever; ``sparse`` is its BM25 source, for programs that use both."""
+        return cls(retriever) if cls.searches else cls()
+
     def sent_signature(self, agent: str) -> type[dspy.Signature]:
-        """What an agent is sent, as the tunables are now; its own signature unless a program says otherwise."""
+        """The signature that an agent is called with under the current tunables."""
         signature: type[dspy.Signature] = dict(self.named_predictors())[agent].signature
         return signature
 
@@ -37,7 +50,34 @@ class Program(dspy.Module):
             return super().__call__(*args, **kwargs)
 
     async def aforward(self, *args: Any, **kwargs: Any) -> Any:
-        """``await program.acall(question=...)``: the same, in a thread, so that an event loop can go on."""
-        forward = object.__getattribute__(self, "forward")  # dspy warns whoever else reads it outside a call
+        """``await program.acall(question=...)`` runs `forward` in a thread."""
         with dspy.context(adapter=guarded(dspy.settings.adapter)):
-            return await dspy.asyncify(forward)(*args, **kwargs)
+            return await dspy.asyncify(type(self).forward)(self, *args, **kwargs)
+
+
+def register(name: str) -> Callable[[P], P]:
+    """Class decorator: make a program available by name, on the command line and in artifacts."""
+
+    def add(kind: P) -> P:
+        PROGRAMS[name] = kind
+        return kind
+
+    return add
+
+
+def new_program(name: str, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Program:
+    """An untuned program by name.
+
+    Args:
+        retriever: Where it searches; None if every question brings its own passages.
+        sparse: BM25, for a program that also uses a sparse retriever; by default taken from the retriever.
+
+    Raises:
+        KeyError: no program has this name.
+    """
+    return PROGRAMS[name].over(retriever, sparse)
+
+
+def name_of(program: dspy.Module) -> str | None:
+    """The registered name of a program; None for any other module, including subclasses of programs."""
+    return next((name for name, kind in PROGRAMS.items() if type(program) is kind), None)

@@ -7,13 +7,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any, Protocol, Self, runtime_checkable
 
+import dspy
+
 from ..data.chain import ChainRetriever, ChainWeights
 from ..data.errors import PolyhopError
 from ..data.passages import Hit, Passage, Retriever
 from ..data.pool import PassagePool
 from .program import Program
 from .trace import Searched, Trace
-from .tunables import Tunable, choice, integer, real
+from .tunable import Tunable, choice, integer, real
+
+Pool = Sequence[Passage] | PassagePool | None
+"""A question's own passages, if it has some."""
 
 
 @runtime_checkable
@@ -25,20 +30,19 @@ class Search(Program):
     """Searches the question's own pool if it has one, otherwise the retriever; records each search in the trace.
 
     Args:
-        retriever: Any `Retriever`; may be None if every question brings its own pool. Not part of the saved state. A
+        retriever: Any `Retriever`; None if every question brings its own pool. Not part of the saved state. A
             `ChainRetriever` also follows the chain through a question's own pool.
-        k: How many passages one search returns; how many at most, if a `ChainRetriever` is adaptive.
+        k: Number of passages that a search returns; the maximum, for an adaptive `ChainRetriever`.
 
-    ``k1`` and ``b`` are BM25's parameters, at first those of the retriever. They apply to `BM25Index`, `PassagePool`
-    and `ChainRetriever`; other retrievers ignore them. ``chain`` holds the weights of a `ChainRetriever` and whether it
-    is adaptive, by name; it is empty for other retrievers.
+    ``k1`` and ``b`` are BM25's parameters, for `BM25Index`, `PassagePool` and `ChainRetriever`. ``chain`` holds the
+    weights of a `ChainRetriever` and its ``adaptive`` switch by name; it is empty for other retrievers.
     """
 
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__()
         if retriever is not None and not hasattr(retriever, "search"):
             raise PolyhopError(
-                f"a retriever is something with search(query, k, offset), such as BM25Index('DIR'), not {retriever!r}"
+                f"a retriever has a method search(query, k, offset), such as BM25Index('DIR'); got {retriever!r}"
             )
         self.retriever = retriever
         self.k = integer(k, 1, 200, log=True)
@@ -54,18 +58,10 @@ class Search(Program):
         twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return twin
 
-    def forward(
-        self,
-        query: str,
-        pool: Sequence[Passage] | PassagePool | None,
-        trace: Trace,
-        *,
-        k: int | None = None,
-        offset: int = 0,
-    ) -> list[Hit]:
-        """The hits of rank ``offset + 1`` to ``offset + k``, best first; ``k`` is the part's own if it is not given.
+    def forward(self, query: str, pool: Pool, trace: Trace, *, k: int | None = None, offset: int = 0) -> list[Hit]:
+        """The hits of rank ``offset + 1`` to ``offset + k``, best first; ``k`` defaults to the tunable.
 
-        A query without a word in it finds nothing.
+        A query without a word finds nothing.
         """
         hits = []
         if any(character.isalnum() for character in query):
@@ -78,20 +74,26 @@ class Search(Program):
         trace.add(Searched(query, found, reasons, offset))
         return hits
 
-    def _source(self, pool: Sequence[Passage] | PassagePool | None) -> Retriever:
-        source: Retriever | None = self.retriever if pool is None else _retriever_of(pool)
+    def _source(self, pool: Pool) -> Retriever:
+        source: Retriever | None = self.retriever if pool is None else _as_retriever(pool)
         if isinstance(self.retriever, ChainRetriever):
             values = {**asdict(self.retriever.weights), "adaptive": self.retriever.adaptive}
             values |= {name: tunable.value for name, tunable in self.chain.items()}
             adaptive = bool(values.pop("adaptive"))
             chain = self.retriever.with_weights(ChainWeights(**values), adaptive=adaptive)
-            source = chain if pool is None else chain.over(_retriever_of(pool))
+            source = chain if pool is None else chain.over(_as_retriever(pool))
         if source is None or (isinstance(source, ChainRetriever) and source.source is None):
             raise PolyhopError(
                 "nothing to search: build the program with a retriever, such as "
                 "Prism(BM25Index('DIR')), or pass the question's own passages as pool=[...]"
             )
         return source
+
+
+def retriever_of(program: dspy.Module) -> Retriever | None:
+    """The retriever of a program's first search."""
+    search = next((part for _, part in program.named_sub_modules(Search)), None)
+    return None if search is None else search.retriever
 
 
 def _chain_tunables(retriever: ChainRetriever) -> dict[str, Tunable[Any]]:
@@ -102,13 +104,13 @@ def _chain_tunables(retriever: ChainRetriever) -> dict[str, Tunable[Any]]:
     return {**weights, "adaptive": choice(retriever.adaptive, (False, True))}
 
 
-def _retriever_of(pool: Sequence[Passage] | PassagePool) -> PassagePool:
+def _as_retriever(pool: Sequence[Passage] | PassagePool) -> PassagePool:
     if isinstance(pool, PassagePool):
         return pool
     for passage in pool:
         if not isinstance(passage, Passage):
             raise PolyhopError(
-                f"a pool is made of passages, got {type(passage).__name__}: "
-                "make them with polyhop.Passage.of(title, text) or Passage.from_record({...})"
+                f"a pool consists of passages, got {type(passage).__name__}: "
+                "use polyhop.Passage.of(title, text) or Passage.from_record({...})"
             )
     return PassagePool(pool)

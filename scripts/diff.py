@@ -51,7 +51,7 @@ def _sides(before: str, after: str) -> tuple[Side, Side]:
     """Both sides; a program as it ships is built over the kind of retriever that the other was tuned with."""
     from ..optimizers.artifacts import read
     from ..optimizers.artifacts.comparing import Side
-    from ..programs.registry import PROGRAMS, new_program
+    from ..programs import PROGRAMS, new_program
 
     artifacts = {name: read(name) for name in (before, after) if name not in PROGRAMS and Path(name).is_dir()}
     chained = any(name.startswith("search.chain[") for each in artifacts.values() for name in each.state.tunables)

@@ -190,7 +190,7 @@ def _run(
     from ..eval.records import read_records
     from ..eval.run import evaluate
     from ..eval.settings import RunManifest, files_of
-    from ..programs.registry import PROGRAMS
+    from ..programs import PROGRAMS
 
     called = label(name)
     file = None if name in PROGRAMS else Path(name)

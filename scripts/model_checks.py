@@ -180,11 +180,9 @@ class _Trial:
 
 def _plain_adapter() -> dspy.Adapter:
     """polyhop's own, without its second try in JSON: that is a trial of its own here."""
-    from ..programs.adapter import ChatAdapter
+    from ..programs.agent import ChatAdapter
 
-    adapter = ChatAdapter()
-    adapter.use_json_adapter_fallback = False
-    return adapter
+    return ChatAdapter(json_fallback=False)
 
 
 def _try(lm: dspy.LM, adapter: dspy.Adapter, seconds: float) -> _Trial:
@@ -213,7 +211,7 @@ def _ask(lm: dspy.LM, adapter: dspy.Adapter) -> int:
     """The tokens that it took to have a question analysed."""
     import dspy
 
-    from ..signatures.analysis import AnalyzeQuestion
+    from ..signatures import AnalyzeQuestion
 
     with dspy.context(lm=lm, adapter=adapter, disable_history=True), dspy.track_usage() as usage:
         dspy.Predict(AnalyzeQuestion)(question=_QUESTION)

@@ -135,7 +135,7 @@ def _check_profile(models: Sequence[str], program: dspy.Module) -> None:
     """A profile serves all programs, so it may name roles that this one has not; but some program has to have them. And
     a section that fits no model is most likely misspelt: what it says of an address would not hold."""
     from ..engines.models import chosen_models, roles
-    from ..programs.registry import PROGRAMS, new_program
+    from ..programs import PROGRAMS, new_program
 
     chosen, default, profile = chosen_models(models)
     if profile is None:
@@ -157,7 +157,7 @@ def label(name: str) -> str:
     (runs/tuned)``; a saved state as its file."""
     if name.endswith(".json"):
         return Path(name).stem
-    from ..programs.registry import PROGRAMS
+    from ..programs import PROGRAMS
 
     path = Path(name).resolve()
     if name in PROGRAMS or not path.is_dir():
@@ -174,11 +174,11 @@ def label(name: str) -> str:
 
 
 def _program(name: str, source: BM25Index | PassagePool | None, retriever: RetrieverName | None) -> dspy.Module:
-    from ..programs.registry import PROGRAMS, new_program
+    from ..programs import PROGRAMS, new_program
 
     path = Path(name)
     if name in PROGRAMS:
-        if retriever is not None and name == "direct":
+        if retriever is not None and not PROGRAMS[name].searches:
             raise PolyhopError(f"{name} does not search, so --retriever means nothing to it")
         return new_program(name, _retriever(retriever or RetrieverName.chain, source), source)
     if name.endswith(".json"):
@@ -218,7 +218,7 @@ def open_prompts(name: str) -> tuple[dspy.Module, Manifest | None]:
     Raises:
         PolyhopError: there is none of this name, or it is a program of somebody's own class.
     """
-    from ..programs.registry import PROGRAMS
+    from ..programs import PROGRAMS
 
     if name in PROGRAMS or name.endswith(".json") or not Path(name).is_dir():
         return _program(name, None, None), None
@@ -242,10 +242,10 @@ def _set(program: dspy.Module, text: str) -> None:
     """Give a tunable its value, as in ``rounds=1`` or ``search.k=10``."""
     import json
 
-    from ..programs.tunables import tunables
+    from ..programs.tunable import tunables
 
     name, equals, value = text.partition("=")
-    known = dict(tunables(program))
+    known = tunables(program)
     if name not in known or not equals:
         raise PolyhopError(f"no tunable in {text!r}: {_advice(name, list(known))}")
     try:
@@ -311,7 +311,7 @@ def _restored(
     source: BM25Index | PassagePool | None,
 ) -> dspy.Module:
     """The program whose parameters a state names: exactly those, so that nothing is dropped or stays a default."""
-    from ..programs.registry import PROGRAMS, new_program
+    from ..programs import PROGRAMS, new_program
 
     programs = {name: new_program(name, retriever, source) for name in PROGRAMS}
     shape = _shape(parameters)

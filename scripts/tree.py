@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from itertools import zip_longest
-from typing import assert_never
 
 import dspy
 from rich.text import Text
@@ -30,11 +29,11 @@ from ..programs.trace import (
     Routed,
     Searched,
     Selected,
-    Step,
     StepAnswered,
     Stopped,
     Thought,
     Trace,
+    TraceStep,
     Weighed,
 )
 from .text import address, count, plain, short
@@ -62,7 +61,7 @@ def _grow(tree: Tree, trace: Trace, passages: Mapping[str, Passage]) -> None:
                 tree.children[-1].add(Text("ignored: " + ", ".join(short(text) for text in invalid), style="yellow"))
 
 
-def _add_step(tree: Tree, step: Step, passages: Mapping[str, Passage]) -> None:
+def _add_step(tree: Tree, step: TraceStep, passages: Mapping[str, Passage]) -> None:
     match step:
         case Estimated(probabilities):
             likely = ", ".join(f"{hops} {share:.0%}" for hops, share in enumerate(probabilities, 1))
@@ -118,10 +117,8 @@ def _add_step(tree: Tree, step: Step, passages: Mapping[str, Passage]) -> None:
             _list(branch, reasoning.splitlines())
         case Stopped(reason):
             _branch(tree, "stopped", reason)
-        case Parallel():
-            raise TypeError("branches are grown, not added")
         case _:
-            assert_never(step)
+            raise TypeError(f"{type(step).__name__} steps cannot be shown")
 
 
 def _add_search(tree: Tree, step: Searched) -> None:

@@ -11,7 +11,7 @@ from .answers import (
     AnswerWithCitations,
     VerifyAnswer,
 )
-from .evidence import AddEvidence, CompleteEvidence, SelectEvidence
+from .evidence import AddEvidence, CompleteEvidence, SelectEvidence, SelectWithoutBridging
 from .fields import NumberedPassage, NumberedPassages
 from .knowledge import AnswerFromKnowledge, AssessEvidence, CheckFacts, FilterSpans, ProposeQueries, UpdateKnowledge
 from .planning import PlanSteps, RefineQuestion
@@ -50,6 +50,7 @@ __all__ = [
     "ReviseAnswer",
     "RouteQuestion",
     "SelectEvidence",
+    "SelectWithoutBridging",
     "UpdateKnowledge",
     "VerifyAnswer",
 ]

@@ -21,19 +21,11 @@ from dspy.predict.parameter import Parameter
 
 from ...data.chain import ChainRetriever
 from ...data.passages import Retriever
+from ...programs import PROGRAMS, name_of, new_program, retriever_of
 from ...programs.complexity import SHIPPED as ESTIMATOR
 from ...programs.exemplars import ExemplarMemory
-from ...programs.registry import (
-    KINDS,
-    PROGRAMS,
-    follows_chains,
-    kind_of,
-    name_of,
-    new_program,
-    retriever_kind,
-    retriever_of,
-)
-from ...programs.tunables import Tunable
+from ...programs.registry import KINDS, follows_chains, kind_of, retriever_kind
+from ...programs.tunable import Tunable
 from . import agents
 from .files import ArtifactError, ArtifactWarning, hash_of, one_line
 from .reading import Artifact, read
@@ -85,7 +77,7 @@ def build(artifact: Artifact, retriever: Retriever | None, sparse: Retriever | N
         )
     if of.name not in PROGRAMS:
         raise ArtifactError(f"{path} holds a program {of.name[:80]!r}, which this version has not: update polyhop")
-    if of.retriever not in KINDS or (of.retriever == "none") != (of.name == "direct"):
+    if of.retriever not in KINDS or (of.retriever == "none") == PROGRAMS[of.name].searches:
         raise ArtifactError(f"{path / MANIFEST} is damaged: {of.name} has no retriever {of.retriever[:80]!r}")
     if of.retriever == "none":
         if retriever is not None:

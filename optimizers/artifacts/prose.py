@@ -11,7 +11,7 @@ from typing import Any
 import dspy
 
 from ...programs.exemplars import Exemplars
-from ...programs.tunables import tunables
+from ...programs.tunable import tunables
 from .loading import tunable_range
 from .prompts import FORMATS, REPLIES, AdapterName, Prompt, prompts
 from .schema import Manifest
@@ -104,7 +104,8 @@ def _exemplars(program: dspy.Module) -> Iterator[str]:
 
 
 def _tunables(program: dspy.Module) -> Iterator[str]:
-    rows = [(name, json.dumps(each.value), tunable_range(each.dump_state())) for name, each in tunables(program)]
+    found = tunables(program).items()
+    rows = [(name, json.dumps(each.value), tunable_range(each.dump_state())) for name, each in found]
     if rows:
         yield "## Thresholds and switches"
         yield _table(("name", "value", "range"), rows)
@@ -133,5 +134,5 @@ def record(program: dspy.Module, name: str, adapter: AdapterName = "chat", agent
             {"count": part.count.value, "mode": part.mode.value, "memory": part.memory.dump_state()["exemplars"]}
             for _, part in program.named_sub_modules(Exemplars)
         ],
-        "tunables": {name: tunable.dump_state() for name, tunable in tunables(program)},
+        "tunables": {name: tunable.dump_state() for name, tunable in tunables(program).items()},
     }

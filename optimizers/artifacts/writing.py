@@ -20,9 +20,10 @@ import dspy
 from ...engines.endpoint import unguarded
 from ...engines.models import roles
 from ...engines.secrets import SECRET, SHORTEST
+from ...programs import name_of, new_program, retriever_of
 from ...programs.exemplars import ExemplarMemory
-from ...programs.registry import name_of, new_program, retriever_kind, retriever_of
-from ...programs.tunables import Tunable
+from ...programs.registry import retriever_kind
+from ...programs.tunable import Tunable
 from .agents import agent_hashes, agent_state
 from .files import ArtifactError, encode, hash_of, parse, read_bytes
 from .loading import PACKAGES, estimator_hash, restored

@@ -22,7 +22,7 @@ from ...data.pool import PassagePool
 from ...data.text import title_key
 from ...eval.gold import gold_of
 from ...programs.candidates import Candidates
-from ...programs.plan import demonstrated
+from ...programs.par_rag import demonstrated
 from ...signatures import NumberedPassages
 from ..exemplars import from_musique
 from .registry import CompileJob, by_preset, register

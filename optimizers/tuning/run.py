@@ -18,7 +18,7 @@ import dspy
 from ...data.errors import PolyhopError
 from ...engines.models import explain
 from ...eval.settings import ProgramSettings
-from ...programs.tunables import tunables
+from ...programs.tunable import tunables
 from ..measure import Measured, measure
 from .outcome import Outcome, choose, importances, within
 from .pruning import Pruning
@@ -227,7 +227,7 @@ class Run:
 def with_values(student: dspy.Module, values: Values) -> dspy.Module:
     """A copy of a program with other values of its tunables."""
     program: dspy.Module = student.deepcopy()
-    for name, tunable in tunables(program):
+    for name, tunable in tunables(program).items():
         if name in values:
             tunable.value = values[name]
     return program

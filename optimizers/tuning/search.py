@@ -4,7 +4,7 @@
     tuned = search.compile(program, valset=questions)
     search.outcome.best.values, search.outcome.front, search.outcome.importances
 
-It finds the tunables of a program by itself (`polyhop.programs.tunables`), asks the questions with other values of
+It finds the tunables of a program by itself (`polyhop.tunables`), asks the questions with other values of
 them, and returns a copy of the program with the best (`polyhop.optimizers.tuning.outcome.choose`). Every trial is on
 disk as soon as it is done: the same search over the same storage goes on where it was stopped and comes to what it
 would have come to.

@@ -19,7 +19,7 @@ from optuna.distributions import (
 )
 
 from ...data.errors import PolyhopError
-from ...programs.tunables import Tunable, tunables
+from ...programs.tunable import Tunable, tunables
 
 Values = dict[str, Any]
 """A value for each tunable that is searched, by its dotted name."""
@@ -54,7 +54,7 @@ class Space:
             PolyhopError: a name is not known, a range is none or goes beyond the one declared, a tunable is both frozen
                 and given a range, or nothing is left to search.
         """
-        known = dict(tunables(program))
+        known = tunables(program)
         frozen = {name for pattern in freeze for name in _matches(pattern, known)}
         narrowed = {
             name: (pattern, range_) for pattern, range_ in (ranges or {}).items() for name in _matches(pattern, known)
@@ -69,7 +69,7 @@ class Space:
         }
         distributions = {name: each for name, each in distributions.items() if not each.single()}
         if not distributions:
-            why = "all are frozen or have one value only" if known else "it has no tunables (polyhop.programs.tunables)"
+            why = "all are frozen or have one value only" if known else "it has no tunables (polyhop.tunables)"
             raise PolyhopError(f"nothing of the program is left to tune: {why}")
         return cls(distributions, {name: known[name].value for name in distributions})
 
@@ -123,7 +123,7 @@ def matching(program: dspy.Module, patterns: Iterable[str]) -> list[str]:
     Raises:
         PolyhopError: no name fits one of them.
     """
-    known = dict(tunables(program))
+    known = tunables(program)
     return [name for pattern in patterns for name in _matches(pattern, known)]
 
 

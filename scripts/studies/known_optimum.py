@@ -29,7 +29,7 @@ from ...programs.complexity import estimate_complexity
 from ...programs.confidence import CREDIBILITY, Confidence
 from ...programs.program import Program
 from ...programs.trace import Judged, Trace
-from ...programs.tunables import tunables
+from ...programs.tunable import tunables
 from ...signatures import VerifyAnswer
 from .simulation import Rates, simulated_lm
 
@@ -143,7 +143,7 @@ def study(
     examples = made_up(questions)
     program = Verified(rounds=6, midpoint=4.0)
     program.set_lm(simulated_lm(examples, RATES))
-    others = [name for name, _ in tunables(program) if name not in _SEARCHED]
+    others = [name for name in tunables(program) if name not in _SEARCHED]
 
     def search(name: str, **settings: Any) -> Found:
         made = TunableSearch(worth, freeze=others, storage=None, **settings)

@@ -33,7 +33,7 @@ from ...data.sample import load_sample, sample_passages
 from ...engines.budget import Budget
 from ...engines.endpoint import Endpoint, Limits
 from ...eval.run import evaluate
-from ...programs.registry import new_program
+from ...programs import new_program
 
 _QUESTIONS = {"naive": 20, "polyhop": 5}
 """Programs, and questions for each thread: about as many calls."""

@@ -14,8 +14,7 @@ import dspy
 import pytest
 
 from polyhop.engines.costs import OTHER, Abandoned, Ledger, acting_as, pause, price, record_incident
-from polyhop.programs.agent import Agent
-from polyhop.programs.together import together
+from polyhop.programs.agent import Agent, together
 from polyhop.programs.trace import Trace
 
 from .guarded import Scripted

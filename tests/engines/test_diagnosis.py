@@ -36,7 +36,7 @@ from polyhop.engines.diagnosis import (
 )
 from polyhop.engines.endpoint import Endpoint, Limits
 from polyhop.engines.models import explain
-from polyhop.programs.adapter import ADAPTER
+from polyhop.programs.agent import ADAPTER
 from polyhop.scripts.studies.faults.faults import FAULTS, Fault, dies, drip, error, slow
 from polyhop.scripts.studies.faults.schedule import Always, First
 from polyhop.scripts.studies.faults.server import Server

@@ -13,7 +13,7 @@ from dspy.utils.exceptions import AdapterParseError, LMAuthError, LMServerError
 from polyhop.engines.diagnosis import RefusedError, checked, diagnosed
 from polyhop.engines.models import explain
 from polyhop.engines.secrets import learn, scrub, without_secret_settings, without_secrets
-from polyhop.programs.adapter import ADAPTER, JSONAdapter
+from polyhop.programs.agent import ADAPTER, JSONAdapter
 
 from .guarded import request, response
 

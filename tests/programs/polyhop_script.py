@@ -37,7 +37,7 @@ def play(
     program = PolyHop(PassagePool(POOL if pool is None else pool), k=k)
     program.exemplars.mode.value = "none"
     program.easy.value = 1.0
-    known = dict(tunables(program))
+    known = tunables(program)
     known["least_gain"].value = 0.2
     for name, value in (settings or {}).items():
         known[name].value = value

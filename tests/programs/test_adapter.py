@@ -13,10 +13,12 @@ from dspy.utils.exceptions import AdapterParseError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.programs.adapter import ADAPTER, JSONAdapter, guarded
+from polyhop.programs import PROGRAMS, new_program
+from polyhop.programs.agent import ADAPTER, ChatAdapter, JSONAdapter, guarded
 from polyhop.programs.program import Program
-from polyhop.programs.registry import PROGRAMS, new_program
 from polyhop.signatures.fields import NumberedPassage, NumberedPassages
+
+from .scripted import playing, scripted
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -177,9 +179,16 @@ def test_any_other_reply_is_read_as_dspy_reads_it(ours: Any, theirs: Any, reply:
     assert read(ours) == read(theirs)
 
 
-def test_json_is_asked_for_as_dspy_asks_for_it() -> None:
-    ours, theirs = ADAPTER._make_json_adapter_fallback(), dspy.ChatAdapter()._make_json_adapter_fallback()
-    assert type(ours) is JSONAdapter
-    inputs = {"question": "?"}
-    assert ours.format(Planned, [], inputs) == theirs.format(Planned, [], inputs)
-    assert ours.use_native_function_calling == theirs.use_native_function_calling
+@pytest.mark.parametrize("fallback", [True, False])
+def test_an_unreadable_reply_is_requested_again_as_json(fallback: bool) -> None:
+    def requests(adapter: dspy.Adapter) -> list[Any]:
+        with playing(scripted(answerer=["No.", {"answer": "x"}]), adapter) as script:
+            try:
+                assert dspy.Predict("question -> answer")(question="?").answer == "x"
+            except AdapterParseError:
+                assert not fallback
+        return [(request.system, request.messages) for request in script.requests]
+
+    ours = requests(ChatAdapter(json_fallback=fallback))
+    assert ours == requests(dspy.ChatAdapter(use_json_adapter_fallback=fallback))
+    assert len(ours) == 1 + fallback

@@ -18,9 +18,8 @@ from polyhop.engines.costs import Ledger
 from polyhop.engines.lexical import LexicalEngine
 from polyhop.engines.models import roles
 from polyhop.engines.requests import read_request
-from polyhop.programs.adapter import ChatAdapter
-from polyhop.programs.agent import Agent
-from polyhop.programs.registry import PROGRAMS, new_program
+from polyhop.programs import PROGRAMS, new_program
+from polyhop.programs.agent import Agent, ChatAdapter
 from polyhop.signatures import AnswerFromPassages, NumberedPassage, NumberedPassages
 
 from .scripted import Request, answer, playing, scripted

@@ -15,8 +15,7 @@ from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.models import language_model
 from polyhop.programs import C3PO
-from polyhop.programs.c3po import MOST_SUB_GOALS
-from polyhop.programs.lines import LONGEST
+from polyhop.programs.prediction import MAX_LINE, MAX_SUB_QUESTIONS
 from polyhop.programs.trace import Decided, Decomposed, Routed, Searched, Selected, StepAnswered, Stopped
 
 from .scripted import Request, Script, answer, playing, scripted
@@ -341,10 +340,10 @@ def test_ids_as_a_model_writes_them() -> None:
 
 
 def test_a_roadmap_that_runs_away_is_cut_and_an_empty_one_is_the_question() -> None:
-    many = [f"Who is {n}?" for n in range(MOST_SUB_GOALS + 20)]
+    many = [f"Who is {n}?" for n in range(MAX_SUB_QUESTIONS + 20)]
     script, prediction = play(roadmap={"roadmap": many})
-    assert json.loads(script.asked("decider")[0].inputs["roadmap"]) == many[:MOST_SUB_GOALS]
-    assert steps(prediction, Decomposed)[0].invalid == tuple(many[MOST_SUB_GOALS:])
+    assert json.loads(script.asked("decider")[0].inputs["roadmap"]) == many[:MAX_SUB_QUESTIONS]
+    assert steps(prediction, Decomposed)[0].invalid == tuple(many[MAX_SUB_QUESTIONS:])
     script, prediction = play(roadmap={"roadmap": ["", " "]})
     assert json.loads(script.asked("decider")[0].inputs["roadmap"]) == [QUESTION]
 
@@ -374,7 +373,7 @@ def test_a_query_beside_a_decision_that_needs_none_is_counted() -> None:
 def test_queries_and_thoughts_longer_than_a_page_are_cut_and_counted() -> None:
     script, prediction = play(decider=[search_for("Vertigo " * 900, "Why? " * 900), ENOUGH])
     decided = steps(prediction, Decided)[0]
-    assert max(len(decided.query), len(decided.thought)) <= LONGEST
+    assert max(len(decided.query), len(decided.thought)) <= MAX_LINE
     assert len(decided.invalid) == prediction.trace.dropped == 2
     assert steps(prediction, Searched)[0].query == decided.query
     assert script.asked("filter")[0].inputs["objective"] == decided.thought

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polyhop.programs.citations import cited_in, cut_citations, split_citations
+from polyhop.programs.candidates import cited_in, cut_citations, split_citations
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from polyhop.data.errors import PolyhopError
 from polyhop.programs.complexity import Complexity
 from polyhop.programs.exemplars import SHIPPED, Exemplar, ExemplarMemory, Exemplars, as_demos
-from polyhop.programs.tunables import tunables
+from polyhop.programs.tunable import tunables
 from polyhop.signatures import AnalyzeQuestion
 
 BORN = Exemplar("Where was the author of Emma born?", ("Who is the author of Emma?", "Where was #1 born?"), 2)
@@ -104,7 +104,7 @@ class Planner(dspy.Module):
 def test_memory_and_tunables_are_parameters() -> None:
     names = [name for name, _ in Planner().named_parameters()]
     assert names == ["exemplars.memory", "exemplars.count", "exemplars.mode", "planner"]
-    assert [name for name, _ in tunables(Planner())] == ["exemplars.count", "exemplars.mode"]
+    assert list(tunables(Planner())) == ["exemplars.count", "exemplars.mode"]
     with pytest.raises(ValueError, match="must be one of"):
         Exemplars(mode="best")
 

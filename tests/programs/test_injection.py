@@ -18,9 +18,8 @@ import polyhop
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.lexical.prompt import read_prompt
-from polyhop.programs.adapter import ChatAdapter
-from polyhop.programs.agent import Agent
-from polyhop.programs.registry import PROGRAMS, new_program
+from polyhop.programs import PROGRAMS, new_program
+from polyhop.programs.agent import Agent, ChatAdapter
 from polyhop.signatures import AnswerFromPassages, NumberedPassage, NumberedPassages
 from polyhop.signatures.fields import fenced
 

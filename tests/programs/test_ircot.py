@@ -13,7 +13,7 @@ from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.models import language_model
 from polyhop.programs import IRCoT
-from polyhop.programs.lines import LONGEST
+from polyhop.programs.prediction import MAX_LINE
 from polyhop.programs.trace import Searched, Stopped, Thought
 
 from .scripted import Reply, Request, Script, answer, playing, scripted
@@ -159,7 +159,7 @@ def test_a_reply_with_nothing_new_ends_the_chain(again: str) -> None:
 def test_a_sentence_longer_than_a_page_is_cut_and_counted() -> None:
     _, prediction = play("and so on " * 500, DONE)
     thought = steps(prediction, Thought)[0]
-    assert len(thought.text) <= LONGEST
+    assert len(thought.text) <= MAX_LINE
     assert len(thought.invalid) == 1
     assert steps(prediction, Searched)[1].query == thought.text
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from polyhop.programs import Kair
-from polyhop.programs.kair import ALONE, MOST
+from polyhop.programs.kair import ALONE, MAX_ITEMS
 from polyhop.programs.trace import Checked, Judged, Learned, Proposed, Searched, Selected
 
 from .kair_script import (
@@ -194,13 +194,13 @@ def test_what_is_known_is_not_learned_again() -> None:
 
 
 def test_runaway_lists_are_cut_and_citations_of_nothing_reported() -> None:
-    many = [f"Fact number {n}." for n in range(MOST + 2)]
-    updater = {"new_facts": ["One. (1s9)", *many], "gaps": [f"Who is {n}?" for n in range(MOST + 1)]}
+    many = [f"Fact number {n}." for n in range(MAX_ITEMS + 2)]
+    updater = {"new_facts": ["One. (1s9)", *many], "gaps": [f"Who is {n}?" for n in range(MAX_ITEMS + 1)]}
     verdict = {"supported": ["1", "2"], "relevant": ["1", "2", "3"]}
     script, prediction = play(updater=updater, checker=verdict, settings={"steps": 1})
     (step,) = steps(prediction, Learned)
-    assert (len(step.known), len(step.required)) == (MOST, MOST)
-    assert step.invalid == ("1s9", *many[-3:], f"Who is {MOST}?")
+    assert (len(step.known), len(step.required)) == (MAX_ITEMS, MAX_ITEMS)
+    assert step.invalid == ("1s9", *many[-3:], f"Who is {MAX_ITEMS}?")
     assert known(script) == ["One.", many[0]]
     assert prediction.trace.dropped == 5
 

@@ -7,14 +7,14 @@ import math
 import pytest
 
 from polyhop.data.passages import Evidence, Passage
-from polyhop.programs.knowledge import Knowledge, Known, distinct, joined, nearest, relevance
+from polyhop.programs.kair import KairState, KnownFact, distinct, joined, nearest, relevance
 
 LEE = Passage.of("Ann Lee", sentences=["She wrote the novel Dust.", "She lived in Cork.", "It rained."], id="lee")
 WROTE, LIVED, RAINED = (Evidence(LEE, n) for n in range(3))
 
 
-def state(*known: Known, required: tuple[str, ...] = (), queries: tuple[str, ...] = ()) -> Knowledge:
-    return Knowledge("Who?", "all", known, required, queries)
+def state(*known: KnownFact, required: tuple[str, ...] = (), queries: tuple[str, ...] = ()) -> KairState:
+    return KairState("Who?", "all", known, required, queries)
 
 
 def test_the_cosine_of_topic_words() -> None:
@@ -52,19 +52,19 @@ ASKED = state(required=("Where is Cork?",), queries=("Ann Lee",))
     ],
 )
 def test_the_worth_of_a_query(query: str, alpha: float, worth: float) -> None:
-    assert ASKED.worth(query, alpha) == pytest.approx(worth)
+    assert ASKED.score(query, alpha) == pytest.approx(worth)
 
 
 def test_at_first_no_query_is_worth_more_than_the_question() -> None:
-    first = Knowledge("Who wrote Dust?", "all", required=("Who wrote Dust?",))
-    assert first.worth("Who wrote Dust?", 0.5) == 1.0 == max(first.worth(q, 0.5) for q in ("Dust", "Ann", "wrote Dust"))
+    first = KairState("Who wrote Dust?", "all", required=("Who wrote Dust?",))
+    assert first.score("Who wrote Dust?", 0.5) == 1.0 == max(first.score(q, 0.5) for q in ("Dust", "Ann", "wrote Dust"))
 
 
 # --- rules (3) and (4) -----------------------------------------------------------------------------------------------
 
 
 def test_a_sentence_is_supported_by_a_fact_that_is_close_to_it() -> None:
-    knows = state(Known("Ann Lee wrote Dust."))  # of its 4 topic words the title brings 2
+    knows = state(KnownFact("Ann Lee wrote Dust."))  # of its 4 topic words the title brings 2
     assert knows.supports(WROTE, 0.99)
     assert knows.supports(LIVED, 0.49)
     assert not knows.supports(LIVED, 0.5)  # greater than, not at least
@@ -72,9 +72,9 @@ def test_a_sentence_is_supported_by_a_fact_that_is_close_to_it() -> None:
 
 
 def test_a_sentence_is_supported_by_a_fact_that_cites_it() -> None:
-    assert state(Known("Precipitation.", (RAINED,))).supports(RAINED, 0.99)
-    assert state(Known("Precipitation.", (Evidence(LEE),))).supports(RAINED, 0.99)
-    assert not state(Known("Precipitation.", (LIVED,))).supports(RAINED, 0.1)
+    assert state(KnownFact("Precipitation.", (RAINED,))).supports(RAINED, 0.99)
+    assert state(KnownFact("Precipitation.", (Evidence(LEE),))).supports(RAINED, 0.99)
+    assert not state(KnownFact("Precipitation.", (LIVED,))).supports(RAINED, 0.1)
 
 
 def test_a_sentence_may_bear_on_a_gap() -> None:
@@ -88,15 +88,20 @@ def test_a_sentence_may_bear_on_a_gap() -> None:
 
 
 def test_distinct_facts() -> None:
-    facts = [Known("Ann Lee wrote Dust.", (WROTE,)), Known("ann lee wrote dust"), Known("It rained."), Known("Old.")]
-    assert distinct(facts, [Known("old")]) == [facts[0], facts[2]]
+    facts = [
+        KnownFact("Ann Lee wrote Dust.", (WROTE,)),
+        KnownFact("ann lee wrote dust"),
+        KnownFact("It rained."),
+        KnownFact("Old."),
+    ]
+    assert distinct(facts, [KnownFact("old")]) == [facts[0], facts[2]]
 
 
 def test_what_agents_wrote_is_joined_in_their_order() -> None:
     dealt = [state(required=("v?",)), state(required=("w?",))]
-    one = state(Known("A."), Known("B."), required=("x?", "y?"), queries=("q", "r"))
-    two = state(Known("A."), Known("C."), required=("y?", "z?"), queries=("q", "s"))
-    board = joined(state(Known("A."), required=("v?", "w?")), dealt, [one, two])
+    one = state(KnownFact("A."), KnownFact("B."), required=("x?", "y?"), queries=("q", "r"))
+    two = state(KnownFact("A."), KnownFact("C."), required=("y?", "z?"), queries=("q", "s"))
+    board = joined(state(KnownFact("A."), required=("v?", "w?")), dealt, [one, two])
     assert [fact.text for fact in board.known] == ["A.", "B.", "C."]
     assert board.required == ("x?", "y?", "z?")
     assert board.queries == ("q", "r", "s")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.programs.lines import LONGEST, one_line, read_query
+from polyhop.programs.prediction import MAX_LINE, one_line, read_query
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_queries(text: object, query: str) -> None:
 @given(st.text(max_size=1000))
 def test_a_line_is_one_short_line_and_what_is_cut_is_counted(text: str) -> None:
     line, cut = one_line(text)
-    assert len(line) <= LONGEST
+    assert len(line) <= MAX_LINE
     assert len(line.splitlines()) <= 1
-    assert bool(cut) == (len(" ".join(text.split())) > LONGEST)
+    assert bool(cut) == (len(" ".join(text.split())) > MAX_LINE)
     assert " ".join(text.split()).startswith(line)

@@ -17,7 +17,7 @@ from polyhop.engines.models import language_model, roles
 from polyhop.programs import ParRag, tunables
 from polyhop.programs.complexity import estimate_complexity
 from polyhop.programs.exemplars import Exemplar
-from polyhop.programs.plan import MOST_STEPS
+from polyhop.programs.par_rag import MAX_STEPS
 from polyhop.programs.trace import (
     Decomposed,
     Estimated,
@@ -174,9 +174,9 @@ def test_a_planner_without_steps_leaves_the_question(reply: Any) -> None:
 
 
 def test_a_runaway_plan_is_cut_and_counted() -> None:
-    many = [{"thought": "", "question": f"Who is {n}?"} for n in range(MOST_STEPS + 30)]
+    many = [{"thought": "", "question": f"Who is {n}?"} for n in range(MAX_STEPS + 30)]
     script, prediction = play(planner={"steps": many})
-    assert len(script.asked("step_answerer")) == MOST_STEPS
+    assert len(script.asked("step_answerer")) == MAX_STEPS
     assert prediction.trace.dropped == len(steps(prediction, Decomposed)[0].invalid) == 30
 
 
@@ -253,7 +253,7 @@ def test_its_roles_and_tunables() -> None:
     assert set(roles(program)) == {
         "planner", "step_answerer", "accuracy_judge", "attribution_judge", "reviser", "refiner", "answerer",
     }  # fmt: skip
-    names = {name for name, _ in tunables(program)}
+    names = set(tunables(program))
     assert names >= {
         "search.k", "shown", "planned", "reviewed", "exemplars.count", "exemplars.mode", "review.search.k",
         "review.confidence.threshold", "review.confidence.adaptive",

@@ -14,7 +14,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.data.pool import PassagePool
 from polyhop.programs import C3PO, UNKNOWN, Direct, IRCoT, Kair, Naive, ParRag, PolyHop, Prism, QuestionError, Trace
-from polyhop.programs.prediction import LONGEST_ANSWER, check_question, conclude, read_answer
+from polyhop.programs.prediction import MAX_LINE, check_question, conclude, read_answer
 from polyhop.programs.trace import Stopped
 
 from .scripted import answer, playing, scripted
@@ -165,7 +165,7 @@ def test_ranking_is_evidence_first_then_as_found() -> None:
 
 def test_an_answer_longer_than_a_page_is_cut_and_counted() -> None:
     prediction = closed(answer="word " * 2_000)
-    assert len(prediction.answer) <= LONGEST_ANSWER
+    assert len(prediction.answer) <= MAX_LINE
     assert prediction.trace.dropped == 1
 
 

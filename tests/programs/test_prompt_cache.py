@@ -17,7 +17,7 @@ from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.costs import Ledger
 from polyhop.engines.lexical import LexicalEngine
 from polyhop.engines.requests import Message, read_request
-from polyhop.programs.registry import PROGRAMS, new_program
+from polyhop.programs import PROGRAMS, new_program
 
 SOURCE = PassagePool(sample_passages())
 QUESTIONS = [question for question in load_sample() if (question.hops or 0) > 1][::12]

@@ -11,17 +11,8 @@ import polyhop
 from polyhop.data.fusion import FusedRetriever
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
-from polyhop.programs import Direct, ParRag, Prism
-from polyhop.programs.registry import (
-    KINDS,
-    PROGRAMS,
-    follows_chains,
-    kind_of,
-    name_of,
-    new_program,
-    retriever_kind,
-    retriever_of,
-)
+from polyhop.programs import PROGRAMS, Direct, ParRag, Prism, name_of, new_program, retriever_of
+from polyhop.programs.registry import KINDS, follows_chains, kind_of, retriever_kind
 
 POOL = PassagePool([])
 

@@ -12,8 +12,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.programs import Trace
 from polyhop.programs.candidates import Candidates
 from polyhop.programs.confidence import CREDIBILITY
-from polyhop.programs.plan import Claim
-from polyhop.programs.review import Review, Reviewed, read_cited
+from polyhop.programs.review import CitedAnswer, Review, ReviewResult, read_cited
 from polyhop.programs.trace import Judged, Parallel, Revised, Searched, Weighed
 
 from .scripted import Reply, Script, playing, scripted
@@ -22,14 +21,14 @@ FILM = Passage.of("Vertigo", sentences=["Vertigo is a film.", "It was directed b
 MAN = Passage.of("Alfred Hitchcock", sentences=["He came from Leytonstone."], id="man")
 BOOK = Passage.of("Vertigo (novel)", sentences=["Sebald wrote Vertigo, too."], id="book")
 QUESTION = "Who directed Vertigo?"
-CLAIM = Claim(QUESTION, "Alfred Hitchcock", (Evidence(FILM, 1),))
-UNSURE = Claim(QUESTION, "unknown")
+CLAIM = CitedAnswer(QUESTION, "Alfred Hitchcock", (Evidence(FILM, 1),))
+UNSURE = CitedAnswer(QUESTION, "unknown")
 HALF = 2.5  # hops at which accuracy and credibility weigh the same
 
 
 def review(
-    claim: Claim = CLAIM, hops: float = HALF, pool: list[Passage] | None = None, **replies: Reply | list[Reply]
-) -> tuple[Script, Reviewed, Trace, Candidates]:
+    claim: CitedAnswer = CLAIM, hops: float = HALF, pool: list[Passage] | None = None, **replies: Reply | list[Reply]
+) -> tuple[Script, ReviewResult, Trace, Candidates]:
     trace, sources = Trace(), Candidates([FILM])
     with playing(scripted(**replies)) as script:
         done = Review()(claim, sources, hops, PassagePool([FILM, MAN, BOOK] if pool is None else pool), trace, shown=2)
@@ -62,7 +61,7 @@ def test_what_the_judges_see() -> None:
         "evidence": "[1] Vertigo\n1s2 It was directed by Alfred Hitchcock.",  # what is cited, and nothing else
         "answer": "Alfred Hitchcock",
     }
-    assert done == Reviewed(CLAIM, 0.5 * 0.9 + 0.5 * 1.0, passed=True)
+    assert done == ReviewResult(CLAIM, 0.5 * 0.9 + 0.5 * 1.0, passed=True)
     assert isinstance(trace.steps[0], Parallel)
     assert (trace.lm_calls, trace.lm_calls_critical_path, trace.searches) == (2, 1, 0)
     assert of(trace, Judged) == [Judged("accuracy", 0.9), Judged("attribution", 1.0, "attributable")]
@@ -89,7 +88,7 @@ def test_what_is_not_known_scores_0_without_judges() -> None:
 
 
 def test_an_answer_that_cites_nothing_is_extrapolatory_unasked() -> None:
-    script, done, _, _ = review(Claim(QUESTION, "Alfred Hitchcock"))
+    script, done, _, _ = review(CitedAnswer(QUESTION, "Alfred Hitchcock"))
     assert "attribution_judge" not in script.order
     assert done.confidence == pytest.approx(0.5 * 0.9 + 0.5 * 0.5)
 
@@ -116,7 +115,7 @@ def test_a_verdict_that_cannot_be_read_is_an_error(agent: str) -> None:
 
 
 @pytest.mark.parametrize(("claim", "query"), [(CLAIM, "Alfred Hitchcock"), (UNSURE, QUESTION)])
-def test_it_looks_again_by_the_answer_or_by_the_question(claim: Claim, query: str) -> None:
+def test_it_looks_again_by_the_answer_or_by_the_question(claim: CitedAnswer, query: str) -> None:
     script, done, trace, sources = review(claim, accuracy_judge={"accuracy": 0})
     assert [step.query for step in of(trace, Searched)] == [query]
     assert len(done.found) == 3  # all that was found was seen, the best two were shown
@@ -132,20 +131,20 @@ def test_a_revised_answer_replaces_answer_and_citations() -> None:
     _, done, trace, sources = review(UNSURE, reviser=revision(answer="Sebald [1s2]", cited=["2s1", "7s7"]))
     assert done.revised
     assert not done.passed
-    assert done.claim == Claim(QUESTION, "Sebald", (Evidence(sources.passages[1], 0), Evidence(FILM, 1)))
+    assert done.answer == CitedAnswer(QUESTION, "Sebald", (Evidence(sources.passages[1], 0), Evidence(FILM, 1)))
     (step,) = of(trace, Revised)
-    assert step == Revised("Sebald", "Read again.", True, tuple(e.fact for e in done.claim.cited), ("7s7",))
+    assert step == Revised("Sebald", "Read again.", True, tuple(e.fact for e in done.answer.cited), ("7s7",))
 
 
 def test_a_revised_answer_without_citations_keeps_the_old_ones() -> None:
     _, done, _, _ = review(accuracy_judge={"accuracy": 0}, reviser=revision(cited=[]))
-    assert done.claim == Claim(QUESTION, "Sebald", CLAIM.cited)
+    assert done.answer == CitedAnswer(QUESTION, "Sebald", CLAIM.cited)
 
 
 @pytest.mark.parametrize("reply", [revision("UNCONFIDENT"), revision("revised", "I don't know"), revision(answer="")])
 def test_an_unconfident_or_empty_revision_changes_nothing(reply: dict[str, Any]) -> None:
     _, done, trace, _ = review(accuracy_judge={"accuracy": 0}, reviser=reply)
-    assert (done.claim, done.revised) == (CLAIM, False)
+    assert (done.answer, done.revised) == (CLAIM, False)
     assert [step.accepted for step in of(trace, Revised)] == [False]
 
 
@@ -154,7 +153,7 @@ def test_where_there_is_nothing_to_read_nobody_is_asked() -> None:
     with playing(scripted()) as script:
         done = Review()(UNSURE, Candidates(), HALF, [], trace, shown=2)
     assert script.requests == []
-    assert (done.claim, done.found) == (UNSURE, ())
+    assert (done.answer, done.found) == (UNSURE, ())
     assert trace.searches == 1
 
 

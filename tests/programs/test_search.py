@@ -19,7 +19,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.programs import Naive, PolyHop, Prism, Trace
 from polyhop.programs.search import Search
 from polyhop.programs.trace import Searched
-from polyhop.programs.tunables import tunables
+from polyhop.programs.tunable import tunables
 
 PASSAGES = [Passage.of(f"T{n}", "hop " * n + "word " * (9 - n), id=f"p{n}") for n in range(1, 6)]
 
@@ -92,8 +92,8 @@ def test_the_own_pool_goes_before_the_retriever() -> None:
 def test_the_trace_tells_what_was_found() -> None:
     trace = Trace()
     hits = Search(k=2)("hop", PASSAGES, trace)
-    assert trace.steps[0].found == tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)  # type: ignore[union-attr]
-    assert trace.steps[0].query == "hop"  # type: ignore[union-attr]
+    assert trace.steps[0].found == tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)  # type: ignore[attr-defined]
+    assert trace.steps[0].query == "hop"  # type: ignore[attr-defined]
 
 
 def test_without_anything_to_search_the_message_says_what_to_do() -> None:
@@ -164,7 +164,7 @@ def test_every_weight_of_a_chain_is_tunable(program: type[Search | Naive | Prism
     weights = ChainWeights(link=1.5, rarity=0.1)
     module = program(ChainRetriever(PassagePool(CHAIN), weights, adaptive=True))
     prefix = "" if program is Search else "search."
-    found = {name: tunable.value for name, tunable in tunables(module) if name.startswith(f"{prefix}chain[")}
+    found = {name: tunable.value for name, tunable in tunables(module).items() if name.startswith(f"{prefix}chain[")}
     expected = {**asdict(weights), "adaptive": True}
     assert found == {f"{prefix}chain['{name}']": value for name, value in expected.items()}
 
@@ -185,7 +185,7 @@ def test_the_range_of_a_weight_is_the_range_of_its_tunable() -> None:
 @pytest.mark.parametrize("retriever", [None, PassagePool(CHAIN), Plain()])
 def test_without_a_chain_there_are_no_weights(retriever: Any) -> None:
     assert Search(retriever).chain == {}
-    assert [name for name, _ in tunables(Search(retriever))] == ["k", "k1", "b"]
+    assert list(tunables(Search(retriever))) == ["k", "k1", "b"]
 
 
 def test_the_values_reach_the_chain() -> None:
@@ -272,5 +272,5 @@ def test_copies_have_weights_of_their_own_and_share_the_chain() -> None:
 
 
 def test_a_path_is_no_retriever() -> None:
-    with pytest.raises(PolyhopError, match=r"such as BM25Index\('DIR'\), not 'indexes/mine'"):
+    with pytest.raises(PolyhopError, match=r"such as BM25Index\('DIR'\); got 'indexes/mine'"):
         PolyHop("indexes/mine")  # type: ignore[arg-type]

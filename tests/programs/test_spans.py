@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from polyhop.data.passages import Passage
-from polyhop.programs.candidates import Candidates
-from polyhop.programs.spans import locate, read_facts, read_numbers, read_spans
+from polyhop.programs.candidates import Candidates, locate, read_spans
+from polyhop.programs.kair import read_facts, read_numbers
 
 LEE = Passage.of(
     "Ann Lee", sentences=["Ann Lee is a “great” writer.", "", "Dust  was written\nin 1941.", "It is."], id="lee"

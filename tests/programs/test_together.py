@@ -8,7 +8,7 @@ import dspy
 import pytest
 
 from polyhop.programs import Trace
-from polyhop.programs.together import together
+from polyhop.programs.agent import together
 from polyhop.programs.trace import Parallel, Stopped, Thought
 
 from .scripted import playing, scripted

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.programs import Naive, Prism, Tunable, tunables
-from polyhop.programs.tunables import choice, integer, real
+from polyhop.programs.tunable import choice, integer, real
 
 from .scripted import Request, Script, answer, lm, playing, scripted
 
@@ -33,14 +33,14 @@ CHANGED: dict[str, Any] = SWITCHES | {
 def changed() -> Prism:
     """A program none of whose tunables has its default, but for the switches."""
     program = Prism(PassagePool(POOL))
-    for name, tunable in tunables(program):
+    for name, tunable in tunables(program).items():
         assert name in SWITCHES or tunable.value != CHANGED[name]
         tunable.value = CHANGED[name]
     return program
 
 
 def values(program: dspy.Module) -> dict[str, Any]:
-    return {name: tunable.value for name, tunable in tunables(program)}
+    return {name: tunable.value for name, tunable in tunables(program).items()}
 
 
 # --- one tunable -----------------------------------------------------------------------------------------------------
@@ -114,8 +114,8 @@ def test_dspy_finds_them_by_name() -> None:
         "search.k": 7, "search.k1": 0.9, "search.b": 0.4, "rounds": 2,
         "stop": "stable", "analyze": True, "select": True, "add": True, "bridging": True, "unit": "sentence",
     }  # fmt: skip
-    assert dict(tunables(program)) == found
-    assert set(dict(tunables(Naive()))) == {"search.k", "search.k1", "search.b"}
+    assert tunables(program) == found
+    assert set(tunables(Naive())) == {"search.k", "search.k1", "search.b"}
     # They are no predictors: prompt optimizers walk past them.
     assert {name for name, _ in program.named_predictors()} == {"analyzer", "selector", "adder", "answerer"}
 

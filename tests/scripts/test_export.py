@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 import polyhop
 from polyhop.optimizers.artifacts import Provenance
-from polyhop.programs import PolyHop, Prism
-from polyhop.programs.registry import PROGRAMS
+from polyhop.programs import PROGRAMS, PolyHop, Prism
 from polyhop.scripts.main import app
 
 

@@ -33,7 +33,7 @@ def test_programs_have_names(name: str, kind: type) -> None:
 
 
 def test_an_unknown_program_lists_the_known() -> None:
-    with pytest.raises(PolyhopError, match=f"no program 'prsm': choose {', '.join(NAMES)}, or a saved state"):
+    with pytest.raises(PolyhopError, match=f"no program 'prsm': choose {', '.join(sorted(NAMES))}, or a saved state"):
         build_program("prsm", POOL)
 
 
@@ -267,7 +267,7 @@ def test_vectors_need_an_index(name: str, source: Any) -> None:
 def test_tunables_are_set_by_name() -> None:
     settings = ["rounds=1", "search.k=7", "stop=never", "bridging=false", "search.b=0.5"]
     program = build_program("prism", POOL, settings=settings)
-    values = {name: tunable.value for name, tunable in tunables(program)}
+    values = {name: tunable.value for name, tunable in tunables(program).items()}
     expected = {"rounds": 1, "search.k": 7, "stop": "never", "bridging": False, "search.b": 0.5}
     assert {name: values[name] for name in expected} == expected
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from typing import Any, get_args
+from typing import Any
 
 import dspy
 import pytest
@@ -90,7 +90,7 @@ def test_the_record_says_what_the_prediction_says() -> None:
     ],
 )
 def test_an_answer_that_did_not_pass_its_verification_is_marked(
-    seen: list[steps.Step], verified: bool | None, capsys: pytest.CaptureFixture[str]
+    seen: list[steps.TraceStep], verified: bool | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = close(Trace(seen))
     print_answer("q?", made, 0.1, Ledger())
@@ -168,7 +168,7 @@ def test_the_record_has_the_reasons() -> None:
     assert reason == {"via": "named", "name": "solaris", "source": None, "words": ["Solaris"]}
 
 
-EVERY_STEP: list[steps.Step] = [
+EVERY_STEP: list[steps.TraceStep] = [
     steps.Estimated((0.1, 0.6, 0.2, 0.1)),
     steps.Recalled(("Who wrote it?",)),
     steps.Routed("single", "Solaris director"),
@@ -197,7 +197,7 @@ EVERY_STEP: list[steps.Step] = [
 
 
 def test_every_kind_of_step_is_shown() -> None:
-    assert {type(step) for step in EVERY_STEP} == set(get_args(steps.Step))
+    assert {type(step) for step in EVERY_STEP} == set(steps.TraceStep.__subclasses__())
     trace = Trace(list(EVERY_STEP))
     tree = render(trace_tree(conclude("Paris", 0.5, trace, evidence=[Evidence(HOSTILE, 1)], stop="stable")))
     for text in (

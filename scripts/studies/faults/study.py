@@ -24,7 +24,7 @@ from ....engines.budget import Budget, BudgetSpent
 from ....engines.endpoint import Endpoint, Limits
 from ....eval.records import read_lines
 from ....eval.run import evaluate
-from ....programs.registry import new_program
+from ....programs import new_program
 from .faults import FAULTS, Fault, dies, drip, slow
 from .schedule import During, Every, Longer, Schedule, Share
 from .server import Server

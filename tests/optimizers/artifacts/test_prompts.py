@@ -20,8 +20,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
 from polyhop.optimizers.artifacts.prompts import FORMATS, REPLIES, AdapterName, Prompt, place, prompts
 from polyhop.optimizers.artifacts.templates import jinja_template
-from polyhop.programs import PolyHop, Prism
-from polyhop.programs.registry import PROGRAMS, new_program
+from polyhop.programs import PROGRAMS, PolyHop, Prism, new_program
 from polyhop.signatures import NumberedPassage, NumberedPassages
 from polyhop.signatures.fields import fenced
 

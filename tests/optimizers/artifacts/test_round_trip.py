@@ -20,9 +20,8 @@ from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
 from polyhop.optimizers.artifacts import ArtifactError, read
 from polyhop.optimizers.artifacts.agents import rendered
-from polyhop.programs import Exemplar, Exemplars, Naive, PolyHop, Prism, Tunable, tunables
-from polyhop.programs.registry import PROGRAMS, new_program
-from polyhop.programs.tunables import choice, integer, real
+from polyhop.programs import PROGRAMS, Exemplar, Exemplars, Naive, PolyHop, Prism, Tunable, new_program, tunables
+from polyhop.programs.tunable import choice, integer, real
 from polyhop.signatures import NumberedPassage, NumberedPassages
 
 RETRIEVERS = {"bm25": None, "chain": ChainRetriever()}
@@ -81,7 +80,7 @@ def exemplars() -> st.SearchStrategy[Exemplar]:
 
 def tune(program: Any, data: st.DataObject) -> None:
     """Change everything that an optimizer can."""
-    for _, tunable in tunables(program):
+    for tunable in tunables(program).values():
         tunable.value = data.draw(value_in(tunable))
     for predictor in program.predictors():
         signature = predictor.signature
@@ -119,7 +118,7 @@ def test_what_is_saved_is_loaded(name: str, kind: str, data: st.DataObject, tmp_
 def test_it_answers_as_before(name: str, kind: str, tmp_path: Path) -> None:
     retriever = ChainRetriever(POOL) if kind == "chain" else POOL
     before = new_program(name, retriever)
-    if "rounds" in dict(tunables(before)):
+    if "rounds" in tunables(before):
         before.rounds.value = 2
     if kind == "chain":
         before.search.chain["link"].value = 0.4

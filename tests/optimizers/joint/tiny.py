@@ -22,7 +22,7 @@ from polyhop.programs.exemplars import Exemplars, as_demos
 from polyhop.programs.prediction import conclude
 from polyhop.programs.program import Program
 from polyhop.programs.trace import Answered, Decomposed, Trace
-from polyhop.programs.tunables import choice, integer
+from polyhop.programs.tunable import choice, integer
 
 
 class Plan(dspy.Signature):

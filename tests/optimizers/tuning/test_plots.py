@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from polyhop.optimizers.tuning import Outcome, TunableSearch, plots
-from polyhop.programs.tunables import tunables
+from polyhop.programs.tunable import tunables
 
 from .test_search import Costly
 from .world import Hill, height, numbered
@@ -55,7 +55,7 @@ def test_importances_are_bars_in_their_order() -> None:
     root = read(plots.importances(outcome))
     words = [text.text for text in root.findall(f"{SVG}text")]
     assert words[1::2] == list(outcome.importances)
-    assert {name for name, _ in tunables(Hill())} == set(words[1::2])
+    assert set(tunables(Hill())) == set(words[1::2])
     bars = [float(str(bar.get("width"))) for bar in root.findall(f"{SVG}rect")[1:]]
     assert bars == sorted(bars, reverse=True)
     shares = list(outcome.importances.values())

@@ -17,7 +17,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.optimizers.tuning import Outcome, Progress, TunableSearch
 from polyhop.optimizers.tuning.sampler import SAMPLERS
 from polyhop.programs.trace import Answered, Trace
-from polyhop.programs.tunables import integer, real, tunables
+from polyhop.programs.tunable import integer, real, tunables
 
 from .world import Hill, height, numbered, told
 
@@ -25,7 +25,7 @@ SMALL: dict[str, Any] = {"trials": 12, "storage": None}
 
 
 def values(program: dspy.Module) -> dict[str, Any]:
-    return {name: tunable.value for name, tunable in tunables(program)}
+    return {name: tunable.value for name, tunable in tunables(program).items()}
 
 
 def outcome(search: TunableSearch) -> Outcome:

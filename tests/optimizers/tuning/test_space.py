@@ -11,7 +11,7 @@ from optuna.distributions import CategoricalDistribution, IntDistribution
 from polyhop.data.errors import PolyhopError
 from polyhop.optimizers.tuning.space import Space
 from polyhop.programs import Prism
-from polyhop.programs.tunables import choice, integer, real
+from polyhop.programs.tunable import choice, integer, real
 
 from .world import Hill
 

@@ -11,7 +11,7 @@ from typing import Any
 import dspy
 
 from polyhop.optimizers.tuning import TunableSearch
-from polyhop.programs.tunables import choice, integer, real
+from polyhop.programs.tunable import choice, integer, real
 
 
 class Hill(dspy.Module):

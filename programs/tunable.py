@@ -1,13 +1,12 @@
-"""Tunables: the thresholds of a program, as DSPy parameters.
+"""Tunables: a program's thresholds and switches as DSPy parameters with a range.
 
-A `Tunable` is found by ``program.named_parameters()``, travels through every teleprompter unharmed, and is saved and
-loaded in the same JSON state as the prompts. An optimizer reads its range and sets its value; a program reads
-``value``.
+``program.named_parameters()`` finds a `Tunable`, teleprompters leave it alone, and it is saved and loaded with the
+prompts. An optimizer reads its range and sets ``value``; a program reads ``value``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
 import dspy
@@ -17,15 +16,15 @@ T = TypeVar("T", int, float, str, bool)
 
 
 class Tunable(Parameter, Generic[T]):
-    """A value and the range in which to search for a better one. Make it with `integer`, `real` or `choice`.
+    """A value and its search range. Create it with `integer`, `real` or `choice`.
 
     Attributes:
         low, high: The inclusive range of a number; None for a choice.
         choices: The values of a choice; empty for a number.
-        log: Search on a logarithmic scale.
+        log: Whether to search on a logarithmic scale.
 
     Raises:
-        ValueError: a value outside the range, at construction, assignment or loading.
+        ValueError: a value is outside the range, at construction, assignment or loading.
     """
 
     def __init__(
@@ -67,14 +66,14 @@ class Tunable(Parameter, Generic[T]):
         return value
 
     def reset(self) -> None:
-        """Keep the value: teleprompters call this to forget demos, which a threshold is not."""
+        """Keep the value: teleprompters call this to clear demos."""
 
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
         range_ = {"choices": list(self.choices)} if self.choices else {"low": self.low, "high": self.high}
         return {"value": self.value, **range_, **({"log": True} if self.log else {})}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take the saved value; the range stays the one declared in code."""
+        """Load the value; the range stays the one declared in code."""
         self.value = state["value"]
 
     def __repr__(self) -> str:
@@ -82,20 +81,20 @@ class Tunable(Parameter, Generic[T]):
 
 
 def integer(value: int, low: int, high: int, *, log: bool = False) -> Tunable[int]:
-    """A whole number from ``low`` to ``high``, both included."""
+    """An integer in [low, high]."""
     return Tunable(value, low=low, high=high, log=log)
 
 
 def real(value: float, low: float, high: float, *, log: bool = False) -> Tunable[float]:
-    """A real number from ``low`` to ``high``, both included."""
+    """A real number in [low, high]."""
     return Tunable(float(value), low=float(low), high=float(high), log=log)
 
 
 def choice(value: T, choices: Sequence[T]) -> Tunable[T]:
-    """One of a few values; an ablation switch is ``choice(True, (True, False))``."""
+    """One of a few values; a switch is ``choice(True, (True, False))``."""
     return Tunable(value, choices=choices)
 
 
-def tunables(program: dspy.Module) -> Iterator[tuple[str, Tunable[Any]]]:
-    """The tunables of a program with their dotted names."""
-    return ((name, parameter) for name, parameter in program.named_parameters() if isinstance(parameter, Tunable))
+def tunables(program: dspy.Module) -> dict[str, Tunable[Any]]:
+    """The tunables of a program by dotted name."""
+    return {name: each for name, each in program.named_parameters() if isinstance(each, Tunable)}
