@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import dspy
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ..data.chain import ChainRetriever
+from ..data.retrievers import describe_retriever
 from ..engines.endpoint import unguarded
 from ..engines.models import roles
 from ..programs.tunable import tunables
@@ -72,7 +72,7 @@ class ProgramSettings(_Settings):
         return cls(
             name=name or type(program).__name__.lower(),
             class_name=type(program).__qualname__,  # type: ignore[call-arg]
-            retriever=_retriever(program),
+            retriever=describe_retriever(getattr(getattr(program, "search", None), "retriever", None)),
             state_hash=_state_hash(program),
             tunables={name: tunable.value for name, tunable in tunables(program).items()},
             lms={role: _lm(lm) for role, lm in _models(program).items()},
@@ -197,16 +197,6 @@ def _check(example: Any, number: int) -> None:
 
 def _models(program: dspy.Module) -> dict[str, Any]:
     return {role: predictors[0].lm or dspy.settings.lm for role, predictors in roles(program).items()}
-
-
-def _retriever(program: dspy.Module) -> str | None:
-    """The kind of retriever, and its encoder if it has one."""
-    retriever = getattr(getattr(program, "search", None), "retriever", None)
-    parts = [retriever, *getattr(retriever, "retrievers", ())]
-    kinds = "+".join(type(part).__name__ for part in parts if part is not None)
-    searched = [*parts, retriever.vectors if isinstance(retriever, ChainRetriever) else None]
-    encoders = {part.encoder.name for part in searched if hasattr(part, "encoder")}
-    return " ".join((kinds, *sorted(encoders))) or None
 
 
 def _state_hash(program: dspy.Module) -> str:

@@ -13,6 +13,7 @@ from ..data.chain import ChainRetriever, ChainWeights
 from ..data.errors import PolyhopError
 from ..data.passages import Hit, Passage, Retriever
 from ..data.pool import PassagePool
+from ..data.retrievers import retriever_name
 from .program import Program
 from .trace import Searched, Trace
 from .tunable import Tunable, choice, integer, real
@@ -94,6 +95,12 @@ def retriever_of(program: dspy.Module) -> Retriever | None:
     """The retriever of a program's first search."""
     search = next((part for _, part in program.named_sub_modules(Search)), None)
     return None if search is None else search.retriever
+
+
+def retriever_kind(program: dspy.Module) -> str:
+    """A name of `polyhop.data.retrievers`, or "none" for a program that does not search."""
+    searches = any(True for _ in program.named_sub_modules(Search))
+    return retriever_name(retriever_of(program)) if searches else "none"
 
 
 def _chain_tunables(retriever: ChainRetriever) -> dict[str, Tunable[Any]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.retrievers import RETRIEVERS, build_retriever, follows_chain, retriever_name
 
 if TYPE_CHECKING:
     import dspy
@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from ..data.pool import PassagePool
     from ..optimizers.artifacts import Artifact
     from ..optimizers.artifacts.schema import Manifest
-
-
-class RetrieverName(StrEnum):
-    chain = "chain"
-    bm25 = "bm25"
-    dense = "dense"
-    fused = "fused"
-    chain_dense = "chain-dense"
 
 
 IndexOption = Annotated[
@@ -43,12 +35,13 @@ ModelsOption = Annotated[
     ),
 ]
 RetrieverOption = Annotated[
-    RetrieverName | None,
+    str | None,
     typer.Option(
         "--retriever",
-        help="chain follows the chain of evidence, bm25 matches words; dense (vectors), fused (bm25 and dense by rank) "
-        "and chain-dense (vectors as one more sign) need an index made with 'polyhop index --dense'.  [default: chain; "
-        "for a saved program as it was saved]",
+        metavar="NAME|MODULE:FUNCTION",
+        help=f"{'; '.join(f'{name}: {entry.summary}' for name, entry in RETRIEVERS.items())}; or your own, a function "
+        "that takes the opened index. Vectors need 'polyhop index --dense'.  [default: chain; for a saved program as "
+        "it was saved]",
         show_default=False,
     ),
 ]
@@ -94,7 +87,7 @@ def build_program(
     models: Sequence[str] = (),
     k: int | None = None,
     *,
-    retriever: RetrieverName | None = None,
+    retriever: str | None = None,
     adaptive: bool = False,
     settings: Sequence[str] | None = None,
 ) -> dspy.Module:
@@ -173,19 +166,19 @@ def label(name: str) -> str:
     return f"{program.name or program.kind} ({'/'.join(folder.relative_to(folder.anchor).parts[-2:])})"
 
 
-def _program(name: str, source: BM25Index | PassagePool | None, retriever: RetrieverName | None) -> dspy.Module:
+def _program(name: str, source: BM25Index | PassagePool | None, retriever: str | None) -> dspy.Module:
     from ..programs import PROGRAMS, new_program
 
     path = Path(name)
     if name in PROGRAMS:
         if retriever is not None and not PROGRAMS[name].searches:
             raise PolyhopError(f"{name} does not search, so --retriever means nothing to it")
-        return new_program(name, _retriever(retriever or RetrieverName.chain, source), source)
+        return new_program(name, build_retriever(retriever or "chain", source), source)
     if name.endswith(".json"):
         state = _read(path)
         if retriever is None:
-            retriever = RetrieverName.chain if _follows_chains(state) else RetrieverName.bm25
-        return _restored(path, state, _retriever(retriever, source), source)
+            retriever = "chain" if _follows_chains(state) else "bm25"
+        return _restored(path, state, build_retriever(retriever, source), source)
     if path.is_dir():
         from ..optimizers.artifacts import read
 
@@ -196,20 +189,19 @@ def _program(name: str, source: BM25Index | PassagePool | None, retriever: Retri
     )
 
 
-def _loaded(artifact: Artifact, source: BM25Index | PassagePool | None, retriever: RetrieverName | None) -> dspy.Module:
+def _loaded(artifact: Artifact, source: BM25Index | PassagePool | None, retriever: str | None) -> dspy.Module:
     """The program in an artifact, searching as it was tuned."""
     from ..optimizers.artifacts.loading import build
-    from ..programs.registry import follows_chains
 
     kind = artifact.manifest.program.retriever
     if kind == "none":
         if retriever is not None:
             raise PolyhopError(f"{artifact.path} does not search, so --retriever means nothing to it")
         return _refilled(artifact, build(artifact, None))
-    retriever = retriever or (RetrieverName(kind) if kind in list(RetrieverName) else RetrieverName.bm25)
-    if follows_chains(kind) != follows_chains(retriever):
+    searched = build_retriever(retriever or (kind if kind in RETRIEVERS else "bm25"), source)
+    if follows_chain(kind) != follows_chain(retriever_name(searched)):
         raise PolyhopError(f"{artifact.path} was saved with --retriever {kind}: leave --retriever out, or name that")
-    return _refilled(artifact, build(artifact, _retriever(retriever, source), source))
+    return _refilled(artifact, build(artifact, searched, source))
 
 
 def open_prompts(name: str) -> tuple[dspy.Module, Manifest | None]:
@@ -267,26 +259,6 @@ def _advice(name: str, known: Sequence[str]) -> str:
     single = ", ".join(each for each in known if "[" not in each)
     weights = [f", and the weights {each.partition('[')[0]}[...]" for each in known if "[" in each][:1]
     return " ".join([f"did you mean {near}?" if near else "say NAME=VALUE.", "There are", single]) + "".join(weights)
-
-
-def _retriever(name: RetrieverName, source: BM25Index | PassagePool | None) -> Retriever | None:
-    from ..data.chain import ChainRetriever
-
-    if name is RetrieverName.chain:
-        return ChainRetriever(source)
-    if name is RetrieverName.bm25:
-        return source
-    from ..data.lucene.bm25 import BM25Index
-
-    if not isinstance(source, BM25Index):
-        raise PolyhopError(f"--retriever {name} needs an --index with vectors: polyhop index CORPUS --out DIR --dense")
-    from ..data.dense import DenseIndex
-    from ..data.fusion import FusedRetriever
-
-    vectors = DenseIndex(source.path)
-    if name is RetrieverName.dense:
-        return vectors
-    return FusedRetriever([source, vectors]) if name is RetrieverName.fused else ChainRetriever(source, vectors=vectors)
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..data.errors import PolyhopError
-from .options import RetrieverName, build_program
+from .options import build_program
 from .source import Setting, Source, setting_of
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Setup:
     setting: str | None
     models: tuple[str, ...]
     k: int | None
-    retriever: RetrieverName | None
+    retriever: str | None
     adaptive: bool
     settings: tuple[str, ...]
     limit: int | None

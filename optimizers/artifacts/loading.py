@@ -3,7 +3,7 @@
     program = polyhop.load("artifacts/hotpotqa", polyhop.ChainRetriever(polyhop.BM25Index("indexes/mine")))
     program.set_lm(polyhop.lm("openai/gpt-4o-mini"))
 
-An artifact names a program of `polyhop.programs.registry`; the rest of it is texts and numbers. All of it is checked
+An artifact names a program of `polyhop.programs`; the rest of it is texts and numbers. All of it is checked
 before a parameter is touched.
 """
 
@@ -21,10 +21,11 @@ from dspy.predict.parameter import Parameter
 
 from ...data.chain import ChainRetriever
 from ...data.passages import Retriever
+from ...data.retrievers import OTHER, RETRIEVERS, follows_chain, retriever_name
 from ...programs import PROGRAMS, name_of, new_program, retriever_of
 from ...programs.complexity import SHIPPED as ESTIMATOR
 from ...programs.exemplars import ExemplarMemory
-from ...programs.registry import KINDS, follows_chains, kind_of, retriever_kind
+from ...programs.search import retriever_kind
 from ...programs.tunable import Tunable
 from . import agents
 from .files import ArtifactError, ArtifactWarning, hash_of, one_line
@@ -77,20 +78,20 @@ def build(artifact: Artifact, retriever: Retriever | None, sparse: Retriever | N
         )
     if of.name not in PROGRAMS:
         raise ArtifactError(f"{path} holds a program {of.name[:80]!r}, which this version has not: update polyhop")
-    if of.retriever not in KINDS or (of.retriever == "none") == PROGRAMS[of.name].searches:
+    if of.retriever not in (*RETRIEVERS, OTHER, "none") or (of.retriever == "none") == PROGRAMS[of.name].searches:
         raise ArtifactError(f"{path / MANIFEST} is damaged: {of.name} has no retriever {of.retriever[:80]!r}")
     if of.retriever == "none":
         if retriever is not None:
             raise ArtifactError(f"{path} holds {of.name}, which does not search: give it no retriever")
         return new_program(of.name)
-    if retriever is None and follows_chains(of.retriever):
+    if retriever is None and follows_chain(of.retriever):
         retriever = ChainRetriever()
-    kind = kind_of(retriever)
-    if follows_chains(of.retriever) and not follows_chains(kind):
+    kind = retriever_name(retriever)
+    if follows_chain(of.retriever) and not follows_chain(kind):
         raise ArtifactError(
             f"{path} was tuned with a chain of evidence, whose weights {kind} has not: give it a ChainRetriever"
         )
-    if follows_chains(kind) and not follows_chains(of.retriever):
+    if follows_chain(kind) and not follows_chain(of.retriever):
         raise ArtifactError(f"{path} was tuned with {of.retriever}, without a chain: give it no ChainRetriever")
     return new_program(of.name, retriever, sparse)
 

@@ -88,9 +88,9 @@ class ProgramRecord(_Part):
     """Which program it was.
 
     Attributes:
-        name: As in `polyhop.programs.registry`; None for a class of somebody's own.
+        name: As in `polyhop.programs.PROGRAMS`; None for a class of somebody's own.
         kind: The name of its class, to be read: nothing is imported by it.
-        retriever: One of `polyhop.programs.registry.KINDS`.
+        retriever: A name of `polyhop.data.retrievers.RETRIEVERS`, "other" or "none".
         complexity: The hash of the complexity estimator that came with this version.
     """
 

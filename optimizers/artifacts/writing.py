@@ -22,7 +22,7 @@ from ...engines.models import roles
 from ...engines.secrets import SECRET, SHORTEST
 from ...programs import name_of, new_program, retriever_of
 from ...programs.exemplars import ExemplarMemory
-from ...programs.registry import retriever_kind
+from ...programs.search import retriever_kind
 from ...programs.tunable import Tunable
 from .agents import agent_hashes, agent_state
 from .files import ArtifactError, encode, hash_of, parse, read_bytes

@@ -7,12 +7,10 @@ from typing import Any
 import dspy
 import pytest
 
-import polyhop
-from polyhop.data.fusion import FusedRetriever
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.programs import PROGRAMS, Direct, ParRag, Prism, name_of, new_program, retriever_of
-from polyhop.programs.registry import KINDS, follows_chains, kind_of, retriever_kind
+from polyhop.programs.search import retriever_kind
 
 POOL = PassagePool([])
 
@@ -43,11 +41,7 @@ def test_a_review_searches_what_it_is_given() -> None:
     assert isinstance(program, ParRag)
 
 
-def test_kinds_of_retrievers() -> None:
-    kinds = [kind_of(each) for each in (None, POOL, polyhop.ChainRetriever(), FusedRetriever([POOL, POOL]))]
-    assert kinds == ["bm25", "bm25", "chain", "fused"]
-    assert kind_of(object()) == "other"  # type: ignore[arg-type]
-    assert [kind for kind in KINDS if follows_chains(kind)] == ["chain", "chain-dense"]
+def test_a_program_without_a_search_has_no_retriever() -> None:
     assert retriever_kind(Direct()) == "none"
 
 

@@ -1,0 +1,147 @@
+"""The retrievers by name, for the command line and for artifacts.
+
+A retriever of the package is one entry of `RETRIEVERS`. Your own needs no entry: ``--retriever MODULE:FUNCTION`` calls
+the function with the opened index (or the pool of passages) and searches with what it returns. The command line reads
+this module for ``--help``, so retrievers are imported when they are built.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .chain import ChainRetriever
+from .errors import PolyhopError
+from .passages import Retriever
+
+if TYPE_CHECKING:
+    from .dense import DenseIndex
+    from .lucene.bm25 import BM25Index
+    from .pool import PassagePool
+
+    SearchSource: TypeAlias = BM25Index | PassagePool | None  # None if each question has its own pool
+
+OTHER = "other"
+"""The name of a retriever without an entry."""
+
+
+@dataclass(frozen=True)
+class RetrieverEntry:
+    """A registered retriever.
+
+    Attributes:
+        summary: One phrase for ``--help``.
+        build: Makes it from what is searched.
+        recognizes: Whether a retriever is one of this entry.
+        follows_chain: Whether it adds the weights of a chain to a program's tunables.
+    """
+
+    summary: str
+    build: Callable[[Any], Retriever | None]
+    recognizes: Callable[[Retriever | None], bool]
+    follows_chain: bool = False
+
+
+def _bm25(source: SearchSource) -> Retriever | None:
+    return source
+
+
+def _dense(source: SearchSource) -> DenseIndex:
+    from .dense import DenseIndex
+    from .lucene.bm25 import BM25Index
+
+    if not isinstance(source, BM25Index):
+        raise PolyhopError("this --retriever needs an --index with vectors: polyhop index CORPUS --out DIR --dense")
+    return DenseIndex(source.path)
+
+
+def _fused(source: Any) -> Retriever:
+    from .fusion import FusedRetriever
+
+    return FusedRetriever([source, _dense(source)])
+
+
+def _chain_dense(source: Any) -> Retriever:
+    return ChainRetriever(source, vectors=_dense(source))
+
+
+def _is(retriever: object, *classes: str) -> bool:
+    """`isinstance` by name, without importing the class."""
+    bases = {f"{base.__module__}.{base.__name__}" for base in type(retriever).__mro__}
+    return any(f"{__package__}.{name}" in bases for name in classes)
+
+
+RETRIEVERS: Mapping[str, RetrieverEntry] = MappingProxyType(
+    {
+        "chain": RetrieverEntry(
+            "follows the chain of evidence",
+            ChainRetriever,
+            lambda it: isinstance(it, ChainRetriever) and it.vectors is None,
+            follows_chain=True,
+        ),
+        "bm25": RetrieverEntry(
+            "matches words", _bm25, lambda it: it is None or _is(it, "lucene.bm25.BM25Index", "pool.PassagePool")
+        ),
+        "dense": RetrieverEntry("compares vectors", _dense, lambda it: _is(it, "dense.DenseIndex")),
+        "fused": RetrieverEntry("fuses bm25 and dense by rank", _fused, lambda it: _is(it, "fusion.FusedRetriever")),
+        "chain-dense": RetrieverEntry(
+            "chain with vectors as one more feature",
+            _chain_dense,
+            lambda it: isinstance(it, ChainRetriever) and it.vectors is not None,
+            follows_chain=True,
+        ),
+    }
+)
+
+
+def build_retriever(name: str, source: SearchSource) -> Retriever | None:
+    """The retriever of an entry, or of a function ``MODULE:FUNCTION``.
+
+    Raises:
+        PolyhopError: the name is unknown, the function cannot be imported or returns no retriever, or the index has no
+            vectors.
+    """
+    if ":" in name:
+        retriever = _import(name)(source)
+        if not isinstance(retriever, Retriever):
+            raise PolyhopError(f"--retriever {name}: it returned {type(retriever).__name__}, not a Retriever")
+        return retriever
+    if name not in RETRIEVERS:
+        known = ", ".join(RETRIEVERS)
+        raise PolyhopError(f"no retriever {name!r}: choose {known}, or your own as MODULE:FUNCTION")
+    return RETRIEVERS[name].build(source)
+
+
+def retriever_name(retriever: Retriever | None) -> str:
+    """The name of a retriever's entry, or `OTHER`; without a retriever, programs search pools with BM25."""
+    return next((name for name, entry in RETRIEVERS.items() if entry.recognizes(retriever)), OTHER)
+
+
+def follows_chain(name: str) -> bool:
+    """Whether a retriever of this name adds the weights of a chain to a program's tunables."""
+    return name in RETRIEVERS and RETRIEVERS[name].follows_chain
+
+
+def describe_retriever(retriever: Retriever | None) -> str | None:
+    """The classes of a retriever and its parts, and the encoders of their vectors, for run manifests."""
+    parts: list[Any] = [retriever, *getattr(retriever, "retrievers", ())]
+    classes = "+".join(type(part).__name__ for part in parts if part is not None)
+    with_vectors = (*parts, getattr(retriever, "vectors", None))
+    encoders = {part.encoder.name for part in with_vectors if hasattr(part, "encoder")}
+    return " ".join((classes, *sorted(encoders))) or None
+
+
+def _import(name: str) -> Callable[[SearchSource], Any]:
+    module, _, function = name.partition(":")
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)  # as `python -m` does
+    try:
+        found: Callable[[SearchSource], Any] = getattr(import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise PolyhopError(f"--retriever {name} cannot be imported: {error}") from error
+    return found

@@ -1,0 +1,81 @@
+"""The registry of retrievers: built by name, recognized, and extended from outside the package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from polyhop.data.chain import ChainRetriever
+from polyhop.data.errors import PolyhopError
+from polyhop.data.fusion import FusedRetriever
+from polyhop.data.passages import Passage
+from polyhop.data.pool import PassagePool
+from polyhop.data.retrievers import (
+    OTHER,
+    RETRIEVERS,
+    build_retriever,
+    describe_retriever,
+    follows_chain,
+    retriever_name,
+)
+
+POOL = PassagePool([Passage.of("Rome", "A city.")])
+
+OWN = """
+class Reversed:
+    def __init__(self, source):
+        self.source = source
+    def search(self, query, k, offset=0):
+        return self.source.search(query, k, offset)[::-1]
+    def search_many(self, queries, k):
+        return [self.search(query, k) for query in queries]
+
+def number(source):
+    return 1
+"""
+
+
+@pytest.mark.parametrize("name", ["chain", "bm25"])
+@pytest.mark.parametrize("source", [POOL, None])
+def test_a_built_retriever_is_recognized(name: str, source: PassagePool | None) -> None:
+    assert retriever_name(build_retriever(name, source)) == name
+
+
+def test_names_and_descriptions() -> None:
+    fused = FusedRetriever([POOL, ChainRetriever(POOL)])
+    assert retriever_name(fused) == "fused"
+    assert retriever_name(object()) == OTHER  # type: ignore[arg-type]
+    assert [name for name in (*RETRIEVERS, OTHER) if follows_chain(name)] == ["chain", "chain-dense"]
+    assert describe_retriever(None) is None
+    assert describe_retriever(POOL) == "PassagePool"
+    assert describe_retriever(fused) == "FusedRetriever+PassagePool+ChainRetriever"
+
+
+def test_an_own_retriever_is_a_function_of_what_is_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_retriever_for_tests.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    retriever = build_retriever("own_retriever_for_tests:Reversed", POOL)
+    assert retriever is not None
+    assert retriever.search("Rome", 1)[0].passage.title == "Rome"
+    assert (retriever_name(retriever), describe_retriever(retriever)) == (OTHER, "Reversed")
+    with pytest.raises(PolyhopError, match="number: it returned int, not a Retriever"):
+        build_retriever("own_retriever_for_tests:number", POOL)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("bm52", "no retriever 'bm52': choose chain, bm25, dense, fused, chain-dense, or your own as MODULE:FUNCTION"),
+        ("no_such_module_here:build", "no_such_module_here:build cannot be imported: No module named"),
+        ("json:no_such_function", "json:no_such_function cannot be imported: module 'json' has no attribute"),
+        ("json:", "json: cannot be imported"),
+        (":build", ":build cannot be imported"),
+        *((name, "needs an --index with vectors") for name in ("dense", "fused", "chain-dense")),
+    ],
+)
+def test_a_name_that_cannot_be_built(name: str, message: str) -> None:
+    with pytest.raises(PolyhopError, match=message):
+        build_retriever(name, POOL)
