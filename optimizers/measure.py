@@ -1,10 +1,10 @@
-"""What optimization goes by: the score and the costs of a program on each question.
+"""Scores and costs of a program, question by question: what optimizers compare.
 
     measured = measure(program, questions, metrics.evidence_f1, threads=8)
     print(measured.score, measured.cost("lm_calls"), measured.failures)
 
-A question on which the program fails (an exception, a reply that cannot be read) scores 0 and is among the failures, as
-in an evaluation run. What is no `Exception`, such as a spent budget, ends the measurement at once.
+A question on which the program fails (an exception, a reply that cannot be parsed) scores 0 and is listed among the
+failures. A `BaseException` that is not an `Exception`, such as `BudgetSpent`, ends the measurement at once.
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ from ..eval.executor import Job, Window
 Metric = Callable[..., Any]
 """A DSPy metric: called with an example and a prediction, returns a number (or a `dspy.Prediction` with ``score``)."""
 
+OnScore = Callable[[int, float], bool]
+"""Called with the number and the score of a question; returns whether to continue."""
+
 _COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Scores and costs by the number of the question; all questions that were asked are in ``scores``.
+    """Scores and costs by question number; every question that was answered has a score.
 
     Attributes:
         costs: Of each question: ``seconds``, ``lm_calls``, ``tokens_in``, ``tokens_out``, ``cost_usd`` where prices are
-            known, and what a polyhop trace counts. With a trace, ``lm_calls`` counts replies from a cache too.
+            known, and what a polyhop trace counts. With a trace, ``lm_calls`` includes replies from a cache.
         failures: Why a question failed, in one line.
     """
 
@@ -52,19 +55,24 @@ class Measured:
     def cost(self, name: str) -> float:
         """The mean of a cost over the questions that have it; NaN if none has.
 
-        Failed questions count with what they had cost until they failed.
+        A failed question counts with its cost until it failed.
         """
         values = [costs[name] for costs in self.costs.values() if name in costs]
         return float(np.mean(values)) if values else float("nan")
 
     def only(self, numbers: Iterable[int]) -> Measured:
-        """The part of it that is about some of the questions."""
-        kept = sorted(numbers)
-        return Measured(
-            {number: self.scores[number] for number in kept},
-            {number: self.costs[number] for number in kept},
-            {number: self.failures[number] for number in kept if number in self.failures},
-        )
+        """The part about some of the questions, by number."""
+        part, kept = Measured(), sorted(numbers)
+        for name in ("scores", "costs", "failures"):
+            values = getattr(self, name)
+            getattr(part, name).update({number: values[number] for number in kept if number in values})
+        return part
+
+    def update(self, other: Measured) -> None:
+        """Add other questions."""
+        self.scores.update(other.scores)
+        self.costs.update(other.costs)
+        self.failures.update(other.failures)
 
 
 def measure(
@@ -74,19 +82,18 @@ def measure(
     *,
     threads: int = 1,
     order: Sequence[int] | None = None,
-    on_score: Callable[[int, float], bool] = lambda number, score: True,
+    on_score: OnScore = lambda number, score: True,
 ) -> Measured:
-    """Ask a program some questions and score what it says.
+    """Run a program on questions and score its predictions.
 
     Args:
-        metric: Called with an example and its prediction.
-        threads: Questions asked at the same time.
-        order: The numbers of the questions to ask, in the order in which to ask them; all by default.
-        on_score: Told of each question as it is done, in the order of completion; returns whether to go on.
+        threads: Questions answered at the same time.
+        order: The numbers of the questions, in the order in which they are started; all by default.
+        on_score: Called as each question is done, in the order of completion.
 
     Raises:
-        PolyhopError: there are no questions, or the metric raises or returns no number: that is a mistake in the metric
-            and would otherwise pass for a bad program.
+        PolyhopError: there are no questions, or the metric raises or does not return a finite number: an error in the
+            metric must not pass for a bad program.
     """
     numbers = list(range(len(questions)) if order is None else order)
     if not numbers:
@@ -111,7 +118,7 @@ def measure(
             pass
     finally:
         for _ in window.drain(0.0):
-            pass  # told to give up: nobody waits for them
+            pass  # cancels what still runs
     return measured
 
 
@@ -125,14 +132,14 @@ def _task(
         try:
             with dspy.context(usage_tracker=ledger, disable_history=True):
                 prediction = program(**example.inputs())
-        except Exception as error:  # noqa: BLE001  # whatever it is, it must not take the other questions with it
+        except Exception as error:  # noqa: BLE001  # one question must not fail the others
             return number, 0.0, {**ledger.costs(), "seconds": perf_counter() - start}, explain(error)
         seconds = perf_counter() - start
         trace = prediction.get("trace")
         counted = {name: getattr(trace, name) for name in _COUNTED if hasattr(trace, name)}
         return number, _score(metric, example, prediction), {**ledger.costs(), **counted, "seconds": seconds}, None
 
-    return Job(ask, ledger.abandoned.set, ask)  # has no time limit
+    return Job(ask, ledger.abandoned.set, ask)  # there is no time limit
 
 
 def _score(metric: Metric, example: dspy.Example, prediction: Any) -> float:
@@ -140,7 +147,7 @@ def _score(metric: Metric, example: dspy.Example, prediction: Any) -> float:
         said: Any = metric(example, prediction)
         score = float(said.score if isinstance(said, dspy.Prediction) else said)
         if not isfinite(score):
-            raise ValueError(f"it returns {score}, which is no score")
+            raise ValueError(f"it returned {score}, which is not a finite number")
         return score
     except Exception as error:
         raise PolyhopError(f"the metric failed on {str(example.get('question'))[:80]!r}: {explain(error)}") from error

@@ -27,7 +27,7 @@ from .source import Setting, dataset_of
 from .spending import confirm_cost
 from .text import count
 from .tracking import tracked
-from .tuned import Opened, Setup, workers
+from .tuned import Opened, Setup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -206,7 +206,7 @@ def optimize(
                 budget=budget,
                 threads=threads,
                 prompt_model=prompt_model,
-                workers=workers(setup, jobs) if jobs > 1 else None,
+                jobs=jobs,
                 sources=opened.sources,
                 dataset=opened.source.questions.dataset,
                 look_up=opened.source.look_up,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +13,8 @@ from .source import Setting, Source, setting_of
 if TYPE_CHECKING:
     import dspy
 
-    from ..engines.budget import Budget
     from ..eval.questions import Questions
     from ..optimizers.joint.plan import Splits
-    from ..optimizers.tuning import Outcome, TunableSearch
 
 _FEWEST = 4  # train questions
 
@@ -113,33 +110,3 @@ class Opened:
         )
         self.read.append(questions)
         return list(questions)
-
-
-@dataclass(frozen=True)
-class _Make:
-    """Makes the program of an artifact, and the train questions, in a worker's process, on the run's account."""
-
-    setup: Setup
-    folder: Path
-    budget: Budget
-
-    def __call__(self) -> tuple[dspy.Module, Sequence[dspy.Example]]:
-        from multiprocessing.util import Finalize
-
-        from ..optimizers.artifacts import load
-
-        opened = Opened(self.setup)
-        program = load(self.folder, program=opened.program())
-        self.budget.meter_program(program)
-        Finalize(None, self.budget.close, exitpriority=0)  # a worker's process ends without its exit handlers
-        return program, opened.splits().train
-
-
-def workers(setup: Setup, jobs: int) -> Callable[[TunableSearch, Path, Budget], Outcome | None]:
-    def search(search: TunableSearch, folder: Path, budget: Budget) -> Outcome | None:
-        from ..optimizers.tuning import tune_in_processes
-
-        tune_in_processes(_Make(setup, folder, budget), search, jobs)
-        return search.outcome
-
-    return search

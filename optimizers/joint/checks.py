@@ -28,11 +28,11 @@ def check_plan(plan: Plan, program: dspy.Module, prompt_model: dspy.LM | None = 
 
         check(plan.optimizer, program, preset=plan.preset, prompt_model=prompt_model)
     if "tunables" in plan.stages:
-        from ..tuning.sampler import make_sampler
-        from ..tuning.space import Space
+        from ..tunables.sampling import make_sampler
+        from ..tunables.space import SearchSpace
 
-        space = Space.of(program, plan.freeze, plan.ranges)
-        make_sampler(plan.sampler, space, plan.seed, objectives=2 if plan.cost else 1)
+        space = SearchSpace.of(program, plan.freeze, plan.ranges)
+        make_sampler(plan.sampler, space, plan.seed, cost=plan.cost is not None)
     models = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
     if plan.cost not in (None, *COUNTED) and any(lm is not None and lm.cache for lm in models):
         raise PolyhopError(

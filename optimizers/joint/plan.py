@@ -27,7 +27,7 @@ class Plan:
         cost: What a program should have less of, such as "lm_calls"; None if only the score counts.
         level: A stage's program is kept if the paired test on the validation questions gives a lower p-value.
         optimizer, preset: Of the prompts (`polyhop.optimizers.prompts`).
-        trials, sampler, freeze, ranges: Of the search over the tunables (`polyhop.optimizers.tuning`).
+        trials, sampler, freeze, ranges: Of the search over the tunables (`polyhop.optimizers.tunables`).
         exemplars: The most exemplars of each number of hops that the memory takes from the train questions.
 
     Raises:

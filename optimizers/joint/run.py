@@ -54,10 +54,6 @@ class Told:
     spent: Spent
 
 
-Workers = Callable[[Any, Path, Budget], Any]
-"""Plays a `TunableSearch` for the program of an artifact, in several processes, and returns its outcome."""
-
-
 @dataclass
 class _Run:
     make: Make
@@ -67,7 +63,7 @@ class _Run:
     budget: Budget
     threads: int
     prompt_model: dspy.LM | None
-    workers: Workers | None
+    jobs: int
     sources: Mapping[str, Path | str]
     dataset: str | None
     look_up: LookUp | None
@@ -164,7 +160,6 @@ class _Run:
             raise BudgetSpent(told["spent"])
 
     def _work(self, folder: Path, best: Path, round_: int, stage: str) -> Work:
-        workers = self.workers
         return Work(
             program=self.program(best),
             train=self.splits.train,
@@ -174,7 +169,8 @@ class _Run:
             folder=folder,
             threads=self.threads,
             prompt_model=self.budget.meter(self.prompt_model) if self.prompt_model else None,
-            workers=None if workers is None else lambda search, folder: workers(search, folder, self.budget),
+            jobs=self.jobs,
+            budget=self.budget,
             on_report=lambda report: self.tell(stage, report),
         )
 
@@ -274,7 +270,7 @@ def optimize(
     budget: Budget | None = None,
     threads: int = 1,
     prompt_model: dspy.LM | None = None,
-    workers: Workers | None = None,
+    jobs: int = 1,
     sources: Mapping[str, Path | str] | None = None,
     dataset: str | None = None,
     look_up: LookUp | None = None,
@@ -290,7 +286,7 @@ def optimize(
         budget: What may be spent; its file is put into the folder if it has none.
         threads: Questions asked at the same time.
         prompt_model: Writes instructions, for optimizers that need one.
-        workers: Plays searches over tunables in several processes; in this one by default.
+        jobs: Processes of a search over tunables.
         sources: The files of the splits by their names, for the record.
         look_up: Where gold passages are looked up in the last measurement; see `polyhop.eval.run.evaluate`.
         on_told: Told how the run is going.
@@ -318,7 +314,7 @@ def optimize(
         stack.callback(budget.close)
         if dspy.settings.lm is not None:  # of agents that have no model of their own
             stack.enter_context(dspy.context(lm=budget.meter(dspy.settings.lm)))
-        resources = (threads, prompt_model, workers, sources or {}, dataset, look_up, on_told)
+        resources = (threads, prompt_model, jobs, sources or {}, dataset, look_up, on_told)
         run = _Run(make, splits, checkpoint, plan, budget, *resources)
         run.start()
         try:

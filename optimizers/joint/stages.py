@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import dspy
 
-from ...engines.budget import BudgetSpent
+from ...engines.budget import Budget, BudgetSpent
 from ...eval.metrics import Metric
 from ...eval.official.files import replacing
 from ...programs.exemplars import ExemplarMemory, Exemplars
 from .plan import Plan, divide
 
 if TYPE_CHECKING:
-    from ..tuning import Outcome, TunableSearch
+    from ..tunables import StudyResult
 
 Make = Callable[[], dspy.Module]
 
@@ -41,7 +41,8 @@ class Work:
         train: Its questions.
         seed: Another one in every round.
         folder: Its own.
-        workers: Plays a search over the tunables of the program in an artifact, in several processes; None: here.
+        jobs: Processes of a search over tunables.
+        budget: Of the program's models.
     """
 
     program: dspy.Module
@@ -52,7 +53,8 @@ class Work:
     folder: Path
     threads: int = 1
     prompt_model: dspy.LM | None = None
-    workers: Callable[[TunableSearch, Path], Outcome | None] | None = None
+    jobs: int = 1
+    budget: Budget | None = None
     on_report: Callable[[Report], None] = lambda report: None
 
 
@@ -148,10 +150,8 @@ def _search(
     work: Work, program: dspy.Module, note: str, name: str, trials: int, *, only: Sequence[str] = ()
 ) -> Proposal:
     """Search the tunables of a program, or ``only`` some of them, as far as the plan lets them move."""
-    from ..artifacts import save
-    from ..tuning import TunableSearch
-    from ..tuning.run import Progress, Run
-    from ..tuning.space import matching
+    from ..tunables import TrialProgress, TunableSearch
+    from ..tunables.space import matching
 
     freeze, ranges = work.plan.freeze, work.plan.ranges
     if only:
@@ -162,7 +162,7 @@ def _search(
         fitting = [(each, range_) for pattern, range_ in ranges.items() for each in matching(program, [pattern])]
         ranges = {each: range_ for each, range_ in fitting if each in searched}
 
-    def told(progress: Progress) -> None:
+    def told(progress: TrialProgress) -> None:
         best = "" if progress.best is None else f", best {100 * progress.best:.1f}"
         work.on_report(Report(progress.done, progress.trials, f"trials{best}"))
 
@@ -175,36 +175,32 @@ def _search(
         ranges=ranges,
         seed=work.seed,
         threads=work.threads,
+        jobs=work.jobs,
         storage=work.folder / f"{name}.journal",
+        budget=work.budget,
         on_trial=told,
     )
     spent = None
     try:
-        if work.workers is None:
-            search.compile(program, valset=work.train)
-        else:
-            folder = save(program, work.folder / "searched")
-            search.outcome = work.workers(search, folder)
+        search.compile(program, valset=work.train)
     except BudgetSpent as error:
-        with Run(search, program, list(work.train)) as run:
-            ended = run.ended()
-            if not any(slot and trial.state == "complete" for slot, trial in ended.items()):
-                raise
-            search.outcome = run.outcome()
+        ended = search.result.trials if search.result else []
+        if not any(trial.number and trial.state == "complete" for trial in ended):
+            raise
         spent, note = str(error), f"{note}, cut short after {len(ended)}"
-    assert search.outcome is not None
-    _draw(search.outcome, work)
-    return Proposal(search.tuned(program), note, search.outcome.as_json(), spent)
+    assert search.result is not None
+    _draw(search.result, work)
+    return Proposal(search.tuned(program), note, search.result.model_dump(mode="json"), spent)
 
 
-def _draw(outcome: Outcome, work: Work) -> None:
-    """Pictures of a search, beside what it left."""
-    from ..tuning import plots
+def _draw(result: StudyResult, work: Work) -> None:
+    """Figures of a search."""
+    from ..tunables import plots
 
     drawn = {
-        "history": plots.history(outcome),
-        "front": plots.front(outcome, work.plan.cost or "lm_calls"),
-        "importances": plots.importances(outcome),
+        "history": plots.history(result.trials),
+        "front": plots.front(result, work.plan.cost or "lm_calls"),
+        "importances": plots.importances(result),
     }
     for name, picture in drawn.items():
         with replacing(work.folder / f"{name}.svg") as file:

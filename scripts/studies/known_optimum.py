@@ -22,7 +22,7 @@ import typer
 
 from ...data.benchmarks.question import GoldFact, Question
 from ...data.passages import Evidence, Passage
-from ...optimizers.tuning.search import TunableSearch
+from ...optimizers.tunables import TunableSearch
 from ...programs import Prism
 from ...programs.candidates import Candidates
 from ...programs.complexity import estimate_complexity
@@ -148,10 +148,10 @@ def study(
     def search(name: str, **settings: Any) -> Found:
         made = TunableSearch(worth, freeze=others, storage=None, **settings)
         made.compile(program, valset=examples)
-        assert made.outcome is not None
-        best, default = made.outcome.best, made.outcome.default
+        assert made.result is not None
+        best, default = made.result.best, made.result.default
         rounds, midpoint = (best.values[each] for each in _SEARCHED)
-        return Found(name, len(made.outcome.trials), rounds, midpoint, best.score, default.score)
+        return Found(name, len(made.result.trials), rounds, midpoint, best.score or 0.0, default.score or 0.0)
 
     grid = search("full grid", sampler="grid", trials=10_000, points=_POINTS, prune=False)
     return [grid, *(search(f"{sampler}, seed {seed}", sampler=sampler, trials=trials, seed=seed) for seed in seeds)]

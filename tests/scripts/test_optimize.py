@@ -59,7 +59,7 @@ def test_workers_in_processes_share_a_search(tmp_path: Path) -> None:
     done = run("--out", tmp_path / "run", *QUICK, "--jobs", "2")
     assert done.exit_code == 0, done.output
     study = json.loads((tmp_path / "run/1-tunables/proposal.json").read_bytes())["study"]
-    assert [trial["slot"] for trial in study["trials"]] == [0, 1, 2]
+    assert [trial["number"] for trial in study["trials"]] == [0, 1, 2]
 
 
 def test_workers_search_the_program_of_the_stage(tmp_path: Path) -> None:

@@ -20,14 +20,14 @@ from urllib.request import urlopen
 import pytest
 from typer.testing import CliRunner, Result
 
-from polyhop.optimizers.tuning import TunableSearch
+from polyhop.optimizers.tunables import TunableSearch
 from polyhop.scripts import tracking
 from polyhop.scripts.main import app
 from polyhop.scripts.studies.faults.faults import FAULTS
 from polyhop.scripts.studies.faults.schedule import Nth
 from polyhop.scripts.studies.faults.server import ANSWER, Server
 
-from ..optimizers.tuning.world import Hill, height, numbered
+from ..optimizers.tunables.world import Hill, height, numbered
 
 ROOT = Path(tracking.__file__).parents[2]
 KEY, PASSWORD = "sk-planted-0123456789", "secret-of-the-tracking-server"

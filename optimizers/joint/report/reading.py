@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import nan
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ....eval.folder import ACCOUNT, MANIFEST, SUMMARY, RunError
 from ...artifacts import Artifact, read
+from ...tunables.result import StudyResult, TrialRecord
 from ..checkpoint import BEST, CANDIDATE, STAGES, START
 from ..plan import StageName
 from ..run import PROPOSAL
@@ -74,42 +74,14 @@ class Line(_Record):
         return START if self.stage == START else f"{self.n}-{self.stage}"
 
 
-class Trial(_Record):
-    """A trial of a search; see `polyhop.optimizers.tuning.plots.Tried`."""
-
-    slot: int
-    state: str
-    values: dict[str, Any]
-    costs: dict[str, float] = {}
-    score: float = nan
-
-
 class Going(_Record):
     """A search, whether or not it has ended."""
 
-    trials: list[Trial]
-
-
-class Settings(_Record):
-    space: dict[str, str]
-    questions: dict[str, Any]
-    metric: str
-    sampler: str
-    cost: str | None = None
-
-
-class Ended(Going):
-    """A search that has ended; see `polyhop.optimizers.tuning.plots.Found`."""
-
-    settings: Settings
-    best: Trial
-    default: Trial
-    front: list[Trial]
-    importances: dict[str, float]
+    trials: list[TrialRecord]
 
 
 class Proposal(_Record):
-    study: Ended | None
+    study: StudyResult | None
 
 
 class Mean(_Record):
@@ -201,7 +173,7 @@ class Run:
         """
         return read(self.path / folder)
 
-    def searches(self) -> Iterator[tuple[str, Ended | Going]]:
+    def searches(self) -> Iterator[tuple[str, StudyResult | Going]]:
         """The searches that were made and the one that goes on, by the names of their stages' folders."""
         for name in [*(line.name for line in self.lines if line.n), *([self.under_way] if self.under_way else [])]:
             proposal = _read(Proposal, self.path / name / PROPOSAL)
@@ -270,14 +242,10 @@ def _damage(where: object, error: ValidationError) -> str:
     return f"{where} is damaged: {place}: {first['msg'].lower()}."
 
 
-def _tried(journal: Path) -> list[Trial]:
-    """The trials of a search that goes on."""
+def _tried(journal: Path) -> list[TrialRecord]:
+    """The trials of a running search."""
     if not journal.exists():
         return []
-    from ...tuning.storage import read_journal
-    from ...tuning.study import trials_in
+    from ...tunables.storage import read_trials
 
-    return [
-        Trial(slot=trial.slot, state=trial.state, values=trial.values, costs=dict(trial.costs), score=trial.score)
-        for trial in trials_in(read_journal(journal))
-    ]
+    return read_trials(journal)

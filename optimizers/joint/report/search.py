@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from math import isnan
 from typing import Any
 
 from ....eval.chart import inline
 from ....eval.report.html import Html, join, table, tag
 from ....eval.report.numbers import count
 from ....eval.report.page import Section
-from .reading import Ended, Going, Run, Trial
+from ...tunables.result import StudyResult, TrialRecord
+from .reading import Going, Run
 from .words import named, value
 
 
@@ -23,19 +23,19 @@ def searches(run: Run) -> Iterator[Section]:
         title = "Search over the exemplars to show" if stage == "exemplars" else "Search over the tunables"
         if run.plan.rounds > 1:
             title += f", round {1 + (int(number) - 1) // len(run.plan.stages)}"
-        body = _ended(search) if isinstance(search, Ended) else _going(search)
+        body = _ended(search) if isinstance(search, StudyResult) else _going(search)
         yield Section(f"search-{name}", title, body)
 
 
-def _ended(search: Ended) -> Html:
+def _ended(search: StudyResult) -> Html:
     settings, best = search.settings, search.best
     chosen = (
         "The defaults stay: nothing was better by more than a standard error."
-        if best.slot == search.default.slot
-        else f"Trial {best.slot} was chosen: {_score(best)}, with the defaults {_score(search.default)}."
+        if best.number == search.default.number
+        else f"Trial {best.number} was chosen: {_score(best)}, with the defaults {_score(search.default)}."
     )
     said = (
-        f"{_states(search)} by {settings.sampler} on {count(int(settings.questions.get('count', 0)), 'question')}, for "
+        f"{_states(search)} by {settings.sampler} on {count(int(settings.questions['count']), 'question')}, for "
         f"{named(settings.metric)}{f' and few {named(settings.cost)}' if settings.cost else ''}. {chosen}"
     )
     parts = [tag("p", said), _history(search)]
@@ -51,60 +51,65 @@ def _going(search: Going) -> Html:
     return join([tag("p", said), _history(search)])
 
 
-def _states(search: Going) -> str:
+def _states(search: Going | StudyResult) -> str:
     counts = Counter(trial.state for trial in search.trials)
     return f"{count(len(search.trials), 'trial')} ({', '.join(f'{n} {state}' for state, n in counts.most_common())})"
 
 
-def _score(trial: Trial) -> str:
-    return "no score" if isnan(trial.score) else f"{trial.score:.4g}"
+def _score(trial: TrialRecord) -> str:
+    return "no score" if trial.score is None else f"{trial.score:.4g}"
 
 
-def _history(search: Going) -> Html:
-    from ...tuning import plots
+def _history(search: Going | StudyResult) -> Html:
+    from ...tunables import plots
 
-    scores = {trial.score for trial in search.trials if not isnan(trial.score)}
+    scores = {trial.score for trial in search.trials if trial.score is not None}
     if len(scores) < 2:
         return tag("p", f"Every trial with a score has {scores.pop():.4g}.") if scores else Html("")
     caption = (
         "Each dot is a trial, the grey ones were given up early; trial 0 has the defaults. The line is the best score "
         "of a complete one so far."
     )
-    return tag("figure", Html(plots.history(search, inline)), tag("figcaption", caption))
+    return tag("figure", Html(plots.history(search.trials, inline)), tag("figcaption", caption))
 
 
-def _front(search: Ended, cost: str) -> list[Html]:
-    from ...tuning import plots
+def _front(search: StudyResult, cost: str) -> list[Html]:
+    from ...tunables import plots
 
     caption = (
         f"Score against {named(cost)} a question. The line is the Pareto front, listed below; the dot "
         "in a colour of its own was chosen."
     )
     rows = [
-        [f"trial {trial.slot}{', chosen' if trial.slot == search.best.slot else ''}", _score(trial), _cost(trial, cost)]
+        [
+            f"trial {trial.number}{', chosen' if trial.number == search.best.number else ''}",
+            _score(trial),
+            _cost(trial, cost),
+        ]
         for trial in search.front
     ]
     listed = table("The front: what no trial beats in both", ["", "score", named(cost)], rows)
-    known = [trial for trial in search.trials if not isnan(trial.score) and cost in trial.costs]
+    known = [trial for trial in search.trials if trial.score is not None and cost in trial.costs]
     if min(len({trial.score for trial in known}), len({trial.costs[cost] for trial in known})) < 2:
         return [listed]  # a picture would be of one line, whose axis nothing spans
     return [tag("figure", Html(plots.front(search, cost, inline)), tag("figcaption", caption)), listed]
 
 
-def _cost(trial: Trial, name: str) -> str:
+def _cost(trial: TrialRecord, name: str) -> str:
     return f"{trial.costs[name]:,.4g}" if name in trial.costs else ""
 
 
-def _importances(search: Ended) -> Html:
-    from ...tuning import plots
+def _importances(search: StudyResult) -> Html:
+    from ...tunables import plots
 
     caption = "The share of the difference between good and bad trials that each tunable makes (fANOVA)."
     return tag("figure", Html(plots.importances(search, inline)), tag("figcaption", caption))
 
 
-def _values(search: Ended) -> Html:
+def _values(search: StudyResult) -> Html:
     """What was chosen against the defaults, the most important first."""
-    names = dict.fromkeys([*search.importances, *search.settings.space, *search.best.values])
+    space: dict[str, str] = search.settings.space
+    names = dict.fromkeys([*search.importances, *space, *search.best.values])
     rows = []
     for name in names:
         before, after = search.default.values.get(name), search.best.values.get(name)
@@ -115,7 +120,7 @@ def _values(search: Ended) -> Html:
                 "" if before is None else value(before),
                 value(after) if before == after else tag("strong", value(after)),
                 "" if share is None else f"{100 * share:.1f}%",
-                tag("td", _range(search.settings.space.get(name, "")), class_="words"),
+                tag("td", _range(space.get(name, "")), class_="words"),
             ]
         )
     said = "The values that were chosen; those in bold are not the defaults"

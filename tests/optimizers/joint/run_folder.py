@@ -101,7 +101,7 @@ def study(style: str = "terse", trials: int = 3, cost: str | None = None) -> dic
     """Trial 1 is the best one, every third one is pruned."""
     shown = [
         {
-            "slot": n,
+            "number": n,
             "state": "pruned" if n % 3 == 2 else "complete",
             "values": {"effort": 3 + n % 7, "style": style if n else "florid"},
             "score": 0.9 if n == 1 else 0.5,

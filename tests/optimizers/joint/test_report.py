@@ -322,7 +322,7 @@ def test_a_damaged_journal_is_told(tmp_path: Path) -> None:
     (run / "1-tunables/proposal.json").unlink()
     assert [section.name for section in sections(run)] == ["optimization", "changes", "spent"]  # no trial yet
     (run / "1-tunables/tunables.journal").write_text("no journal\n{}\n")
-    with pytest.raises(RunError, match="tunables.journal is no journal of a study, or damaged"):
+    with pytest.raises(RunError, match="tunables.journal is not a journal of a search, or damaged"):
         sections(run)
 
 

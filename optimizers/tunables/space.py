@@ -1,4 +1,4 @@
-"""What is searched: the tunables of a program, less what is frozen, in ranges that may be narrower than declared."""
+"""The search space: a program's tunables, without the frozen ones, in their declared or narrower ranges."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ Values = dict[str, Any]
 Ranges = Mapping[str, Sequence[Any]]
 """By name or glob: the lowest and the highest value of a number, or the values of a choice."""
 
-_MOST_POINTS = 100_000  # of a grid
+_MAX_GRID = 100_000
 
 
 @dataclass(frozen=True)
-class Space:
-    """The ranges in which a search moves.
+class SearchSpace:
+    """The ranges of a search.
 
     Attributes:
         distributions: By name, in the order of the program.
-        defaults: The present value of each, which a narrowed range need not contain.
+        defaults: The current value of each tunable, which may lie outside a narrowed range.
     """
 
     distributions: dict[str, BaseDistribution]
     defaults: Values
 
     @classmethod
-    def of(cls, program: dspy.Module, freeze: Sequence[str] = (), ranges: Ranges | None = None) -> Space:
-        """The space of a program.
+    def of(cls, program: dspy.Module, freeze: Sequence[str] = (), ranges: Ranges | None = None) -> SearchSpace:
+        """The search space of a program.
 
         Args:
-            freeze: Names or globs (``"search.*"``) of what keeps its value.
-            ranges: Narrower ranges; see `Ranges`. Of two that fit a name, the later one counts.
+            freeze: Names or globs (``"search.*"``) of tunables that keep their values.
+            ranges: Narrower ranges; see `Ranges`. If two patterns match a name, the later one applies.
 
         Raises:
-            PolyhopError: a name is not known, a range is none or goes beyond the one declared, a tunable is both frozen
+            PolyhopError: a name is unknown, a range is invalid or exceeds the declared one, a tunable is both frozen
                 and given a range, or nothing is left to search.
         """
         known = tunables(program)
@@ -59,9 +59,8 @@ class Space:
         narrowed = {
             name: (pattern, range_) for pattern, range_ in (ranges or {}).items() for name in _matches(pattern, known)
         }
-        for name, (pattern, _) in narrowed.items():
-            if name in frozen:
-                raise PolyhopError(f"{name} is frozen and has a range ({pattern!r}): it can have one of the two")
+        for name in frozen & narrowed.keys():
+            raise PolyhopError(f"{name} is frozen and has a range ({narrowed[name][0]!r}): choose one of the two")
         distributions = {
             name: _distribution(name, tunable, narrowed[name][1] if name in narrowed else None)
             for name, tunable in known.items()
@@ -69,12 +68,12 @@ class Space:
         }
         distributions = {name: each for name, each in distributions.items() if not each.single()}
         if not distributions:
-            why = "all are frozen or have one value only" if known else "it has no tunables (polyhop.tunables)"
-            raise PolyhopError(f"nothing of the program is left to tune: {why}")
+            why = "all are frozen or have a single value" if known else "it has none (polyhop.tunables)"
+            raise PolyhopError(f"the program has no tunables to search: {why}")
         return cls(distributions, {name: known[name].value for name in distributions})
 
     def inside(self, values: Values) -> Values:
-        """Those of the values that are within the ranges."""
+        """The values that lie within their ranges."""
         return {
             name: values[name]
             for name, each in self.distributions.items()
@@ -86,52 +85,53 @@ class Space:
         return len(self.inside(values)) == len(self.distributions)
 
     def describe(self) -> dict[str, str]:
-        """The ranges, for the record."""
+        """The ranges as JSON, for the record."""
         return {name: distribution_to_json(each) for name, each in self.distributions.items()}
 
-    # --- other ways to see it ----------------------------------------------------------------------------------------
+    def to_unit(self, values: Values) -> list[float]:
+        """The values as a point of the unit cube; the values of a choice count as ordered."""
+        return [_to_unit(each, values[name]) for name, each in self.distributions.items()]
 
-    def place(self, values: Values) -> list[float]:
-        """The values as a point of the unit cube; the values of a choice have places in their order."""
-        return [_place(each, values[name]) for name, each in self.distributions.items()]
-
-    def values(self, place: Sequence[float]) -> Values:
-        """The values of the nearest point of the space to a point of the unit cube."""
-        return {
-            name: _value(each, min(max(float(at), 0.0), 1.0))
-            for (name, each), at in zip(self.distributions.items(), place, strict=True)
-        }
+    def from_unit(self, point: Sequence[float]) -> Values:
+        """The values closest to a point of the unit cube."""
+        pairs = zip(self.distributions.items(), point, strict=True)
+        return {name: _from_unit(each, min(max(float(at), 0.0), 1.0)) for (name, each), at in pairs}
 
     def grid(self, points: int) -> list[Values]:
-        """All combinations of up to so many evenly spaced values of each number and all values of each choice.
+        """All combinations of at most ``points`` evenly spaced values of each number and all values of each choice.
 
         Raises:
-            PolyhopError: these are too many.
+            PolyhopError: there are too many.
         """
-        axes = [_axis(each, points) for each in self.distributions.values()]
-        if math.prod(map(len, axes)) > _MOST_POINTS:
-            sizes = ", ".join(f"{name} {len(axis)}" for name, axis in zip(self.distributions, axes, strict=True))
+        axes = {name: _axis(each, points) for name, each in self.distributions.items()}
+        if math.prod(map(len, axes.values())) > _MAX_GRID:
+            sizes = ", ".join(f"{name} {len(axis)}" for name, axis in axes.items())
             raise PolyhopError(
-                f"the grid has more than {_MOST_POINTS:,} points ({sizes}): freeze more, or use fewer points"
+                f"the grid has more than {_MAX_GRID:,} points ({sizes}): freeze more tunables, or use fewer points"
             )
-        return [dict(zip(self.distributions, each, strict=True)) for each in product(*axes)]
+        return [dict(zip(axes, each, strict=True)) for each in product(*axes.values())]
+
+
+def with_values(program: dspy.Module, values: Values) -> dspy.Module:
+    """A copy of a program with other values of its tunables."""
+    copy: dspy.Module = program.deepcopy()
+    for name, tunable in tunables(copy).items():
+        if name in values:
+            tunable.value = values[name]
+    return copy
 
 
 def matching(program: dspy.Module, patterns: Iterable[str]) -> list[str]:
-    """The tunables that names or globs mean.
+    """The names of the tunables that match names or globs.
 
     Raises:
-        PolyhopError: no name fits one of them.
+        PolyhopError: a pattern matches none.
     """
     known = tunables(program)
     return [name for pattern in patterns for name in _matches(pattern, known)]
 
 
 def _matches(pattern: str, known: Mapping[str, Any]) -> Iterator[str]:
-    """
-    Raises:
-        PolyhopError: no name fits.
-    """
     found = [name for name in known if name == pattern or fnmatchcase(name, pattern)]
     if not found:
         raise PolyhopError(f"the program has no tunable {pattern!r}; it has {', '.join(known) or 'none'}")
@@ -154,10 +154,10 @@ def _choices(name: str, tunable: Tunable[Any], narrowed: Sequence[Any] | None) -
         return tunable.choices
     chosen = (narrowed,) if isinstance(narrowed, str) else tuple(narrowed)
     for value in chosen:
-        if not any(value == choice and type(value) is type(choice) for choice in tunable.choices):
+        if not _among(tunable.choices, value):
             raise PolyhopError(f"{name} can be one of {list(tunable.choices)}, not {value!r}")
     if not chosen:
-        raise PolyhopError(f"the range of {name} is empty: name some of {list(tunable.choices)}")
+        raise PolyhopError(f"the range of {name} is empty: choose from {list(tunable.choices)}")
     return tuple(dict.fromkeys(chosen))
 
 
@@ -165,35 +165,39 @@ def _limits(name: str, tunable: Tunable[Any], narrowed: Sequence[Any] | None) ->
     if narrowed is None:
         return tunable.low, tunable.high
     whole = type(tunable.low) is int
-    said = f"the range of {name} is two numbers within {tunable.low}..{tunable.high}, not {narrowed!r}"
-    if not isinstance(narrowed, list | tuple) or len(narrowed) != 2:
-        raise PolyhopError(said)
+    kinds = (int,) if whole else (int, float)  # a bool is neither
+    numbers = (
+        isinstance(narrowed, list | tuple) and len(narrowed) == 2 and all(type(each) in kinds for each in narrowed)
+    )
+    if not numbers or not tunable.low <= narrowed[0] <= narrowed[1] <= tunable.high:
+        what = "two integers" if whole else "two numbers"
+        raise PolyhopError(f"the range of {name} must be {what} within {tunable.low}..{tunable.high}, not {narrowed!r}")
     low, high = narrowed
-    if not all(type(value) is int or (type(value) is float and not whole) for value in (low, high)):
-        raise PolyhopError(said + (": whole numbers" if whole else ""))
-    if not tunable.low <= low <= high <= tunable.high:
-        raise PolyhopError(said)
     return (low, high) if whole else (float(low), float(high))
 
 
 def _contains(distribution: BaseDistribution, value: Any) -> bool:
     if isinstance(distribution, CategoricalDistribution):
-        return any(value == choice and type(value) is type(choice) for choice in distribution.choices)
+        return _among(distribution.choices, value)
     assert isinstance(distribution, IntDistribution | FloatDistribution)
     return bool(distribution.low <= value <= distribution.high)
+
+
+def _among(choices: Sequence[Any], value: Any) -> bool:
+    return any(value == choice and type(value) is type(choice) for choice in choices)
 
 
 # --- the unit cube ---------------------------------------------------------------------------------------------------
 
 
 def _scale(distribution: IntDistribution | FloatDistribution) -> tuple[float, float]:
-    """The ends of a number's range; whole numbers have half a step more, so that all take the same room."""
+    """The ends of a number's range; integers get half a step more on both sides, so that all are equally likely."""
     half = 0.5 if isinstance(distribution, IntDistribution) else 0.0
     low, high = distribution.low - half, distribution.high + half
     return (math.log(low), math.log(high)) if distribution.log else (low, high)
 
 
-def _place(distribution: BaseDistribution, value: Any) -> float:
+def _to_unit(distribution: BaseDistribution, value: Any) -> float:
     if isinstance(distribution, CategoricalDistribution):
         return (distribution.choices.index(value) + 0.5) / len(distribution.choices)
     assert isinstance(distribution, IntDistribution | FloatDistribution)
@@ -201,13 +205,13 @@ def _place(distribution: BaseDistribution, value: Any) -> float:
     return ((math.log(value) if distribution.log else value) - low) / (high - low)
 
 
-def _value(distribution: BaseDistribution, place: float) -> Any:
+def _from_unit(distribution: BaseDistribution, at: float) -> Any:
     if isinstance(distribution, CategoricalDistribution):
         count = len(distribution.choices)
-        return distribution.choices[min(int(place * count), count - 1)]
+        return distribution.choices[min(int(at * count), count - 1)]
     assert isinstance(distribution, IntDistribution | FloatDistribution)
     low, high = _scale(distribution)
-    value = low + place * (high - low)
+    value = low + at * (high - low)
     value = math.exp(value) if distribution.log else value
     if isinstance(distribution, IntDistribution):
         value = round(value)
@@ -220,6 +224,6 @@ def _axis(distribution: BaseDistribution, points: int) -> list[Any]:
     assert isinstance(distribution, IntDistribution | FloatDistribution)
     if isinstance(distribution, IntDistribution) and distribution.high - distribution.low < points:
         return list(range(distribution.low, distribution.high + 1))
-    low, high = _place(distribution, distribution.low), _place(distribution, distribution.high)
-    places = (low + (high - low) * n / max(points - 1, 1) for n in range(points))
-    return list(dict.fromkeys(_value(distribution, place) for place in places))
+    low, high = _to_unit(distribution, distribution.low), _to_unit(distribution, distribution.high)
+    steps = (low + (high - low) * n / max(points - 1, 1) for n in range(points))
+    return list(dict.fromkeys(_from_unit(distribution, at) for at in steps))

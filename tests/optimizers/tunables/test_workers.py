@@ -1,0 +1,209 @@
+"""Worker processes share the questions of a trial; drivers and workers may be killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+from multiprocessing import active_children
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyhop.data.errors import PolyhopError
+from polyhop.engines.budget import Budget, BudgetSpent
+from polyhop.optimizers.tunables import TrialProgress, TunableSearch
+from polyhop.optimizers.tunables.storage import read_trials
+
+from . import world
+from .world import Hill, height, numbered, wait
+
+ROOT = Path(world.__file__).parents[3]
+TRIALS = 8
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New processes find the tests where this one found them."""
+    monkeypatch.syspath_prepend(str(ROOT))
+
+
+def search_in(where: Path | str | None, **more: Any) -> TunableSearch:
+    return TunableSearch(height, **{"trials": TRIALS, "storage": where, "seed": 3, **more})
+
+
+def facts(search: TunableSearch) -> list[Any]:
+    assert search.result
+    return [(trial.model_dump(exclude={"costs"}), trial.scores) for trial in search.result.trials]
+
+
+def whole(trials: int = TRIALS) -> list[Any]:
+    search = search_in(None, trials=trials)
+    search.compile(Hill(wait), valset=numbered(30))
+    return facts(search)
+
+
+def resumed(where: Path | str, trials: int = TRIALS) -> list[Any]:
+    search = search_in(where, trials=trials)
+    search.compile(Hill(wait), valset=numbered(30))
+    return facts(search)
+
+
+def test_jobs_do_not_change_the_result_nor_does_a_killed_worker(tmp_path: Path) -> None:
+    def kill_one(progress: TrialProgress) -> None:
+        if progress.done == 3:
+            killed.append(active_children()[0].pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    killed: list[Any] = []
+    search = search_in(tmp_path / "study.journal", jobs=2, threads=2, on_trial=kill_one)
+    search.compile(Hill(wait), valset=numbered(30))
+    assert killed
+    assert facts(search) == whole()
+    assert not active_children()
+
+
+class Fatal(Hill):
+    """Kills its process; it fails to answer or spends too much on other questions."""
+
+    def forward(self, question: str) -> Any:
+        if question == "1":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if question == "2":
+            raise BudgetSpent("10 LM calls")
+        return super().forward(question)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "error", "message"),
+    [
+        ([0, 1], PolyhopError, "3 worker processes died on the same questions: .* the search can be resumed"),
+        ([0, 2], BudgetSpent, "10 LM calls"),
+    ],
+)
+def test_what_ends_a_search_in_workers(numbers: list[int], error: type[BaseException], message: str) -> None:
+    questions = [numbered(3)[n] for n in numbers]
+    with pytest.raises(error, match=message):
+        search_in(None, jobs=2, budget=Budget(calls=3)).compile(Fatal(), valset=questions)
+    assert not active_children()
+
+
+def test_an_interrupt_ends_the_workers_and_the_search_can_be_resumed(tmp_path: Path) -> None:
+    def interrupt(progress: TrialProgress) -> None:
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search_in(tmp_path / "study.journal", jobs=2, on_trial=interrupt).compile(Hill(wait), valset=numbered(30))
+    assert not active_children()
+    assert resumed(tmp_path / "study.journal") == whole()
+
+
+def test_jobs_need_a_program_that_pickles() -> None:
+    program = Hill()
+    program.lock = threading.Lock()
+    with pytest.raises(PolyhopError, match="with jobs > 1, program, questions and metric must pickle: .*lock"):
+        search_in(None, jobs=2).compile(program, valset=numbered(3))
+
+
+# --- drivers in processes of their own -------------------------------------------------------------------------------
+
+
+class Driver:
+    """`world.run` in a process of its own."""
+
+    def __init__(self, where: str, report: Path, trials: int = TRIALS, jobs: int = 1) -> None:
+        self._report = report
+        report.write_text("0")
+        code = f"import {world.__name__} as world; world.run({where!r}, {trials}, {jobs}, {str(report)!r})"
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+        self.process = subprocess.Popen([sys.executable, "-c", code], env=environment)
+
+    def kill_after(self, trials: int, pause: float = 0.05) -> None:
+        """Kill it in the middle of a trial."""
+        end = time.monotonic() + 120
+        while int(self._report.read_text() or 0) < trials and self.process.poll() is None:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        time.sleep(pause)
+        self.process.kill()
+        self.process.wait()
+
+
+def test_a_killed_driver_resumes_to_the_same_result_and_takes_its_workers_along(tmp_path: Path) -> None:
+    where = tmp_path / "study.journal"
+    driver = Driver(str(where), tmp_path / "report", jobs=2)
+    driver.kill_after(2)
+    assert 2 <= len(read_trials(where)) < TRIALS
+    assert resumed(where) == whole()
+    end = time.monotonic() + 60
+    while left := descendants(driver.process.pid):
+        assert time.monotonic() < end, left
+        time.sleep(0.05)
+
+
+def descendants(pid: int) -> list[str]:
+    """Processes that a driver started: orphans with spawn's command line in this session of the driver."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        if "spawn_main" in command and f"parent_pid={pid}," in command:
+            found.append(command)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ten_kills_at_random_moments_change_nothing(tmp_path: Path, jobs: int) -> None:
+    where, dice = tmp_path / "study.journal", random.Random(1)
+    for kill in range(10):
+        Driver(str(where), tmp_path / f"report-{kill}", 40, jobs).kill_after(dice.randint(0, 3), 0.3 * dice.random())
+    assert resumed(where, 40) == whole(40)
+
+
+# --- PostgreSQL ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server of this test's own, on a port of this machine alone."""
+    if not (shutil.which("initdb") and shutil.which("pg_ctl")):
+        pytest.skip("PostgreSQL is not installed: initdb and pg_ctl are not found")
+    if not find_spec("psycopg"):
+        pytest.skip("the PostgreSQL driver is not installed: pip install 'polyhop[postgres]'")
+    folder = tempfile.mkdtemp(prefix="polyhop-postgres-")
+    user: dict[str, Any] = {}
+    if os.getuid() == 0:  # PostgreSQL refuses to run as root
+        shutil.chown(folder, "nobody")
+        user = {"user": "nobody", "env": {**os.environ, "HOME": folder}}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    run = partial(subprocess.run, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder, **user)
+    run(["initdb", "-A", "trust", "-U", "polyhop", "-D", f"{folder}/data"])
+    options = f"-h 127.0.0.1 -p {port} -k {folder} -c fsync=off"
+    run(["pg_ctl", "-w", "-D", f"{folder}/data", "-l", f"{folder}/log", "-o", options, "start"])
+    try:
+        yield f"postgresql+psycopg://polyhop@127.0.0.1:{port}/postgres"
+    finally:
+        run(["pg_ctl", "-w", "-D", f"{folder}/data", "-m", "immediate", "stop"])
+        shutil.rmtree(folder)
+
+
+def test_a_killed_driver_resumes_in_a_database(postgres: str, tmp_path: Path) -> None:
+    Driver(postgres, tmp_path / "report").kill_after(2)
+    assert resumed(postgres) == whole()
