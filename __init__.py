@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .engines.models import language_model as lm
     from .eval.questions import Questions
     from .eval.run import evaluate
-    from .optimizers.artifacts import load, save
+    from .optimizers.artifact import load, save
     from .programs import (
         C3PO,
         Direct,
@@ -107,9 +107,9 @@ _HOME = {
     "Tunable": "programs",
     "evaluate": "eval.run",
     "lm": "engines.models",
-    "load": "optimizers.artifacts",
+    "load": "optimizers.artifact",
     "load_sample": "data.sample",
-    "save": "optimizers.artifacts",
+    "save": "optimizers.artifact",
     "tunables": "programs",
 }
 

@@ -1,11 +1,7 @@
-"""Fills memories of exemplars (`polyhop.programs.exemplars`).
+"""Exemplars from data: MuSiQue's gold decompositions, and the successes of evaluation runs.
 
-    python -m polyhop.optimizers.exemplars --musique musique_ans_train.jsonl --out exemplars.jsonl
-    python -m polyhop.optimizers.exemplars --run runs/prism-hotpotqa --out exemplars.jsonl
-
-Plans come from MuSiQue's gold decompositions, and from a program's own successes: the questions of an evaluation run
-that it answered exactly right from the right passages, with the sub-questions that led there. Only train questions may
-be used: what stands in the memory is shown for other questions. A run that was stopped has exemplars, too.
+Only train questions may be used, since an exemplar is shown for other questions. An unfinished run has exemplars, too.
+`polyhop.scripts.training.exemplars` writes them to a file.
 """
 
 from __future__ import annotations
@@ -13,65 +9,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from ..data.benchmarks import load_questions
-from ..data.errors import PolyhopError
 from ..data.text import title_key
 from ..eval.records import read_manifest, read_records
 from ..eval.run import RunProgress, evaluate
 from ..programs.complexity import HOPS
-from ..programs.exemplars import Exemplar, ExemplarMemory
-from ..scripts.training.command import new_app, run_command
+from ..programs.exemplars import Exemplar
 
 if TYPE_CHECKING:
     import dspy
 
     from ..eval.gold import LookUp
 
-LEAST_F1 = 0.8
-
-app = new_app()
-
-
-@app.command()
-def fill_memory(
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the memory is written, as JSON lines.")],
-    musique: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Gold decompositions of MuSiQue. May be repeated.")
-    ] = None,
-    run: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="DIR", help="The successes of a run of `polyhop evaluate --out`. May be repeated."),
-    ] = None,
-    least_f1: Annotated[
-        float, typer.Option(min=0, max=1, help="Of the evidence, in passages, that counts as a success.")
-    ] = LEAST_F1,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most N exemplars for each number of hops.")] = None,
-) -> None:
-    """Fill a memory of exemplars from gold decompositions or from a program's successes."""
-    if not musique and not run:
-        raise typer.BadParameter("name --musique FILE or --run DIR to fill it from")
-    found: list[Exemplar] = []
-    for file in musique or ():
-        found += from_musique(load_questions("musique", file))
-    for folder in run or ():
-        found += from_run(folder, least_f1)
-    kept = limited(found, limit)
-    if not kept:
-        raise PolyhopError("nothing fit to be an exemplar was found: the run has no success with a plan")
-    try:
-        ExemplarMemory(kept).save(out)
-    except OSError as error:
-        raise PolyhopError(f"cannot write {out}: {error.strerror}") from error
-    by_hops = ", ".join(f"{sum(each.hops == hops for each in kept)} of {hops}" for hops in HOPS)
-    typer.echo(f"{out}: {len(kept)} exemplars, by hops {by_hops}")
+MIN_F1 = 0.8
+"""Evidence F1, in passages, from which a correct answer counts as a success."""
 
 
 def from_musique(questions: Iterable[dspy.Example]) -> Iterator[Exemplar]:
-    """The gold decompositions of MuSiQue as plans, put into words by `readable`."""
+    """The gold decompositions of MuSiQue as plans in words (`readable`)."""
     for question in questions:
         if question.sub_questions and question.hops in HOPS:
             yield Exemplar(
@@ -87,34 +43,34 @@ def collect(
     questions: Iterable[dspy.Example],
     out: Path,
     *,
-    least_f1: float = LEAST_F1,
+    min_f1: float = MIN_F1,
     threads: int = 1,
     look_up: LookUp | None = None,
     on_progress: Callable[[RunProgress], None] = lambda progress: None,
 ) -> list[Exemplar]:
     """Run a program over questions and return the plans of its successes.
 
-    It is an evaluation run in the folder ``out``: every question is on disk as soon as it is done, and starting it
-    again continues it. The arguments are those of `polyhop.eval.run.evaluate`.
+    This is an evaluation run in the folder ``out``, which resumes if it is started again. The arguments are those of
+    `polyhop.eval.run.evaluate`.
     """
     evaluate(program, questions, out, threads=threads, look_up=look_up, on_progress=on_progress)
-    return list(from_run(out, least_f1))
+    return list(from_run(out, min_f1))
 
 
-def from_run(run: Path, least_f1: float = LEAST_F1) -> Iterator[Exemplar]:
-    """The plans of the questions of a run that were answered right (exact match) from the right passages.
+def from_run(run: Path, min_f1: float = MIN_F1) -> Iterator[Exemplar]:
+    """The last plan of each question of a run that was answered correctly (exact match) from the right passages.
 
-    The plan is the last that the trace has. Its complexity is the number of hops that the benchmark gives, else the
-    number of sub-questions; a plan that no exemplar may have (a reference to nothing) is left out.
+    Its number of hops is that of the benchmark, or else the number of sub-questions. Plans with invalid references are
+    left out.
 
     Raises:
-        RunError: it is not the folder of a run, or damaged.
+        RunError: it is not a run folder, or damaged.
     """
     source = read_manifest(run).program.name
     for record in read_records(run):
         plans = [step["sub_questions"] for step in record.trace if step["step"] == "decomposed"]
         scores = record.scores
-        if not plans or scores.get("answer_em") != 1 or scores.get("evidence_f1", 0.0) < least_f1:
+        if not plans or scores.get("answer_em") != 1 or scores.get("evidence_f1", 0.0) < min_f1:
             continue
         try:
             yield Exemplar(record.question, tuple(plans[-1]), record.hops or min(len(plans[-1]), HOPS[-1]), source)
@@ -123,7 +79,7 @@ def from_run(run: Path, least_f1: float = LEAST_F1) -> Iterator[Exemplar]:
 
 
 def limited(exemplars: Iterable[Exemplar], limit: int | None) -> list[Exemplar]:
-    """Each question once, and at most ``limit`` of each number of hops, the first ones."""
+    """The exemplars without repeated questions, and at most the first ``limit`` for each number of hops."""
     seen: set[str] = set()
     kept: list[Exemplar] = []
     for exemplar in exemplars:
@@ -137,7 +93,7 @@ def limited(exemplars: Iterable[Exemplar], limit: int | None) -> list[Exemplar]:
 
 # --- MuSiQue's steps in words ----------------------------------------------------------------------------------------
 
-# Wikidata's relations that do not read well as "What is the ... of X?".
+# Wikidata relations for which "What is the ... of X?" does not read well.
 _ASKED_AS = {
     "applies to jurisdiction": "To which jurisdiction does {} apply?",
     "award received": "Which award did {} receive?",
@@ -191,7 +147,7 @@ _SHORT = re.compile(r"^(?P<subject>.+?)\s*>>\s*(?P<relation>[^>]+?)\s*$")
 def readable(step: str) -> str:
     """A step of MuSiQue as a question: ``"#1 >> place of birth"`` becomes ``"Where was #1 born?"``.
 
-    Steps in words keep them, with a capital, a question mark and no space before it.
+    Steps in words get a capital and a question mark.
     """
     if match := _SHORT.match(step):
         relation = match["relation"].lower()
@@ -206,13 +162,9 @@ def _closed_up(text: str) -> str:
 
 
 def _capitals(step: str, question: str) -> str:
-    """The step with the words that the question always writes with a capital ("italy", "publix") written so."""
+    """The step with capitals ("italy", "publix") where the question always has them."""
     written: dict[str, set[str]] = {}
     for word in re.findall(r"[^\W\d_]+", question.partition(" ")[2]):
         written.setdefault(word.lower(), set()).add(word)
     names = {lower: next(iter(forms)) for lower, forms in written.items() if len(forms) == 1 and lower not in forms}
     return re.sub(r"[^\W\d_]+", lambda match: names.get(match.group(), match.group()), step)
-
-
-if __name__ == "__main__":
-    run_command(app, "polyhop.optimizers.exemplars")

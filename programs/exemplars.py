@@ -9,7 +9,7 @@ What a plan can teach is the form of a question, not its topic: "Where was the d
 words and pairs of words with the names masked (`polyhop.data.form`); and as the paper has it, among those that need as
 many hops. The paper compares by all-MiniLM-L6-v2 instead, which follows topics.
 
-A memory is filled by `polyhop.optimizers.exemplars`. The one that ships holds 24 plans of our own writing.
+A memory is filled by `polyhop.scripts.training.exemplars`. The one that ships holds 24 plans of our own writing.
 """
 
 from __future__ import annotations

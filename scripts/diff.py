@@ -18,25 +18,24 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from ..optimizers.artifacts.comparing import AgentChange, Difference, Piece, Side
+    from ..optimizers.diff import AgentChange, Difference, Piece, Side
 
 _MARKS = {"=": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
 _STYLES = {"=": "", "-": "red", "+": "green"}
-_SCORES = ("answer_em", "answer_f1", "evidence_f1", "fact_f1", "joint_f1", "lm_calls")  # and what was tuned for
-_AROUND = 60  # characters of a stretch that is the same, before and after a change
+_SCORES = ("answer_em", "answer_f1", "evidence_f1", "fact_f1", "joint_f1", "lm_calls")  # and the metric tuned for
+_CONTEXT = 60  # unchanged characters shown before and after a change
 
 
 def diff(
-    before: Annotated[str, typer.Argument(metavar="A", help="An artifact, a program as it ships, or a saved state.")],
+    before: Annotated[str, typer.Argument(metavar="A", help="An artifact, a program, or a saved state.")],
     after: Annotated[str, typer.Argument(metavar="B", help="The same.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Show what changed from A to B: instructions, demos, exemplars, tunables, scores, versions.
 
-    Between instructions, what stood in A is marked [-so-] and what stands in B {+so+}. Of scores the usual are shown;
-    --json has all of them.
+    In instructions, text removed from A is marked [-so-] and text added in B {+so+}. --json includes all scores.
     """
-    from ..optimizers.artifacts.comparing import compare
+    from ..optimizers.diff import compare
 
     first, second = _sides(before, after)
     found = compare(first, second)
@@ -48,9 +47,9 @@ def diff(
 
 
 def _sides(before: str, after: str) -> tuple[Side, Side]:
-    """Both sides; a program as it ships is built over the kind of retriever that the other was tuned with."""
-    from ..optimizers.artifacts import read
-    from ..optimizers.artifacts.comparing import Side
+    """Both sides; an untuned program is built with the kind of retriever that the other was tuned with."""
+    from ..optimizers.artifact import read
+    from ..optimizers.diff import Side
     from ..programs import PROGRAMS, new_program
 
     artifacts = {name: read(name) for name in (before, after) if name not in PROGRAMS and Path(name).is_dir()}
@@ -92,8 +91,8 @@ def _print(found: Difference, before: str, after: str, metrics: Collection[str |
     about = [(plain(name), _value(old), _value(new)) for name, (old, new) in _joined(found.about)]
     _print_table(console, "Exemplars, by hops", ("", *names, "exemplars"), exemplars)
     _print_table(console, "Tunables", ("", *names, "range"), tunables)
-    _print_table(console, "Scores, with their intervals", ("", *names), shown)
-    _print_table(console, "Where they come from", ("", *names), about)
+    _print_table(console, "Scores, with intervals", ("", *names), shown)
+    _print_table(console, "Provenance", ("", *names), about)
 
 
 def _print_agent(console: Console, name: str, change: AgentChange) -> None:
@@ -112,26 +111,26 @@ def _print_agent(console: Console, name: str, change: AgentChange) -> None:
 
 
 def _instructions(pieces: Iterable[Piece]) -> Text:
-    """The changed words among those around them."""
+    """The changed words with some context."""
     from rich.text import Text
 
     text = Text("  ")
     pieces = list(pieces)
     for n, (kind, words) in enumerate(pieces):
-        words = plain(words) if kind != "=" else _around(words, n == 0, n == len(pieces) - 1)
+        words = plain(words) if kind != "=" else _context(words, n == 0, n == len(pieces) - 1)
         if words.strip():
             opening, closing = _MARKS[kind]
             text.append(f"{opening}{words}{closing} ", _STYLES[kind])
     return text
 
 
-def _around(words: str, first: bool, last: bool) -> str:
-    """The ends of a stretch that is the same."""
+def _context(words: str, first: bool, last: bool) -> str:
+    """The ends of an unchanged stretch."""
     words = plain(words)
-    if len(words) <= 2 * _AROUND:
+    if len(words) <= 2 * _CONTEXT:
         return words
-    start = "" if first else words[:_AROUND].rsplit(" ", 1)[0]
-    end = "" if last else words[-_AROUND:].split(" ", 1)[-1]
+    start = "" if first else words[:_CONTEXT].rsplit(" ", 1)[0]
+    end = "" if last else words[-_CONTEXT:].split(" ", 1)[-1]
     return f"{start} … {end}".strip()
 
 
@@ -169,7 +168,7 @@ def _scored(name: str, before: dict[str, float] | None, after: dict[str, float] 
 
 
 def _joined(about: dict[str, tuple[Any, Any]]) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """What manifests say; agents with the same models share a line."""
+    """Changes in the manifest; agents with the same models share a line."""
     of, models = "model of ", [(name, pair) for name, pair in about.items() if name.startswith("model of ")]
     told: list[tuple[Any, Any]] = []
     for name, pair in about.items():
@@ -181,7 +180,7 @@ def _joined(about: dict[str, tuple[Any, Any]]) -> Iterator[tuple[str, tuple[Any,
 
 
 def _tuned(value: Any) -> str:
-    """A tunable's value; of a real one as many digits as mean something (--json has them all)."""
+    """A tunable's value, a real one with four significant digits."""
     return f"{value:.4g}" if isinstance(value, float) else json.dumps(value)
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ..data.lucene.bm25 import BM25Index
     from ..data.passages import Retriever
     from ..data.pool import PassagePool
-    from ..optimizers.artifacts import Artifact
-    from ..optimizers.artifacts.schema import Manifest
+    from ..optimizers.artifact import Artifact
+    from ..optimizers.artifact_format import Manifest
 
 
 IndexOption = Annotated[
@@ -155,7 +155,7 @@ def label(name: str) -> str:
     path = Path(name).resolve()
     if name in PROGRAMS or not path.is_dir():
         return path.name
-    from ..optimizers.artifacts.reading import read_manifest
+    from ..optimizers.artifact import read_manifest
     from ..optimizers.joint.checkpoint import BEST
 
     try:
@@ -180,7 +180,7 @@ def _program(name: str, source: BM25Index | PassagePool | None, retriever: str |
             retriever = "chain" if _follows_chains(state) else "bm25"
         return _restored(path, state, build_retriever(retriever, source), source)
     if path.is_dir():
-        from ..optimizers.artifacts import read
+        from ..optimizers.artifact import read
 
         return _loaded(read(path), source, retriever)
     known = ", ".join(PROGRAMS)
@@ -191,7 +191,7 @@ def _program(name: str, source: BM25Index | PassagePool | None, retriever: str |
 
 def _loaded(artifact: Artifact, source: BM25Index | PassagePool | None, retriever: str | None) -> dspy.Module:
     """The program in an artifact, searching as it was tuned."""
-    from ..optimizers.artifacts.loading import build
+    from ..optimizers.artifact import build
 
     kind = artifact.manifest.program.retriever
     if kind == "none":
@@ -214,8 +214,7 @@ def open_prompts(name: str) -> tuple[dspy.Module, Manifest | None]:
 
     if name in PROGRAMS or name.endswith(".json") or not Path(name).is_dir():
         return _program(name, None, None), None
-    from ..optimizers.artifacts import read
-    from ..optimizers.artifacts.loading import build
+    from ..optimizers.artifact import build, read
 
     artifact = read(name)
     return _refilled(artifact, build(artifact, None)), artifact.manifest
@@ -223,7 +222,7 @@ def open_prompts(name: str) -> tuple[dspy.Module, Manifest | None]:
 
 def _refilled(artifact: Artifact, program: dspy.Module) -> dspy.Module:
     """Load an artifact into its program; what differs from when it was saved is said on stderr."""
-    from ..optimizers.artifacts.loading import restore
+    from ..optimizers.artifact import restore
 
     for difference in restore(artifact, program):
         typer.secho(f"{artifact.path}: {difference}", fg=typer.colors.YELLOW, err=True)

@@ -32,7 +32,7 @@ from ...eval.folder import SUMMARY, account, write_json
 from ...eval.gold import LookUp
 from ...eval.settings import ProgramSettings
 from ...eval.statistics import Interval, interval
-from ..artifacts import Provenance, Split, load, save
+from ..artifact import Provenance, Split, load, save
 from ..measure import Measured, measure
 from .checkpoint import BEST, CANDIDATE, START, Checkpoint, Line
 from .checks import COSTS, check_plan, check_questions, metric_named

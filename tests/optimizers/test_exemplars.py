@@ -15,8 +15,9 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.sample import SubQuestion, load_sample, sample_passages
 from polyhop.eval.folder import RunError
 from polyhop.eval.records import read_lines
-from polyhop.optimizers.exemplars import app, collect, from_musique, from_run, readable
+from polyhop.optimizers.exemplars import collect, from_musique, from_run, readable
 from polyhop.programs.exemplars import Exemplar, ExemplarMemory
+from polyhop.scripts.training.exemplars import app
 
 
 @pytest.mark.parametrize(
@@ -75,7 +76,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_only_successes_are_kept_with_the_plan_that_led_there(run: Path) -> None:
-    kept = {exemplar.question: exemplar for exemplar in from_run(run, least_f1=0.5)}
+    kept = {exemplar.question: exemplar for exemplar in from_run(run, min_f1=0.5)}
     right = 0
     for line in read_lines(run):
         success = line["scores"]["answer_em"] == 1 and line["scores"].get("evidence_f1", 0) >= 0.5
@@ -86,7 +87,7 @@ def test_only_successes_are_kept_with_the_plan_that_led_there(run: Path) -> None
             assert list(exemplar.sub_questions) == line["trace"][0]["sub_questions"]
             assert (exemplar.hops, exemplar.source) == (line["hops"], "prism")
     assert 0 < right < len(list(read_lines(run)))
-    assert len(list(from_run(run, least_f1=1.0))) < right
+    assert len(list(from_run(run, min_f1=1.0))) < right
 
 
 def test_a_run_that_was_stopped_has_what_it_found(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ def test_a_run_that_was_stopped_has_what_it_found(tmp_path: Path) -> None:
         collect(program, load_sample("train"), tmp_path / "run", on_progress=stop)
     found = list(from_run(tmp_path / "run", 0.0))
     assert 0 < len(found) <= 8
-    everything = collect(program, load_sample("train"), tmp_path / "run", least_f1=0.0)  # goes on
+    everything = collect(program, load_sample("train"), tmp_path / "run", min_f1=0.0)  # goes on
     assert everything[: len(found)] == found
     assert len(everything) > len(found)
 

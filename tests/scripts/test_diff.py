@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import polyhop
 from polyhop.eval.statistics import Interval
-from polyhop.optimizers.artifacts import Provenance
+from polyhop.optimizers.artifact import Provenance
 from polyhop.programs import Prism
 from polyhop.scripts.main import app
 
@@ -103,4 +103,4 @@ def test_what_is_no_program_is_one_line(wrong: str, tmp_path: Path) -> None:
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     (tmp_path / "empty").mkdir()
-    assert "is no artifact: it has no manifest.json" in run("prism", str(tmp_path / "empty")).stderr
+    assert "is not an artifact: it has no manifest.json" in run("prism", str(tmp_path / "empty")).stderr

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import polyhop
-from polyhop.optimizers.artifacts import Provenance
+from polyhop.optimizers.artifact import Provenance
 from polyhop.programs import PROGRAMS, PolyHop, Prism
 from polyhop.scripts.main import app
 
@@ -66,7 +66,7 @@ def test_jinja_writes_a_template_for_each_agent(artifact: str, tmp_path: Path) -
     one = run(artifact, "--format", "jinja", "--agent", "selector", "--out", str(tmp_path / "x.jinja"))
     assert one.stdout.strip() == str(tmp_path / "x.jinja")
     assert (tmp_path / "x.jinja").read_bytes() == (tmp_path / "prompts" / "selector.jinja").read_bytes()
-    assert "name a folder with --out, or one --agent" in run(artifact, "--format", "jinja").stderr
+    assert "add --out DIR, or --agent NAME" in run(artifact, "--format", "jinja").stderr
 
 
 def test_json_holds_all(artifact: str) -> None:
@@ -84,7 +84,7 @@ def test_markdown_reads_as_prose(artifact: str, tmp_path: Path) -> None:
     text = run(artifact).stdout
     name = f"polyhop ({'/'.join(tmp_path.parts[-2:])})"
     about = "Answer a question with as few LM calls as it takes."
-    assert text.startswith(f"# {name}\n\n{about}\n\n## Where it comes from\n")
+    assert text.startswith(f"# {name}\n\n{about}\n\n## Provenance\n")
     for expected in (
         "- Dataset: hotpotqa.",
         "- Language models: openai/gpt-4o-mini.",
@@ -113,11 +113,11 @@ def test_no_file_that_is_there_is_replaced_unless_that_is_said(tmp_path: Path) -
     file.write_text("mine")
     refused = run("prism", "--out", str(file))
     assert refused.exit_code == 1
-    assert refused.stderr == f"error: {file} is there: give --out another name, or say --overwrite\n"
+    assert refused.stderr == f"error: {file} exists: choose another --out, or add --overwrite\n"
     assert file.read_text() == "mine"
     folder.mkdir()
     (folder / "selector.jinja").write_text("mine")
-    assert "selector.jinja is there" in run("prism", "--format", "jinja", "--out", str(folder)).stderr
+    assert "selector.jinja exists" in run("prism", "--format", "jinja", "--out", str(folder)).stderr
     assert [path.name for path in folder.iterdir()] == ["selector.jinja"]  # nor is anything written beside it
     assert run("prism", "--out", str(file), "--overwrite").exit_code == 0
     assert file.read_text("utf-8").startswith("# prism\n")
@@ -142,7 +142,7 @@ def test_what_cannot_be_exported_is_one_line(artifact: str, tmp_path: Path) -> N
     (tmp_path / "file").write_text("mine")
     for arguments, message in [
         (("nope",), "no program 'nope'"),
-        ((artifact, "--agent", "nope"), "no agent 'nope' in polyhop ("),
+        ((artifact, "--agent", "nope"), ") has no agent 'nope': its agents are planner"),
         ((artifact, "--format", "jinja", "--out", str(tmp_path / "file")), "cannot write .*"),
         ((artifact, "--out", str(tmp_path / "file" / "x.md")), "cannot write .*"),
     ]:

@@ -14,7 +14,7 @@ from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
-from polyhop.optimizers.artifacts import save
+from polyhop.optimizers.artifact import save
 from polyhop.programs import C3PO, Direct, IRCoT, Kair, Naive, ParRag, PolyHop, Prism, tunables
 from polyhop.scripts.options import build_program, label, open_source
 
@@ -217,7 +217,7 @@ def test_what_of_an_artifact_differs_is_said(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_a_folder_that_is_no_artifact_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(PolyhopError, match="is no artifact: it has no manifest.json"):
+    with pytest.raises(PolyhopError, match="is not an artifact: it has no manifest.json"):
         build_program(str(tmp_path), POOL)
     with pytest.raises(PolyhopError, match="or the folder of an artifact"):
         build_program(str(tmp_path / "none"), POOL)

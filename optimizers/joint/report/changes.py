@@ -11,7 +11,7 @@ from ....eval.report.html import Html, details, join, table, tag
 from ....eval.report.numbers import count
 from ....eval.report.page import Section
 from ....programs.exemplars import Exemplar
-from ...artifacts.comparing import AgentChange, Difference, Piece, Side, compare
+from ...diff import AgentChange, Difference, Piece, Side, compare
 from .reading import Line, Run
 from .words import short, value
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ....eval.folder import ACCOUNT, MANIFEST, SUMMARY, RunError
-from ...artifacts import Artifact, read
+from ...artifact import Artifact, read
 from ...tunables.result import StudyResult, TrialRecord
 from ..checkpoint import BEST, CANDIDATE, STAGES, START
 from ..plan import StageName

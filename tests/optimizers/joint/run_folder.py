@@ -8,7 +8,7 @@ from typing import Any
 
 import dspy
 
-from polyhop.optimizers.artifacts import Provenance, Split, save
+from polyhop.optimizers.artifact import Provenance, Split, save
 from polyhop.programs.exemplars import Exemplar, ExemplarMemory
 
 from .tiny import Tiny, examples

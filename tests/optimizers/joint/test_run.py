@@ -13,7 +13,7 @@ import pytest
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.eval.folder import RunError
-from polyhop.optimizers.artifacts import load, read
+from polyhop.optimizers.artifact import load, read
 from polyhop.optimizers.joint.checkpoint import Checkpoint
 from polyhop.optimizers.joint.plan import Plan, Splits
 from polyhop.optimizers.joint.run import Told, optimize

@@ -1,7 +1,6 @@
-"""What differs between two programs: prompts, demos, exemplars, tunables, scores, versions.
+"""Differences between two programs: prompts, demos, exemplars, tunables, scores, versions.
 
-Both sides are what an artifact holds, so that artifacts of other versions and of programs of somebody's own can be
-compared too, whether or not they still load.
+Both sides are states as artifacts hold them, so artifacts that no longer load can be compared too.
 """
 
 from __future__ import annotations
@@ -15,16 +14,14 @@ from typing import Any, Literal
 
 import dspy
 
-from ...programs.exemplars import Exemplar
-from .loading import tunable_range
-from .reading import Artifact
-from .schema import AgentState, Manifest, State
-from .writing import dump
+from ..programs.exemplars import Exemplar
+from .artifact import Artifact, dump
+from .artifact_format import AgentState, Manifest, State
 
 Piece = tuple[Literal["=", "-", "+"], str]
-"""A stretch of text that is the same, was taken out, or was put in."""
+"""A stretch of text that is unchanged, removed or added."""
 
-_REWRITTEN = 0.5  # of the words and spaces, so few or fewer in common
+_MIN_RATIO = 0.5  # texts with less in common count as rewritten
 
 
 @dataclass(frozen=True)
@@ -48,11 +45,11 @@ class Side:
 
 @dataclass(frozen=True)
 class AgentChange:
-    """An agent that both have.
+    """An agent of both programs.
 
     Attributes:
         instructions: The words of both, in order; empty if they are the same.
-        fields: The names of fields whose shape is not the same.
+        fields: The names of fields with another shape.
         removed, added: Demos that only one of them has.
     """
 
@@ -64,7 +61,7 @@ class AgentChange:
 
 @dataclass(frozen=True)
 class ExemplarChange:
-    """Exemplars by their number of hops, before and after, and how many are only in one of them."""
+    """Numbers of exemplars by hops, before and after, and of those that only one of them has."""
 
     before: dict[int, int]
     after: dict[int, int]
@@ -74,13 +71,13 @@ class ExemplarChange:
 
 @dataclass(frozen=True)
 class Difference:
-    """From one program to another; what is the same is left out.
+    """The changes from one program to another.
 
     Attributes:
-        only_before, only_after: Agents, tunables and memories that one of them has not.
-        tunables: The value before and after, and the range; the range before too if it is another.
-        scores: By split and metric, each side's mean and interval or None, whether or not they are the same.
-        about: What else the manifests say: program, retriever, versions, models, dataset, splits, seed, spent.
+        only_before, only_after: Agents, tunables and memories that only one of them has.
+        tunables: The value before and after, and the range; both ranges if they differ.
+        scores: By split and metric, each side's mean and interval or None, also where they are the same.
+        about: Changes in the manifest: program, retriever, versions, models, dataset, splits, seed, spent.
     """
 
     only_before: tuple[str, ...] = ()
@@ -93,12 +90,12 @@ class Difference:
 
     @property
     def same(self) -> bool:
-        """Whether the two would do the same."""
+        """Whether the two programs do the same."""
         return not (self.only_before or self.only_after or self.agents or self.exemplars or self.tunables)
 
 
 def compare(before: Side, after: Side) -> Difference:
-    """What changed from one to the other."""
+    """The changes from one program to another."""
     agents = {
         name: change
         for name, agent in before.state.agents.items()
@@ -109,29 +106,35 @@ def compare(before: Side, after: Side) -> Difference:
         for name, memory in before.memories.items()
         if name in after.memories and tuple(memory) != tuple(after.memories[name])
     }
-    ours, theirs = _names(before.state), _names(after.state)
+    tunables = {
+        name: (old.value, new.value, old.range if old.range == new.range else f"{old.range}, now {new.range}")
+        for name, old in before.state.tunables.items()
+        if (new := after.state.tunables.get(name)) is not None and old != new
+    }
+    ours, theirs = ([f"{kind} {name}" for name, kind in side.state.kinds.items()] for side in (before, after))
+    scores = [_scores(side.manifest) for side in (before, after)]
     return Difference(
         tuple(name for name in ours if name not in theirs),
         tuple(name for name in theirs if name not in ours),
         agents,
         exemplars,
-        _tunables(before.state, after.state),
-        _scores(before.manifest, after.manifest),
+        tunables,
+        {name: (scores[0].get(name), scores[1].get(name)) for name in {**scores[0], **scores[1]}},
         _about(before.manifest, after.manifest),
     )
 
 
 def words(before: str, after: str) -> tuple[Piece, ...]:
-    """Two texts, word by word; as wholes if they have little in common."""
+    """The changes word by word, or as a whole for texts with little in common."""
     old, new = re.findall(r"\s+|\S+", before), re.findall(r"\s+|\S+", after)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
-    if matcher.ratio() < _REWRITTEN:
+    if matcher.ratio() < _MIN_RATIO:
         return ("-", before), ("+", after)
     pieces: list[Piece] = []
     removed = added = ""
     for kind, a, b, c, d in matcher.get_opcodes():
         took, put = "".join(old[a:b]), "".join(new[c:d])
-        if kind != "equal" or ((removed or added) and took.isspace()):  # a space between two changes is no stretch
+        if kind != "equal" or ((removed or added) and took.isspace()):  # a space between two changes is part of them
             removed, added = removed + took, added + put
             continue
         pieces += [*_changed(removed, added), ("=", took)]
@@ -155,7 +158,7 @@ def _agent(before: AgentState, after: AgentState) -> AgentChange:
 
 
 def _missing(demos: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """The demos that are not among others, each as often as it is there too often."""
+    """The demos that are not among others, counting repetitions."""
     left = list(others)
     missing = []
     for demo in demos:
@@ -172,64 +175,33 @@ def _exemplars(before: Sequence[Exemplar], after: Sequence[Exemplar]) -> Exempla
     return ExemplarChange(hops[0], hops[1], (old - new).total(), (new - old).total())
 
 
-def _tunables(before: State, after: State) -> dict[str, tuple[Any, Any, str]]:
-    found = {}
-    for name, old in before.tunables.items():
-        new = after.tunables.get(name)
-        if new is None or old == new:
-            continue
-        was, is_ = tunable_range(old.model_dump()), tunable_range(new.model_dump())
-        found[name] = (old.value, new.value, is_ if was == is_ else f"{was}, now {is_}")
-    return found
-
-
-def _scores(
-    before: Manifest | None, after: Manifest | None
-) -> dict[str, tuple[dict[str, float] | None, dict[str, float] | None]]:
-    ours, theirs = _scores_of(before), _scores_of(after)
-    return {name: (ours.get(name), theirs.get(name)) for name in {**ours, **theirs}}
-
-
-def _scores_of(manifest: Manifest | None) -> dict[str, dict[str, float]]:
-    if manifest is None:
-        return {}
-    found = [(split, name, score) for split, each in manifest.scores.items() for name, score in each.items()]
-    return {f"{split} {name}": score.model_dump() for split, name, score in found}
+def _scores(manifest: Manifest | None) -> dict[str, dict[str, float]]:
+    splits = manifest.scores if manifest else {}
+    return {
+        f"{split} {name}": {"mean": score.mean, "low": score.low, "high": score.high}
+        for split, each in splits.items()
+        for name, score in each.items()
+    }
 
 
 def _about(before: Manifest | None, after: Manifest | None) -> dict[str, tuple[Any, Any]]:
     if before is None or after is None:
         return {}
-    sides: list[dict[str, Any]] = [
-        {
-            "program": side.program.name or side.program.kind,
-            "retriever": side.program.retriever,
-            **{f"version of {package}": number for package, number in side.versions.items()},
-            **{f"model of {role}": model for role, model in side.lms.items()},
-            "dataset": side.dataset,
-            **{
-                f"split {name}": f"{split.count} of {split.file}, {split.hash[:8]}"
-                for name, split in side.splits.items()
-            },
-            "metric": side.metric,
-            "seed": side.seed,
-            **{f"spent {name}": amount for name, amount in side.spent.items()},
-            **{f"setting {name}": value for name, value in side.settings.items() if name not in ("metric", "seed")},
-        }
-        for side in (before, after)
-    ]
+    old, new = _described(before), _described(after)
+    return {name: (old.get(name), new.get(name)) for name in {**old, **new} if old.get(name) != new.get(name)}
+
+
+def _described(manifest: Manifest) -> dict[str, Any]:
+    splits, settings = manifest.splits, manifest.settings
     return {
-        name: (sides[0].get(name), sides[1].get(name))
-        for name in {**sides[0], **sides[1]}
-        if sides[0].get(name) != sides[1].get(name)
+        "program": manifest.program.name or manifest.program.kind,
+        "retriever": manifest.program.retriever,
+        **{f"version of {package}": number for package, number in manifest.versions.items()},
+        **{f"model of {role}": model for role, model in manifest.lms.items()},
+        "dataset": manifest.dataset,
+        **{f"split {name}": f"{split.count} of {split.file}, {split.hash[:8]}" for name, split in splits.items()},
+        "metric": manifest.metric,
+        "seed": manifest.seed,
+        **{f"spent {name}": amount for name, amount in manifest.spent.items()},
+        **{f"setting {name}": value for name, value in settings.items() if name not in ("metric", "seed")},
     }
-
-
-def _names(state: State) -> list[str]:
-    kinds = (
-        ("agent", state.agents),
-        ("tunable", state.tunables),
-        ("exemplars", state.memories),
-        ("parameter", state.others),
-    )
-    return [f"{kind} {name}" for kind, names in kinds for name in list(names)]

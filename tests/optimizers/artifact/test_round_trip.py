@@ -1,4 +1,4 @@
-"""What is saved loads as it was: parameters, prompts to the byte, predictions; whatever program and values."""
+"""Saved programs load with the same parameters, prompts (byte for byte) and predictions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import polyhop
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
-from polyhop.optimizers.artifacts import ArtifactError, read
-from polyhop.optimizers.artifacts.agents import rendered
+from polyhop.optimizers.artifact import ArtifactError, read
+from polyhop.optimizers.artifact_format import rendered
 from polyhop.programs import PROGRAMS, Exemplar, Exemplars, Naive, PolyHop, Prism, Tunable, new_program, tunables
 from polyhop.programs.tunable import choice, integer, real
 from polyhop.signatures import NumberedPassage, NumberedPassages
@@ -99,7 +99,7 @@ def tune(program: Any, data: st.DataObject) -> None:
 @pytest.mark.parametrize(("name", "kind"), KINDS)
 @settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
-def test_what_is_saved_is_loaded(name: str, kind: str, data: st.DataObject, tmp_path: Path) -> None:
+def test_everything_tuned_is_loaded(name: str, kind: str, data: st.DataObject, tmp_path: Path) -> None:
     before = build(name, kind)
     tune(before, data)
     polyhop.save(before, tmp_path / "best")
@@ -193,7 +193,7 @@ def test_a_program_of_ones_own_is_loaded_into_one(tmp_path: Path) -> None:
     ]
     before.set_lm(polyhop.lm())
     polyhop.save(before, tmp_path / "own")
-    with pytest.raises(ArtifactError, match=r"'Own': make one of it, and load into that: polyhop.load\(dir, program="):
+    with pytest.raises(ArtifactError, match=r"your own class 'Own': load it with polyhop.load\(dir, program="):
         polyhop.load(tmp_path / "own")
     mine = Own()
     mine.set_lm(polyhop.lm())
@@ -244,11 +244,10 @@ class Odd(dspy.Module):
 @pytest.mark.parametrize(
     ("demo", "message"),
     [
-        ({"question": float("nan"), "answer": "a"}, "agent 'agent', demo 0 cannot be saved: nan is no number"),
-        ({"question": "\ud800", "answer": "a"}, "demo 0 cannot be saved: half a character"),
+        ({"question": float("nan"), "answer": "a"}, "agent 'agent', demo 0 cannot be saved: Out of range float"),
+        ({"question": "\ud800", "answer": "a"}, "demo 0 cannot be saved: .*surrogates not allowed"),
         ({"question": [1, 2], "answer": "a"}, "demo 0 cannot be saved: argument of type 'int'"),
-        ({"question": ("a", "b"), "answer": "a"}, "demo 0 cannot be saved: as JSON it would be shown otherwise"),
-        ({"question": 10**30, "answer": "a"}, "demo 0 cannot be saved: a number that is too large at question"),
+        ({"question": ("a", "b"), "answer": "a"}, "demo 0 cannot be saved: its JSON gives another prompt"),
     ],
 )
 def test_a_demo_that_json_cannot_hold_is_refused(demo: Any, message: str, tmp_path: Path) -> None:
@@ -262,11 +261,11 @@ def test_a_demo_that_json_cannot_hold_is_refused(demo: Any, message: str, tmp_pa
 def test_what_would_not_load_is_not_saved(tmp_path: Path) -> None:
     program = Prism()
     program.another = dspy.Predict("question -> answer")
-    with pytest.raises(ArtifactError, match="cannot be saved as it is, .*agent 'another' is not in this version"):
+    with pytest.raises(ArtifactError, match="since it would not load: .*agent 'another' is not in this version"):
         polyhop.save(program, tmp_path / "odd")
     program = Prism()
     program.selector.signature = program.selector.signature.with_updated_fields("keep", desc="the best")
-    with pytest.raises(ArtifactError, match="agent 'selector': field 'keep' is described otherwise"):
+    with pytest.raises(ArtifactError, match="agent 'selector': field 'keep' has another description"):
         polyhop.save(program, tmp_path / "odd")
     assert os.listdir(tmp_path) == []
 

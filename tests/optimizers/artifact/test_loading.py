@@ -1,4 +1,4 @@
-"""What does not fit is refused with one clear line, and nothing in an artifact is run, whoever made it."""
+"""Artifacts that do not fit or are hostile are refused in one line, and nothing in them runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import polyhop
 from polyhop.data.pool import PassagePool
-from polyhop.optimizers.artifacts import ArtifactError, ArtifactWarning, Provenance
+from polyhop.optimizers.artifact import ArtifactError, ArtifactWarning, Provenance
 from polyhop.programs import Direct, Naive, PolyHop, Prism
 
 from .forged import Edit, forge, put
@@ -41,7 +41,7 @@ def artifact(original: Path, tmp_path: Path) -> Path:
 
 
 def refused(path: Path, message: str, **how: Any) -> None:
-    """It is refused, with one line."""
+    """It is refused in one line."""
     with pytest.raises(ArtifactError, match=message) as raised:
         polyhop.load(path, **how)
     assert str(raised.value).isprintable()
@@ -51,25 +51,25 @@ def refused(path: Path, message: str, **how: Any) -> None:
 # --- whole and unchanged ---------------------------------------------------------------------------------------------
 
 
-def test_there_has_to_be_an_artifact(tmp_path: Path) -> None:
+def test_a_missing_artifact(tmp_path: Path) -> None:
     refused(tmp_path / "none", "there is no artifact .*none: no such folder")
-    refused(tmp_path, "is no artifact: it has no manifest.json")
+    refused(tmp_path, "is not an artifact: it has no manifest.json")
     (tmp_path / "file").write_text("{}")
     refused(tmp_path / "file", "there is no artifact .*file: no such folder")
     refused(Path("\x00"), "there is no artifact")
 
 
 @pytest.mark.parametrize("name", ["state.json", "exemplars.jsonl", "study.json"])
-def test_no_file_may_be_missing_or_changed(name: str, artifact: Path) -> None:
+def test_missing_and_changed_files(name: str, artifact: Path) -> None:
     data = (artifact / name).read_bytes()
     for other in (data[:-1], data[: len(data) // 2], b"", data + b"\n", data.replace(b"a", b"b", 1)):
         (artifact / name).write_bytes(other)
-        refused(artifact, f"{name} was changed after it was saved, or is not whole: save the program anew")
+        refused(artifact, f"{name} is incomplete or was changed after it was saved: save again")
     (artifact / name).unlink()
-    refused(artifact, f"is no complete artifact: {name} is missing")
+    refused(artifact, f"is not a complete artifact: {name} is missing")
 
 
-def test_the_manifest_may_not_be_changed(artifact: Path) -> None:
+def test_a_changed_manifest(artifact: Path) -> None:
     text = (artifact / "manifest.json").read_text()
     (artifact / "manifest.json").write_text(text.replace('"seed": null', '"seed": 3'))
     refused(artifact, "manifest.json was changed after it was saved")
@@ -78,12 +78,12 @@ def test_the_manifest_may_not_be_changed(artifact: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"schema": 1, "created": "x", "questions": {}}', "[]", "{}", '"x"', "null"])
-def test_the_folder_of_something_else(text: str, tmp_path: Path) -> None:
+def test_a_folder_of_another_kind(text: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(text)
-    refused(tmp_path, "is no artifact: its manifest.json is something else's")
+    refused(tmp_path, "is not an artifact: its manifest.json is of another kind")
 
 
-def test_an_artifact_of_a_newer_schema(artifact: Path) -> None:
+def test_another_schema(artifact: Path) -> None:
     forge(artifact, "manifest.json", lambda manifest: {**manifest, "version": 2, "new": []})
     refused(artifact, "has schema 2; this version reads 1: update polyhop")
     forge(
@@ -101,15 +101,15 @@ def field(state: Any, agent: str, name: str) -> Any:
 
 def edits() -> Iterator[tuple[str, Edit]]:
     yield (
-        "agent 'selector': field 'keep' is described otherwise than in this version",
+        "agent 'selector': field 'keep' has another description",
         lambda state: field(state, "selector", "keep").update(description="the best"),
     )
     yield (
-        r"agent 'selector': field 'keep' is of type list\[int\] there and list\[str\] in this version",
+        r"agent 'selector': field 'keep' has another type \(list\[int\] in the artifact, list\[str\] here\)",
         lambda state: field(state, "selector", "keep").update(type="list[int]"),
     )
     yield (
-        "agent 'selector': field 'keep' is an input there and an output in this version",
+        r"agent 'selector': field 'keep' has another role \(input in the artifact, output here\)",
         lambda state: field(state, "selector", "keep").update(role="input"),
     )
     yield (
@@ -117,11 +117,11 @@ def edits() -> Iterator[tuple[str, Edit]]:
         lambda state: field(state, "selector", "keep").update(name="best"),
     )
     yield (
-        "agent 'selector': field 'keep' has another JSON schema than in this version",
+        "agent 'selector': field 'keep' has another schema",
         lambda state: field(state, "selector", "keep").update(schema={"type": "string"}),
     )
     yield (
-        "agent 'selector': its fields are in another order than in this version",
+        "agent 'selector': its fields have another order",
         lambda state: state["agents"]["selector"]["fields"].insert(0, state["agents"]["selector"]["fields"].pop(1)),
     )
     yield "agent 'selector' is not in the artifact", lambda state: state["agents"].pop("selector")
@@ -147,19 +147,19 @@ def edits() -> Iterator[tuple[str, Edit]]:
 
 
 @pytest.mark.parametrize(("message", "edit"), list(edits()))
-def test_what_does_not_fit_is_named(message: str, edit: Edit, artifact: Path) -> None:
+def test_misfits_are_named(message: str, edit: Edit, artifact: Path) -> None:
     def change(state: Any) -> None:
         edit(state)
 
     forge(artifact, "state.json", change)
     mine = PolyHop()
     before = mine.dump_state()
-    refused(artifact, f"does not fit PolyHop of this version: .*{message}.* or tune anew", program=mine)
+    refused(artifact, f"does not fit PolyHop of this version: .*{message}.* or tune again", program=mine)
     refused(artifact, message)
     assert mine.dump_state() == before
 
 
-def test_a_bad_exemplar_is_named(artifact: Path) -> None:
+def test_invalid_exemplars(artifact: Path) -> None:
     lines = (artifact / "exemplars.jsonl").read_bytes().split(b"\n")
     for line, message in [
         (
@@ -174,7 +174,7 @@ def test_a_bad_exemplar_is_named(artifact: Path) -> None:
         put(artifact, "exemplars.jsonl", b"\n".join([*lines[:2], line, *lines[3:]]))
         refused(artifact, f"exemplars.jsonl, {message}")
     put(artifact, "exemplars.jsonl", b"\n".join(lines[1:]))
-    refused(artifact, "exemplars.jsonl holds no exemplars of version 1")
+    refused(artifact, "exemplars.jsonl has no exemplars of version 1")
 
 
 def test_other_versions_load_with_a_warning(artifact: Path) -> None:
@@ -187,21 +187,19 @@ def test_other_versions_load_with_a_warning(artifact: Path) -> None:
     with pytest.warns(ArtifactWarning, match=r"this is .*; the range of rounds was 1\.\.4, and is 1\.\.6"):
         polyhop.load(artifact)
     forge(artifact, "state.json", lambda state: state["tunables"].pop("rounds") and None)
-    refused(
-        artifact, f"Load it into a PolyHop, by polyhop 0.0.1 and dspy {version('dspy')} as it was saved, or tune anew"
-    )
+    refused(artifact, f"Load it into a PolyHop with polyhop 0.0.1 and dspy {version('dspy')}, or tune again")
 
 
-def test_the_complexity_that_thresholds_were_tuned_to(artifact: Path) -> None:
+def test_another_complexity_estimator(artifact: Path) -> None:
     forge(artifact, "manifest.json", lambda manifest: manifest["program"].update(complexity="0"))
-    with pytest.warns(ArtifactWarning, match="complexity is estimated otherwise by this version"):
+    with pytest.warns(ArtifactWarning, match="this version estimates complexity differently"):
         polyhop.load(artifact)
 
 
 # --- retrievers ------------------------------------------------------------------------------------------------------
 
 
-def test_a_program_searches_with_the_kind_it_was_tuned_with(tmp_path: Path) -> None:
+def test_the_kind_of_retriever_must_match(tmp_path: Path) -> None:
     pool = PassagePool([])
     polyhop.save(Prism(CHAIN), tmp_path / "chain")
     polyhop.save(Prism(pool), tmp_path / "bm25")
@@ -213,15 +211,18 @@ def test_a_program_searches_with_the_kind_it_was_tuned_with(tmp_path: Path) -> N
         assert polyhop.load(tmp_path / "bm25", pool).search.retriever is pool
         assert polyhop.load(tmp_path / "bm25").search.retriever is None
         polyhop.load(tmp_path / "direct")
-    refused(tmp_path / "chain", "was tuned with a chain of evidence, whose weights bm25 has not", retriever=pool)
-    refused(tmp_path / "bm25", "was tuned with bm25, without a chain: give it no ChainRetriever", retriever=CHAIN)
-    refused(tmp_path / "direct", "holds direct, which does not search: give it no retriever", retriever=pool)
+    for name, other, message in (
+        ("chain", pool, "was tuned with the retriever chain, not bm25: give it a ChainRetriever"),
+        ("bm25", CHAIN, "was tuned with the retriever bm25, not chain: give it no ChainRetriever"),
+        ("direct", pool, "the program direct, which does not search: give it no retriever"),
+    ):
+        refused(tmp_path / name, message, retriever=other)
     refused(tmp_path / "bm25", "give a retriever or a program, not both", retriever=pool, program=Prism())
-    message = "does not fit Naive of this version: agent 'analyzer' is not in .*; and 7 more. Load it into a Prism, by"
+    message = "does not fit Naive of this version: agent 'analyzer' is not in .*; and 7 more. Load it into a Prism with"
     refused(tmp_path / "bm25", message, program=Naive())
 
 
-def test_another_kind_with_the_same_tunables_is_said(tmp_path: Path) -> None:
+def test_other_retrievers_and_classes_give_a_warning(tmp_path: Path) -> None:
     class Mine:
         def search(self, query: str, k: int, offset: int = 0) -> list[Any]:
             return []
@@ -266,10 +267,8 @@ HOSTILE: dict[str, tuple[str, Edit]] = {
     "decisions": ("state.json", lambda s: s["agents"]["selector"].update(decisions={"keep": {"threshold": 2}})),
     "instructions": ("state.json", lambda s: s["agents"]["selector"].update(instructions=None)),
     "half a character": ("state.json", lambda s: s["agents"]["selector"].update(instructions="\ud800")),
-    "deep": ("state.json", lambda s: s["agents"]["planner"]["demos"][0].update(question=deep(60))),
     "too deep to parse": ("study.json", lambda s: {"x": deep(900)}),
     "huge": ("state.json", lambda s: s["tunables"]["easy"].update(value=10**400)),
-    "huge in a demo": ("state.json", lambda s: s["agents"]["planner"]["demos"][0].update(question=10**100)),
     "nan": ("state.json", lambda s: s["tunables"]["easy"].update(value=float("nan"))),
     "infinite": ("state.json", lambda s: s["tunables"]["easy"].update(value=float("inf"))),
     "study": ("study.json", lambda s: [1]),
@@ -316,13 +315,12 @@ def test_a_hostile_artifact_is_refused(case: str, artifact: Path, monkeypatch: p
         b"\x00" * 100,
         b"1e999",
         b"9" * 5000,
-        b'{"agents": {}, "agents": {}, "tunables": {}}',
         b'{"agents": NaN}',
         "\ufeff{}".encode(),
     ],
 )
 @pytest.mark.parametrize("name", ["manifest.json", "state.json", "exemplars.jsonl", "study.json"])
-def test_bytes_that_are_no_artifact(name: str, data: bytes, artifact: Path) -> None:
+def test_invalid_bytes(name: str, data: bytes, artifact: Path) -> None:
     if name == "manifest.json":
         (artifact / name).write_bytes(data)
     else:
@@ -330,23 +328,23 @@ def test_bytes_that_are_no_artifact(name: str, data: bytes, artifact: Path) -> N
     refused(artifact, "best")
 
 
-def test_only_plain_files_are_read(artifact: Path) -> None:
+def test_only_regular_files_are_read(artifact: Path) -> None:
     data = (artifact / "state.json").read_bytes()
     elsewhere = artifact.parent / "elsewhere.json"
     elsewhere.write_bytes(data)
     (artifact / "state.json").unlink()
     (artifact / "state.json").symlink_to(elsewhere)
-    refused(artifact, "state.json is no plain file")
+    refused(artifact, "state.json is not a regular file")
     (artifact / "state.json").unlink()
-    os.mkfifo(artifact / "state.json")  # reading it would wait for ever
-    refused(artifact, "state.json is no plain file")
+    os.mkfifo(artifact / "state.json")  # reading it would block
+    refused(artifact, "state.json is not a regular file")
     (artifact / "state.json").unlink()
     (artifact / "state.json").mkdir()
-    refused(artifact, "state.json is no plain file")
+    refused(artifact, "state.json is not a regular file")
     (artifact / "state.json").rmdir()
     with (artifact / "state.json").open("wb") as file:
-        file.truncate(2**40)  # takes no room
-    refused(artifact, "state.json has 1,099,511,627,776 bytes")
+        file.truncate(2**40)  # a sparse file
+    refused(artifact, "state.json is too large for an artifact: 1,099,511,627,776 bytes")
 
 
 def test_other_files_in_the_folder_are_never_read(artifact: Path) -> None:
@@ -356,7 +354,7 @@ def test_other_files_in_the_folder_are_never_read(artifact: Path) -> None:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to every value of a JSON document."""
+    """The path to every value of a JSON document."""
     yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
@@ -371,12 +369,10 @@ json_values = st.recursive(
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "state.json", "study.json"])
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
-def test_whatever_is_changed_it_loads_or_is_refused(
-    name: str, data: st.DataObject, original: Path, tmp_path: Path
-) -> None:
-    """Whatever loads is usable, too: its prompts can be shown."""
+def test_any_change_loads_or_is_refused(name: str, data: st.DataObject, original: Path, tmp_path: Path) -> None:
+    """If it loads, its prompts can be rendered."""
     shutil.rmtree(tmp_path / "best", ignore_errors=True)
     shutil.copytree(original, tmp_path / "best")
     value = json.loads((original / name).read_text())

@@ -1,4 +1,4 @@
-"""Exported prompts are what DSPy sends, to the byte: for every agent of every program, whatever the inputs are."""
+"""Exported prompts are byte for byte what DSPy sends, for every agent of every program and any inputs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ import polyhop
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
-from polyhop.optimizers.artifacts.prompts import FORMATS, REPLIES, AdapterName, Prompt, place, prompts
-from polyhop.optimizers.artifacts.templates import jinja_template
+from polyhop.optimizers.export import FORMATS, REPLIES, AdapterName, Prompt, jinja_template, place, prompts
 from polyhop.programs import PROGRAMS, PolyHop, Prism, new_program
 from polyhop.signatures import NumberedPassage, NumberedPassages
 from polyhop.signatures.fields import fenced
@@ -255,7 +254,7 @@ def test_what_is_no_text_is_refused() -> None:
             super().__init__()
             self.viewer = dspy.Predict("question, pictures: list[dspy.Image] -> answer")
 
-    with pytest.raises(PolyhopError, match="agent 'viewer' has an input 'pictures' that is no text"):
+    with pytest.raises(PolyhopError, match="agent 'viewer' cannot be exported: its input 'pictures' is not text"):
         prompts(Own())
     program = Prism()
     picture = '[{"type": "image_url", "image_url": {"url": "http://elsewhere"}}]'
@@ -265,5 +264,5 @@ def test_what_is_no_text_is_refused() -> None:
     assert all(isinstance(message["content"], str) for prompt in prompts(program) for message in prompt.messages)
     program.analyzer = dspy.Predict(program.analyzer.signature)  # which does not break up markers
     program.analyzer.demos = [demo]
-    with pytest.raises(PolyhopError, match="agent 'analyzer' has a demo that is no text"):
+    with pytest.raises(PolyhopError, match="agent 'analyzer' cannot be exported: it has a demo that is not text"):
         prompts(program)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import polyhop
 from polyhop.eval.statistics import Interval
-from polyhop.optimizers.artifacts import Provenance, read
-from polyhop.optimizers.artifacts.comparing import Difference, Side, compare, words
+from polyhop.optimizers.artifact import Provenance, read
+from polyhop.optimizers.diff import Difference, Side, compare, words
 from polyhop.programs import Exemplar, Naive, PolyHop, Prism
 
 

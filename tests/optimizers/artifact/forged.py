@@ -1,4 +1,4 @@
-"""Artifacts as somebody may have made them who means harm: with every hash as it should be."""
+"""Artifacts that an attacker may have made: with valid hashes."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from polyhop.optimizers.artifacts.files import hash_of
+from polyhop.optimizers.artifact_format import hash_of
 
 Edit = Callable[[Any], Any]
 
 
 def forge(path: Path, name: str, edit: Edit) -> None:
-    """Change the JSON of a file, in place or for what ``edit`` returns, and set the hashes right."""
-    if name != "manifest.json":
-        value = json.loads((path / name).read_text())
-        changed = edit(value)
-        put(path, name, json.dumps(value if changed is None else changed).encode(errors="surrogatepass"))
-        return
-    manifest = json.loads((path / name).read_text())
-    changed = edit(manifest)
-    seal(path, manifest if changed is None else changed)
+    """Change the JSON of a file, in place or to what ``edit`` returns, and update the hashes."""
+    value = json.loads((path / name).read_text())
+    changed = edit(value)
+    value = value if changed is None else changed
+    if name == "manifest.json":
+        seal(path, value)
+    else:
+        put(path, name, json.dumps(value).encode(errors="surrogatepass"))
 
 
 def put(path: Path, name: str, data: bytes) -> None:
-    """Write the bytes of a file, and set the hashes right."""
+    """Write a file, and update the hashes."""
     (path / name).write_bytes(data)
     manifest = json.loads((path / "manifest.json").read_text())
     manifest["files"][name] = hash_of(data)
