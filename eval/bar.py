@@ -1,4 +1,4 @@
-"""The progress bars of long work, which all look alike."""
+"""The progress bar of all commands."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ from rich.progress import (
 
 
 def progress_bar(name: str, console: Console, done: ProgressColumn | None = None) -> Progress:
-    """What is done, how far it is, for how long and how long still, and what its task's description says.
-
-    Nothing stays of it in the end, and without a terminal there is none.
+    """A transient bar: name, progress, elapsed and remaining time, description. Without a terminal there is none.
 
     Args:
-        done: How far it is, if not as a number of things.
+        done: Shows the progress, by default as "n/total".
     """
     columns = (
-        TextColumn(name.replace("{", "{{").replace("}", "}}"), markup=False),  # it is formatted
+        TextColumn(name.replace("{", "{{").replace("}", "}}"), markup=False),
         BarColumn(),
         done or MofNCompleteColumn(),
         TimeElapsedColumn(),

@@ -1,9 +1,7 @@
-"""What the pictures share: an axis with round numbers, a field with a grid, and words, as SVG.
+"""SVG scatter and line charts, without a plotting library.
 
-Written by hand, for a few kinds of mark on two axes are no reason to need a library.
-
-A colour is drawn as ``var(--grid, #ddd)``: the name it has on the page of a report, light or dark, and what it is in a
-file of its own, on white. `document` makes the file and `inline` the picture for the page.
+Colors are CSS variables with defaults, ``var(--grid, #ddd)``: `inline` keeps them, for the light and dark themes of a
+report; `document` replaces them by the defaults, on white.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The questions of a run: gone through several times, and read anew each time, so that they need not fit in memory."""
+"""The questions of a run, read anew in each iteration, so that they need not fit in memory."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Questions:
 
     Attributes:
         dataset: The benchmark's name.
-        skipped: How many records were left out when the questions were last gone through.
-        problems: The first few of those.
+        skipped: How many records the last iteration skipped.
+        problems: The first few of them.
     """
 
     def __init__(
@@ -45,17 +45,17 @@ class Questions:
 
     @property
     def file(self) -> Path | None:
-        """The file that they come from, if it is one."""
+        """Their file; None for a dataset on the hub."""
         return None if self.source is None or self.source.startswith(PREFIX) else Path(self.source)
 
     @property
     def have_contexts(self) -> bool:
-        """Whether they can be asked over passages of their own."""
+        """Whether they have passages of their own."""
         return self.dataset != SAMPLE and find_benchmark(self.dataset).has_contexts
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What was asked for, for the manifest; a file by its name only."""
+        """The arguments, for the manifest; a file by its name only."""
         source = self.file.name if self.file else self.source or (SAMPLE if self.dataset == SAMPLE else "hub")
         return {
             "source": source,

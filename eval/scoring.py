@@ -143,9 +143,7 @@ def ranking_scores(ranking: Sequence[str], gold: Collection[str], cutoffs: Seque
     """The metrics of one ranking of passage ids, best first; a repeated id counts at its first rank.
 
     Returns ``passage_recall@k`` (share of the gold passages in the first k), ``all_gold@k`` (1 if all of them are
-    there), ``passage_mrr`` and ``passage_ndcg@10`` (binary gains); all 0 without gold. The definitions are
-    trec_eval's; `polyhop.eval.trec.measure` has ir-measures' numbers for whole runs, whose setup is too slow per
-    question (0.3 ms).
+    there), ``passage_mrr`` and ``passage_ndcg@10`` (binary gains), as trec_eval defines them; all 0 without gold.
     """
     wanted = set(gold)
     ranks = [rank for rank, id in enumerate(dict.fromkeys(ranking), 1) if id in wanted]

@@ -1,6 +1,6 @@
-"""JSON files written an entry at a time, whole or not at all.
+"""JSON files, written atomically and entry by entry, and means over questions.
 
-Everything is ASCII, with escapes: the official scripts open files in whatever encoding the machine prefers.
+JSON is written in ASCII, with escapes: the official scripts open files in the platform's default encoding.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """A text file that takes the place of ``path`` when the block ends; after an exception ``path`` is as before."""
+    """A text file that replaces ``path`` at the end of the block; after an exception ``path`` is unchanged."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
         with unfinished.open("w", encoding="utf-8", newline="\n") as file:
@@ -31,10 +31,10 @@ def write_sections(path: Path, items: Iterable[T], sections: Mapping[str, Callab
     """Write ``{section: {key: value, ...}, ...}``; each section maps an item to (key, value), ``None`` is left out.
 
     Raises:
-        TypeError: ``items`` is an iterator; it is gone through once for every section.
+        TypeError: ``items`` is an iterator; it is read once per section.
     """
     if isinstance(items, Iterator):
-        raise TypeError("the predictions are gone through once a section: give a list, not an iterator")
+        raise TypeError("the predictions are read once per section: pass a list, not an iterator")
     with replacing(path) as file:
         file.write("{")
         for n, (name, entry) in enumerate(sections.items()):
@@ -70,33 +70,23 @@ def write_list(path: Path, records: Iterable[Any]) -> None:
 
 
 def write_lines(path: Path, records: Iterable[Any]) -> None:
-    """Write one record a line."""
+    """Write one record per line."""
     with replacing(path) as file:
         file.writelines(json.dumps(record) + "\n" for record in records)
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file.
+def means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of every value over the rows that have it.
 
     Raises:
-        ValueError: the file is not JSON; the message names it.
+        ValueError: there are no rows.
     """
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is not a JSON file: {error}") from error
-
-
-def read_lines(path: Path) -> Iterator[Any]:
-    """The records of a file that has one a line; empty lines do not count.
-
-    Raises:
-        ValueError: a line is not JSON; the message names it.
-    """
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                try:
-                    yield json.loads(line)
-                except ValueError as error:
-                    raise ValueError(f"{path}, line {number} is not JSON: {error}") from error
+    totals: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    for row in rows:
+        for name, value in row.items():
+            totals[name] = totals.get(name, 0.0) + value
+            counts[name] = counts.get(name, 0) + 1
+    if not counts:
+        raise ValueError("there are no questions to evaluate")
+    return {name: total / counts[name] for name, total in totals.items()}

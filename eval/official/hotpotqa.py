@@ -15,21 +15,20 @@ from typing import Any, NamedTuple
 
 from ...data.passages import Evidence
 from ..scoring import ZERO, Scores, answer_scores, exact_match, joint, scores, sentences_of
-from .files import read_json, write_sections
-from .means import means
+from .files import means, write_sections
 
 SupportingFact = tuple[str, int]
 
 
 class Gold(NamedTuple):
-    """What is right. The names are those of the dataset."""
+    """The gold, under the names of the dataset."""
 
     answer: str
     supporting_facts: Collection[SupportingFact]
 
 
 class Prediction(NamedTuple):
-    """What was predicted; ``None`` is missing, which is something else than an empty answer or no facts."""
+    """A prediction; ``None`` is missing, which differs from an empty answer or no facts."""
 
     id: str
     answer: str | None = None
@@ -37,7 +36,7 @@ class Prediction(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One of the tasks that a question consists of."""
+    """The scores of one task of a question."""
 
     em: float
     scores: Scores
@@ -75,35 +74,25 @@ def together(*parts: Part | None) -> Part:
 
 
 def evaluate(pairs: Iterable[tuple[Prediction, Gold]]) -> dict[str, float]:
-    """The means over all gold questions, as fractions: pair a question without prediction with ``Prediction(id)``."""
+    """The means over all gold questions, as fractions; a question without a prediction has ``Prediction(id)``."""
     return means(score(prediction, gold) for prediction, gold in pairs)
 
 
 def supporting_facts(evidence: Iterable[Evidence]) -> list[SupportingFact]:
-    """Evidence as the official files name it: (title, sentence number); a whole passage is all of its sentences."""
+    """Evidence as (title, sentence number); a whole passage counts as all of its sentences."""
     return list(dict.fromkeys((passage.title, sentence) for passage, sentence in sentences_of(evidence)))
 
 
 def write(path: Path, predictions: Iterable[Prediction]) -> None:
-    """Write ``{"answer": {id: answer}, "sp": {id: [[title, number], ...]}}``; what is missing is left out.
+    """Write ``{"answer": {id: answer}, "sp": {id: [[title, number], ...]}}``; missing parts are left out.
 
     Args:
-        predictions: Gone through twice; not an iterator.
+        predictions: Read twice; not an iterator.
     """
     write_sections(path, predictions, {"answer": lambda p: (p.id, p.answer), "sp": lambda p: (p.id, p.sp)})
 
 
-def read(path: Path) -> list[Prediction]:
-    """The predictions of an official file."""
-    record = read_json(path)
-    answers, facts = record["answer"], record["sp"]
-    return [
-        Prediction(id, answers.get(id), None if id not in facts else [fact(pair) for pair in facts[id]])
-        for id in dict.fromkeys([*answers, *facts])
-    ]
-
-
 def fact(pair: Iterable[Any]) -> SupportingFact:
-    """A supporting fact from the list that JSON has for it."""
+    """A supporting fact from its JSON list."""
     title, sentence = pair
     return title, sentence

@@ -8,8 +8,8 @@ Retrieval, over the questions that are not of the type ``null_query``:
   the number of gold facts (at most 10). It is not the textbook's MAP, which counts all facts seen so far.
 
 Answers: the script's "accuracy" (and precision, recall and F1, all the same number) is the share of answers that have
-any word in common with the gold answer, so "Insufficient information." is right about "no information". It is given as
-``official_overlap``, beside exact match and containment (the gold answer stands in the answer, word for word).
+any word in common with the gold answer, so "Insufficient information." matches "no information". It is reported as
+``official_overlap``, with exact match and containment (the answer contains the gold answer as whole words).
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..scoring import exact_match, mentions
-from .files import read_json, write_list
-from .means import means
+from .files import means, write_list
 
 DEPTH = 10
 """How many retrieved texts count."""
@@ -30,14 +29,14 @@ _QUOTED_ANSWER = re.compile(r'The answer to the question is "(.*?)"')
 
 
 class Gold(NamedTuple):
-    """What is right; the facts of a ``null_query`` are none."""
+    """The gold; a ``null_query`` has no facts."""
 
     answer: str
     facts: Sequence[str]
 
 
 class Prediction(NamedTuple):
-    """What was predicted for a query: the answer (``None`` is missing) and the texts retrieved, best first."""
+    """The answer (``None`` is missing) and the retrieved texts, best first."""
 
     query: str
     question_type: str
@@ -115,19 +114,8 @@ def _retrieval_record(prediction: Prediction, gold: Gold) -> dict[str, Any]:
     }
 
 
-def read_retrieval(path: Path) -> list[tuple[Prediction, Gold]]:
-    """What `write_retrieval` wrote; the predicted answers are not in it."""
-    return [
-        (
-            Prediction(r["query"], r["question_type"], None, [item["text"] for item in r["retrieval_list"]]),
-            Gold(r["answer"], [item["fact"] for item in r["gold_list"]]),
-        )
-        for r in read_json(path)
-    ]
-
-
 def write_answers(path: Path, pairs: Iterable[tuple[Prediction, Gold]]) -> None:
-    """Write the file that ``qa_evaluate.py`` reads. It has no missing answers: they are empty, which shares no word."""
+    """Write the file that ``qa_evaluate.py`` reads. Missing answers are empty strings."""
     write_list(path, (_answer_record(prediction, gold) for prediction, gold in pairs))
 
 
@@ -138,11 +126,3 @@ def _answer_record(prediction: Prediction, gold: Gold) -> dict[str, Any]:
         "gold_answer": gold.answer,
         "question_type": prediction.question_type,
     }
-
-
-def read_answers(path: Path) -> list[tuple[Prediction, Gold]]:
-    """What `write_answers` wrote; the retrieved texts and the facts are not in it."""
-    return [
-        (Prediction(r["query"], r["question_type"], r["model_answer"]), Gold(r["gold_answer"], ()))
-        for r in read_json(path)
-    ]

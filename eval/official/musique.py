@@ -3,8 +3,8 @@
 - EM and F1 are each the best over the answer and its aliases. There is no rule for "yes" and "no".
 - Two answers without a word in them agree (F1 1), where HotpotQA and SQuAD say 0.
 - Support is a set of paragraph numbers (``idx``), scored like HotpotQA's supporting facts.
-- In MuSiQue-Full every id stands twice, once answerable and once not. Answer and support are scored on the answerable
-  ones; the ``group_`` metrics give an answerable question its F1 only if both of the pair were told apart right.
+- In MuSiQue-Full every id occurs twice, once answerable and once not. Answer and support are scored on the answerable
+  ones; the ``group_`` metrics give an answerable question its F1 only if both versions are classified correctly.
 - The file must have a line for every question, in gold order: there are no missing predictions, only empty ones.
 - The script rounds to three decimals.
 """
@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..scoring import exact_match, normalize_answer, scores, token_scores
-from .files import read_lines, write_lines
-from .means import means
+from .files import means, write_lines
 
 
 class Gold(NamedTuple):
-    """What is right: the answer with its aliases, and the ``idx`` of the supporting paragraphs."""
+    """The answer with its aliases, and the ``idx`` of the supporting paragraphs."""
 
     answers: Collection[str]
     support_idxs: Collection[int]
@@ -30,7 +29,7 @@ class Gold(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What was predicted, under the names of the file."""
+    """A prediction, under the names of the file."""
 
     id: str
     predicted_answer: str = ""
@@ -56,10 +55,10 @@ def _f1(answer: str, gold: str) -> float:
 
 @dataclass
 class _Pair:
-    """A question of MuSiQue-Full: was it told apart right so far, and the scores of its answerable half."""
+    """A question of MuSiQue-Full: whether its versions are classified correctly, and its scores."""
 
     seen: int = 0
-    told_apart: bool = True
+    sufficient: bool = True
     answer_f1: float = 0.0
     support_f1: float = 0.0
 
@@ -68,14 +67,14 @@ def evaluate(pairs: Iterable[tuple[Prediction, Gold]]) -> dict[str, float]:
     """``answer_f1``, ``answer_em``, ``support_f1``; with unanswerable questions also the two ``group_`` metrics.
 
     Raises:
-        ValueError: there are no answerable questions, or unanswerable ones and an id that does not stand twice.
+        ValueError: there are no answerable questions, or there are unanswerable ones and an id does not occur twice.
     """
     groups: dict[str, _Pair] = {}
     answerable, full = [], False
     for prediction, gold in pairs:
         group = groups.setdefault(prediction.id, _Pair())
         group.seen += 1
-        group.told_apart &= prediction.predicted_answerable == gold.answerable
+        group.sufficient &= prediction.predicted_answerable == gold.answerable
         if gold.answerable:
             values = score(prediction, gold)
             group.answer_f1, group.support_f1 = values["answer_f1"], values["support_f1"]
@@ -87,11 +86,11 @@ def evaluate(pairs: Iterable[tuple[Prediction, Gold]]) -> dict[str, float]:
     if full:
         odd = next((id for id, group in groups.items() if group.seen != 2), None)
         if odd is not None:
-            raise ValueError(f"with unanswerable questions every id must stand twice; {odd!r} does not")
+            raise ValueError(f"with unanswerable questions every id must occur twice; {odd!r} does not")
         result |= means(
             {
-                "group_answer_sufficiency_f1": group.answer_f1 * group.told_apart,
-                "group_support_sufficiency_f1": group.support_f1 * group.told_apart,
+                "group_answer_sufficiency_f1": group.answer_f1 * group.sufficient,
+                "group_support_sufficiency_f1": group.support_f1 * group.sufficient,
             }
             for group in groups.values()
         )
@@ -99,10 +98,5 @@ def evaluate(pairs: Iterable[tuple[Prediction, Gold]]) -> dict[str, float]:
 
 
 def write(path: Path, predictions: Iterable[Prediction]) -> None:
-    """Write one line a question. The script compares line by line: give one for every gold question, in that order."""
+    """Write one line per gold question, in the order of the gold file, which the script compares line by line."""
     write_lines(path, (prediction._asdict() for prediction in predictions))
-
-
-def read(path: Path) -> list[Prediction]:
-    """The predictions of an official file."""
-    return [Prediction(**{name: record[name] for name in Prediction._fields}) for record in read_lines(path)]

@@ -1,9 +1,9 @@
 """NQ-open, as ``orqa/utils/eval_utils.py`` of github.com/google-research/language has it.
 
 The official metric is accuracy: exact match with one of the answers after SQuAD's normalisation of the *decomposed*
-text (Unicode NFD). So the two ways to write "é" are one; but in "Andréa" the last "a" stands alone between an accent
-and the end, goes as an article, and "Andréa" is right about "André". Accuracy is official, faults included;
-``exact_match`` and ``f1``, which papers report as well, are SQuAD's and free of that.
+text (Unicode NFD). So both encodings of "é" are equal; but the last "a" of "Andréa" follows a combining accent, is
+removed as an article, and "Andréa" matches "André". ``exact_match`` and ``f1``, which papers also report, are SQuAD's,
+without that defect.
 
 Questions have no ids: the file is keyed by the question.
 """
@@ -17,15 +17,14 @@ from unicodedata import normalize as unicode_form
 
 from ..scoring import normalize_answer
 from . import squad
-from .files import read_lines, write_lines
-from .means import means
+from .files import means, write_lines
 from .squad import Gold
 
-__all__ = ["Gold", "Prediction", "evaluate", "normalize", "read", "score", "write"]
+__all__ = ["Gold", "Prediction", "evaluate", "normalize", "score", "write"]
 
 
 class Prediction(NamedTuple):
-    """What was predicted; ``None`` is missing."""
+    """A prediction; ``None`` is missing."""
 
     question: str
     prediction: str | None = None
@@ -48,10 +47,5 @@ def evaluate(pairs: Iterable[tuple[Prediction, Gold]]) -> dict[str, float]:
 
 
 def write(path: Path, predictions: Iterable[Prediction]) -> None:
-    """Write one line ``{"question": ..., "prediction": ...}`` a question; what is missing is left out."""
+    """Write one line ``{"question": ..., "prediction": ...}`` per question; missing ones are left out."""
     write_lines(path, (prediction._asdict() for prediction in predictions if prediction.prediction is not None))
-
-
-def read(path: Path) -> list[Prediction]:
-    """The predictions of an official file."""
-    return [Prediction(record["question"], record["prediction"]) for record in read_lines(path)]

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..scoring import normalize_answer, token_scores
-from .files import read_json, write_object
-from .means import means
+from .files import means, write_object
 
 Gold = Collection[str]
-"""The answers that count as right."""
+"""The accepted answers."""
 
 
 class Prediction(NamedTuple):
-    """What was predicted; ``None`` is missing."""
+    """A prediction; ``None`` is missing."""
 
     id: str
     answer: str | None = None
@@ -42,10 +41,5 @@ def evaluate(pairs: Iterable[tuple[Prediction, Gold]]) -> dict[str, float]:
 
 
 def write(path: Path, predictions: Iterable[Prediction]) -> None:
-    """Write ``{id: answer}``; what is missing is left out."""
+    """Write ``{id: answer}``; missing ones are left out."""
     write_object(path, predictions)
-
-
-def read(path: Path) -> list[Prediction]:
-    """The predictions of an official file."""
-    return [Prediction(id, answer) for id, answer in read_json(path).items()]

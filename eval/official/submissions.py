@@ -1,8 +1,4 @@
-"""From a run to the authors' own evaluators: official prediction files, and the official numbers.
-
-A submission makes a question's prediction in the authors' terms, which goes into the run's line as plain JSON, and
-later pairs it with what the authors hold to be right.
-"""
+"""From a run to the official evaluators: prediction files and official numbers, one `Submission` per benchmark."""
 
 from __future__ import annotations
 
@@ -24,14 +20,14 @@ Write = Callable[[Path, Pairs], None]
 
 @dataclass(frozen=True)
 class Submission:
-    """How one benchmark is submitted.
+    """The official evaluation of one benchmark.
 
     Attributes:
-        predict: The official prediction of a question; an output of None is a failure.
-        prediction: The type of that.
-        gold: What is right, in the authors' terms.
-        evaluate: The authors' numbers of (prediction, gold) pairs.
-        files: The official prediction files, each with what writes it from pairs; it may go through them several times.
+        predict: Makes the official prediction of a question; an output of None is a failure.
+        prediction: The type of the prediction.
+        gold: Makes the official gold of a question.
+        evaluate: Computes the official numbers of (prediction, gold) pairs.
+        files: The official prediction files, each with the function that writes it from pairs, read several times.
     """
 
     predict: Callable[[dspy.Example, ProgramOutput | None], Any]
@@ -42,7 +38,7 @@ class Submission:
 
 
 class _Predictions:
-    """The predictions of some pairs, which can be gone through as often as the pairs."""
+    """The predictions of some pairs, which can be read as often as the pairs."""
 
     def __init__(self, pairs: Pairs) -> None:
         self._pairs = pairs
@@ -69,7 +65,7 @@ def _supporting_facts(example: dspy.Example) -> list[hotpotqa.SupportingFact]:
 
 
 def _two_wiki(example: dspy.Example, output: ProgramOutput | None) -> two_wiki.Prediction:
-    return two_wiki.Prediction(*_hotpotqa(example, output))  # no triples: no program here makes any
+    return two_wiki.Prediction(*_hotpotqa(example, output))  # no program makes triples
 
 
 def _two_wiki_gold(example: dspy.Example) -> two_wiki.Gold:
@@ -77,7 +73,7 @@ def _two_wiki_gold(example: dspy.Example) -> two_wiki.Gold:
 
 
 def _two_wiki_numbers(pairs: Pairs) -> dict[str, float]:
-    """All numbers; of the open set, where most questions have no gold sentences, those of the answer."""
+    """All numbers; for the open set, where most questions have no gold sentences, those of the answer."""
     complete = True
 
     def checked() -> Pairs:
@@ -94,15 +90,15 @@ def _two_wiki_numbers(pairs: Pairs) -> dict[str, float]:
 
 
 def _musique(example: dspy.Example, output: ProgramOutput | None) -> musique.Prediction:
-    """Support is named by the paragraphs' ``idx``; a passage from elsewhere gets a number that no paragraph has."""
+    """Support is the paragraphs' ``idx``; other passages get unused numbers."""
     if output is None:
         return musique.Prediction(example.official_id)
     idx = dict(example.paragraph_idx)
-    elsewhere = max(idx.values(), default=-1) + 1
+    unused = max(idx.values(), default=-1) + 1
     support = []
     for id in dict.fromkeys(item.passage.id for item in output.evidence):
         if id not in idx:
-            idx[id], elsewhere = elsewhere, elsewhere + 1
+            idx[id], unused = unused, unused + 1
         support.append(idx[id])
     return musique.Prediction(example.official_id, output.answer, support, output.answer != UNKNOWN)
 
@@ -192,4 +188,4 @@ SUBMISSIONS = {
         _nq, nq_open.Prediction, _answers, nq_open.evaluate, {"nq_predictions.jsonl": _predictions(nq_open.write)}
     ),
 }
-"""By the names of `polyhop.data.benchmarks.BENCHMARKS`; for questions of one's own nobody has an evaluator."""
+"""By the names of `polyhop.data.benchmarks.BENCHMARKS`; your own questions have no official evaluator."""

@@ -1,7 +1,7 @@
 """TriviaQA, as ``triviaqa_evaluation.py`` of github.com/mandarjoshi90/triviaqa has it.
 
 SQuAD's metrics under another normalisation: punctuation, underscores and the marks ‘ ’ ´ ` become spaces instead of
-vanishing, so that "twenty-one" is two words and "O’Neill" matches "O Neill". The gold answers are the aliases of the
+being removed: "twenty-one" is two words and "O’Neill" matches "O Neill". The gold answers are the aliases of the
 dataset and its human answers. The script prints percentages; prediction files are SQuAD's.
 """
 
@@ -12,10 +12,10 @@ import string
 from collections.abc import Iterable
 
 from . import squad
-from .means import means
-from .squad import Gold, Prediction, read, write
+from .files import means
+from .squad import Gold, Prediction, write
 
-__all__ = ["Gold", "Prediction", "evaluate", "normalize", "read", "score", "write"]
+__all__ = ["Gold", "Prediction", "evaluate", "normalize", "score", "write"]
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _TO_SPACE = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))

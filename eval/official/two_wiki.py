@@ -7,8 +7,8 @@ Like HotpotQA, with these differences:
 - Titles of supporting facts are lower-cased, but repetitions are removed before that: two spellings of one predicted
   fact count twice.
 - Evidence triples are a third task. Triples are compared in lower case without punctuation (articles stay); subject
-  and object may be any alias. Every predicted triple that matches counts as a match: who names one gold triple by two
-  aliases gets a recall above 1, here as there.
+  and object may be any alias. Every predicted triple that matches counts: one gold triple predicted under two aliases
+  gives a recall above 1, as in the script.
 - Joint is answer x support x evidence, so it is 0 for systems that give no triples.
 - The script prints percentages, rounded to two decimals.
 """
@@ -16,25 +16,21 @@ Like HotpotQA, with these differences:
 from __future__ import annotations
 
 import string
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import product
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ..scoring import Scores, answer_scores, exact_match, scores
-from .files import read_json, read_lines, write_sections
+from .files import means, write_sections
 from .hotpotqa import MISSING, Part, SupportingFact, fact, together
-from .means import means
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 Triple = tuple[str, str, str]
-Aliases = Mapping[str, Collection[str]]
-"""Wikidata id -> the other names and the demonyms of the entity."""
 
 
 class Gold(NamedTuple):
-    """What is right; `gold` makes it from a record of the dataset. Each evidence is a set of equally good triples."""
+    """The gold, aliases included. Each evidence is a set of equally good triples."""
 
     answers: Collection[str]
     supporting_facts: Collection[SupportingFact]
@@ -42,40 +38,12 @@ class Gold(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """What was predicted; ``None`` is missing."""
+    """A prediction; ``None`` is missing."""
 
     id: str
     answer: str | None = None
     sp: Sequence[SupportingFact] | None = None
     evidence: Sequence[Triple] | None = None
-
-
-def gold(
-    answer: str,
-    supporting_facts: Collection[SupportingFact],
-    evidences: Sequence[Triple],
-    *,
-    answer_id: str | None = None,
-    evidences_id: Sequence[Triple] = (),
-    aliases: Aliases | None = None,
-) -> Gold:
-    """A record of the dataset with its aliases filled in.
-
-    Raises:
-        ValueError: there are evidence ids, but not one triple of them for each evidence.
-    """
-    if evidences_id and len(evidences_id) != len(evidences):
-        raise ValueError(f"{len(evidences)} evidences have {len(evidences_id)} triples of ids")
-    known = aliases or {}
-    ids = evidences_id or [("", "", "")] * len(evidences)
-    return Gold(
-        {answer, *known.get(answer_id or "", ())},
-        supporting_facts,
-        [
-            set(product({subject, *known.get(subject_id, ())}, {relation}, {object, *known.get(object_id, ())}))
-            for (subject, relation, object), (subject_id, _, object_id) in zip(evidences, ids, strict=True)
-        ],
-    )
 
 
 def score(prediction: Prediction, gold: Gold) -> dict[str, float]:
@@ -125,18 +93,13 @@ def evaluate(pairs: Iterable[tuple[Prediction, Gold]]) -> dict[str, float]:
     return {name: round(value * 100, 2) for name, value in total.items()}
 
 
-def read_aliases(path: Path) -> dict[str, frozenset[str]]:
-    """Read ``id_aliases.json``: a line ``{"Q_id": ..., "aliases": [...], "demonyms": [...]}`` an entity."""
-    return {record["Q_id"]: frozenset([*record["aliases"], *record["demonyms"]]) for record in read_lines(path)}
-
-
 def write(path: Path, predictions: Iterable[Prediction]) -> None:
     """Write ``{"answer": {id: ..}, "sp": {id: [[title, number], ..]}, "evidence": {id: [[s, r, o], ..]}}``.
 
-    The script wants all three sections, also empty ones.
+    The script needs all three sections, even empty ones.
 
     Args:
-        predictions: Gone through three times; not an iterator.
+        predictions: Read three times; not an iterator.
     """
     sections = {
         "answer": lambda p: (p.id, p.answer),
@@ -144,18 +107,3 @@ def write(path: Path, predictions: Iterable[Prediction]) -> None:
         "evidence": lambda p: (p.id, p.evidence),
     }
     write_sections(path, predictions, sections)
-
-
-def read(path: Path) -> list[Prediction]:
-    """The predictions of an official file."""
-    record = read_json(path)
-    answers, facts, evidence = record["answer"], record["sp"], record["evidence"]
-    return [
-        Prediction(
-            id,
-            answers.get(id),
-            None if id not in facts else [fact(pair) for pair in facts[id]],
-            None if id not in evidence else [(s, r, o) for s, r, o in evidence[id]],
-        )
-        for id in dict.fromkeys([*answers, *facts, *evidence])
-    ]

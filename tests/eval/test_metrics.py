@@ -1,14 +1,17 @@
-"""Metrics in DSPy's hands: numbers for evaluation, verdicts for bootstrapping."""
+"""Metrics as DSPy calls them, and their registry."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import dspy
 import pytest
 
+from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Fact, Passage
 from polyhop.eval import metrics
+from polyhop.eval.gold import ProgramOutput
 
 A = Passage.of("A", sentences=["One.", "Two."], id="a")
 B = Passage.of("B", sentences=["Three.", "Four."], id="b")
@@ -59,3 +62,47 @@ def test_evaluate_and_bootstrap_take_them() -> None:
     assert evaluate(Constant()).score == pytest.approx(66.67)
     teleprompter = dspy.BootstrapFewShot(metric=metrics.joint_f1, max_bootstrapped_demos=1, max_labeled_demos=0)
     teleprompter.compile(Constant(), trainset=[EXAMPLE])
+
+
+# --- the registry ----------------------------------------------------------------------------------------------------
+
+
+def test_a_metric_of_a_user_is_registered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_metrics.py").write_text(
+        "from polyhop.eval.metrics import Attempt, metric\n\n"
+        '@metric(label="Words", kind="number", maximize=False, threshold=2)\n'
+        "def words(attempt: Attempt) -> float:\n"
+        "    return len(attempt.output.answer.split())\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(metrics, "METRICS", metrics.METRICS.copy())
+    words = metrics.find_metric("my_metrics:words")
+    assert metrics.METRICS["words"] is words
+    assert words(EXAMPLE, prediction("a b c")) == 3
+    assert words(EXAMPLE, prediction("a b c"), trace=[]) is False
+    _, scores = metrics.score(EXAMPLE, ProgramOutput("a b"))
+    assert scores["words"] == 2
+    assert (words.text(2.0), words.text(None), words.text(1234.5, "+")) == ("2.00", "", "+1,234")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nope", "no metric 'nope': choose from answer_em, "),
+        ("no_such_module:x", "cannot import the metric"),
+        ("json:nothing", "cannot import the metric"),
+        ("json:dumps", "is not a metric"),
+    ],
+)
+def test_unknown_metrics(name: str, message: str) -> None:
+    with pytest.raises(PolyhopError, match=message):
+        metrics.find_metric(name)
+
+
+def test_questions_without_gold_have_no_such_score() -> None:
+    assert not metrics.evidence_f1.applies(dspy.Example(question="q", answer="x"))
+    _, scores = metrics.score(dspy.Example(question="q", answer="x"), ProgramOutput("x"))
+    assert set(scores) == {"answer_em", "answer_f1", "joint_f1"}
+    _, failed = metrics.score(EXAMPLE, None)
+    assert set(failed.values()) == {0.0}
+    assert metrics.METRICS.keys() - failed.keys() == {"token_precision", "token_recall", "token_f1"}

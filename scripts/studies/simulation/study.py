@@ -1,16 +1,15 @@
-"""The simulation study: what do adaptive rounds cost and find, where agents err?
+"""The simulation study: cost and recall of adaptive rounds when agents make errors.
 
     python -m polyhop.scripts.studies.simulation.study --on hotpotqa:dev.json.gz --on musique:dev.jsonl.gz \
         --out runs/study
 
-Programs answer the questions over the questions' own contexts (distractor), with all agents at the same error rate of
-0, 5, 10 and 20% (`Rates`). A line says what each found (evidence recall, precision, F1 over passages) and what it cost;
-beside it, judges alone are studied (`review`). Everything is a simulation and shows nothing about a real model. Above
-all, rounds only repair errors here: a later hop is as easy to see before the earlier one is found as after it.
+Programs answer the questions over their own contexts (distractor), with all agents at the same error rate of 0, 5, 10
+and 20% (`Rates`). A row has evidence recall, precision and F1 over passages, and costs. `review` studies the judges
+alone. A simulation says nothing about a real model; in particular, rounds only repair errors here, since a later hop is
+visible before the earlier one is found.
 
-    OUT/DATASET-DESIGN-rate-R-seed-S/   one run each; the same command goes on where it was stopped
+    OUT/DATASET-DESIGN-rate-R-seed-S/   one run each; the same command resumes
     OUT/study.json                      all numbers
-    OUT/study.svg                       LM calls against evidence recall
 """
 
 from __future__ import annotations
@@ -38,10 +37,8 @@ def study(
     seeds: Annotated[int, typer.Option(min=1, help="Repetitions, each with other errors.")] = 3,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
 ) -> None:
-    """Play programs with simulated agents at several error rates, and print Markdown tables."""
+    """Run programs with simulated agents at several error rates, and print Markdown tables."""
     from ....eval.folder import write_json
-    from ....eval.official.files import replacing
-    from .plot import plot
     from .report import NOTICE, markdown, program_rows
     from .runs import QuestionSet
 
@@ -63,10 +60,8 @@ def study(
         "reviews": reviews,
     }
     write_json(out / "study.json", result)
-    with replacing(out / "study.svg") as file:
-        file.write(plot(programs, "Simulation: rounds under agent errors"))
     typer.echo(markdown(programs, reviews))
-    typer.echo(f"{out}: study.json, study.svg and the runs", err=True)
+    typer.echo(f"{out}: study.json and the runs", err=True)
 
 
 def _play(sets: Sequence[Any], out: Path, seeds: int, jobs: int) -> dict[Any, Any]:
@@ -78,13 +73,13 @@ def _play(sets: Sequence[Any], out: Path, seeds: int, jobs: int) -> dict[Any, An
     from .runs import Condition, play_all
 
     if len({each.dataset for each in sets}) < len(sets):
-        raise PolyhopError("two sets are of the same dataset: name each dataset once")
+        raise PolyhopError("two sets have the same dataset: use each dataset once")
     for each in sets:
-        each.read()  # what is wrong with a file is said at once
+        each.read()  # report a bad file at once
     conditions = [
         Condition(questions, rate, design, seed)
         for questions, rate, design in product(sets, RATES, DESIGNS)
-        for seed in range(seeds)  # without errors, too: how sure a judge is, and luck, are drawn at any rate
+        for seed in range(seeds)  # also without errors: confidences and lucky answers are random at any rate
     ]
     console, played = Console(stderr=True), {}
     with progress_bar("runs", console) as bar:
@@ -95,8 +90,8 @@ def _play(sets: Sequence[Any], out: Path, seeds: int, jobs: int) -> dict[Any, An
                     played[condition] = values
                     bar.update(task, advance=1, description=condition.name)
         except KeyboardInterrupt:
-            told = f"{out}: {len(played)} of {len(conditions)} runs are done; the same command goes on from there."
-            typer.echo(told, err=True)
+            message = f"{out}: {len(played)} of {len(conditions)} runs are done; run the same command again to resume."
+            typer.echo(message, err=True)
             raise
     return {condition: played[condition] for condition in conditions}
 

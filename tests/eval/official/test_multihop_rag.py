@@ -1,4 +1,4 @@
-"""MultiHop-RAG's evaluator: expected numbers are worked by hand."""
+"""MultiHop-RAG's evaluator: expected numbers are computed on paper."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from polyhop.eval.official.multihop_rag import (
     Prediction,
     answer_scores,
     evaluate,
-    read_answers,
-    read_retrieval,
     retrieval_scores,
     write_answers,
     write_retrieval,
@@ -107,13 +105,11 @@ def test_files(tmp_path: Path) -> None:
         "retrieval_list": [{"text": NOISE}, {"text": FACTS[0]}],
         "gold_list": [{"fact": FACTS[0]}, {"fact": FACTS[1]}],
     }
-    assert read_retrieval(path)[0] == (pairs[0][0]._replace(answer=None), pairs[0][1])
     path = tmp_path / "answers.json"
     write_answers(path, pairs)
     assert [record["model_answer"] for record in json.loads(path.read_text())] == ["Google", ""]
-    assert read_answers(path)[0] == (pairs[0][0]._replace(retrieved=()), Gold("Google", ()))
     write_answers(path, [])
-    assert read_answers(path) == []
+    assert json.loads(path.read_text()) == []
 
 
 texts = st.lists(st.text(alphabet="ab \n", min_size=1, max_size=6), max_size=14)

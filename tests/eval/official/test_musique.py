@@ -1,4 +1,4 @@
-"""MuSiQue's evaluator: expected numbers are worked by hand."""
+"""MuSiQue's evaluator: expected numbers are computed on paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.eval.official.musique import Gold, Prediction, evaluate, read, score, write
+from polyhop.eval.official.musique import Gold, Prediction, evaluate, score, write
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,6 @@ def test_lines_are_in_the_given_order_under_the_official_names(tmp_path: Path) -
         "predicted_answerable": True,
     }
     assert [record["id"] for record in records] == ["b", "a", "b"]
-    assert [item._replace(predicted_support_idxs=list(item.predicted_support_idxs)) for item in predictions] == read(
-        path
-    )
 
 
 texts = st.text(alphabet="ab the yes.", max_size=8)

@@ -75,11 +75,6 @@ def test_files(tmp_path: Path) -> None:
     path = tmp_path / "squad.json"
     squad.write(path, [squad.Prediction("1", "André"), squad.Prediction("2")])
     assert json.loads(path.read_bytes().decode("ascii")) == {"1": "André"}
-    assert triviaqa.read(path) == [squad.Prediction("1", "André")]
     path = tmp_path / "nq.jsonl"
     nq_open.write(path, [nq_open.Prediction("who?", "me\n"), nq_open.Prediction("why?")])
     assert path.read_text() == '{"question": "who?", "prediction": "me\\n"}\n'
-    assert nq_open.read(path) == [nq_open.Prediction("who?", "me\n")]
-    path.write_text('{"question": "who?", "prediction": "me"}\n\nno\n')
-    with pytest.raises(ValueError, match="nq.jsonl, line 3 is not JSON"):
-        nq_open.read(path)

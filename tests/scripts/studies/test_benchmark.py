@@ -13,6 +13,8 @@ from typer.testing import CliRunner, Result
 from polyhop.scripts.studies import benchmark
 from polyhop.scripts.studies.systems import SYSTEMS
 
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments: str | Path | int) -> Result:
     app = typer.Typer(rich_markup_mode=None)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from polyhop.scripts.studies.known_optimum import SEEDS, TRIALS, made_up, study, table
+
+pytestmark = pytest.mark.slow
 
 
 def test_sixty_trials_come_within_two_percent_of_the_best_of_a_full_grid() -> None:

@@ -11,6 +11,8 @@ from polyhop.data.errors import PolyhopError
 from polyhop.engines.endpoint import Limits
 from polyhop.scripts.studies import throughput
 
+pytestmark = pytest.mark.slow
+
 
 def test_calls_are_counted_and_limits_hold() -> None:
     run = throughput.measure("naive", 9, 0.01, threads=4, limits=Limits(concurrency=2))

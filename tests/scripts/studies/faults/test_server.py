@@ -135,6 +135,7 @@ def test_what_is_no_chat_is_refused() -> None:
         assert Reply(connection.getresponse()).status == 404
 
 
+@pytest.mark.slow
 def test_many_connections_at_once() -> None:
     def asked(n: int) -> bool:
         name = f"Director Number{n}"
@@ -165,6 +166,7 @@ def test_a_canned_reply_is_given_to_anything() -> None:
         assert ask(connection, {"model": "x", "messages": []}).content == "[[ ## x ## ]]\n1"
 
 
+@pytest.mark.slow
 def test_a_run_over_the_server_is_the_run_of_the_embedded_engine(tmp_path: Path) -> None:
     pool = PassagePool(sample_passages())
     with Server() as server:
@@ -389,6 +391,7 @@ def test_every_fault_is_tested_here() -> None:
 # --- a process of its own --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_as_a_process_it_says_where_it_is_and_at_the_end_what_it_did() -> None:
     command = [sys.executable, "-m", "polyhop.scripts.studies.faults.server", "--fault", "401-echo"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

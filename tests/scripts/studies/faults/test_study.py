@@ -20,6 +20,8 @@ from polyhop.scripts.studies.faults.schedule import Always, During, Every, First
 from polyhop.scripts.studies.faults.server import Server
 from polyhop.scripts.studies.faults.study import CASES, Case, Row, Study, cases_named
 
+pytestmark = pytest.mark.slow
+
 KEY = "planted-0123456789-key"
 
 

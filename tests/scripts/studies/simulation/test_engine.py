@@ -37,11 +37,12 @@ def test_replies_do_not_depend_on_threads_and_order(tmp_path: Path) -> None:
     assert len({tuple(ids) for ids in kept}) > 10
 
 
+@pytest.mark.slow
 def test_replies_do_not_depend_on_the_process(tmp_path: Path, printed: Callable[[str], set[str]]) -> None:
-    root = Path(__file__).parents[3]
+    root = Path(__file__).parents[4]
     code = (
         f"import sys; from pathlib import Path; sys.path.insert(0, {str(root)!r});"
-        f"from tests.eval.simulation.test_engine import replies; print(replies(Path({str(tmp_path)!r})))"
+        f"from tests.scripts.studies.simulation.test_engine import replies; print(replies(Path({str(tmp_path)!r})))"
     )
     (found,) = printed(code)
     assert found.strip() == str(replies(tmp_path))

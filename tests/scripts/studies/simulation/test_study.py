@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from multiprocessing import active_children
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -17,13 +14,12 @@ from polyhop.data.errors import PolyhopError
 from polyhop.eval.records import read_manifest
 from polyhop.scripts.studies.simulation import runs, study
 from polyhop.scripts.studies.simulation.designs import BASELINE, DESIGNS
-from polyhop.scripts.studies.simulation.plot import plot
 from polyhop.scripts.studies.simulation.report import program_rows
 from polyhop.scripts.studies.simulation.runs import VALUES, Condition, QuestionSet, play_all
 
 from .world import write_hotpotqa, write_musique
 
-SVG = "{http://www.w3.org/2000/svg}"
+pytestmark = pytest.mark.slow
 
 
 def invoke(*arguments: str) -> Result:
@@ -104,14 +100,6 @@ def test_jobs_change_nothing_and_end_with_the_study(small: list[str], tmp_path: 
     assert two == {name: one[name] for name in two}
 
 
-def test_another_study_is_refused(small: list[str], tmp_path: Path) -> None:
-    (condition,) = conditions_of(small)[:1]
-    list(play_all([condition], tmp_path / "study", 1))
-    limited = replace(condition, questions=replace(condition.questions, limit=1))
-    with pytest.raises(PolyhopError, match="was started with other settings"):
-        list(play_all([limited], tmp_path / "study", 1))
-
-
 def test_seeds_are_averaged_before_questions_are_compared() -> None:
     def values(recalls: list[float], calls: float) -> dict[str, list[float]]:
         return {name: [float("nan")] * 2 for name in VALUES} | {
@@ -169,46 +157,3 @@ def test_what_cannot_be_studied_is_said_before_anything_is_played(tmp_path: Path
         with pytest.raises(PolyhopError, match=said):
             study.study(on=list(on), out=tmp_path / "study")
         assert not (tmp_path / "study").exists()
-
-
-# --- the picture -----------------------------------------------------------------------------------------------------
-
-
-def drawn() -> list[dict[str, Any]]:
-    recalls = {"prism-1": 0.96, "prism-2": 0.97, BASELINE: 0.975, "prism-stable": 0.975}
-    calls = {"prism-1": 4.0, "prism-2": 6.0, BASELINE: 8.0, "prism-stable": 7.0}
-    return [
-        {"dataset": dataset, "rate": rate, "design": design, "questions": 5,
-         "metrics": {"lm_calls": calls[design], "evidence_recall": recalls[design] - rate}}
-        for dataset in ("a & b", "c") for rate in (0.0, 0.1) for design in recalls
-    ]  # fmt: skip
-
-
-def test_the_picture_has_a_panel_a_set_and_a_line_a_rate() -> None:
-    root = ElementTree.fromstring(plot(drawn(), "Simulation: <title>"))
-    texts = [element.text or "" for element in root.iter(f"{SVG}text")]
-    assert {"Simulation: <title>", "a & b (5 questions)", "c (5 questions)", "agents err at 10%"} <= set(texts)
-    lines = [element.attrib["points"] for element in root.iter(f"{SVG}polyline")]
-    assert [line.count(",") for line in lines] == [3, 3, 3, 3]
-    marks = list(root.iter(f"{SVG}path"))
-    assert len(marks) == 2 * 2 + 1  # where it stops by itself, and the legend
-
-
-def test_more_calls_are_to_the_right_and_more_recall_is_above() -> None:
-    root = ElementTree.fromstring(plot(drawn(), "x"))
-    first, second = [element.attrib["points"].split() for element in root.iter(f"{SVG}polyline")][:2]
-    (x1, y1), (x2, y2), (x3, y3) = (map(float, point.split(",")) for point in first)
-    assert x1 < x2 < x3
-    assert y1 > y2 > y3  # SVG counts downwards
-    assert x3 - x2 == pytest.approx(x2 - x1, abs=0.2)
-    assert float(second[0].split(",")[1]) > y1
-    field = root.findall(f"{SVG}rect")[1].attrib
-    left, top = float(field["x"]), float(field["y"])
-    assert left <= x1
-    assert x3 <= left + float(field["width"])
-    assert top <= y3
-
-
-def test_equal_values_can_be_drawn() -> None:
-    same = [{**row, "metrics": {"lm_calls": 4.0, "evidence_recall": 1.0}} for row in drawn()]
-    ElementTree.fromstring(plot(same, "x"))
