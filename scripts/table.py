@@ -1,4 +1,4 @@
-"""`polyhop table`: every program on several benchmarks, side by side."""
+"""`polyhop table`: programs on several benchmarks."""
 
 from __future__ import annotations
 
@@ -19,29 +19,22 @@ from .text import file_name
 
 PROGRAMS = ("direct", "naive", "ircot", "prism", "kair", "par_rag", "c3po", "polyhop")
 
-_COLUMNS: dict[str, tuple[str, float, str]] = {
-    "evidence_precision": ("evidence P", 100, ".1f"),
-    "evidence_recall": ("R", 100, ".1f"),
-    "evidence_f1": ("F1", 100, ".1f"),
-    "passage_recall@5": ("Recall@5", 100, ".1f"),
-    "answer_em": ("answer EM", 100, ".1f"),
-    "answer_f1": ("F1", 100, ".1f"),
-    "lm_calls": ("LM calls", 1, ".1f"),
-    "lm_calls_critical_path": ("in sequence", 1, ".1f"),
-    "seconds": ("seconds", 1, ".3f"),
-}
+_COLUMNS = (
+    "evidence_precision evidence_recall evidence_f1 passage_recall@5 answer_em answer_f1 lm_calls "
+    "lm_calls_critical_path seconds"
+).split()
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A benchmark file, over an index or over the questions' own contexts."""
+class TableSetting:
+    """A benchmark file, searched in an index or in the questions' own contexts."""
 
     dataset: str
     questions: Path
     index: Path | None = None
 
     @classmethod
-    def parse(cls, text: str) -> Setting:
+    def parse(cls, text: str) -> TableSetting:
         """Read ``DATASET:FILE`` or ``DATASET:FILE:INDEX``."""
         parts = text.split(":")
         if len(parts) not in (2, 3) or not all(parts):
@@ -54,35 +47,33 @@ class Setting:
 
     @property
     def folder(self) -> str:
-        """Tells settings apart: the questions' file, and the index."""
+        """Unique per setting: the questions' file and the index."""
         parts = [self.dataset, self.questions.name.split(".")[0], self.index.name if self.index else "distractor"]
         return "-".join(parts)
 
 
 def table(
     on: Annotated[list[str], typer.Option(metavar="DATASET:FILE[:INDEX]", help="A benchmark; may be repeated.")],
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the runs are kept; a table that was stopped goes on.")
-    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the runs; an interrupted table resumes.")],
     program: Annotated[list[str] | None, typer.Option(metavar="NAME|DIR|FILE", help="[default: all programs]")] = None,
     lm: ModelsOption = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Ask only the first N questions of each.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions of each.")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: N random questions instead.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs in parallel.")] = 1,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
     """Evaluate programs on several benchmarks, and print one table for each.
 
-    Every cell is a run of `polyhop evaluate`, kept in DIR, which `polyhop compare` takes.
+    Every row is a run of `polyhop evaluate` in DIR, for `polyhop compare`.
     """
     from rich.console import Console
     from rich.progress import track
 
-    settings = [Setting.parse(text) for text in on]
+    settings = [TableSetting.parse(text) for text in on]
     cells = [(setting, name) for setting in settings for name in program or PROGRAMS]
     twice = [f"{name} on {setting.folder}" for setting, name in cells if cells.count((setting, name)) > 1]
     if twice or len({_folder(*cell) for cell in cells}) < len(cells):
-        raise typer.BadParameter("two of these runs would be one: " + (twice[0] if twice else "same names"))
+        raise typer.BadParameter("two of these runs have the same folder: " + (twice[0] if twice else "same names"))
     options = [part for spec in lm or () for part in ("--lm", spec)]
     options += ["--limit", str(limit)] if limit else []
     options += ["--seed", str(seed)] if seed is not None else []
@@ -92,8 +83,8 @@ def table(
         try:
             found = list(track(runs, "programs", len(cells), console=console, disable=not console.is_terminal))
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):  # which the running processes get themselves
-                typer.echo(f"{out}: what is done is kept; the same command goes on from there.", err=True)
+            if isinstance(error, KeyboardInterrupt):  # the running processes receive it, too
+                typer.echo(f"{out}: finished questions are saved; run the same command again to resume.", err=True)
             pool.shutdown(cancel_futures=True)
             raise
     summaries = dict(zip(cells, found, strict=True))
@@ -102,12 +93,12 @@ def table(
         _print(setting, rows, markdown)
 
 
-def _folder(setting: Setting, program: str) -> str:
+def _folder(setting: TableSetting, program: str) -> str:
     return f"{file_name(label(program))}-{setting.folder}"
 
 
-def _run(setting: Setting, program: str, out: Path, options: Sequence[str]) -> dict[str, Any]:
-    """Evaluate one program in a process of its own, or find that it has been evaluated.
+def _run(setting: TableSetting, program: str, out: Path, options: Sequence[str]) -> dict[str, Any]:
+    """Evaluate one program in its own process, unless its run is finished.
 
     Raises:
         PolyhopError: it failed.
@@ -123,33 +114,34 @@ def _run(setting: Setting, program: str, out: Path, options: Sequence[str]) -> d
     return summary
 
 
-def _print(setting: Setting, summaries: Mapping[str, Mapping[str, Any]], markdown: bool) -> None:
-    count = next(iter(summaries.values()))["counts"]["questions"]
-    title = f"{setting.name}, {count} questions"
-    rows = [[label(name), *_cells(summary)] for name, summary in summaries.items()]
-    headings = [heading for heading, _, _ in _COLUMNS.values()]
-    if markdown:
-        typer.echo(f"| {title} | {' | '.join(headings)} |\n|---|{'---:|' * len(headings)}")
-        for row in rows:
-            typer.echo(f"| {' | '.join(row)} |")
-        typer.echo()
-        return
+def _print(setting: TableSetting, summaries: Mapping[str, Mapping[str, Any]], markdown: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    shown = Table(title=title, title_justify="left", header_style="bold")
-    shown.add_column("")
-    for heading in headings:
-        shown.add_column(heading, justify="right")
+    from ..eval.metrics import quantity
+
+    count = next(iter(summaries.values()))["counts"]["questions"]
+    title = f"{setting.name}, {count} questions"
+    rows = [[label(name), *_cells(summary)] for name, summary in summaries.items()]
+    headings = [quantity(name).label for name in _COLUMNS]
+    if markdown:
+        typer.echo(f"| {title} | {' | '.join(headings)} |\n|---|{'---:|' * len(headings)}")
+        typer.echo("".join(f"| {' | '.join(row)} |\n" for row in rows))
+        return
+    shown = Table("", *headings, title=title, title_justify="left", header_style="bold")
+    for column in shown.columns[1:]:
+        column.justify = "right"
     for row in rows:
         shown.add_row(*row)
     Console().print(shown)
 
 
 def _cells(summary: Mapping[str, Any]) -> Iterator[str]:
-    """The values of a row, with the failures beside the first where there are any."""
+    """The values of a row; the first one with the number of failures."""
+    from ..eval.metrics import quantity
+
     means = {**summary["metrics"], "seconds": summary["timing"]["seconds_mean"]}
-    for number, (name, (_, factor, form)) in enumerate(_COLUMNS.items()):
-        text = "" if means.get(name) is None else format(factor * means[name], form)
-        failed = summary["counts"]["failed"]
+    failed = summary["counts"]["failed"]
+    for number, name in enumerate(_COLUMNS):
+        text = quantity(name).text(means.get(name))
         yield f"{text} ({failed} failed)" if failed and number == 0 else text

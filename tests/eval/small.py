@@ -1,7 +1,8 @@
-"""A small program and questions for it: fast, deterministic, and told by the question how to behave."""
+"""A small deterministic program, and questions that control its behaviour."""
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -19,7 +20,7 @@ OTHER = Passage.of("Rome", sentences=["Rome is a city."], id="rome")
 
 
 class Fake(dspy.Module):
-    """Finds the passage and its second sentence and says France, unless told otherwise for a question."""
+    """Finds the passage and its second sentence and answers France, except for special questions."""
 
     def __init__(self, special: Mapping[str, Callable[[], Any]] | None = None, seconds: float = 0.0) -> None:
         super().__init__()
@@ -72,8 +73,13 @@ def mixed(count: int) -> dict[str, Callable[[], Any]]:
     return {**wrong, **{f"question {n}": fail for n in range(0, count, 7)}}
 
 
+def restore_sigint() -> None:
+    """Run in a child before exec: a process started in the background inherits an ignored SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def main(out: str, count: str, seconds: str, threads: str) -> None:
-    """A run in a process of its own, to be killed."""
+    """A run in its own process, to be killed."""
     from polyhop.eval.run import evaluate
 
     print("ready", flush=True)

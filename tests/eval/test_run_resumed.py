@@ -25,7 +25,7 @@ from polyhop.eval.run import evaluate
 from polyhop.eval.settings import RunManifest
 
 from . import small
-from .small import Fake, examples, mixed, numbered
+from .small import Fake, examples, mixed, numbered, restore_sigint
 from .test_run import steady
 
 COUNT = 60
@@ -38,11 +38,6 @@ def start(out: Path, seconds: float = 0.02, threads: int = 2) -> subprocess.Pope
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
-
-
-def restore_sigint() -> None:
-    """Undo an ignored SIGINT, which a process started in the background inherits."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for_lines(out: Path, count: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import ir_measures
@@ -11,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.eval import trec
+
+IR: Any = ir_measures  # partly untyped
 
 
 def test_a_run_and_its_qrels(tmp_path: Path) -> None:
@@ -35,11 +38,9 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, rankings: dict[str
     folder = tmp_path_factory.mktemp("trec")
     trec.write_run(folder / "run", rankings.items(), "tag")
     read: dict[str, list[str]] = {}
-    for hit in sorted(ir_measures.read_trec_run(str(folder / "run")), key=lambda hit: -hit.score):
+    for hit in sorted(IR.read_trec_run(str(folder / "run")), key=lambda hit: -hit.score):
         read.setdefault(unquote(hit.query_id), []).append(unquote(hit.doc_id))
     assert read == rankings
     trec.write_qrels(folder / "qrels", rankings.items())
-    gold = {
-        (unquote(each.query_id), unquote(each.doc_id)) for each in ir_measures.read_trec_qrels(str(folder / "qrels"))
-    }
+    gold = {(unquote(each.query_id), unquote(each.doc_id)) for each in IR.read_trec_qrels(str(folder / "qrels"))}
     assert gold == {(question, id) for question, ids in rankings.items() for id in ids}

@@ -19,6 +19,8 @@ from typer.testing import CliRunner, Result
 from polyhop.data.lucene.index import build_index
 from polyhop.scripts.main import app
 
+from ..eval.small import restore_sigint
+
 
 def evaluate(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["evaluate", *map(str, arguments)], env={"COLUMNS": "100"})
@@ -219,7 +221,7 @@ def test_ctrl_c_in_a_real_terminal(tmp_path: Path, threads: str) -> None:
     command = [sys.executable, "-m", "polyhop.scripts.main", "evaluate", "--split", "train", "--threads", threads]
     command += ["--program", "prism", "--out", str(out)]
     terminal, side = pty.openpty()
-    process = subprocess.Popen(command, stderr=side, stdout=subprocess.PIPE)
+    process = subprocess.Popen(command, stderr=side, stdout=subprocess.PIPE, preexec_fn=restore_sigint)
     os.close(side)
     predictions = out / "predictions.jsonl"
     deadline = time.monotonic() + 60

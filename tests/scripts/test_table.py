@@ -18,7 +18,9 @@ import polyhop
 from polyhop.eval.comparison import compare_runs
 from polyhop.programs import Naive
 from polyhop.scripts.main import app
-from polyhop.scripts.table import Setting
+from polyhop.scripts.table import TableSetting
+
+from ..eval.small import restore_sigint
 
 
 def table(*arguments: str | Path) -> Result:
@@ -31,7 +33,7 @@ def test_programs_are_rows_and_runs_are_kept(hotpotqa: Path, tmp_path: Path) -> 
     result = table(*arguments, "--markdown")
     assert result.exit_code == 0, result.output
     heading, _, naive, flagship = result.stdout.strip().splitlines()
-    assert heading.startswith("| hotpotqa distractor, 3 questions | evidence P | R | F1 | Recall@5 |")
+    assert heading.startswith("| hotpotqa distractor, 3 questions | Evidence P | Evidence R | Evidence F1 | Recall@5 |")
     cells = [cell.strip() for cell in naive.strip("|").split("|")]
     assert cells[:5] == ["naive", "50.0", "100.0", "66.7", "100.0"]  # both contexts, one of them gold
     assert flagship.startswith("| polyhop | ")
@@ -66,9 +68,9 @@ def test_a_program_that_fails_says_where(hotpotqa: Path, tmp_path: Path) -> None
 
 
 def test_settings_are_read() -> None:
-    assert Setting.parse("2wiki:dev.json:ix") == Setting("2wiki", Path("dev.json"), Path("ix"))
-    assert Setting.parse("2wiki:dev.json:ix").name == "2wiki open"
-    assert Setting.parse("2wiki:dev.json").name == "2wiki distractor"
+    assert TableSetting.parse("2wiki:dev.json:ix") == TableSetting("2wiki", Path("dev.json"), Path("ix"))
+    assert TableSetting.parse("2wiki:dev.json:ix").name == "2wiki open"
+    assert TableSetting.parse("2wiki:dev.json").name == "2wiki distractor"
 
 
 @pytest.mark.parametrize("text", ["", "2wiki", "2wiki:", "a:b:c:d", ":dev.json"])
@@ -84,7 +86,7 @@ def test_runs_that_would_share_a_folder_are_refused(hotpotqa: Path, tmp_path: Pa
         on = ("--on", f"hotpotqa:{hotpotqa}", "--on", f"hotpotqa:{second}")
         result = table(*on, "--out", tmp_path / "runs", "--program", "direct")
         assert result.exit_code == 2
-        assert "two of these runs would be one" in result.stderr
+        assert "two of these runs have the same folder" in result.stderr
 
 
 def test_after_a_failure_no_further_run_is_started(hotpotqa: Path, tmp_path: Path) -> None:
@@ -94,13 +96,16 @@ def test_after_a_failure_no_further_run_is_started(hotpotqa: Path, tmp_path: Pat
     assert not list((tmp_path / "runs").glob("naive-*"))
 
 
-def test_ctrl_c_says_how_to_go_on(write_hotpotqa: Callable[[int], Path], tmp_path: Path) -> None:
-    """As a terminal does it: the signal goes to the table and to the run that it waits for."""
-    count = 500
+@pytest.mark.slow
+def test_ctrl_c_says_how_to_resume(write_hotpotqa: Callable[[int], Path], tmp_path: Path) -> None:
+    """The terminal sends the signal to the table and to its running process."""
+    count = 200
     arguments = ["--on", f"hotpotqa:{write_hotpotqa(count)}", "--out", str(tmp_path / "runs")]
     arguments += ["--program", "prism", "--program", "direct"]
     command = [sys.executable, "-m", "polyhop.scripts.main", "table", *arguments]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=restore_sigint
+    )
     first, second = (tmp_path / "runs" / f"{name}-hotpotqa-dev-distractor" for name in ("prism", "direct"))
     predictions = first / "predictions.jsonl"
     deadline = time.monotonic() + 60
@@ -109,7 +114,7 @@ def test_ctrl_c_says_how_to_go_on(write_hotpotqa: Callable[[int], Path], tmp_pat
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
-    assert f"{tmp_path / 'runs'}: what is done is kept; the same command goes on from there." in said
+    assert f"{tmp_path / 'runs'}: finished questions are saved; run the same command again to resume." in said
     assert "interrupted" in said
     assert "Traceback" not in said
     done = predictions.read_bytes()
