@@ -20,29 +20,23 @@ from .vocabulary import relation_terms
 
 _TOKEN = re.compile(r"[@#]\d+|['’]s?(?!\w)|\w+(?:['’.-]\w+)*|[^\w\s]")
 _SLOT = re.compile(r"[@#]\d+")
-_ARTICLE = re.compile(r"\b(?:the|an?)\s+(?=[@#]\d)", re.IGNORECASE)  # a name has one or has none
+_ARTICLE = re.compile(r"\b(?:the|an?)\s+(?=[@#]\d)", re.IGNORECASE)  # optional before a name
 _WORD = r"[a-zà-ÿ][a-zà-ÿ-]*"
-_LONGEST = 40  # tokens of a question that is learned from
-_ALIKE = 0.45  # least likeness at which a stretch is taken for what a step asks
-_REPEATED = 0.7  # least likeness of the last step to the question around the stretch: it repeats it
+_LONGEST = 40  # tokens of a question to learn from
+_SIMILAR = 0.45  # least similarity of a phrase to the step that asks for it
+_REPEATED = 0.7  # least similarity of the last step to the question around the phrase
 _RELATIVES = frozenset("that where which who whom whose".split())
-# A stretch that a reference can replace begins as a noun phrase does, not as a clause or a preposition.
+# A phrase that a reference can replace starts like a noun phrase, not like a clause or a preposition.
 _DETERMINERS = frozenset("the a an all both that these this those what where which who whom whose".split())
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """A stretch of masked questions and what it asks.
+    """A phrase in masked questions and the sub-questions that it asks."""
 
-    Attributes:
-        stretch: Matches it.
-        asks: The sub-questions, with the groups of the match in braces.
-        example: What it was learned from.
-    """
-
-    stretch: re.Pattern[str]
-    asks: tuple[str, ...]
-    example: str
+    phrase: re.Pattern[str]
+    asks: tuple[str, ...]  # with the groups of the match in braces
+    example: str  # the phrase that it was learned from
 
     def fill(self, match: re.Match[str]) -> list[str]:
         return [ask.format(**match.groupdict()) for ask in self.asks]
@@ -53,25 +47,20 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Lesson:
-    """What one solved question teaches.
+    """The patterns of one solved question."""
 
-    Attributes:
-        whole: The form of the question with its plan; None where the plan does not follow from the words.
-        parts: Stretches of the question with the one sub-question that each of them asks, the innermost first.
-    """
-
-    whole: Pattern | None
-    parts: tuple[Pattern, ...]
+    whole: Pattern | None  # the question with its plan; None if the plan does not follow from its words
+    parts: tuple[Pattern, ...]  # phrases that ask one sub-question each, the innermost first
 
 
 @lru_cache(maxsize=4096)
 def learn(question: str, plan: tuple[str, ...]) -> Lesson:
-    """What a question and its plan teach; the more the plan keeps to the words of the question, the more."""
+    """Learn patterns from a question and its plan; a plan in the words of the question gives more of them."""
     masked = mask(question)
     text = _tokens(masked.text)
     steps = [_tokens(_masked_step(step, masked.names)) for step in plan]
     if not text or len(text) > _LONGEST or any(mask(" ".join(step)).names for step in steps):
-        return Lesson(None, ())  # too long, or a step names what the question does not
+        return Lesson(None, ())  # too long, or a step has a name that the question does not have
     return Lesson(_pattern(text, steps, whole=True), tuple(_parts(text, steps)))
 
 
@@ -81,18 +70,15 @@ def _tokens(text: str) -> list[str]:
 
 
 def _masked_step(step: str, names: Sequence[str]) -> str:
-    """The step with the question's names in it masked as they are there."""
+    """The step with the question's names masked as in the question."""
     for n in sorted(range(len(names)), key=lambda n: -len(names[n])):
         step = re.sub(rf"(?<!\w){re.escape(names[n])}(?!\w)", f"@{n}", step, flags=re.IGNORECASE)
     return step[:1].lower() + step[1:] if step[1:2].islower() else step
 
 
-# --- stretches -------------------------------------------------------------------------------------------------------
-
-
 def _parts(text: list[str], steps: list[list[str]], outermost: bool = True) -> list[Pattern]:
-    """The last step is the text with a reference in place of a stretch, which the steps before it ask for."""
-    found = _stretch(text, steps, outermost) if len(steps) > 1 else None
+    """The last step is the text with a reference in place of a phrase, which the steps before it ask for."""
+    found = _phrase(text, steps, outermost) if len(steps) > 1 else None
     inner = _parts(text[slice(*found)], steps[:-1], outermost=False) if found else []
     if found:
         text = [*text[: found[0]], f"#{len(steps) - 1}", *text[found[1] :]]
@@ -102,13 +88,13 @@ def _parts(text: list[str], steps: list[list[str]], outermost: bool = True) -> l
     return [*inner, pattern] if pattern else inner
 
 
-def _stretch(text: list[str], steps: list[list[str]], outermost: bool) -> tuple[int, int] | None:
-    """Where the text has what the last step calls by a reference: what is left is most like that step, and the stretch
-    most like the steps before it. All names of those stand in it, and none of the last step's.
+def _phrase(text: list[str], steps: list[list[str]], outermost: bool) -> tuple[int, int] | None:
+    """Find the phrase that the last step replaces by a reference: the rest of the text is most similar to that step,
+    and the phrase to the steps before it. It has all names of those, and none of the last step's.
 
     Args:
-        outermost: The text is the question, which the last step repeats; else it is a stretch of it, which the last
-            step puts as a question.
+        outermost: The text is the question, which the last step repeats; else it is a phrase of it, which the last
+            step rewords as a question.
     """
     last, before = steps[-1], [token for step in steps[:-1] for token in step]
     if [token for token in last if token.startswith("#")] != [f"#{len(steps) - 1}"]:
@@ -117,17 +103,17 @@ def _stretch(text: list[str], steps: list[list[str]], outermost: bool) -> tuple[
     places = [at for at, token in enumerate(text) if token in inside]
     if not places or not inside <= set(text):
         return None
-    # "the country in which [the birthplace of X] lies": what the steps do not say belongs to the whole.
+    # "the country in which [the birthplace of X] lies": words that the steps lack belong to the rest.
     said = set(map(_stem, before)) - {"is", "are", "was", "were"}
-    best, where = (3 if outermost else 2) * _ALIKE, None
-    for start, end, stretch, left in _likeness(text, before, last):
+    best, where = (3 if outermost else 2) * _SIMILAR, None
+    for start, end, phrase, left in _similarity(text, before, last):
         if start > places[0] or end <= places[-1] or not outside.isdisjoint(text[start:end]):
             continue
         if not _is_phrase(text, start) or (left < _REPEATED if outermost else _stem(text[end - 1]) not in said):
             continue
-        likeness = stretch + left * (2 if outermost else 1)
-        if likeness > best:
-            best, where = likeness, (start, end)
+        similarity = phrase + left * (2 if outermost else 1)
+        if similarity > best:
+            best, where = similarity, (start, end)
     if where and where[0] and text[where[0] - 1] in ("the", "a", "an"):
         return where[0] - 1, where[1]
     return where
@@ -140,9 +126,9 @@ def _is_phrase(text: list[str], start: int) -> bool:
     return first in _DETERMINERS or first not in FUNCTION_WORDS
 
 
-def _likeness(text: list[str], inner: list[str], outer: list[str]) -> Iterator[tuple[int, int, float, float]]:
-    """For each stretch of the text, from where to where: how like ``inner`` it is, and how like ``outer`` the text is
-    with a reference in its place; both as the share of words in common."""
+def _similarity(text: list[str], inner: list[str], outer: list[str]) -> Iterator[tuple[int, int, float, float]]:
+    """For each phrase of the text (start, end): its similarity to ``inner``, and that of the text with a reference in
+    its place to ``outer``; both as the share of common words."""
     stems, within, around = (list(map(_stem, tokens)) for tokens in (text, inner, outer))
     for start in range(len(stems)):
         wanted, kept, left = Counter(within), Counter(around), Counter(stems)
@@ -162,18 +148,14 @@ def _stem(token: str) -> str:
     return min(relation_terms(token), default=token.lower()).removesuffix("ever")  # whoever asks who
 
 
-# --- patterns --------------------------------------------------------------------------------------------------------
-
-
 def _pattern(text: list[str], steps: list[list[str]], *, whole: bool) -> Pattern | None:
-    """The text as a pattern and the steps with its groups; None if a step says what the text does not, or a name of the
-    text would be lost."""
+    """The text as a pattern and the steps with its groups; None if a step adds words, or a name would be lost."""
     said = {token for step in steps for token in step}
     names = {token for token in text if _SLOT.fullmatch(token)}
     if not names or not {name for name in names if name[0] == "@" or not whole} <= said:
         return None
     known = frozenset().union(*(relation_terms(token) for token in text if token not in names))
-    # Whether one asks who or what it is depends on the noun.
+    # "Who" or "what" depends on the noun.
     persons = {token for step in steps if step[:2] == ["who", "is"] for token in step[2:4]}
     groups: dict[str, str] = {}
     for token in dict.fromkeys(text):
@@ -185,13 +167,13 @@ def _pattern(text: list[str], steps: list[list[str]], *, whole: bool) -> Pattern
         if not token.startswith("#") and not relation_terms(token) <= known:
             return None
     if not whole and text[-2:-1] and text[-2] in _RELATIVES and _SLOT.fullmatch(text[-1]):
-        return None  # "the country where X": the clause goes on
+        return None  # "the country where X": an unfinished clause
     if not any(token.isalpha() and token not in ("the", "a", "an") for token in text if token not in groups):
-        return None  # all its words are variables: it would fit anything
-    stretch = r"\s*".join(_as_pattern(text, groups))  # a word ends where it ends, so no two run into one
+        return None  # all words are variables: it would match anything
+    phrase = r"\s*".join(_as_pattern(text, groups))  # words end at word boundaries, so no two run together
     asks = tuple(_template(step, groups) for step in steps)
     return Pattern(
-        re.compile(rf"\A{stretch}\Z" if whole else rf"(?<!\w){stretch}(?![\w'’])", re.IGNORECASE), asks, " ".join(text)
+        re.compile(rf"\A{phrase}\Z" if whole else rf"(?<!\w){phrase}(?![\w'’])", re.IGNORECASE), asks, " ".join(text)
     )
 
 

@@ -33,82 +33,45 @@ _TITLE_RARITY = 1 / 3  # of `ChainWeights.rarity`: a title in the question is ha
 
 
 class ExtensionFeatures(NamedTuple):
-    """The features of a passage. Shares of the question are weighted by IDF among the passages unless noted; words that
-    a chosen passage explains count less.
+    """The features of a passage as the next one. Shares of the question are weighted by IDF among the passages unless
+    noted; words that a chosen passage explains count less."""
 
-    Attributes:
-        rank: Log of its rank among all passages, from 1.
-        ahead: Log of 1 + the number of passages before it that are not chosen.
-        bm25: Its BM25 score, as a share of the best.
-        cover: The share of the question that it explains.
-        sentence: The same for its best sentence, with the title.
-        opening: The same for its first sentence, without the title.
-        words: The unweighted share of the question's words that it has and no chosen passage has.
-        named: How specific its title is, if the question has it.
-        whole: That title is all of a name in the question: "Lawson" is not in "James Lawson".
-        taken: As ``named``, where the title of a chosen passage is at that place.
-        link: How strongly a chosen passage mentions it.
-        back: How strongly it mentions a chosen passage.
-        shared: How strongly it shares a name with a chosen passage that the question does not have.
-        both: The lesser of ``link`` and ``back``.
-        tied: ``cover`` times the strongest of these ties.
-        answer: Its title is the answer to a sub-question that another one refers to, by the chosen passages.
-        part: Its title is part of such an answer, or the answer part of the title.
-        step: How much more of a sub-question, with answers filled in, it explains than the chosen passages do.
-        step_share: How much of a sub-question it explains.
-        copy: It repeats a chosen passage.
-    """
-
-    rank: float
-    ahead: float
-    bm25: float
-    cover: float
-    sentence: float
-    opening: float
-    words: float
-    named: float
-    whole: float
-    taken: float
-    link: float
-    back: float
-    shared: float
-    both: float
-    tied: float
-    answer: float
-    part: float
-    step: float
-    step_share: float
-    copy: float
+    rank: float  # log of its rank among all passages, from 1
+    ahead: float  # log of 1 + the number of passages before it that are not chosen
+    bm25: float  # its BM25 score, as a share of the best
+    cover: float  # the share of the question that it explains
+    sentence: float  # the same for its best sentence, with the title
+    opening: float  # the same for its first sentence, without the title
+    words: float  # the unweighted share of the question's words that it has and no chosen passage has
+    named: float  # how specific its title is, if the question has it
+    whole: float  # that title is all of a name in the question: "Lawson" is not in "James Lawson"
+    taken: float  # as `named`, where the title of a chosen passage is at that place
+    link: float  # how strongly a chosen passage mentions it
+    back: float  # how strongly it mentions a chosen passage
+    shared: float  # how strongly it shares a name with a chosen passage that the question does not have
+    both: float  # the lesser of `link` and `back`
+    tied: float  # `cover` times the strongest of these ties
+    answer: float  # its title is the answer to a sub-question that another one refers to, by the chosen passages
+    part: float  # its title is part of such an answer, or the answer part of the title
+    step: float  # how much more of a sub-question, with answers filled in, it explains than the chosen passages do
+    step_share: float  # how much of a sub-question it explains
+    copy: float  # it repeats a chosen passage
 
 
 class StopFeatures(NamedTuple):
-    """The features of the end of a chain; its hops are the number of sub-questions, at least 2.
+    """The features of the end of a chain; its hops are the number of sub-questions, at least 2."""
 
-    Attributes:
-        always: 1.
-        alone: One passage is chosen.
-        single: One passage is chosen, and there is at most one sub-question.
-        short: Three hops, and fewer passages.
-        pairs: More hops, and fewer than four passages: most ask about two sides each.
-        beyond: The number of passages beyond the hops.
-        left: The share of the question that the chosen passages do not explain.
-        length: Log of 1 + the number of the question's words.
-        names: The number of names in the question.
-        closed: It is a yes/no question.
-        joint: It asks for what two have in common.
-    """
-
-    always: float
-    alone: float
-    single: float
-    short: float
-    pairs: float
-    beyond: float
-    left: float
-    length: float
-    names: float
-    closed: float
-    joint: float
+    always: float  # 1
+    alone: float  # one passage is chosen
+    single: float  # one passage is chosen, and there is at most one sub-question
+    short: float  # three hops, and fewer passages
+    pairs: float  # more hops, and fewer than four passages: most ask about two sides each
+    beyond: float  # the number of passages beyond the hops
+    left: float  # the share of the question that the chosen passages do not explain
+    length: float  # log of 1 + the number of the question's words
+    names: float  # the number of names in the question
+    closed: float  # it is a yes/no question
+    joint: float  # it asks for what two have in common
 
 
 def weighted_sum(features: ExtensionFeatures | StopFeatures, weights: ExtensionFeatures | StopFeatures) -> float:

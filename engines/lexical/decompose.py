@@ -46,9 +46,9 @@ def decompose(question: str, solved: Sequence[Solved] = ()) -> list[str]:
     text = masked.text.rstrip("?!. ")
     lessons = [learn(*each) for each in reversed(solved) if not _known(*each)]
     for lesson in lessons:
-        if lesson.whole and (match := lesson.whole.stretch.search(text)):
+        if lesson.whole and (match := lesson.whole.phrase.search(text)):
             return [masked.unmask(_polish(step)) for step in lesson.whole.fill(match)]
-    learned = [(part.stretch, part.fill_first) for lesson in lessons for part in lesson.parts if _new(part)]
+    learned = [(part.phrase, part.fill_first) for lesson in lessons for part in lesson.parts if _new(part)]
     steps, text = _take_out(text, (*learned, *_PATTERNS))
     steps += _compare(text, len(steps)) or [text]
     return [masked.unmask(_polish(step)) for step in steps]
@@ -79,6 +79,10 @@ def _new(part: Pattern) -> bool:
 
 Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]]
 """A relation to extract, and how to ask for it."""
+
+
+def _rule(ask: Callable[[re.Match[str]], str | None], pattern: str, flags: int = 0) -> Rule:
+    return re.compile(pattern, flags), ask
 
 
 def _polish(text: str) -> str:
@@ -165,66 +169,45 @@ _PLAIN = rf"(?:(?!\b{FINITE}\b)[^,?;])*"  # words up to the next finite verb
 _PREPOSED = r"where|in which|for which|to which|from which|on which|at which|from whom|by whom|after whom|for whom"
 _RELIABLE = 4  # the first rules, which find the end of a relation better than a learned pattern
 _PATTERNS: tuple[Rule, ...] = (
-    # @0's director
-    (
-        re.compile(
-            rf"(?P<name>{_NAME})['’]s? (?P<relation>{_SPECIAL}|"
-            r"(?:(?:first|second|older|younger|former|main|home|native|paternal|maternal) )?[a-z-]+)(?= |$|\?|,|')"
-        ),
+    _rule(  # @0's director
         _possessive,
+        rf"(?P<name>{_NAME})['’]s? (?P<relation>{_SPECIAL}|"
+        r"(?:(?:first|second|older|younger|former|main|home|native|paternal|maternal) )?[a-z-]+)(?= |$|\?|,|')",
     ),
-    # the director of the film @0
-    (
-        re.compile(
-            rf"\b(?:[Tt]he )?(?P<relation>{_RELATION}) of "
-            rf"(?P<kind>(?:the )?(?:{KIND_NOUNS} )?(?:called |named |titled )?)(?P<name>{_NAME})"
-        ),
+    _rule(  # the director of the film @0
         _relation_of,
+        rf"\b(?:[Tt]he )?(?P<relation>{_RELATION}) of "
+        rf"(?P<kind>(?:the )?(?:{KIND_NOUNS} )?(?:called |named |titled )?)(?P<name>{_NAME})",
     ),
-    # the inventor of basketball
-    (
-        re.compile(
-            rf"\b[Tt]he (?P<relation>(?:[a-z]+ )?(?:{'|'.join(sorted(PERSON_NOUNS))})) of "
-            rf"(?P<kind>(?:the )?)(?P<name>{_NOT_RELATION}[a-z]+(?: {_NOT_RELATION}[a-z]+){{0,2}}?)"
-            rf"(?= (?:{FINITE}|later|once|first)\b|[,?']|$)"
-        ),
+    _rule(  # the inventor of basketball
         _relation_of,
+        rf"\b[Tt]he (?P<relation>(?:[a-z]+ )?(?:{'|'.join(sorted(PERSON_NOUNS))})) of "
+        rf"(?P<kind>(?:the )?)(?P<name>{_NOT_RELATION}[a-z]+(?: {_NOT_RELATION}[a-z]+){{0,2}}?)"
+        rf"(?= (?:{FINITE}|later|once|first)\b|[,?']|$)",
     ),
-    # the man that resigned as president of @0
-    (
-        re.compile(
-            rf"\b(?:the|an?) (?P<noun>{_NOUN}) (?P<pronoun>who|that|which|whose)"
-            rf"(?P<clause> (?:{FINITE} ){{0,3}}{_PLAIN}?)(?=\b{FINITE}\b|[,?;]|$)",
-            re.I,
-        ),
+    _rule(  # the man that resigned as president of @0
         _relative,
+        rf"\b(?:the|an?) (?P<noun>{_NOUN}) (?P<pronoun>who|that|which|whose)"
+        rf"(?P<clause> (?:{FINITE} ){{0,3}}{_PLAIN}?)(?=\b{FINITE}\b|[,?;]|$)",
+        re.I,
     ),
-    # the state where @0 is located
-    (
-        re.compile(
-            rf"\b(?:the|an?) (?P<noun>{_NOUN}) (?P<pronoun>{_PREPOSED})(?P<clause> {_PLAIN}{_NAME}{_PLAIN}\b{FINITE}\b"
-            r"(?: [a-z]+ed| born| [a-z]+ing| found| held| set| in| for| from)*)",
-            re.I,
-        ),
+    _rule(  # the state where @0 is located
         _located,
+        rf"\b(?:the|an?) (?P<noun>{_NOUN}) (?P<pronoun>{_PREPOSED})(?P<clause> {_PLAIN}{_NAME}{_PLAIN}\b{FINITE}\b"
+        r"(?: [a-z]+ed| born| [a-z]+ing| found| held| set| in| for| from)*)",
+        re.I,
     ),
-    # the country containing @0, the film directed by @0
-    (
-        re.compile(
-            rf"\b[Tt]he (?P<noun>{_NOUN}) (?P<clause>"
-            rf"(?:{_NOT_RELATION}[a-z]+(?:ed|ing)|known|born|found|held|written|sung|made|built|set|won)"
-            rf"(?: [a-z]+){{0,3}} {_NAME})"
-        ),
+    _rule(  # the country containing @0, the film directed by @0
         _reduced,
+        rf"\b[Tt]he (?P<noun>{_NOUN}) (?P<clause>"
+        rf"(?:{_NOT_RELATION}[a-z]+(?:ed|ing)|known|born|found|held|written|sung|made|built|set|won)"
+        rf"(?: [a-z]+){{0,3}} {_NAME})",
     ),
-    # the city @0 played for
-    (
-        re.compile(
-            rf"\b[Tt]he (?P<noun>{_NOUN}) (?P<clause>"
-            rf"{_NAME} (?:[a-z]+ed|wrote|won|made|sang|led|was [a-z]+ed|was born|is [a-z]+ed)"
-            r"(?: (?:in|for|at|from|to|with|on|by|against))?)"
-        ),
+    _rule(  # the city @0 played for
         _bare_relative,
+        rf"\b[Tt]he (?P<noun>{_NOUN}) (?P<clause>"
+        rf"{_NAME} (?:[a-z]+ed|wrote|won|made|sang|led|was [a-z]+ed|was born|is [a-z]+ed)"
+        r"(?: (?:in|for|at|from|to|with|on|by|against))?)",
     ),
 )
 

@@ -46,26 +46,15 @@ FADES = 0.75  # factor of a word's weight per word of distance
 
 @dataclass(frozen=True)
 class ParsedQuestion:
-    """A question with what the features need.
-
-    Attributes:
-        asks: What it asks for.
-        names: Its names, and the answers in place of its references, as title keys without parentheses.
-        titles: The same with parentheses.
-        named: The terms of the names.
-        relation: The terms of its other words.
-        head: The term of the head noun of what is asked for; may be empty.
-        key: The whole question as a key between spaces.
-        words: Their number.
-    """
+    """A question with what the features need."""
 
     asks: AnswerType
-    names: tuple[str, ...]
-    titles: tuple[str, ...]
-    named: frozenset[str]
-    relation: frozenset[str]
-    head: str
-    key: str
+    names: tuple[str, ...]  # and the answers in place of its references, as title keys without parentheses
+    titles: tuple[str, ...]  # the same with parentheses
+    named: frozenset[str]  # the terms of the names
+    relation: frozenset[str]  # the terms of its other words
+    head: str  # the term of the head noun of what is asked for; may be empty
+    key: str  # the whole question as a key between spaces
     words: int
 
 

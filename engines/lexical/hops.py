@@ -18,13 +18,12 @@ import numpy as np
 
 from ...data.references import references, replace_references
 from ...data.text import bare_title, title_key
-from .countries import countries
 from .features import ParsedQuestion, about, features, parse_question, within
 from .prompt import ParsedPassage, Sentence
 from .question import mask
 from .ranker import Ranker, shipped_models
 from .span_table import SpanTable, Vector, span_table
-from .vocabulary import relation_terms
+from .vocabulary import countries, relation_terms
 
 BEAM = 3  # answers of a sub-question that are put into later ones
 LEAST = 0.15  # of them, least share of the best answer's probability

@@ -87,17 +87,11 @@ ANSWER_KINDS = (
 
 @dataclass(frozen=True)
 class AnswerType:
-    """What a question asks for.
+    """What a question asks for."""
 
-    Attributes:
-        kind: One of `ANSWER_KINDS`.
-        head: The head noun of what is asked for ("magazine"), singular and in lower case; may be empty.
-        modifiers: The words before it, in lower case.
-    """
-
-    kind: str
-    head: str = ""
-    modifiers: tuple[str, ...] = ()
+    kind: str  # one of `ANSWER_KINDS`
+    head: str = ""  # the head noun of what is asked for ("magazine"), singular and in lower case; may be empty
+    modifiers: tuple[str, ...] = ()  # the words before it, in lower case
 
 
 _WH = re.compile(r"\b(?:what|which|who(?:m|se)?|where|when|why|how)\b", re.I)
@@ -168,47 +162,16 @@ def _head(text: str) -> tuple[str, tuple[str, ...], bool]:
         if word == "of" or _ENDS.fullmatch(word):
             break
         phrase.append(word)
-        if singular(word) in PERSON_NOUNS | PLACE_NOUNS and not (
-            i + 1 < len(words) and words[i + 1] in ORGANISATION_NOUNS
-        ):
+        if singular(word) in PERSON_NOUNS | PLACE_NOUNS and not ORGANISATION_NOUNS.intersection(words[i + 1 : i + 2]):
             break
         i += 1
-    known = [
-        n
-        for n, word in enumerate(phrase)
-        if singular(word) in WORK_NOUNS | ORGANISATION_NOUNS | PLACE_NOUNS | PERSON_NOUNS
-    ]
-    if known:
-        phrase = phrase[: known[-1] + 1]
-    nouns = [word for word in phrase if not word.startswith("@")]
-    if not nouns:
+    nouns = WORK_NOUNS | ORGANISATION_NOUNS | PLACE_NOUNS | PERSON_NOUNS
+    known = [n for n, word in enumerate(phrase, 1) if singular(word) in nouns]
+    phrase = phrase[: known[-1]] if known else phrase
+    words = [word for word in phrase if not word.startswith("@")]
+    if not words:
         return "", tuple(phrase), bare
-    return singular(nouns[-1]), tuple(nouns[:-1]), bare
-
-
-def _kind(text: str, rest: str, word: str, head: str, bare: bool) -> str:
-    if _EITHER.search(text) and word in ("which", "who", "what", "whose"):
-        return "either"
-    if _COUNT.match(rest):
-        return "number"
-    if _MEASURE.match(rest):
-        return "measure"
-    if _YEAR.match(rest) or head in ("year", "season", "decade", "century"):
-        return "year"
-    if word == "when" or _DATE.search(rest):
-        return "when"
-    if word in ("who", "whom", "whose") and not head:
-        return "who"
-    if word == "where" or re.search(r"\bplace of\b|\bbirthplace\b", rest, re.I):
-        return "where"
-    if word in ("why", "how"):
-        return "reason"
-    for nouns, kind in _BY_HEAD:
-        if head in nouns:
-            return kind
-    if bare:
-        return "kind" if not re.match(r"\w+(?: \w+)? (?:the )?(?:name|title)", rest) else "name"
-    return "noun" if head else "what"
+    return singular(words[-1]), tuple(words[:-1]), bare
 
 
 _EITHER = re.compile(r"@\d+[^@,]{0,20},? or (?:the |an? )?(?:\w+ ){0,3}@\d+|^(?:which|who)\b.*[,:] [^?]+ or ", re.I)
@@ -227,12 +190,29 @@ _BY_HEAD: tuple[tuple[frozenset[str], str], ...] = (
 )  # fmt: skip
 
 
+def _kind(text: str, rest: str, word: str, head: str, bare: bool) -> str:
+    """The first kind that applies."""
+    rules = (
+        ("either", word in ("which", "who", "what", "whose") and _EITHER.search(text)),
+        ("number", _COUNT.match(rest)),
+        ("measure", _MEASURE.match(rest)),
+        ("year", _YEAR.match(rest) or head in ("year", "season", "decade", "century")),
+        ("when", word == "when" or _DATE.search(rest)),
+        ("who", word in ("who", "whom", "whose") and not head),
+        ("where", word == "where" or re.search(r"\bplace of\b|\bbirthplace\b", rest, re.I)),
+        ("reason", word in ("why", "how")),
+        *((kind, head in nouns) for nouns, kind in _BY_HEAD),
+        ("name", bare and re.match(r"\w+(?: \w+)? (?:the )?(?:name|title)", rest)),
+        ("kind", bare),
+        ("noun", head),
+        ("what", True),
+    )
+    return next(kind for kind, applies in rules if applies)
+
+
 def singular(noun: str) -> str:
     """The singular of a regular noun."""
     if noun.endswith("ies") and len(noun) > 4 and noun not in ("series", "species", "movies"):
         return noun[:-3] + "y"
-    return (
-        noun[:-1]
-        if noun.endswith("s") and not noun.endswith(("ss", "us", "is")) and noun not in ("series", "species")
-        else noun
-    )
+    is_plural = noun.endswith("s") and not noun.endswith(("ss", "us", "is")) and noun not in ("series", "species")
+    return noun[:-1] if is_plural else noun

@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 
 from .span_table import Matrix, Vector
 
-_PARTS = np.float32(1000)  # of which weights are kept whole numbers
+_PARTS = np.float32(1000)  # weights are stored as integers in thousandths
 
 
 @cache
@@ -38,7 +38,7 @@ class Ranker:
 
     def scores(self, features: Matrix) -> Vector:
         """One score a row."""
-        with _blas().limit(limits=1):  # its threads take longer to wake up than these small products
+        with _blas().limit(limits=1):  # starting threads takes longer than these small products
             scores: Vector = np.maximum(features @ self.hidden + self.bias, 0) @ self.out + features @ self.linear
         return scores
 
@@ -53,7 +53,7 @@ class Ranker:
 
     @classmethod
     def mean(cls, rankers: Sequence[Ranker]) -> Ranker:
-        """One that gives the mean of their scores."""
+        """A ranker that gives the mean score of several."""
         return cls(
             np.concatenate([each.hidden for each in rankers], axis=1),
             np.concatenate([each.bias for each in rankers]),
@@ -76,24 +76,17 @@ class Ranker:
 
 @dataclass(frozen=True)
 class Models:
-    """All that was fitted.
+    """All fitted models of the reader."""
 
-    Attributes:
-        hop: Ranks the answers of a sub-question, by its `features`.
-        bare: Ranks the answers of a whole question, by its `features`.
-        whole: The same by its `whole_features`, which tell where a candidate stands in the chain of sub-questions.
-        calibration: For each way to reach an answer, the weights of its signs' log-odds and the offset.
-    """
+    hop: Ranker  # ranks the answers of a sub-question by `features`
+    bare: Ranker  # ranks the answers of a whole question by `features`
+    whole: Ranker  # the same by `whole_features`, which include the chain of sub-questions
+    calibration: Mapping[str, Sequence[float]]  # for each way to reach an answer: the weights of its inputs, the offset
 
-    hop: Ranker
-    bare: Ranker
-    whole: Ranker
-    calibration: Mapping[str, Sequence[float]]
-
-    def probability(self, way: str, signs: Sequence[float]) -> float:
-        """The probability that an answer is right, from what speaks for it: logistic regression on log-odds."""
+    def probability(self, way: str, inputs: Sequence[float]) -> float:
+        """The calibrated probability that an answer is right: logistic regression on the log-odds of the inputs."""
         *weights, offset = self.calibration[way]
-        total = offset + sum(weight * log_odds(sign) for weight, sign in zip(weights, signs, strict=True))
+        total = offset + sum(weight * log_odds(value) for weight, value in zip(weights, inputs, strict=True))
         return 1 / (1 + math.exp(-total))
 
     @classmethod
@@ -113,12 +106,12 @@ class Models:
 
 
 def log_odds(chance: float) -> float:
-    """Of a probability, kept within 0.001 and 0.999."""
+    """The log-odds of a probability, clipped to 0.001 and 0.999."""
     chance = min(max(chance, 0.001), 0.999)
     return math.log(chance / (1 - chance))
 
 
 @cache
 def shipped_models() -> Models:
-    """The models that the package brings."""
+    """The models in ``ranker.json``."""
     return Models.from_record(json.loads((files(__package__) / "ranker.json").read_text()))

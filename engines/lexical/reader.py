@@ -18,7 +18,6 @@ from functools import lru_cache
 import numpy as np
 
 from ...data.text import bare_title, content_terms, title_key
-from .countries import countries
 from .features import FEATURES, ParsedQuestion, about, features, parse_question, within
 from .hops import Answer, Hop, best_answers, read_hops, same
 from .prompt import ParsedPassage, Sentence
@@ -26,6 +25,7 @@ from .question import answer_type, mask
 from .ranker import Models, Ranker, shipped_models
 from .span_table import Matrix, SpanTable, Vector, span_table
 from .spans import DATE, dates, numbers
+from .vocabulary import countries
 
 CHAIN = (
     "answers the last hop", "log of that", "here", "answers an earlier hop", "its passage is about an earlier answer",

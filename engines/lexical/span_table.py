@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data.text import FUNCTION_WORDS, bare_title, title_key
-from .countries import is_adjective, is_country, is_state
 from .prompt import ParsedPassage, Sentence
 from .spans import DATE, SPAN_KINDS, TITLE, YEAR, CandidateSpan, candidate_spans
 from .vocabulary import (
@@ -20,6 +19,9 @@ from .vocabulary import (
     PERSON_NOUNS,
     PLACE_NOUNS,
     WORK_NOUNS,
+    is_adjective,
+    is_country,
+    is_state,
     relation_term,
     relation_terms,
 )  # fmt: skip
@@ -57,26 +59,16 @@ _DIGIT = re.compile(r"\d")
 
 @dataclass(frozen=True)
 class SentenceSpans:
-    """The candidate spans of a sentence.
+    """The candidate spans of a sentence, and per span its key, words and features."""
 
-    Attributes:
-        words: The number of words in the sentence.
-        where: The words at which each relation term occurs.
-        spans: The candidates. For each of them:
-        keys: its `answer_key`;
-        first, last: its first and last word;
-        content: its number of content words;
-        features: a row in the order of `SPAN_FEATURES`.
-    """
-
-    words: int
-    where: dict[str, tuple[int, ...]]
+    words: int  # in the sentence
+    where: dict[str, tuple[int, ...]]  # the words at which each relation term occurs
     spans: tuple[CandidateSpan, ...]
-    keys: tuple[str, ...]
-    first: Indices
-    last: Indices
-    content: Indices
-    features: Matrix
+    keys: tuple[str, ...]  # see `answer_key`
+    first: Indices  # word of the span
+    last: Indices  # word of the span
+    content: Indices  # number of content words
+    features: Matrix  # in the order of `SPAN_FEATURES`
 
 
 @lru_cache(maxsize=8192)

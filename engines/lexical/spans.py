@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...data.text import FUNCTION_WORDS
-from .countries import countries, is_adjective
-from .vocabulary import VERBS
+from .vocabulary import VERBS, countries, is_adjective
 
 _CAPITALISED = r"[A-ZÀ-ÖØ-ÞĀ-ž\u0391-\u03ab\u0400-\u042f][\w'’.\-–+]*"
 _JOIN = r"(?:of|the|de|da|di|du|des|del|della|la|le|les|von|van|der|den|bin|ibn|al|el|y|for|à)"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....engines.lexical.countries import countries
+from ....engines.lexical.vocabulary import countries
 from ....engines.lexical.features import features, parse_question
 from ....engines.lexical.hops import read_hops
 from ....engines.lexical.prompt import parse_passages

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.data.passages import Evidence, Passage
-from polyhop.engines.lexical.countries import countries, is_adjective
+from polyhop.engines.lexical.vocabulary import countries, is_adjective
 from polyhop.engines.lexical.prompt import parse_passages
 from polyhop.engines.lexical.spans import dates, names, numbers, quoted
 from polyhop.programs.candidates import Candidates
