@@ -1,10 +1,10 @@
-"""Fits a program's calibration to a finished run: how often an answer of a stated confidence has been right.
+"""Fits the calibration of a program's confidence to finished runs.
 
     python -m polyhop.scripts.training.calibration runs/polyhop-hotpotqa [RUN ...]
 
-Platt scaling (two parameters, maximum likelihood) on the questions of runs of `polyhop evaluate`. Prints slope and
-offset, for ``--set calibration.slope=... --set calibration.offset=...``, and the expected calibration error before and
-after; the one after is of a five-fold cross-validation. Use runs over questions that nothing is measured on.
+Platt scaling on the questions of runs of `polyhop evaluate`. Prints slope and offset, for ``--set calibration.slope=...
+--set calibration.offset=...``, and the expected calibration error before and after; the latter is cross-validated. Use
+runs over questions that are not used for evaluation.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 import typer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from ...data.errors import PolyhopError
 from ...eval.records import read_lines
@@ -32,63 +34,47 @@ app = new_app()
 @app.command()
 def calibrate(runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of finished runs.")]) -> None:
     """Fit a program's calibration to runs of it."""
-    confidence, right = observed(runs)
-    slope, offset = fit(confidence, right)
-    crossed = np.empty_like(confidence)
-    for fold in range(FOLDS):
-        out = np.arange(len(right)) % FOLDS == fold
-        crossed[out] = apply(confidence[out], *fit(confidence[~out], right[~out]))
-    typer.echo(f"calibration.slope={slope:.3f} calibration.offset={offset:.3f}, from {len(right):,} answers")
-    typer.echo(f"expected calibration error: {error(confidence, right):.3f} before, {error(crossed, right):.3f} after")
+    confidence, correct = observed(runs)
+    slope, offset = fit(confidence, correct)
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+    crossed = cross_val_predict(LogisticRegression(), _logits(confidence), correct, cv=folds, method="predict_proba")
+    before, after = calibration_error(confidence, correct), calibration_error(crossed[:, 1], correct)
+    typer.echo(f"calibration.slope={slope:.3f} calibration.offset={offset:.3f}, from {len(correct):,} answers")
+    typer.echo(f"expected calibration error: {before:.3f} before, {after:.3f} after")
 
 
 def observed(runs: list[Path]) -> tuple[Floats, Floats]:
-    """The confidence of every answer that was given, and whether it was right.
+    """The confidence of every answer, and whether it was correct (1.0 or 0.0).
 
     Raises:
-        PolyhopError: too few answers, or all of them right or wrong.
+        PolyhopError: there are too few answers, or all of them are correct or wrong.
     """
     lines: list[Any] = [line for run in runs for line in read_lines(run)]
     given = [line for line in lines if "error" not in line and line["answer"] != UNKNOWN]
     given = [line for line in given if line.get("confidence") is not None]
-    right = np.array([line["scores"]["answer_em"] for line in given], dtype=float)
-    if len(given) < 10 * FOLDS or right.min() == right.max():
+    correct = np.array([line["scores"]["answer_em"] for line in given], dtype=float)
+    if len(given) < 10 * FOLDS or min(correct.sum(), (1 - correct).sum()) < FOLDS:
         raise PolyhopError(
-            f"{len(given)} answers with a confidence are too few, or all are right or all wrong: at least {10 * FOLDS} "
-            "are needed, of both kinds"
+            f"{len(given)} answers with a confidence are too few, or nearly all are correct or wrong: at least "
+            f"{10 * FOLDS} are needed, and {FOLDS} of both kinds"
         )
-    return np.array([line["confidence"] for line in given], dtype=float), right
+    return np.array([line["confidence"] for line in given], dtype=float), correct
 
 
-def fit(confidence: Floats, right: Floats) -> tuple[float, float]:
-    """Slope and offset of the likeliest sigmoid(slope * logit(confidence) + offset), by Newton's method; a slight
-    penalty keeps both finite where confidence tells everything or nothing."""
-    design = np.stack([np.array([logit(p) for p in confidence]), np.ones(len(confidence))], axis=1)
-    weights, penalty = np.array([1.0, 0.0]), np.eye(2)
-    for _ in range(50):
-        chance = 1.0 / (1.0 + np.exp(-np.clip(design @ weights, -30, 30)))
-        gradient = design.T @ (chance - right) + penalty @ (weights - [1.0, 0.0])
-        curvature = design.T @ (design * (chance * (1 - chance))[:, None]) + penalty
-        step = np.linalg.solve(curvature, gradient)
-        weights = weights - step
-        if np.abs(step).max() < 1e-9:
-            break
-    return max(float(weights[0]), 0.0), float(weights[1])
+def fit(confidence: Floats, correct: Floats) -> tuple[float, float]:
+    """Slope and offset of sigmoid(slope * logit(confidence) + offset)."""
+    model = LogisticRegression().fit(_logits(confidence), correct)
+    return max(float(model.coef_[0, 0]), 0.0), float(model.intercept_[0])
 
 
-def apply(confidence: Floats, slope: float, offset: float) -> Floats:
-    """What `Calibration` makes of confidences."""
-    scaled: Floats = 1.0 / (1.0 + np.exp(-(slope * np.array([logit(p) for p in confidence]) + offset)))
-    return scaled
+def _logits(confidence: Floats) -> Floats:
+    return np.array([[logit(each)] for each in confidence])
 
 
-def error(confidence: Floats, right: Floats) -> float:
-    """The expected calibration error: of ten bins of confidence, the mean distance to the share of right answers."""
+def calibration_error(confidence: Floats, correct: Floats) -> float:
+    """The expected calibration error over ten bins of equal width (scikit-learn has no such metric)."""
     bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    distances = [
-        abs(confidence[bins == b].mean() - right[bins == b].mean()) * (bins == b).mean() for b in np.unique(bins)
-    ]
-    return float(sum(distances))
+    return float(sum(abs((confidence - correct)[bins == b].sum()) for b in np.unique(bins)) / len(bins))
 
 
 if __name__ == "__main__":

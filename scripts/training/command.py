@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
 import typer
 
+from ...data.benchmarks import find_benchmark
+from ...data.benchmarks.registry import SAMPLE
 from ...data.errors import PolyhopError
 
 
@@ -19,3 +25,34 @@ def run_command(app: typer.Typer, module: str) -> None:
     except PolyhopError as error:
         typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
         raise SystemExit(1) from None
+
+
+@dataclass(frozen=True)
+class QuestionFile:
+    """An option DATASET:QUESTIONS[:INDEX[:NUMBER]]: questions over an index, or over their own contexts."""
+
+    dataset: str
+    questions: Path | None  # None for the sample
+    index: Path | None = None
+    number: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> QuestionFile:
+        """
+        Raises:
+            PolyhopError: the text has another form, or the number is not positive.
+        """
+        dataset, questions, index, number, *more = *text.split(":"), *[""] * (3 - text.count(":"))
+        try:
+            value = float(number) if number else None
+        except ValueError:
+            value = math.nan
+        if more or bool(questions) == (dataset == SAMPLE) or not (value is None or 0 < value < math.inf):
+            raise PolyhopError(f"{text!r} is not DATASET:QUESTIONS[:INDEX[:NUMBER]] (sample::[:NUMBER] for the sample)")
+        name = dataset if dataset == SAMPLE else find_benchmark(dataset).name
+        return cls(name, Path(questions) if questions else None, Path(index) if index else None, value)
+
+    @property
+    def name(self) -> str:
+        """The file's name without its endings."""
+        return self.questions.name.partition(".")[0] if self.questions else self.dataset

@@ -1,13 +1,13 @@
-"""Trains the complexity estimator (`polyhop.programs.complexity`) on questions whose number of hops is annotated.
+"""Trains the complexity estimator (`polyhop.programs.complexity`) on questions with a known number of hops.
 
     python -m polyhop.scripts.training.complexity --musique musique_ans_train.jsonl --squad squad_train-v1.1.json \\
         --also 2wiki:2wiki_train.json --also hotpotqa:hotpot_train.json --out complexity.json
 
-MuSiQue has 2 to 4 hops, SQuAD one; so have those sub-questions of MuSiQue that are whole questions, which keeps the
-estimator from telling hops by the style of a benchmark. Every number of hops counts the same, and within it a dataset
-by the root of its size. Scores are cross-validated, with all questions of an article or of a decomposition in one fold.
-The record also says how the questions of a dataset fare when training never saw that dataset: from MuSiQue and SQuAD
-alone, half of HotpotQA would be taken for one hop, and nearly all of its comparisons, of which MuSiQue has none.
+MuSiQue has 2 to 4 hops, SQuAD one. The sub-questions of MuSiQue that are whole questions have one, too: they keep the
+estimator from learning the style of a benchmark instead of hops. Every number of hops has the same weight, and within
+it a dataset the root of its size. Scores are cross-validated, with all questions of an article or decomposition in one
+fold. The record also scores each dataset with an estimator that was trained without it: from MuSiQue and SQuAD alone,
+half of HotpotQA would be classified as one hop, and nearly all of its comparisons, of which MuSiQue has none.
 """
 
 from __future__ import annotations
@@ -19,81 +19,48 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix
+from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.preprocessing import StandardScaler
 
 from ...data.benchmarks import find_benchmark, load_questions
+from ...data.dense import Encoder, MiniLM
 from ...data.errors import PolyhopError
 from ...programs.complexity import HOPS, Head, inputs, write_head
 from .command import new_app, run_command
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from ...data.dense import Encoder
-
-    Array = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 SINGLE = "musique sub-questions"
 THRESHOLDS = (0.5, 0.7, 0.9)
-_STRENGTH = 0.03  # inverse of the regularisation; weaker is better on known datasets and worse on unknown ones
+_STRENGTH = 0.03  # inverse of the regularization; larger is better on known datasets and worse on unknown ones
 _DIGITS = 6
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A question with its number of hops. All of one ``group`` go into one fold."""
+    """A question with its number of hops. All questions of one ``group`` are in one fold."""
 
     question: str
     hops: int
     dataset: str
     group: str
 
-
-app = new_app()
-
-
-@app.command()
-def train_estimator(
-    musique: Annotated[list[Path], typer.Option(metavar="FILE", help="Questions of MuSiQue. May be repeated.")],
-    squad: Annotated[list[Path], typer.Option(metavar="FILE", help="Questions of SQuAD. May be repeated.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the estimator is written, as JSON.")],
-    also: Annotated[
-        list[str],
-        typer.Option(metavar="DATASET:FILE", help="Train on these too; sample:SPLIT for the sample. May be repeated."),
-    ] = [],  # noqa: B006  # typer copies it
-    held_out: Annotated[
-        list[str],
-        typer.Option(metavar="DATASET:FILE", help="Only score on these. May be repeated."),
-    ] = [],  # noqa: B006
-    encoder: Annotated[
-        str | None, typer.Option(metavar="minilm", help="Add the question's vector; needs the extra dense.")
-    ] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Parts of the cross-validation.")] = 5,
-    seed: Annotated[int, typer.Option(help="Of the folds.")] = 0,
-) -> None:
-    """Train the estimator of how many hops a question needs, and print its cross-validated confusion matrix."""
-    if encoder not in (None, "minilm"):
-        raise typer.BadParameter(f"there is no encoder {encoder!r}: choose minilm", param_hint="--encoder")
-    examples = [
-        *(each for file in musique for each in labelled("musique", str(file))),
-        *(each for file in squad for each in labelled("squad", str(file))),
-        *(each for text in also for each in labelled(*_named(text, "--also"))),
-    ]
-    kept_apart = [each for text in held_out for each in labelled(*_named(text, "--held-out"))]
-    head = train(examples, kept_apart, _encoder(encoder), folds, seed, command=_command())
-    try:
-        write_head(head, out)
-    except OSError as error:
-        raise PolyhopError(f"cannot write {out}: {error.strerror}") from error
-    _print(head.training)
-    typer.echo(f"{out}: the estimator")
+    @property
+    def kind(self) -> str:
+        return f"{self.dataset}, {self.hops} hop{'s' * (self.hops > 1)}"
 
 
 def labelled(dataset: str, source: str) -> Iterator[Labelled]:
-    """The questions of a file (or of a split of the sample) that say how many hops they need."""
+    """The questions of a file (or of a split of the sample) with a known number of hops."""
     of_sample = dataset == "sample"
     seen: set[str] = set()
     for item in load_questions(dataset, None if of_sample else source, split=source if of_sample else None):
@@ -113,105 +80,65 @@ def train(
     seed: int = 0,
     command: str = "",
 ) -> Head:
-    """A head trained on all examples; in its ``training`` stands how well it does on questions that it has not seen.
+    """Train a head on all examples; its ``training`` has the scores on questions that training did not see.
 
     Raises:
         PolyhopError: a number of hops has fewer questions than there are folds.
     """
-    import numpy as np
-
     missing = [hops for hops in HOPS if sum(each.hops == hops for each in examples) < folds]
     if missing:
         raise PolyhopError(f"too few questions of {missing[0]} hop(s) for {folds} folds: add files that have them")
-    x, x_apart = (inputs([each.question for each in some], encoder) if some else None for some in (examples, held_out))
-    assert x is not None
-    known = _cross_validated(x, examples, folds, seed)
-    unseen = _unseen_datasets(x, examples)
-    apart = _fitted(x, examples)(x_apart) if x_apart is not None else np.empty((0, len(HOPS)))
-    mean, scale, weights, biases = _parameters(x, examples)
+    x = inputs([each.question for each in examples], encoder)
+    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+    splits = list(splitter.split(x, [each.kind for each in examples], [each.group for each in examples]))
+    families = np.array(["musique" if each.dataset == SINGLE else each.dataset for each in examples])
+    others = [(np.flatnonzero(families != name), np.flatnonzero(families == name)) for name in sorted(set(families))]
+    others = [(seen, rest) for seen, rest in others if len({examples[i].hops for i in seen.tolist()}) > 1]
+    known = _crossed(x, examples, splits)
+    scaler, classifier = _fit(x, examples)
+    apart = inputs([each.question for each in held_out], encoder) if held_out else x[:0]
     training = {
         "command": command,
         "versions": {name: version(name) for name in ("polyhop", "scikit-learn", "numpy")},
-        "questions": {name: dict(counts) for name, counts in _counts(examples).items()},
+        "questions": _counts(examples),
         "folds": folds,
         "seed": seed,
-        "cross-validated": {**_matrix(examples, known), "datasets": _by_dataset(examples, known)},
-        "trained without the dataset": _by_dataset(examples, unseen),
-        "held out": _by_dataset(held_out, apart),
+        "cross-validated": {**_scores(examples, known), "datasets": _by_dataset(examples, known)},
+        "trained without the dataset": _by_dataset(examples, _crossed(x, examples, others)),
+        "held out": _by_dataset(held_out, _predict(scaler, classifier, apart)) if held_out else {},
     }
+    mean, scale, biases = (_rounded(each) for each in (scaler.mean_, scaler.scale_, classifier.intercept_))
+    weights = tuple(_rounded(row) for row in classifier.coef_)
     return Head(mean, scale, weights, biases, encoder.name if encoder else None, training)
 
 
-# --- fitting ---------------------------------------------------------------------------------------------------------
-
-
-def _weights(examples: Sequence[Labelled]) -> list[float]:
-    """Every number of hops counts the same, and within it a dataset by the root of its size; 1 on average."""
+def _fit(x: Array, examples: Sequence[Labelled]) -> tuple[StandardScaler, LogisticRegression]:
     counts = Counter((each.hops, each.dataset) for each in examples)
     roots = {hops: math.fsum(count**0.5 for (of, _), count in counts.items() if of == hops) for hops, _ in counts}
     share = len(examples) / len(roots)
-    return [share / roots[each.hops] / counts[each.hops, each.dataset] ** 0.5 for each in examples]
-
-
-def _fit(x: Array, examples: Sequence[Labelled]) -> tuple[Any, Any]:
-    """The scaler and the classifier."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.preprocessing import StandardScaler
-
+    weights = [share / roots[each.hops] / counts[each.hops, each.dataset] ** 0.5 for each in examples]
     scaler = StandardScaler().fit(x)
     classifier = LogisticRegression(C=_STRENGTH, max_iter=2000)
-    hops = [each.hops for each in examples]
-    return scaler, classifier.fit(scaler.transform(x), hops, sample_weight=_weights(examples))
+    return scaler, classifier.fit(scaler.transform(x), [each.hops for each in examples], sample_weight=weights)
 
 
-def _fitted(x: Array, examples: Sequence[Labelled]) -> Any:
-    """A function from inputs to probabilities, shape (questions, 4); a number of hops that was not seen has 0."""
-    import numpy as np
-
-    scaler, classifier = _fit(x, examples)
-
-    def probabilities(some: Array) -> Array:
-        found = np.zeros((len(some), len(HOPS)))
-        found[:, [hops - 1 for hops in classifier.classes_]] = classifier.predict_proba(scaler.transform(some))
-        return found
-
-    return probabilities
+def _predict(scaler: StandardScaler, classifier: LogisticRegression, x: Array) -> Array:
+    """Probabilities, shape (questions, 4); 0 for a number of hops that training did not have."""
+    found = np.zeros((len(x), len(HOPS)))
+    found[:, classifier.classes_ - 1] = classifier.predict_proba(scaler.transform(x))
+    return found
 
 
-def _parameters(x: Array, examples: Sequence[Labelled]) -> tuple[Any, Any, Any, Any]:
-    scaler, classifier = _fit(x, examples)
-    mean, scale, biases = (_rounded(each) for each in (scaler.mean_, scaler.scale_, classifier.intercept_))
-    return mean, scale, tuple(_rounded(row) for row in classifier.coef_), biases
+def _crossed(x: Array, examples: Sequence[Labelled], splits: Iterable[tuple[Any, Any]]) -> Array:
+    """The probabilities of each part by a classifier that was trained on the rest."""
+    found = np.zeros((len(x), len(HOPS)))
+    for seen, rest in splits:
+        found[rest] = _predict(*_fit(x[seen], [examples[i] for i in seen.tolist()]), x[rest])
+    return found
 
 
 def _rounded(numbers: Iterable[float]) -> tuple[float, ...]:
     return tuple(float(f"{number:.{_DIGITS}g}") for number in numbers)
-
-
-def _cross_validated(x: Array, examples: Sequence[Labelled], folds: int, seed: int) -> Array:
-    import numpy as np
-    from sklearn.model_selection import StratifiedGroupKFold
-
-    found = np.zeros((len(x), len(HOPS)))
-    kinds = [f"{each.hops} {each.dataset}" for each in examples]
-    groups = [each.group for each in examples]
-    for seen, rest in StratifiedGroupKFold(folds, shuffle=True, random_state=seed).split(x, kinds, groups):
-        found[rest] = _fitted(x[seen], [examples[i] for i in seen.tolist()])(x[rest])
-    return found
-
-
-def _unseen_datasets(x: Array, examples: Sequence[Labelled]) -> Array:
-    """Each dataset's questions as judged by what was trained on the others."""
-    import numpy as np
-
-    found = np.zeros((len(x), len(HOPS)))
-    families = np.array(["musique" if each.dataset == SINGLE else each.dataset for each in examples])
-    for family in sorted(set(families)):
-        seen = np.flatnonzero(families != family)
-        if len({examples[i].hops for i in seen.tolist()}) > 1:
-            rest = np.flatnonzero(families == family)
-            found[rest] = _fitted(x[seen], [examples[i] for i in seen.tolist()])(x[rest])
-    return found
 
 
 # --- the record ------------------------------------------------------------------------------------------------------
@@ -219,68 +146,85 @@ def _unseen_datasets(x: Array, examples: Sequence[Labelled]) -> Array:
 
 def _counts(examples: Sequence[Labelled]) -> dict[str, dict[str, int]]:
     """Questions by dataset and hops."""
-    counts = Counter((each.dataset, each.hops) for each in examples)
     found: dict[str, dict[str, int]] = {}
-    for dataset, hops in sorted(counts):
-        found.setdefault(dataset, {})[str(hops)] = counts[dataset, hops]
+    for (dataset, hops), count in sorted(Counter((each.dataset, each.hops) for each in examples).items()):
+        found.setdefault(dataset, {})[str(hops)] = count
     return found
 
 
-def _matrix(examples: Sequence[Labelled], probabilities: Array) -> dict[str, Any]:
-    """The confusion matrix, a row a true number of hops, and what can be read off it."""
-    predicted = probabilities.argmax(axis=1) + 1
-    pairs = Counter(zip((each.hops for each in examples), predicted.tolist(), strict=True))
-    matrix = [[pairs[true, guess] for guess in HOPS] for true in HOPS]
-    recalls = {str(hops): _share(matrix[hops - 1][hops - 1], sum(matrix[hops - 1])) for hops in HOPS}
+def _scores(examples: Sequence[Labelled], probabilities: Array) -> dict[str, Any]:
+    """The confusion matrix, a row per true number of hops, and scores derived from it."""
+    matrix = confusion_matrix([each.hops for each in examples], probabilities.argmax(axis=1) + 1, labels=HOPS)
+    recalls = {str(hops): _share(matrix[hops - 1, hops - 1], matrix[hops - 1].sum()) for hops in HOPS}
     return {
-        "confusion matrix": matrix,
-        "accuracy": _share(sum(matrix[i][i] for i in range(len(HOPS))), len(examples)),
+        "confusion matrix": matrix.tolist(),
+        "accuracy": _share(matrix.trace(), len(examples)),
         "recall": recalls,
         "mean recall": round(sum(recalls.values()) / len(recalls), 4),
-        "2 hops taken for 1": _share(matrix[1][0], sum(matrix[1])),
+        "2 hops taken for 1": _share(matrix[1, 0], matrix[1].sum()),
     }
 
 
 def _by_dataset(examples: Sequence[Labelled], probabilities: Array) -> dict[str, Any]:
-    """For each dataset and number of hops: how many, what they are taken for, how often P(1 hop) is above a value."""
+    """By dataset and hops: the number of questions, the classes given, and how often P(1 hop) exceeds a threshold."""
     found: dict[str, Any] = {}
-    for dataset, hops in sorted({(each.dataset, each.hops) for each in examples}):
-        rows = [
-            row
-            for each, row in zip(examples, probabilities, strict=True)
-            if (each.dataset, each.hops) == (dataset, hops)
-        ]
-        guesses = Counter(int(row.argmax()) + 1 for row in rows)
-        found[f"{dataset}, {hops} hop{'s' * (hops > 1)}"] = {
+    for kind in sorted({each.kind for each in examples}):
+        rows = probabilities[[each.kind == kind for each in examples]]
+        found[kind] = {
             "questions": len(rows),
-            "taken for": [guesses[guess] for guess in HOPS],
-            "P(1 hop)": {f"> {limit}": _share(sum(row[0] > limit for row in rows), len(rows)) for limit in THRESHOLDS},
+            "taken for": np.bincount(rows.argmax(axis=1), minlength=len(HOPS)).tolist(),
+            "P(1 hop)": {f"> {limit}": _share((rows[:, 0] > limit).sum(), len(rows)) for limit in THRESHOLDS},
         }
     return found
 
 
 def _share(part: float, whole: int) -> float:
-    return round(float(part) / whole, 4)
+    return round(float(part) / float(whole), 4)
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
 
+app = new_app()
+_FILE = typer.Option(metavar="DATASET:FILE", help="Train on these, too; sample:SPLIT for the sample. May be repeated.")
+_HELD_OUT = typer.Option(metavar="DATASET:FILE", help="Only score on these. May be repeated.")
 
-def _named(text: str, option: str) -> tuple[str, str]:
+
+@app.command()
+def train_estimator(
+    musique: Annotated[list[Path], typer.Option(metavar="FILE", help="Questions of MuSiQue. May be repeated.")],
+    squad: Annotated[list[Path], typer.Option(metavar="FILE", help="Questions of SQuAD. May be repeated.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The JSON file to write.")],
+    also: Annotated[list[str], _FILE] = [],  # noqa: B006  # typer copies it
+    held_out: Annotated[list[str], _HELD_OUT] = [],  # noqa: B006
+    dense: Annotated[bool, typer.Option("--dense", help="Add MiniLM's vector; needs the extra dense.")] = False,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the folds.")] = 0,
+) -> None:
+    """Train the estimator of how many hops a question needs, and print its cross-validated confusion matrix."""
+    examples = [
+        *(each for file in musique for each in labelled("musique", str(file))),
+        *(each for file in squad for each in labelled("squad", str(file))),
+        *(each for text in also for each in _labelled(text, "--also")),
+    ]
+    apart = [each for text in held_out for each in _labelled(text, "--held-out")]
+    head = train(examples, apart, MiniLM() if dense else None, folds, seed, command=_command())
+    try:
+        write_head(head, out)
+    except OSError as error:
+        raise PolyhopError(f"cannot write {out}: {error.strerror}") from error
+    _print(head.training)
+    typer.echo(f"{out}: the estimator")
+
+
+def _labelled(text: str, option: str) -> Iterator[Labelled]:
     dataset, _, source = text.partition(":")
     if not dataset or not source:
         raise typer.BadParameter(f"{text!r} is not DATASET:FILE (sample:SPLIT for the sample)", param_hint=option)
-    return dataset if dataset == "sample" else find_benchmark(dataset).name, source
-
-
-def _encoder(name: str | None) -> Encoder | None:
-    from ...data.dense import MiniLM
-
-    return MiniLM() if name else None
+    return labelled(dataset if dataset == "sample" else find_benchmark(dataset).name, source)
 
 
 def _command() -> str:
-    """What was called, with the names of files and not their folders."""
+    """The command line, with file names instead of paths."""
     words = [
         word if word.startswith("-") else ":".join(Path(part).name for part in word.split(":")) for word in sys.argv[1:]
     ]
@@ -288,34 +232,17 @@ def _command() -> str:
 
 
 def _print(training: Mapping[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console, scores = Console(), training["cross-validated"]
-    table = Table(title="Cross-validated: hops by row, estimate by column", title_justify="left", header_style="bold")
-    for heading in ("", *map(str, HOPS), "recall"):
-        table.add_column(heading, justify="right")
-    for hops, row in zip(HOPS, scores["confusion matrix"], strict=True):
-        table.add_row(str(hops), *map(str, row), f"{100 * scores['recall'][str(hops)]:.1f}")
-    console.print(table)
+    scores = training["cross-validated"]
+    matrix = zip(HOPS, scores["confusion matrix"], scores["recall"].values(), strict=True)
+    rows = [(str(hops), *map(str, row), f"{100 * recall:.1f}") for hops, row, recall in matrix]
+    table = Table("", *map(str, HOPS), "recall", title="Cross-validated: hops by row, estimate by column")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
     typer.echo(
         f"accuracy {100 * scores['accuracy']:.1f}, mean recall {100 * scores['mean recall']:.1f}, "
         f"2 hops taken for 1: {100 * scores['2 hops taken for 1']:.1f}%"
     )
-    for title, by_dataset in (
-        ("Cross-validated, by dataset", scores["datasets"]),
-        ("Trained without the dataset", training["trained without the dataset"]),
-        ("Held out", training["held out"]),
-    ):
-        if not by_dataset:
-            continue
-        table = Table(title=title, title_justify="left", header_style="bold")
-        for heading in ("", "questions", "taken for 1", "2", "3", "4", *(f"P(1) > {limit}" for limit in THRESHOLDS)):
-            table.add_column(heading, justify="right" if heading else "left")
-        for name, row in by_dataset.items():
-            shares = (f"{100 * share:.1f}%" for share in row["P(1 hop)"].values())
-            table.add_row(name, str(row["questions"]), *map(str, row["taken for"]), *shares)
-        console.print(table)
 
 
 if __name__ == "__main__":

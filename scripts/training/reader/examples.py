@@ -1,110 +1,124 @@
-"""What the reader learns from: questions, and the pages that a program would read for them, under four conditions.
+"""Questions with the passages that a program would read for them, under four conditions.
 
-gold       the gold passages, whole, where the questions bring their contexts
-retrieved  the five passages of the chain retriever, whole, where there is an index
+gold       the gold passages, if the questions bring their contexts
+retrieved  the first five passages of the chain retriever, if there is an index
 evidence   what `Prism` selects, from the question's own contexts or else from the index
-mixed      the gold passages among others: what a program that goes step by step reads for a single step
+mixed      the gold passages among others, as read for a single step of a plan
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from random import Random
 from typing import Any
 
-from ....data.benchmarks import Question, find_benchmark, load_questions
+import dspy
+
+from ....data.benchmarks import Question, load_questions
+from ....data.chain import ChainRetriever
+from ....data.lucene.bm25 import BM25Index
 from ....data.passages import Evidence, Passage, Retriever
+from ....data.references import references, replace_references
 from ....engines.lexical.decompose import decompose
+from ....engines.models import language_model
+from ....programs import Prism
 from ....programs.candidates import Candidates
-from .hops import Hop, annotated_hops
+from ..command import QuestionFile
 
 READ = 5  # passages of the condition "retrieved"
 OTHERS, STRANGERS = 3, 1  # passages that "mixed" adds: of the question's own contexts, and of another question's
 GOLD, RETRIEVED, EVIDENCE, MIXED = "gold", "retrieved", "evidence", "mixed"
 
+# Questions for the relations of triples, in the forms that decompositions have.
+_FORMS = {
+    "director": ("Who is the director of film {}?", "Who is the director of {}?", "Who directed {}?"),
+    "date of birth": ("When was {} born?", "What is the date of birth of {}?"),
+    "date of death": ("When did {} die?", "What is the date of death of {}?"),
+    "country of citizenship": (
+        "What is the nationality of {}?",
+        "In which country is {}?",
+        "Which country is {} from?",
+    ),
+    "country": ("In which country is {}?", "What is the country of {}?"),
+    "country of origin": ("What is the country of origin of {}?", "In which country is {}?"),
+    "father": ("Who is {}'s father?", "Who is the father of {}?"),
+    "mother": ("Who is {}'s mother?", "Who is the mother of {}?"),
+    "spouse": ("Who is the spouse of {}?", "Who is {}'s wife?", "Who is {}'s husband?"),
+    "publication date": ("When was {} released?", "When was {} published?"),
+    "place of birth": ("Where was {} born?", "What is the place of birth of {}?"),
+    "place of death": ("Where did {} die?", "Where was the place of death of {}?"),
+    "performer": ("Who is the performer of song {}?", "Who is the performer of {}?"),
+    "composer": ("Who is the composer of film {}?", "Who is the composer of {}?"),
+    "educated at": ("Where did {} study?", "Where was {} educated?"),
+    "cause of death": ("What is the cause of death of {}?",),
+    "child": ("Who is the child of {}?", "Who is {}'s child?"),
+    "inception": ("When was {} founded?", "When was {} founded or opened?"),
+    "award received": ("Which award did {} receive?",),
+    "sibling": ("Who is {}'s sibling?", "Who is the sibling of {}?"),
+    "employer": ("Where does {} work?",),
+    "founded by": ("Who is the founder of {}?",),
+    "producer": ("Who is the producer of {}?",),
+    "place of burial": ("Where was {} buried?",),
+    "publisher": ("Who is the publisher of {}?",),
+}
+_COUNTRIES = ("country of citizenship", "country", "country of origin")
+_RELATION_FORMS = ("What is the {} of {}?", "Who is the {} of {}?", "{1} {0}?")
+
 
 @dataclass(frozen=True)
-class Source:
-    """DATASET:QUESTIONS[:INDEX[:N]] of the command line: N random questions, read over an index where one is named."""
+class AnnotatedHop:
+    """A sub-question with earlier answers filled in, those answers, and its own answers."""
 
-    dataset: str
-    questions: Path
-    index: Path | None = None
-    limit: int | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> Source:
-        """Raises ValueError where the form is another."""
-        dataset, questions, index, limit, *rest = [*text.split(":"), "", ""]
-        if any(rest):
-            raise ValueError(text)
-        return cls(
-            find_benchmark(dataset).name, Path(questions), Path(index) if index else None, int(limit) if limit else None
-        )
-
-    @property
-    def name(self) -> str:
-        """Of the file, without its endings."""
-        return self.questions.name.split(".")[0]
+    question: str
+    bound: tuple[str, ...]
+    answers: tuple[str, ...]
+    is_country: bool = False  # then any of the country's names is an answer
 
 
 @dataclass(frozen=True)
 class Example:
-    """A question as the reader meets it: its sub-questions, and pages as prompts show them, by condition.
-
-    Questions that stand on the same passages share what ``gold`` says: the titles of these, or else the question.
-    """
+    """A question with its sub-questions, and the passages by condition, as prompts show them."""
 
     source: str
-    gold: str
+    gold: str  # the same for all questions on the same gold passages: their titles, or else the question
     question: str
     answers: tuple[str, ...]
     sub_questions: tuple[str, ...]
-    hops: tuple[Hop, ...]
-    pages: dict[str, str]
+    hops: tuple[AnnotatedHop, ...]
+    passages: dict[str, str]
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Example:
-        """Read what `to_record` wrote."""
         hops = tuple(
-            Hop(h["question"], tuple(h["bound"]), tuple(h["answers"]), h["is_country"]) for h in record["hops"]
+            AnnotatedHop(h["question"], tuple(h["bound"]), tuple(h["answers"]), h["is_country"]) for h in record["hops"]
         )
         lists = {name: tuple(record[name]) for name in ("answers", "sub_questions")}
         return cls(**{**record, **lists, "hops": hops})
 
     def to_record(self) -> dict[str, Any]:
-        """As JSON."""
         return asdict(self)
 
 
-def examples(source: Source, seed: int = 0) -> Iterator[Example]:
-    """The examples of a source. Reads with the embedded engine; takes some 0.1 s a question."""
-    import dspy
-
-    from ....data.chain import ChainRetriever
-    from ....data.lucene.bm25 import BM25Index
-    from ....engines.models import language_model
-    from ....programs import Prism
-
-    retriever = ChainRetriever(BM25Index(source.index)) if source.index else None
-    rng = Random(seed)
+def examples(file: QuestionFile, seed: int = 0) -> Iterator[Example]:
+    """The examples of a file. Reads with the embedded engine, about 0.1 s per question."""
+    retriever = ChainRetriever(BM25Index(file.index)) if file.index else None
+    rng, limit = Random(seed), int(file.number) if file.number else None
     with dspy.context(lm=language_model("lexical")):
         prism = Prism(retriever)
-        questions = list(load_questions(source.dataset, source.questions, limit=source.limit, seed=seed))
+        questions = list(load_questions(file.dataset, file.questions, limit=limit, seed=seed))
         for question in questions:
-            pages = dict(_conditions(question, retriever, prism))
+            passages = dict(_conditions(question, retriever, prism))
             hops = tuple(annotated_hops(question, rng))
-            if GOLD in pages and (hops or question.hops == 1):
-                pages[MIXED] = _mixed(question, rng.choice(questions), rng)
+            if GOLD in passages and (hops or question.hops == 1):
+                passages[MIXED] = _mixed(question, rng.choice(questions), rng)
             steps = tuple(decompose(question.question))
-            if pages and question.answers:
+            if passages and question.answers:
                 gold = " | ".join(sorted({fact.title for fact in question.gold})) or question.question
-                yield Example(source.name, gold, question.question, question.answers, steps, hops, pages)
+                yield Example(file.name, gold, question.question, question.answers, steps, hops, passages)
 
 
-def _conditions(question: Question, retriever: Retriever | None, prism: Any) -> Iterator[tuple[str, str]]:
+def _conditions(question: Question, retriever: Retriever | None, prism: Prism) -> Iterator[tuple[str, str]]:
     pool = question.pool or ()
     if gold := _gold(question):
         yield GOLD, _shown(gold)
@@ -134,3 +148,21 @@ def _mixed(question: Question, another: Question, rng: Random) -> str:
 
 def _shown(passages: Sequence[Passage], evidence: Sequence[Evidence] | None = None) -> str:
     return str(Candidates(passages).show(evidence).format())
+
+
+def annotated_hops(question: Question, rng: Random) -> Iterator[AnnotatedHop]:
+    """The sub-questions that the benchmark annotates with answers: MuSiQue's decompositions, 2Wiki's triples."""
+    steps = question.sub_questions
+    for n, step in enumerate(steps):
+        known = {number: earlier.answer for number, earlier in enumerate(steps[:n], 1)}
+        text = step.question
+        if " >> " in text:  # "The Age of Reason >> author"
+            subject, relation = text.rsplit(" >> ", 1)
+            text = rng.choice(_RELATION_FORMS).format(relation, subject)
+        bound = tuple(known[number] for number in references(step.question) if number in known)
+        answers = question.answers if n == len(steps) - 1 else (step.answer,)
+        yield AnnotatedHop(replace_references(text, known.get), bound, answers)
+    for subject, relation, answer in question.evidences:
+        if relation in _FORMS:
+            text = rng.choice(_FORMS[relation]).format(subject)
+            yield AnnotatedHop(text, (subject,), (answer,), relation in _COUNTRIES)

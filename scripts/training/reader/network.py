@@ -1,8 +1,8 @@
-"""Training a `Ranker`: the likelihood that the softmax over a question's candidates gives to right answers.
+"""Trains a `Ranker`: maximizes the likelihood that the softmax over a question's candidates gives to correct answers.
 
-Several candidates may be right, some are right in part: a candidate counts by the square of its F1, from 0.5 on, and
-the loss of a question is the negative logarithm of the sum of count times probability. Adam (Kingma and Ba, arXiv
-1412.6980) with a rate that falls to nothing, and dropout of hidden units.
+scikit-learn has no softmax over groups of rows. Several candidates may be correct, some in part: a candidate counts by
+the square of its F1, from 0.5 on, and the loss of a question is -log of the sum of count times probability. Adam
+(Kingma and Ba, arXiv 1412.6980) with a rate that falls to nothing, and dropout of hidden units.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ LEAST = 0.5  # F1 from which a candidate counts
 
 
 @dataclass(frozen=True)
-class Task:
-    """A question's candidates: a row of features each, which may be in half precision, and the F1 of each."""
+class RankingTask:
+    """A question's candidates: a row of features per candidate (half precision is enough), and the F1 of each."""
 
     features: NDArray[np.floating[Any]]
     f1: Vector
-    stands_for: float = 1.0  # how many, each of those that do not count
+    stands_for: float = 1.0  # how many candidates each wrong one represents
 
     @property
     def counts(self) -> Vector:
         counts: Vector = np.where(self.f1 >= LEAST, np.square(self.f1, dtype=np.float32), 0)
         return counts
 
-    def narrowed(self, width: int) -> Task:
+    def narrowed(self, width: int) -> RankingTask:
         """With the first features only."""
         return replace(self, features=self.features[:, :width])
 
-    def thinned(self, rng: np.random.Generator, most: int = 150) -> Task:
-        """The candidates that count, and a sample of the others that stands for all of them: nearly as good, faster."""
+    def thinned(self, rng: np.random.Generator, most: int = 150) -> RankingTask:
+        """The candidates that count and a sample of the others: nearly as good, and faster."""
         counted = self.f1 >= LEAST
         others = np.flatnonzero(~counted)
         if len(others) <= most:
             return self
         kept = np.sort(np.concatenate([np.flatnonzero(counted), rng.choice(others, most, replace=False)]))
-        return Task(self.features[kept], self.f1[kept], len(others) / most)
+        return RankingTask(self.features[kept], self.f1[kept], len(others) / most)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained; of several, from different weights, the mean is taken."""
+    """The hyperparameters of an ensemble of networks."""
 
     units: int
     epochs: int
@@ -61,12 +61,12 @@ class Recipe:
     batch: int = 16
 
 
-def train(tasks: Sequence[Task], recipe: Recipe, seed: int = 0) -> Ranker:
-    """A ranker fitted to the tasks that have a right candidate."""
+def train(tasks: Sequence[RankingTask], recipe: Recipe, seed: int = 0) -> Ranker:
+    """Fit a ranker to the tasks that have a correct candidate."""
     return Ranker.mean([_network(tasks, recipe, seed + number) for number in range(recipe.networks)])
 
 
-def _network(tasks: Sequence[Task], recipe: Recipe, seed: int) -> Ranker:
+def _network(tasks: Sequence[RankingTask], recipe: Recipe, seed: int) -> Ranker:
     rng = np.random.default_rng(seed)
     tasks = [task.thinned(rng) for task in tasks if task.counts.any()]
     width: int = tasks[0].features.shape[1]
@@ -90,9 +90,9 @@ def _network(tasks: Sequence[Task], recipe: Recipe, seed: int) -> Ranker:
 
 
 def _gradients(
-    weights: Sequence[Matrix], batch: Sequence[Task], kept: NDArray[np.floating[Any]], decay: float
+    weights: Sequence[Matrix], batch: Sequence[RankingTask], kept: NDArray[np.floating[Any]], decay: float
 ) -> list[Matrix]:
-    """Of the mean loss of a batch and of the squared weights."""
+    """The gradients of the mean loss of a batch and of weight decay."""
     hidden, bias, out, linear = weights
     rows = np.concatenate([task.features for task in batch]).astype(np.float32)
     inner = rows @ hidden + bias

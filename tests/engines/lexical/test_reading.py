@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.data.passages import Evidence, Passage
-from polyhop.engines.lexical.vocabulary import countries, is_adjective
 from polyhop.engines.lexical.prompt import parse_passages
 from polyhop.engines.lexical.spans import dates, names, numbers, quoted
+from polyhop.engines.lexical.vocabulary import countries, is_adjective
 from polyhop.programs.candidates import Candidates
 
 

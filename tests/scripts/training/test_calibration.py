@@ -10,8 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from polyhop.data.errors import PolyhopError
-from polyhop.programs.confidence import Calibration
-from polyhop.scripts.training.calibration import app, apply, error, fit, observed
+from polyhop.programs.confidence import Calibration, logit, sigmoid
+from polyhop.scripts.training.calibration import app, calibration_error, fit, observed
+
+
+def apply(confidence: np.ndarray, slope: float, offset: float) -> np.ndarray:
+    return np.array([sigmoid(slope * logit(p) + offset) for p in confidence])
 
 
 def overconfident(count: int = 4000) -> tuple[np.ndarray, np.ndarray]:
@@ -26,14 +30,14 @@ def test_the_distortion_is_found() -> None:
     slope, offset = fit(confidence, right)
     assert slope == pytest.approx(0.5, abs=0.08)
     assert offset == pytest.approx(-1.0, abs=0.1)
-    assert error(apply(confidence, slope, offset), right) < 0.03 < error(confidence, right)
+    assert calibration_error(apply(confidence, slope, offset), right) < 0.03 < calibration_error(confidence, right)
 
 
 def test_the_error_by_hand() -> None:
     """Ten answers at 0.95, seven right; ten at 0.15, two right: (0.25 + 0.05) / 2."""
     confidence = np.array([0.95] * 10 + [0.15] * 10)
     right = np.array([1.0] * 7 + [0.0] * 3 + [1.0] * 2 + [0.0] * 8)
-    assert error(confidence, right) == pytest.approx(0.15)
+    assert calibration_error(confidence, right) == pytest.approx(0.15)
 
 
 def test_confidence_that_tells_everything_or_nothing_stays_finite() -> None:

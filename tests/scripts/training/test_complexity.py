@@ -136,9 +136,6 @@ def test_wrong_options_are_explained(files: list[str], tmp_path: Path) -> None:
     result = CliRunner().invoke(app, [*files, *out, "--also", "hotpotqa"])
     assert result.exit_code == 2
     assert "is not DATASET:FILE" in result.output
-    result = CliRunner().invoke(app, [*files, *out, "--encoder", "bert"])
-    assert result.exit_code == 2
-    assert "choose minilm" in result.output
     result = CliRunner().invoke(app, [*files, "--out", str(tmp_path / "no" / "out.json")])
     assert isinstance(result.exception, PolyhopError)
     assert "cannot write" in str(result.exception)

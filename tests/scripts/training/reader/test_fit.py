@@ -15,11 +15,18 @@ from polyhop.engines.lexical.prompt import parse_passages
 from polyhop.engines.lexical.ranker import Models
 from polyhop.engines.lexical.reader import read_with
 from polyhop.engines.lexical.span_table import span_table
-from polyhop.scripts.training.reader.examples import EVIDENCE, GOLD, MIXED, Example, Source, examples
-from polyhop.scripts.training.reader.fit import Fit, calibrate, fold_of, report
-from polyhop.scripts.training.reader.hops import Hop, annotated_hops
-from polyhop.scripts.training.reader.network import Recipe, Task, train
-from polyhop.scripts.training.reader.tasks import STEP, hop_tasks, read_all, scored
+from polyhop.scripts.training.command import QuestionFile
+from polyhop.scripts.training.reader.examples import (
+    EVIDENCE,
+    GOLD,
+    MIXED,
+    AnnotatedHop,
+    Example,
+    annotated_hops,
+    examples,
+)
+from polyhop.scripts.training.reader.fit import STEP, ReaderFit, calibrate, fold_of, hop_tasks, read_all, report, scored
+from polyhop.scripts.training.reader.network import RankingTask, Recipe, train
 
 NAMES = ("Ada Brook", "Ben Carr", "Cy Dunn", "Dora Eck", "Eli Fenn", "Fay Gold", "Gus Holt", "Ida Jans", "Kay Lind")
 TOWNS = ("Ghent", "Brno", "Cork", "Leith", "Turku", "Arles", "Varna", "Split", "Ulm")
@@ -33,25 +40,25 @@ def example(number: int) -> Example:
 
 
 @pytest.fixture(scope="module")
-def fit() -> Fit:
+def fit() -> ReaderFit:
     recipe = Recipe(units=8, epochs=60, rate=0.01)
-    return Fit([example(number) for number in range(len(NAMES))], folds=3, recipes=(recipe, recipe, recipe))
+    return ReaderFit([example(number) for number in range(len(NAMES))], folds=3, recipes=(recipe, recipe, recipe))
 
 
-def test_what_was_learned_answers_new_questions(fit: Fit) -> None:
+def test_what_was_learned_answers_new_questions(fit: ReaderFit) -> None:
     page = "[1] Lee Moss\n1s1 Lee Moss is a Danish painter.\n1s2 Lee Moss was born in Rouen and lives in Odense."
     question = "Where was Lee Moss born?"
     assert read_with(fit.models, question, [question], span_table(parse_passages(page)))[0].text == "Rouen"
 
 
-def test_the_report_tells_held_out_from_in_sample(fit: Fit) -> None:
+def test_the_report_tells_held_out_from_in_sample(fit: ReaderFit) -> None:
     figures = report(fit)
     assert figures["answers"]["people gold"]["questions"] == len(NAMES)
     assert figures["answers"]["people gold"]["cross-validated"]["f1"] >= 80
     assert set(figures["probabilities"]) == {"ece", "auc"}
 
 
-def test_models_survive_their_record(fit: Fit) -> None:
+def test_models_survive_their_record(fit: ReaderFit) -> None:
     again = Models.from_record(json.loads(json.dumps(fit.models.to_record())))
     rows = np.random.default_rng(0).random((5, fit.models.hop.hidden.shape[0]), np.float32)
     assert again.hop.scores(rows) == pytest.approx(fit.models.hop.scores(rows), abs=0.05)
@@ -62,7 +69,7 @@ def test_training_finds_the_sign_that_tells_and_is_repeatable() -> None:
     tasks = []
     for _ in range(60):
         rows = rng.random((6, 4), np.float32)
-        tasks.append(Task(rows, (rows[:, 2] == rows[:, 2].max()).astype(np.float32)))
+        tasks.append(RankingTask(rows, (rows[:, 2] == rows[:, 2].max()).astype(np.float32)))
     recipe = Recipe(units=4, epochs=40, rate=0.02)
     ranker = train(tasks, recipe)
     assert np.mean([ranker.scores(t.features).argmax() == t.f1.argmax() for t in tasks]) > 0.9
@@ -90,7 +97,7 @@ def test_sub_questions_get_their_answers_put_in() -> None:
     assert third.answers == ("Ann Lee",)
 
 
-def test_probability_follows_the_signs(fit: Fit) -> None:
+def test_probability_follows_the_signs(fit: ReaderFit) -> None:
     weights = calibrate(fit.held_out)
     assert set(weights) == {"span"}
     assert len(weights["span"]) == 4
@@ -113,11 +120,11 @@ def test_examples_of_a_file(tmp_path: Path) -> None:
     }  # fmt: skip
     file = tmp_path / "made.json"
     file.write_text(json.dumps([record]))
-    (made,) = examples(Source.parse(f"hotpotqa:{file}"))
-    assert set(made.pages) == {GOLD, EVIDENCE}
+    (made,) = examples(QuestionFile.parse(f"hotpotqa:{file}"))
+    assert set(made.passages) == {GOLD, EVIDENCE}
     assert made.gold == "Ada Brook | Ghent"
-    assert "Ben Carr" not in made.pages[GOLD]
-    assert "1s2 Ada Brook was born in Ghent." in made.pages[EVIDENCE]
+    assert "Ben Carr" not in made.passages[GOLD]
+    assert "1s2 Ada Brook was born in Ghent." in made.passages[EVIDENCE]
     assert Example.from_record(json.loads(json.dumps(made.to_record()))) == made
 
 
@@ -130,23 +137,23 @@ def test_a_single_question_is_also_read_among_other_passages(tmp_path: Path) -> 
     document = {"data": [article("Ghent", *(f"Town {n} is old." for n in range(8))), article("Kay", "Kay paints.")]}
     file = tmp_path / "made.json"
     file.write_text(json.dumps(document))
-    *of_town, of_kay = examples(Source.parse(f"squad:{file}"))
+    *of_town, of_kay = examples(QuestionFile.parse(f"squad:{file}"))
     for made in of_town:
-        assert made.question[8:14] in made.pages[MIXED]
-        assert made.pages[MIXED].count("is old") == 4
-    assert any("Kay paints" in made.pages[MIXED] for made in of_town)
-    assert "Kay paints" in of_kay.pages[MIXED]
-    assert of_kay.pages[MIXED].count("is old") <= 1
+        assert made.question[8:14] in made.passages[MIXED]
+        assert made.passages[MIXED].count("is old") == 4
+    assert any("Kay paints" in made.passages[MIXED] for made in of_town)
+    assert "Kay paints" in of_kay.passages[MIXED]
+    assert of_kay.passages[MIXED].count("is old") <= 1
 
 
-def test_sub_questions_are_learned_and_read_as_steps_over_mixed_pages(fit: Fit) -> None:
-    gold = example(0).pages[GOLD]
+def test_sub_questions_are_learned_and_read_as_steps_over_mixed_pages(fit: ReaderFit) -> None:
+    gold = example(0).passages[GOLD]
     mixed = f"{gold}\n[2] Ben Carr\n2s1 Ben Carr was born in Brno."
-    asked = Hop("Where was Ada Brook born?", ("Ada Brook",), ("Ghent",))
+    asked = AnnotatedHop("Where was Ada Brook born?", ("Ada Brook",), ("Ghent",))
     question, steps = "Where was the painter born?", ("Who is the painter?", "Where was #1 born?")
     made = Example("people", "Ada Brook", question, ("Ghent",), steps, (asked,), {GOLD: gold, MIXED: mixed})
     over_mixed, over_gold = (len(task.features) for task in hop_tasks(made))
     assert over_mixed > over_gold
     read = read_all(fit.models.hop, [(0, made)])
     assert [(each.asked.question, each.condition) for each in read] == [(question, GOLD), (asked.question, STEP)]
-    assert read[1].pages == mixed
+    assert read[1].passages == mixed

@@ -1,0 +1,47 @@
+"""What the training commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from polyhop.data.errors import PolyhopError
+from polyhop.scripts.training.command import QuestionFile, new_app, run_command
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2wiki:dev.json:indexes/2wiki:0.5", QuestionFile("2wiki", Path("dev.json"), Path("indexes/2wiki"), 0.5)),
+        ("hotpotqa:a/dev.json.gz", QuestionFile("hotpotqa", Path("a/dev.json.gz"))),
+        ("musique:dev.jsonl::2", QuestionFile("musique", Path("dev.jsonl"), None, 2.0)),
+        ("sample:", QuestionFile("sample", None)),
+    ],
+)
+def test_an_option_names_questions(text: str, expected: QuestionFile) -> None:
+    assert QuestionFile.parse(text) == expected
+    assert expected.name in ("dev", "sample")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "2wiki", "2wiki:", "sample:file", "2wiki:b:c:1:2", "2wiki:b::x", "2wiki:b::-1", "2wiki:b::inf"]
+)
+def test_other_forms_are_errors(text: str) -> None:
+    with pytest.raises(PolyhopError, match="DATASET:QUESTIONS"):
+        QuestionFile.parse(text)
+
+
+def test_an_error_prints_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    app = new_app()
+
+    @app.command()
+    def fail() -> None:
+        raise PolyhopError("too few")
+
+    monkeypatch.setattr("sys.argv", ["fail"])
+    assert isinstance(app, typer.Typer)
+    with pytest.raises(SystemExit, match="1"):
+        run_command(app, "polyhop.fail")
+    assert capsys.readouterr().err == "error: too few\n"
