@@ -1,6 +1,5 @@
-"""What each agent is asked: one signature class an agent, and the field types that they share. No logic."""
+"""The prompts: one signature class per agent, and the field types that they share. No logic."""
 
-from .analysis import AnalyzeQuestion, PlanResearch
 from .answers import (
     AnswerDirectly,
     AnswerFromCollection,
@@ -9,15 +8,31 @@ from .answers import (
     AnswerFromTrajectory,
     AnswerStep,
     AnswerWithCitations,
+    JudgeAccuracy,
+    JudgeAttribution,
+    ReviseAnswer,
     VerifyAnswer,
 )
-from .evidence import AddEvidence, CompleteEvidence, SelectEvidence, SelectWithoutBridging
+from .evidence import (
+    AddEvidence,
+    CompleteEvidence,
+    FilterForObjective,
+    FilterPassages,
+    SelectEvidence,
+    SelectWithoutBridging,
+)
 from .fields import NumberedPassage, NumberedPassages
 from .knowledge import AnswerFromKnowledge, AssessEvidence, CheckFacts, FilterSpans, ProposeQueries, UpdateKnowledge
-from .planning import PlanSteps, RefineQuestion
-from .reasoning import ReasonOn
-from .review import JudgeAccuracy, JudgeAttribution, ReviseAnswer
-from .routing import DecideNext, DrawRoadmap, FilterForObjective, FilterPassages, RouteQuestion
+from .planning import (
+    AnalyzeQuestion,
+    DecideNext,
+    DrawRoadmap,
+    PlanResearch,
+    PlanSteps,
+    ReasonOn,
+    RefineQuestion,
+    RouteQuestion,
+)
 
 __all__ = [
     "AddEvidence",

@@ -1,16 +1,15 @@
 """Field types of inputs: how passages are shown to an agent.
 
-Passages are numbered and every sentence has a short id, so that agents point at evidence instead of repeating it:
+Passages are numbered and each sentence has a short id, so that agents refer to evidence instead of repeating it:
 
     [2] John Farrow
     2s1 John Villiers Farrow was an Australian film director.
     2s3 He was married to the actress Maureen O'Sullivan.
 
-"2" means the whole passage, "2s3" its third sentence; sentences that are not shown keep their numbers. (Neither "2.3"
-nor "2:3": in a reply without quotes "2.10" becomes 2.1, and "2:3" becomes 2 and 3.) A sentence is always one line that
-starts with its id, and what adapters use as field markers is broken up, so nothing that stands in a passage can pass
-for another passage, another field or the end of the prompt; nor does a reply that quotes it begin another field.
-`fenced` breaks up the markers in all else that an agent is shown.
+"2" means the whole passage, "2s3" its third sentence; the numbers do not depend on what is shown. ("2.10" in a reply
+without quotes would become 2.1.) A sentence is always one line, and the adapters' field markers in it are escaped, so
+the text of a passage cannot imitate another passage, another field or the end of the prompt. `fenced` escapes the
+markers in all other inputs.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from typing import Any
 import dspy
 from pydantic import BaseModel
 
-# The markers of dspy's ChatAdapter ("[[ ## answer ## ]]"; the next sentence may hold the rest) and of its custom types.
+# Markers of DSPy's ChatAdapter ("[[ ## answer ## ]]", also split over two sentences) and of its custom types.
 _MARKER = re.compile(r"\[\[(?=\s*(?:##|\Z))|<<(?=/?CUSTOM-TYPE)")
 
 
 class NumberedPassage(BaseModel):
-    """A passage under its number in the prompt; ``sentences`` maps 1-based sentence numbers to their text."""
+    """A passage as shown to an agent; ``sentences`` maps 1-based sentence numbers to texts."""
 
     number: int
     title: str
@@ -56,7 +55,7 @@ class NumberedPassages(dspy.Type):
         return sum(len(text) for passage in self.passages for text in passage.sentences.values())
 
     def first_half(self) -> NumberedPassages | None:
-        """The first half of the passages; of a single one that of its sentences; None if there is but one sentence."""
+        """The first half of the passages, or of a single passage's sentences; None if only one sentence is left."""
         if len(self.passages) > 1:
             return NumberedPassages(passages=self.passages[: len(self.passages) // 2])
         if not self.passages or len(self.passages[0].sentences) < 2:
@@ -67,7 +66,7 @@ class NumberedPassages(dspy.Type):
 
 
 def fenced(value: Any) -> Any:
-    """An input or a demo with the adapters' markers in its texts broken up; all else as it is."""
+    """An input or a demo with the adapters' markers in its texts escaped."""
     if isinstance(value, str):
         return _MARKER.sub(lambda match: " ".join(match.group()), value) if "[[" in value or "<<" in value else value
     if isinstance(value, list | tuple):

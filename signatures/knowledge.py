@@ -1,8 +1,8 @@
-"""Agents that gather knowledge step by step: KAIR's query planner, updater, fact checker, filter and moderator."""
+"""KAIR's agents: query planner, updater, fact checker, filter, moderator and answerer."""
 
 import dspy
 
-from .answers import _ANSWER, _CONFIDENCE
+from .answers import ANSWER, CONFIDENCE
 from .fields import NumberedPassages
 from .replies import Ids, Probability, Texts
 
@@ -119,5 +119,5 @@ class AnswerFromKnowledge(dspy.Signature):
     known: list[str] = dspy.InputField(desc="verified facts")
     evidence: NumberedPassages = dspy.InputField()
     reasoning: str = dspy.OutputField(desc="one short sentence for each step, citing sentence ids like [2s1]")
-    answer: str = dspy.OutputField(desc=_ANSWER)
-    confidence: Probability = dspy.OutputField(desc=_CONFIDENCE)
+    answer: str = dspy.OutputField(desc=ANSWER)
+    confidence: Probability = dspy.OutputField(desc=CONFIDENCE)

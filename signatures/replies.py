@@ -1,21 +1,21 @@
 """Field types of outputs: how an agent's reply is read.
 
-`Ids`, `Questions`, `Texts`, `Steps` and `Probability` show in a prompt as the plain types that they are (list[str],
-float), and also take what models commonly write instead of JSON: ids as numbers, lists as lines, "85%". What cannot be
-read stays an error (dspy's AdapterParseError); nothing is guessed.
+In a prompt they look like the plain types (list[str], float, Literal). Replies may also use what models commonly write:
+ids as numbers, lists as lines, "85%", "[No Retrieval]", "**Attributable.**". Anything else is an error (DSPy's
+AdapterParseError).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic_core import CoreSchema, core_schema
 
 
 def _reads(read: Callable[[Any], Any], plain: CoreSchema) -> CoreSchema:
-    """The schema of a plain type, as prompts and providers see it, with a forgiving reader before it."""
+    """The schema of a plain type, with a lenient reader in front."""
     return core_schema.no_info_before_validator_function(read, plain)
 
 
@@ -85,11 +85,7 @@ _WORDS = {"certain": 1.0, "very high": 0.95, "high": 0.85, "medium": 0.5, "moder
 
 
 def read_ids(reply: Any) -> Any:
-    """What an agent wrote for a list of ids, as strings.
-
-    Raises:
-        ValueError: it is neither a list nor a text that consists of ids.
-    """
+    """A list of ids as strings. Raises ValueError for anything but a list or a text of ids."""
     reply = unwrap(reply)
     if isinstance(reply, str):
         return _ids_in(reply)
@@ -117,11 +113,7 @@ def _ids_in(text: str) -> list[str]:
 
 
 def read_questions(reply: Any) -> Any:
-    """What an agent wrote for a list of questions, as strings without their numbers.
-
-    Raises:
-        ValueError: it is neither a list nor a text that is one question or a list of them.
-    """
+    """A list of questions without their numbers. Raises ValueError for a text that is neither a question nor a list."""
     reply = unwrap(reply)
     if isinstance(reply, str):
         lines = [line.strip() for line in reply.splitlines() if line.strip()]
@@ -146,11 +138,7 @@ def read_questions(reply: Any) -> Any:
 
 
 def read_texts(reply: Any) -> Any:
-    """What an agent wrote for a list of texts, as strings without their numbers, blank ones left out.
-
-    Raises:
-        ValueError: it is neither a list nor a text that is one item or a list of them.
-    """
+    """A list of texts without their numbers and without blanks. Raises ValueError for a text that is no list."""
     reply = unwrap(reply)
     if isinstance(reply, str):
         lines = [line.strip() for line in reply.splitlines() if line.strip()]
@@ -162,7 +150,7 @@ def read_texts(reply: Any) -> Any:
 
 
 def _read_asked(reply: Any) -> Any:
-    """The questions of a list, without what says that there are none."""
+    """A list of questions without "none"."""
     return [question for question in read_questions(reply) if not _NOTHING.fullmatch(question)]
 
 
@@ -175,11 +163,7 @@ def _question_of(item: Any) -> str:
 
 
 def read_steps(reply: Any) -> Any:
-    """What an agent wrote for the steps of a plan; a step without a thought has an empty one.
-
-    Raises:
-        ValueError: it is neither a list nor a text that is one question or a list of them.
-    """
+    """The steps of a plan; a missing thought is empty. Raises ValueError as `read_questions` does."""
     reply = unwrap(reply)
     if isinstance(reply, dict):
         reply = [reply] if "question" in reply else list(reply.values())  # {"1": {"thought": ..., "question": ...}}
@@ -194,11 +178,7 @@ def read_steps(reply: Any) -> Any:
 
 
 def read_probability(reply: Any) -> Any:
-    """What an agent wrote for a probability, from 0 to 1; 2 and more is read as percent.
-
-    Raises:
-        ValueError: it states no number, and is none of a few words ("high", "low", ...).
-    """
+    """A probability in [0, 1]; 2 and more is percent. Raises ValueError for anything but a number or a few words."""
     if isinstance(reply, str):
         text = reply.strip().lower()
         word = _WORDS.get(re.sub(r"\W+", " ", text).removesuffix(" confidence").strip())
@@ -219,7 +199,89 @@ def read_probability(reply: Any) -> Any:
 
 
 def unwrap(reply: Any) -> Any:
-    """What stands in ``{"keep": [...]}``: the field again inside the field."""
+    """The content of ``{"keep": [...]}``, a field repeated inside the field."""
     if isinstance(reply, dict) and len(reply) == 1 and isinstance(next(iter(reply.values())), list | str):
         return next(iter(reply.values()))
     return reply
+
+
+# --- choices ----------------------------------------------------------------------------------------------------------
+
+
+class _Choice(str):
+    """One of a few words.
+
+    Attributes:
+        field: A name that may precede the word in a reply ("Route: plan").
+        words: Each word with a pattern of its spellings.
+    """
+
+    field: ClassVar[str]
+    words: ClassVar[dict[str, str]]
+
+    def __init_subclass__(cls) -> None:
+        cls.__name__ = f"Literal[{', '.join(map(repr, cls.words))}]"  # what an adapter writes into the prompt
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(cls.read, core_schema.literal_schema(list(cls.words)))
+
+    @classmethod
+    def read(cls, reply: Any) -> str:
+        """The word that a reply starts with.
+
+        Raises:
+            ValueError: it starts with none of the words, or with one that is part of a sentence.
+        """
+        reply = unwrap(reply)
+        if isinstance(reply, list | tuple) and len(reply) == 1:
+            reply = reply[0]  # "[Retrieval] population of Paris", as dspy reads it
+        if isinstance(reply, str):
+            text = re.sub(rf"^\W*(?:{cls.field}\W+)?", "", reply.strip().lower())
+            # Punctuation or the end follows; "Search engines are ..." is prose.
+            for word, written in cls.words.items():
+                if re.match(rf"(?:{written})(?:\s*[\W_]*$|\s*[^\w\s]|\s*\n)", text):
+                    return word
+        raise ValueError(f"not one of {', '.join(cls.words)}: {str(reply)[:80]!r}")
+
+
+class Route(_Choice):
+    """ "direct", "single" or "plan", or C-3PO's spellings: "[Retrieval] population of Paris" is "single"."""
+
+    field = "route"
+    words: ClassVar[dict[str, str]] = {
+        "direct": r"direct(?:ly|[ _-]answer\w*)?|no[ _-]?retriev(?:al|e)|no[ _-]?search|none",
+        "single": r"single(?:[ _-]\w+)?|retriev(?:al|e)|search",
+        "plan": r"plan(?:ning)?|multi[ _-]?\w+",
+    }
+
+
+class Action(_Choice):
+    """ "retrieve" or "answer", or C-3PO's spellings: "[LLM]" is "answer"."""
+
+    field = "action"
+    words: ClassVar[dict[str, str]] = {
+        "retrieve": r"(?:retriev(?:al|e)|search)(?:[ _-](?:again|(?:once[ _-])?more))?",
+        "answer": r"(?:final[ _-]?)?answer(?:[ _-]now)?|llm|generate|stop|finish(?:ed)?|done",
+    }
+
+
+class Attribution(_Choice):
+    """One of AttrScore's classes: "attributable", "extrapolatory" or "contradictory"."""
+
+    field = "attribution"
+    words: ClassVar[dict[str, str]] = {
+        "attributable": r"attributable|attributed|supported",
+        "extrapolatory": r"extrapolat(?:ory|ed|ion)|partially[ _-]attributable|unsupported|not enough information",
+        "contradictory": r"contradict(?:ory|ed|s|ion)|refuted",
+    }
+
+
+class Revision(_Choice):
+    """The decision of PAR-RAG's reviser: "revised" or "unconfident"."""
+
+    field = "verdict"
+    words: ClassVar[dict[str, str]] = {
+        "revised": r"revised?(?:[ _-]answer)?|confirmed|confident|supported",
+        "unconfident": r"unconfident|not confident|unchanged|kept|keep(?:[ _-]the)?[ _-]draft|(?:un|not[ _-])revised",
+    }

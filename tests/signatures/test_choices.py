@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from polyhop.signatures.choices import Action, Attribution, Revision, Route
+from polyhop.signatures.replies import Action, Attribution, Revision, Route
 
 
 @pytest.mark.parametrize(
