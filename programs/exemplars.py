@@ -1,15 +1,15 @@
-"""Plans of solved questions, to show a planner before a question like them (PAR-RAG, arXiv 2504.16787).
+"""Plans of solved questions, shown to a planner before a similar question (PAR-RAG, arXiv 2504.16787).
 
     exemplars = Exemplars()                                        # a part of a program, like `Search`
     shown = exemplars(question, estimate_complexity(question))     # the most similar comes last
     planner(question=question, demos=[*planner.demos, *as_demos(shown)])
 
-What a plan can teach is the form of a question, not its topic: "Where was the director of Solaris born?" is planned as
-"Where was the author of Emma born?", and not as "Who directed Solaris?". So questions are compared by TF-IDF over their
-words and pairs of words with the names masked (`polyhop.data.form`); and as the paper has it, among those that need as
-many hops. The paper compares by all-MiniLM-L6-v2 instead, which follows topics.
+A plan teaches the form of a question, not its topic: "Where was the director of Solaris born?" is planned like "Where
+was the author of Emma born?". So similarity is TF-IDF over words and pairs of words with names masked
+(`polyhop.data.form`), among questions of the same complexity as in the paper. The paper uses all-MiniLM-L6-v2, which
+compares topics.
 
-A memory is filled by `polyhop.scripts.training.exemplars`. The one that ships holds 24 plans of our own writing.
+`polyhop.scripts.training.exemplars` fills a memory. The default one holds 24 plans written for the package.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Exemplar:
     """A solved question and its plan.
 
     Attributes:
-        question: What was asked.
+        question: The question.
         sub_questions: The plan, in order; "#2" stands for the answer to the second.
-        hops: How complex it is, 1 to 4.
-        source: Where the plan comes from: "own", "musique", the program that found it, ...
+        hops: Its complexity, 1 to 4.
+        source: The origin of the plan: "own", "musique", a program, ...
 
     Raises:
-        ValueError: something is empty or of a wrong type, or a sub-question refers to none that stands before it.
+        ValueError: a field is empty or of a wrong type, or a sub-question refers to a later one.
     """
 
     question: str
@@ -72,14 +72,11 @@ class Exemplar:
         for n, text in enumerate(self.sub_questions):
             for reference in references(text):
                 if not 1 <= reference <= n:
-                    raise ValueError(f"sub-question {n + 1} refers to #{reference}, which does not stand before it")
+                    raise ValueError(f"sub-question {n + 1} refers to #{reference}, which is not an earlier one")
 
     @classmethod
     def from_record(cls, record: Any) -> Exemplar:
-        """
-        Raises:
-            ValueError: it is not the JSON object of an exemplar.
-        """
+        """Raises: ValueError: the record is not the JSON object of an exemplar."""
         if not isinstance(record, dict) or not isinstance(record.get("sub_questions"), list):
             raise ValueError('an exemplar is {"question": ..., "sub_questions": [...], "hops": ...}')
         if unknown := record.keys() - {"question", "sub_questions", "hops", "source"}:
@@ -93,55 +90,46 @@ class Exemplar:
 
 
 class ExemplarMemory(Parameter):
-    """Exemplars as a parameter of a program: saved and loaded in its JSON state, and no teleprompter forgets them.
+    """Exemplars as a DSPy parameter, saved and loaded with the program's JSON state; teleprompters keep them.
 
     Args:
-        exemplars: By default those that ship.
+        exemplars: By default those of the package.
     """
 
     def __init__(self, exemplars: Iterable[Exemplar] | None = None) -> None:
         self._exemplars = None if exemplars is None else tuple(exemplars)
-        self._forms: _Forms | None = None
+        self._vectors: _FormVectors | None = None
 
     @property
     def exemplars(self) -> tuple[Exemplar, ...]:
         return _shipped().exemplars if self._exemplars is None else self._exemplars
 
-    @property
-    def forms(self) -> _Forms:
-        """What similarity is computed from; made once."""
+    def similarities(self, question: str) -> list[float]:
+        """The cosine of a question with each exemplar."""
         if self._exemplars is None:
-            return _shipped().forms
-        if self._forms is None:
-            self._forms = _Forms([exemplar.question for exemplar in self._exemplars])
-        return self._forms
-
-    # -- the program's state
+            return _shipped().similarities(question)
+        if self._vectors is None:
+            self._vectors = _FormVectors([exemplar.question for exemplar in self._exemplars])
+        return self._vectors.similarities(question)
 
     def reset(self) -> None:
-        """Keep the exemplars: teleprompters call this to forget demos, and would have nothing to choose from."""
+        """Keep the exemplars: teleprompters call this to clear demos."""
 
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
         return {"exemplars": [exemplar.to_record() for exemplar in self.exemplars]}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take the saved exemplars.
-
-        Raises:
-            ValueError: one of them is malformed.
-        """
+        """Raises: ValueError: an exemplar is malformed; the memory is unchanged."""
         loaded = tuple(Exemplar.from_record(record) for record in state["exemplars"])
-        self._exemplars, self._forms = loaded, None
+        self._exemplars, self._vectors = loaded, None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ExemplarMemory:
-        twin = ExemplarMemory(self._exemplars)  # another object, since loading changes it, with the same exemplars
-        twin._forms = self._forms
+        twin = ExemplarMemory(self._exemplars)
+        twin._vectors = self._vectors
         return twin
 
-    # -- files
-
     def save(self, path: Path) -> None:
-        """Write a file of JSON lines: one that says what it is, and one an exemplar, to which others can be added."""
+        """Write JSON lines: a header, then one exemplar per line."""
         lines = (json.dumps(line, ensure_ascii=False) for line in (_HEADER, *map(Exemplar.to_record, self.exemplars)))
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
@@ -149,10 +137,10 @@ class ExemplarMemory(Parameter):
     def load(cls, path: Path) -> ExemplarMemory:
         """
         Raises:
-            PolyhopError: there is no such file, it is of another kind or version, or a line of it is malformed.
+            PolyhopError: the file cannot be read, is of another kind or version, or has a malformed line.
         """
         try:
-            # Not `splitlines`, which also breaks at characters that JSON leaves as they are.
+            # Not `splitlines`, which also splits at characters that JSON leaves as they are.
             header, *lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise PolyhopError(f"cannot read the exemplars in {path}: {error}") from error
@@ -163,7 +151,7 @@ class ExemplarMemory(Parameter):
             try:
                 found.append(Exemplar.from_record(_parsed(line)))
             except ValueError as error:
-                raise PolyhopError(f"{path}, line {number}: {error}. Mend the line or take it out.") from error
+                raise PolyhopError(f"{path}, line {number}: {error}. Fix or delete the line.") from error
         return cls(found)
 
     def __len__(self) -> int:
@@ -177,10 +165,10 @@ class Exemplars(Program):
     """Chooses the exemplars to show for a question.
 
     Args:
-        memory: Where they come from; by default those that ship.
-        count: How many at most.
-        mode: "none"; "random", the same for the same question; "similar"; or "same complexity": the most similar of
-            those that need as many hops, or if there are none, of those with the nearest number.
+        memory: The exemplars to choose from; by default those of the package.
+        count: Maximum number to show.
+        mode: "none"; "random", deterministic per question; "similar"; or "same complexity": the most similar of those
+            with the same number of hops, or the nearest number.
     """
 
     def __init__(self, memory: Iterable[Exemplar] | None = None, count: int = 3, mode: str = "same complexity") -> None:
@@ -190,22 +178,21 @@ class Exemplars(Program):
         self.mode = choice(mode, ("none", "random", "similar", "same complexity"))
 
     def forward(self, question: str, complexity: Complexity) -> list[Exemplar]:
-        """The exemplars in the order in which to show them: the most similar last, next to the question, where models
-        heed it most. The question itself is never among them."""
+        """The exemplars in the order to show them, the most similar last. The question itself is excluded."""
         mode, memory = self.mode.value, self.memory.exemplars
         if mode == "none" or not self.count.value:
             return []
-        asked = title_key(question)
-        allowed = [i for i, exemplar in enumerate(memory) if title_key(exemplar.question) != asked]
+        key = title_key(question)
+        allowed = [i for i, exemplar in enumerate(memory) if title_key(exemplar.question) != key]
         if mode == "same complexity" and allowed:
-            away = [abs(exemplar.hops - complexity.hops) for exemplar in memory]
-            nearest = min(away[i] for i in allowed)
-            allowed = [i for i in allowed if away[i] == nearest]
+            distance = [abs(exemplar.hops - complexity.hops) for exemplar in memory]
+            nearest = min(distance[i] for i in allowed)
+            allowed = [i for i in allowed if distance[i] == nearest]
         if mode == "random":
             value = {i: _draw(question, memory[i].question) for i in allowed}
         else:
-            value = dict(enumerate(self.memory.forms.similarities(question)))
-        best = heapq.nlargest(self.count.value, allowed, key=value.__getitem__)  # of equals the first
+            value = dict(enumerate(self.memory.similarities(question)))
+        best = heapq.nlargest(self.count.value, allowed, key=value.__getitem__)  # stable
         return [memory[i] for i in reversed(best)]
 
 
@@ -230,15 +217,15 @@ def _parsed(line: str) -> Any:
 
 
 def _draw(question: str, other: str) -> float:
-    """A number that looks random and is the same for the same questions on every machine."""
+    """A pseudo-random number that depends on the two questions only."""
     return int.from_bytes(blake2b(f"{question}\n{other}".encode(errors="replace"), digest_size=8).digest()) / 2**64
 
 
-# --- similarity ------------------------------------------------------------------------------------------------------
+class _FormVectors:
+    """An inverted index of TF-IDF vectors of masked questions.
 
-
-class _Forms:
-    """TF-IDF vectors of masked questions, by term, so that a question is compared with all of them at once."""
+    Not scikit-learn's: importing it takes longer than answering a question.
+    """
 
     def __init__(self, questions: Sequence[str]) -> None:
         import numpy as np
@@ -255,7 +242,7 @@ class _Forms:
         self._postings = {term: (np.array(at), np.array(weights)) for term, (at, weights) in postings.items()}
 
     def similarities(self, question: str) -> list[float]:
-        """The cosine with each of the questions, in their order."""
+        """The cosine with each question."""
         import numpy as np
 
         scores = np.zeros(self._size)
@@ -267,14 +254,14 @@ class _Forms:
         return similar
 
     def _vector(self, terms: Counter[str]) -> dict[str, float]:
-        """Of length 1; a term that no question has counts as the rarest."""
-        rarest = 1 + math.log(1 + self._size)
-        weights = {term: (1 + math.log(count)) * self._idf.get(term, rarest) for term, count in terms.items()}
+        """A unit vector; unknown terms have the highest IDF."""
+        highest = 1 + math.log(1 + self._size)
+        weights = {term: (1 + math.log(count)) * self._idf.get(term, highest) for term, count in terms.items()}
         length = math.sqrt(math.fsum(weight * weight for weight in weights.values()))
         return {term: weight / length for term, weight in weights.items()}
 
 
 def _terms(question: str) -> Counter[str]:
-    """The words of the masked question and its pairs of words, with where it begins and ends."""
+    """Words and pairs of words of the masked question, with its boundaries."""
     words = ["^", *masked(question).split(), "$"]
     return Counter([*words[1:-1], *(f"{left} {right}" for left, right in pairwise(words))])

@@ -32,9 +32,8 @@ from sklearn.model_selection import StratifiedGroupKFold
 from sklearn.preprocessing import StandardScaler
 
 from ...data.benchmarks import find_benchmark, load_questions
-from ...data.dense import Encoder, MiniLM
 from ...data.errors import PolyhopError
-from ...programs.complexity import HOPS, Head, inputs, write_head
+from ...programs.complexity import HOPS, ComplexityHead, inputs
 from .command import new_app, run_command
 
 Array = NDArray[np.float64]
@@ -75,11 +74,10 @@ def labelled(dataset: str, source: str) -> Iterator[Labelled]:
 def train(
     examples: Sequence[Labelled],
     held_out: Sequence[Labelled] = (),
-    encoder: Encoder | None = None,
     folds: int = 5,
     seed: int = 0,
     command: str = "",
-) -> Head:
+) -> ComplexityHead:
     """Train a head on all examples; its ``training`` has the scores on questions that training did not see.
 
     Raises:
@@ -88,7 +86,7 @@ def train(
     missing = [hops for hops in HOPS if sum(each.hops == hops for each in examples) < folds]
     if missing:
         raise PolyhopError(f"too few questions of {missing[0]} hop(s) for {folds} folds: add files that have them")
-    x = inputs([each.question for each in examples], encoder)
+    x = inputs([each.question for each in examples])
     splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
     splits = list(splitter.split(x, [each.kind for each in examples], [each.group for each in examples]))
     families = np.array(["musique" if each.dataset == SINGLE else each.dataset for each in examples])
@@ -96,7 +94,7 @@ def train(
     others = [(seen, rest) for seen, rest in others if len({examples[i].hops for i in seen.tolist()}) > 1]
     known = _crossed(x, examples, splits)
     scaler, classifier = _fit(x, examples)
-    apart = inputs([each.question for each in held_out], encoder) if held_out else x[:0]
+    apart = inputs([each.question for each in held_out]) if held_out else x[:0]
     training = {
         "command": command,
         "versions": {name: version(name) for name in ("polyhop", "scikit-learn", "numpy")},
@@ -109,7 +107,7 @@ def train(
     }
     mean, scale, biases = (_rounded(each) for each in (scaler.mean_, scaler.scale_, classifier.intercept_))
     weights = tuple(_rounded(row) for row in classifier.coef_)
-    return Head(mean, scale, weights, biases, encoder.name if encoder else None, training)
+    return ComplexityHead(training=training, mean=mean, scale=scale, weights=weights, biases=biases)
 
 
 def _fit(x: Array, examples: Sequence[Labelled]) -> tuple[StandardScaler, LogisticRegression]:
@@ -196,7 +194,6 @@ def train_estimator(
     out: Annotated[Path, typer.Option(metavar="FILE", help="The JSON file to write.")],
     also: Annotated[list[str], _FILE] = [],  # noqa: B006  # typer copies it
     held_out: Annotated[list[str], _HELD_OUT] = [],  # noqa: B006
-    dense: Annotated[bool, typer.Option("--dense", help="Add MiniLM's vector; needs the extra dense.")] = False,
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of the folds.")] = 0,
 ) -> None:
@@ -207,9 +204,9 @@ def train_estimator(
         *(each for text in also for each in _labelled(text, "--also")),
     ]
     apart = [each for text in held_out for each in _labelled(text, "--held-out")]
-    head = train(examples, apart, MiniLM() if dense else None, folds, seed, command=_command())
+    head = train(examples, apart, folds, seed, command=_command())
     try:
-        write_head(head, out)
+        head.save(out)
     except OSError as error:
         raise PolyhopError(f"cannot write {out}: {error.strerror}") from error
     _print(head.training)

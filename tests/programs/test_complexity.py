@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +14,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data import dense
 from polyhop.data.benchmarks import load_questions
 from polyhop.data.errors import PolyhopError
 from polyhop.data.form import FEATURES
 from polyhop.programs.complexity import (
     SHIPPED,
     Complexity,
-    ComplexityEstimator,
-    Head,
+    ComplexityHead,
     estimate_complexity,
-    read_head,
-    write_head,
 )
 
 QUESTION = "In which country was the director of Solaris born?"
 
 
 @pytest.fixture
-def head() -> Head:
-    return read_head(SHIPPED)
+def head() -> ComplexityHead:
+    return ComplexityHead.load(SHIPPED)
 
 
 # --- the estimate ----------------------------------------------------------------------------------------------------
@@ -99,33 +93,24 @@ def test_hops_and_mean_of_a_distribution() -> None:
 # --- the file --------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
-    first = ComplexityEstimator.load()
-    first.save(tmp_path / "saved.json")
-    second = ComplexityEstimator.load(tmp_path / "saved.json")
-    assert second.head == first.head
-    assert second(QUESTION) == first(QUESTION)
+def test_what_is_saved_is_loaded(head: ComplexityHead, tmp_path: Path) -> None:
+    head.save(tmp_path / "saved.json")
+    assert ComplexityHead.load(tmp_path / "saved.json") == head
     assert (tmp_path / "saved.json").read_bytes() == SHIPPED.read_bytes()
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=len(FEATURES), max_size=len(FEATURES)))
 def test_any_numbers_survive_the_file(tmp_path_factory: pytest.TempPathFactory, numbers: list[float]) -> None:
-    row = tuple(numbers)
-    head = Head(row, (1.0,) * len(row), (row, row, row, row), (0.0, 1.0, -1.0, 0.5), None, {"command": "none"})
+    head = ComplexityHead(
+        training={}, mean=numbers, scale=[1.0] * len(numbers), weights=[numbers] * 4, biases=(0.0, 1.0, -1.0, 0.5)
+    )
     path = tmp_path_factory.mktemp("heads") / "head.json"
-    write_head(head, path)
-    assert read_head(path) == head
+    head.save(path)
+    assert ComplexityHead.load(path) == head
 
 
-def test_the_shipped_estimator_is_read_once_and_shared_by_copies() -> None:
-    estimator = ComplexityEstimator.load()
-    assert ComplexityEstimator.load() is estimator
-    assert copy.deepcopy(estimator) is estimator
-
-
-def test_the_shipped_estimator_says_where_it_comes_from(head: Head) -> None:
+def test_the_shipped_estimator_records_its_training(head: ComplexityHead) -> None:
     training = head.training
-    assert head.encoder is None
     assert training["command"].startswith("python -m polyhop.scripts.training.complexity --musique musique_ans_train")
     matrix = training["cross-validated"]["confusion matrix"]
     by_hops = [sum(counts.get(str(hops), 0) for counts in training["questions"].values()) for hops in (1, 2, 3, 4)]
@@ -133,73 +118,35 @@ def test_the_shipped_estimator_says_where_it_comes_from(head: Head) -> None:
     assert training["cross-validated"]["2 hops taken for 1"] == pytest.approx(matrix[1][0] / by_hops[1], abs=1e-4)
 
 
-def changed(tmp_path: Path, **fields: Any) -> Path:
-    path = tmp_path / "changed.json"
-    path.write_text(json.dumps({**json.loads(SHIPPED.read_bytes()), **fields}))
-    return path
-
-
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"format": 2}, "of another version.*train it again with python -m polyhop.scripts.training.complexity"),
-        ({"inputs": ["words"]}, "of another version"),
+        ({"inputs": ["words"]}, "another version.*train it again with python -m polyhop.scripts.training.complexity"),
         ({"weights": [[1.0]]}, "must have 4 classes"),
-        ({"mean": [1.0]}, "as many means, scales and weights"),
+        ({"mean": [1.0]}, "one mean, scale and weight"),
         ({"scale": [0.0] * len(FEATURES)}, "positive scales"),
-        ({"biases": [1.0, 2.0, 3.0, "much"]}, "does not hold a complexity estimator"),
+        ({"biases": [1.0, 2.0, 3.0, "much"]}, "complexity estimator: biases.3: "),
         ({"biases": [1.0, 2.0, 3.0, math.inf]}, "finite numbers"),
-        ({"weights": None}, "does not hold a complexity estimator"),
+        ({"weights": None}, "complexity estimator: weights: "),
+        ({"encoder": None}, "complexity estimator: encoder: "),
     ],
 )
-def test_a_file_that_holds_something_else_is_refused(fields: dict[str, Any], message: str, tmp_path: Path) -> None:
+def test_another_file_is_refused(fields: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps({**json.loads(SHIPPED.read_bytes()), **fields}))
     with pytest.raises(PolyhopError, match=message):
-        ComplexityEstimator.load(changed(tmp_path, **fields))
+        ComplexityHead.load(path)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PolyhopError, match="cannot read .*nowhere.json: No such file"):
-        ComplexityEstimator.load(tmp_path / "nowhere.json")
-    (tmp_path / "half.json").write_text('{"format": 1')
-    with pytest.raises(PolyhopError, match="half.json is not JSON"):
-        ComplexityEstimator.load(tmp_path / "half.json")
-    (tmp_path / "list.json").write_text("[1]")
-    with pytest.raises(PolyhopError, match="does not hold a complexity estimator"):
-        ComplexityEstimator.load(tmp_path / "list.json")
-
-
-# --- with an encoder -------------------------------------------------------------------------------------------------
-
-
-class Lengths:
-    """An encoder of one dimension: the number of characters."""
-
-    name = "lengths"
-
-    def __call__(self, texts: Any, /) -> Any:
-        return np.array([[float(len(text))] for text in texts])
-
-
-def test_a_head_with_an_encoder_sees_its_vectors(head: Head) -> None:
-    wider = replace(
-        head,
-        mean=(*head.mean, 0.0),
-        scale=(*head.scale, 1.0),
-        weights=tuple((*row, 10.0 * (hops == 3)) for hops, row in enumerate(head.weights, 1)),
-        encoder="lengths",
-    )
-    assert ComplexityEstimator(wider, Lengths())(QUESTION).hops == 3
-    with pytest.raises(PolyhopError, match="trained with the encoder lengths: give it that one"):
-        ComplexityEstimator(wider)
-    with pytest.raises(PolyhopError, match="trained without an encoder, not with lengths"):
-        ComplexityEstimator(head, Lengths())
-
-
-def test_a_head_with_minilm_needs_the_extra(head: Head, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_head(replace(head, encoder=dense.MiniLM.name), tmp_path / "minilm.json")
-    monkeypatch.setattr(dense, "find_spec", lambda name: None)
-    with pytest.raises(PolyhopError, match=r"sentence-transformers, which is not installed.*polyhop\[dense\]"):
-        ComplexityEstimator.load(tmp_path / "minilm.json")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(None, "cannot read .*head.json: No such file"), ('{"mean": 1', "Invalid JSON"), ("[1]", "does not hold")],
+)
+def test_an_unreadable_file_is_named(text: str | None, message: str, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "head.json").write_text(text)
+    with pytest.raises(PolyhopError, match=message):
+        ComplexityHead.load(tmp_path / "head.json")
 
 
 def test_estimating_imports_neither_scikit_learn_nor_java() -> None:

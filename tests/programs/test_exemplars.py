@@ -157,7 +157,7 @@ def test_demos_render_for_the_planner(parrot: Any) -> None:
         ({"question": " "}, "needs a question"),
         ({"sub_questions": ()}, "at least one sub-question"),
         ({"sub_questions": ("Who?", "")}, "at least one sub-question"),
-        ({"sub_questions": ("Who is #1?",)}, "sub-question 1 refers to #1, which does not stand before it"),
+        ({"sub_questions": ("Who is #1?",)}, "sub-question 1 refers to #1, which is not an earlier one"),
         ({"sub_questions": ("Who?", "Where is #0?")}, "refers to #0"),
         ({"hops": 0}, "1 to 4 hops, not 0"),
         ({"hops": True}, "1 to 4 hops, not True"),

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from polyhop.data.benchmarks import load_questions
 from polyhop.data.errors import PolyhopError
-from polyhop.programs.complexity import SHIPPED, ComplexityEstimator, read_head
+from polyhop.programs.complexity import ComplexityEstimator, ComplexityHead, estimate_complexity
 from polyhop.scripts.training.complexity import SINGLE, Labelled, app, labelled, train
 
 CHAINS = {
@@ -123,12 +123,12 @@ def test_the_command_writes_an_estimator(files: list[str], tmp_path: Path, monke
     assert result.exit_code == 0, result.output
     assert "Cross-validated" in result.output
     assert "2 hops taken for 1" in result.output
-    training = read_head(out).training
+    training = ComplexityHead.load(out).training
     assert training["command"].endswith(
         "--musique mu.jsonl --squad squad.json --also sample:train --held-out sample:dev --out out.json --folds 2"
     )
     assert set(training["questions"]) == {"musique", SINGLE, "sample", "squad"}
-    assert ComplexityEstimator.load(out)("Where was the author of Book 5 born?").hops == 2
+    assert ComplexityEstimator(ComplexityHead.load(out))("Where was the author of Book 5 born?").hops == 2
 
 
 def test_wrong_options_are_explained(files: list[str], tmp_path: Path) -> None:
@@ -143,10 +143,9 @@ def test_wrong_options_are_explained(files: list[str], tmp_path: Path) -> None:
 
 def test_the_shipped_estimator_on_benchmark_questions(shared_data: Path) -> None:
     """Few questions of several hops are surely one hop, and most of SQuAD's are probably."""
-    estimator = ComplexityEstimator.load(SHIPPED)
 
     def share(dataset: str, file: str, limit: float) -> float:
-        found = [estimator(each.question) for each in load_questions(dataset, shared_data / file)]
+        found = [estimate_complexity(each.question) for each in load_questions(dataset, shared_data / file)]
         return sum(each.probabilities[0] > limit for each in found) / len(found)
 
     assert share("hotpotqa", "hotpotqa_dev_distractor.json.gz", 0.9) < 0.05
