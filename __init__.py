@@ -6,15 +6,18 @@
     program.set_lm(polyhop.lm())
     print(program(question="Where was the director of Solaris born?").answer)
 
-Everything named here is imported when it is first used, so that ``import polyhop`` costs nothing.
+Names are imported when they are first used, so ``import polyhop`` is fast.
 """
+
+# mypy: implicit-reexport
+# ruff: noqa: F401
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # for type checkers and editors; `_EXPORTS` is for run time
     from .data.chain import ChainRetriever, ChainWeights
     from .data.dense import DenseIndex
     from .data.errors import PolyhopError
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from .data.passages import Evidence, Fact, Hit, Passage, Reason, Retriever
     from .data.pool import PassagePool
     from .data.sample import load_sample
-    from .engines.models import language_model as lm
+    from .engines.models import language_model
     from .eval.questions import Questions
     from .eval.run import evaluate
     from .optimizers.artifact import load, save
@@ -42,76 +45,26 @@ if TYPE_CHECKING:
         tunables,
     )
 
+    lm = language_model
     __version__: str
 
-__all__ = [
-    "C3PO",
-    "BM25Index",
-    "ChainRetriever",
-    "ChainWeights",
-    "DenseIndex",
-    "Direct",
-    "Evidence",
-    "Exemplar",
-    "Exemplars",
-    "Fact",
-    "FusedRetriever",
-    "Hit",
-    "IRCoT",
-    "Kair",
-    "Naive",
-    "ParRag",
-    "Passage",
-    "PassagePool",
-    "PolyHop",
-    "PolyhopError",
-    "Prism",
-    "Questions",
-    "Reason",
-    "Retriever",
-    "Tunable",
-    "__version__",
-    "evaluate",
-    "lm",
-    "load",
-    "load_sample",
-    "save",
-    "tunables",
-]
-
-_HOME = {
-    "BM25Index": "data.lucene.bm25",
-    "C3PO": "programs",
-    "ChainRetriever": "data.chain",
-    "ChainWeights": "data.chain",
-    "DenseIndex": "data.dense",
-    "Direct": "programs",
-    "Evidence": "data.passages",
-    "Exemplar": "programs",
-    "Exemplars": "programs",
-    "Fact": "data.passages",
-    "FusedRetriever": "data.fusion",
-    "Hit": "data.passages",
-    "IRCoT": "programs",
-    "Kair": "programs",
-    "Naive": "programs",
-    "ParRag": "programs",
-    "Passage": "data.passages",
-    "PassagePool": "data.pool",
-    "PolyHop": "programs",
-    "PolyhopError": "data.errors",
-    "Prism": "programs",
-    "Questions": "eval.questions",
-    "Reason": "data.passages",
-    "Retriever": "data.passages",
-    "Tunable": "programs",
-    "evaluate": "eval.run",
-    "lm": "engines.models",
-    "load": "optimizers.artifact",
-    "load_sample": "data.sample",
-    "save": "optimizers.artifact",
-    "tunables": "programs",
+_EXPORTS = {
+    "data.chain": "ChainRetriever ChainWeights",
+    "data.dense": "DenseIndex",
+    "data.errors": "PolyhopError",
+    "data.fusion": "FusedRetriever",
+    "data.lucene.bm25": "BM25Index",
+    "data.passages": "Evidence Fact Hit Passage Reason Retriever",
+    "data.pool": "PassagePool",
+    "data.sample": "load_sample",
+    "eval.questions": "Questions",
+    "eval.run": "evaluate",
+    "optimizers.artifact": "load save",
+    "programs": "C3PO Direct Exemplar Exemplars IRCoT Kair Naive ParRag PolyHop Prism Tunable tunables",
 }
+_MODULES = {name: module for module, names in _EXPORTS.items() for name in names.split()} | {"lm": "engines.models"}
+
+__all__ = sorted([*_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
@@ -119,13 +72,13 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         value: Any = version("polyhop")
-    elif name in _HOME:
-        value = getattr(import_module(f".{_HOME[name]}", __name__), "language_model" if name == "lm" else name)
+    elif name in _MODULES:
+        value = getattr(import_module(f".{_MODULES[name]}", __name__), "language_model" if name == "lm" else name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value  # asked once
+    globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return list(__all__)

@@ -101,9 +101,8 @@ def test_what_is_saved_is_loaded(head: ComplexityHead, tmp_path: Path) -> None:
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=len(FEATURES), max_size=len(FEATURES)))
 def test_any_numbers_survive_the_file(tmp_path_factory: pytest.TempPathFactory, numbers: list[float]) -> None:
-    head = ComplexityHead(
-        training={}, mean=numbers, scale=[1.0] * len(numbers), weights=[numbers] * 4, biases=(0.0, 1.0, -1.0, 0.5)
-    )
+    row = tuple(numbers)
+    head = ComplexityHead(training={}, mean=row, scale=(1.0,) * len(row), weights=(row,) * 4, biases=(0, 1, -1, 0.5))
     path = tmp_path_factory.mktemp("heads") / "head.json"
     head.save(path)
     assert ComplexityHead.load(path) == head
