@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import inspect
 import json
-from itertools import combinations
 from typing import Any
 
 import dspy
 import pytest
 from dspy.utils.exceptions import AdapterParseError
+from pydantic import create_model
 
 import polyhop.signatures as signatures
 from polyhop.signatures import (
@@ -27,6 +27,7 @@ from polyhop.signatures import (
     NumberedPassages,
     ProposeQueries,
     SelectEvidence,
+    SelectWithoutBridging,
     UpdateKnowledge,
 )
 
@@ -68,35 +69,12 @@ def inputs_of(agent: Any) -> dict[str, Any]:
     return {name: SAMPLES[name] for name in agent.input_fields}
 
 
-def test_all_agents_are_here() -> None:
-    assert {agent.__name__ for agent in AGENTS} >= {
-        "AnalyzeQuestion",
-        "SelectEvidence",
-        "AddEvidence",
-        "AnswerDirectly",
-        "AnswerFromPassages",
-        "AnswerFromEvidence",
-        "AnswerFromCollection",
-        "RouteQuestion",
-        "DrawRoadmap",
-        "FilterPassages",
-        "FilterForObjective",
-        "DecideNext",
-        "ReasonOn",
-        "AnswerFromKnowledge",
-        "AssessEvidence",
-        "CheckFacts",
-        "FilterSpans",
-        "ProposeQueries",
-        "UpdateKnowledge",
-    }
-
-
-@pytest.mark.parametrize(("one", "other"), [*combinations(AGENTS, 2)])
-def test_no_two_agents_are_taken_for_each_other(one: Any, other: Any) -> None:
-    assert one.__name__ != other.__name__
-    assert one.instructions != other.instructions
-    assert (set(one.input_fields), set(one.output_fields)) != (set(other.input_fields), set(other.output_fields))
+def test_agents_are_identified_by_their_fields() -> None:
+    """Optimizers rewrite instructions, so the embedded engine and gold demonstrations go by the fields."""
+    agents = [agent for agent in AGENTS if agent is not SelectWithoutBridging]
+    assert len({(*sorted(agent.input_fields), *sorted(agent.output_fields)) for agent in agents}) == len(agents) > 25
+    assert len({agent.instructions for agent in AGENTS}) == len(AGENTS)
+    assert list(SelectWithoutBridging.fields) == list(SelectEvidence.fields)
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -130,10 +108,8 @@ def test_agents_that_read_passages_are_warned_of_instructions_in_them(agent: Any
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_no_agent_needs_provider_features_beyond_a_json_schema(agent: Any) -> None:
-    from dspy.adapters.json_adapter import _get_structured_outputs_response_format
-
-    schema = _get_structured_outputs_response_format(agent).model_json_schema()
-    assert set(schema["properties"]) == set(agent.output_fields) == set(schema["required"])
+    outputs: dict[str, Any] = {name: (field.annotation, ...) for name, field in agent.output_fields.items()}
+    schema = create_model("Outputs", **outputs).model_json_schema()
     kinds = {"string", "number", "array"}
     assert {field["type"] for field in schema["properties"].values()} <= kinds
 
