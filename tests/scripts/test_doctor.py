@@ -39,7 +39,7 @@ def test_everything_in_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         done = subprocess.run([*command, "--seconds", "3"], capture_output=True, text=True, timeout=100)
     assert done.returncode == 1
     assert done.stderr == ""
-    assert "is sound: 2 passages" in done.stdout
+    assert "is intact: 2 passages" in done.stdout
     assert "no answer in 3 s" in done.stdout
     assert [each["key"] for each in endpoint.seen] == [f"Bearer {key}"]  # it was the model that took the time
     assert key not in done.stdout

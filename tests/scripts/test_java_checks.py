@@ -11,13 +11,13 @@ import pytest
 
 from polyhop.data.lucene.index import build_index
 from polyhop.data.lucene.layout import IndexManifest
-from polyhop.scripts import checks, java_checks
+from polyhop.scripts import checks
 from polyhop.scripts.checks import Status
 
 
 def test_java_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xmxnonsense")
-    found = java_checks.check_java()
+    found = checks.check_java()
     assert (found.status, found.fix) == (Status.failed, "unset JAVA_TOOL_OPTIONS")
     assert "does not start" in found.found
 
@@ -25,13 +25,13 @@ def test_java_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_java_that_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "release").write_text('JAVA_VERSION="17.0.1"\n')
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    found = java_checks.check_java()
-    assert (found.status, "passed over: JAVA_HOME=" in found.found) == (Status.warning, True)
+    found = checks.check_java()
+    assert (found.status, "ignored: JAVA_HOME=" in found.found) == (Status.warning, True)
 
 
 def test_a_java_that_is_too_slow() -> None:
-    found = java_checks.check_java(seconds=0.01)
-    assert (found.status, found.found) == (Status.failed, "Java did not answer in 0 s")
+    found = checks.check_java(seconds=0.01)
+    assert (found.status, found.found) == (Status.failed, "Java did not answer in 0.01 s")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -40,10 +40,10 @@ def test_a_virtual_machine_that_takes_its_process_along(tmp_path: Path, monkeypa
     crash.write_text(f"#!{sys.executable}\nimport os\nos.abort()\n")
     crash.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(crash))
-    found = java_checks.check_java()
+    found = checks.check_java()
     assert (found.status, found.found) == (
         Status.failed,
-        "the process with Java ended with status -6: nothing was said",
+        "the Java process exited with status -6: no output",
     )
 
 
@@ -56,16 +56,16 @@ def index(tmp_path: Path) -> Path:
 
 
 def test_a_sound_index(index: Path) -> None:
-    sound, vectors = java_checks.check_index_folder(index)
+    sound, vectors = checks.check_index_folder(index)
     assert sound.status is Status.ok
-    assert "is sound: 2 passages, built today by polyhop" in sound.found
-    assert vectors == checks.ok("vectors", f"none; if you want them: polyhop index --dense {index}")
+    assert "is intact: 2 passages, built today by polyhop" in sound.found
+    assert vectors == checks.ok("vectors", f"none (optional: polyhop index --dense {index})")
 
 
 def test_a_damaged_index(index: Path) -> None:
     path = next(index.glob("lucene-*/*.fdt"))
     path.write_bytes(path.read_bytes()[:40] + b"\x00" * 8 + path.read_bytes()[48:])
-    (found,) = java_checks.check_index_folder(index)
+    (found,) = checks.check_index_folder(index)
     assert (found.status, found.fix) == (
         Status.failed,
         f"Build it again: polyhop index CORPUS --out {index}",
@@ -74,7 +74,7 @@ def test_a_damaged_index(index: Path) -> None:
 
 
 def test_an_index_that_is_not_there(tmp_path: Path) -> None:
-    (found,) = java_checks.check_index_folder(tmp_path / "none")
+    (found,) = checks.check_index_folder(tmp_path / "none")
     assert (found.status, found.found, found.fix) == (
         Status.failed,
         f"There is no index at {tmp_path / 'none'}",
@@ -83,7 +83,7 @@ def test_an_index_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_an_index_that_takes_too_long(index: Path) -> None:
-    slow, _ = java_checks.check_index_folder(index, seconds=0.01)
+    slow, _ = checks.check_index_folder(index, seconds=0.01)
     assert (slow.status, slow.fix) == (Status.warning, f"polyhop index --check {index}")
 
 
@@ -91,7 +91,7 @@ def test_an_index_with_long_passages(tmp_path: Path) -> None:
     book = tmp_path / "book.txt"
     book.write_text("A sentence of some words. " * 2_000)
     build_index([book], tmp_path / "ix")
-    _, long, _ = java_checks.check_index_folder(tmp_path / "ix")
+    _, long, _ = checks.check_index_folder(tmp_path / "ix")
     assert (long.status, "--max-words 200" in long.fix) == (Status.warning, True)
 
 
@@ -99,12 +99,12 @@ def test_vectors(index: Path) -> None:
     build = IndexManifest.read(index).lucene_folder.removeprefix("lucene-")
     file = index / f"vectors-{build}-tests-lengths.f16"
     file.write_bytes(bytes(2 * 2 * 2))
-    _, unfinished = java_checks.check_index_folder(index)
+    _, unfinished = checks.check_index_folder(index)
     assert (unfinished.status, f"polyhop index --dense {index}" in unfinished.fix) == (Status.failed, True)
     said = {"encoder": "tests/lengths", "dimension": 2, "rows": 2}
     file.with_suffix(".json").write_text(json.dumps(said))
-    _, whole = java_checks.check_index_folder(index)
+    _, whole = checks.check_index_folder(index)
     assert whole == checks.ok("vectors", "2 of 2 dimensions by tests/lengths")
     file.write_bytes(bytes(3))
-    _, cut = java_checks.check_index_folder(index)
+    _, cut = checks.check_index_folder(index)
     assert (cut.status, "is damaged" in cut.found) == (Status.failed, True)

@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from polyhop.engines.profile import read_profile
-from polyhop.scripts import checks, java_checks
+from polyhop.scripts import checks
 from polyhop.scripts.checks import Status
+from polyhop.scripts.doctor import check_model, named_models, private
 from polyhop.scripts.main import app
-from polyhop.scripts.model_checks import check_model, named_models, private
 from polyhop.scripts.studies.faults.exchange import Exchange
 from polyhop.scripts.studies.faults.faults import FAULTS, drip
 from polyhop.scripts.studies.faults.server import Server
@@ -30,7 +30,7 @@ JSON = '{"sub_questions": ["Who directed Solaris?", "Where was #1 born?"]}'
 @pytest.fixture(autouse=True)
 def sound_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Java is tested for itself; starting it for each test of a model would only cost."""
-    monkeypatch.setattr(java_checks, "check_java", lambda: checks.ok("java", "not asked here"))
+    monkeypatch.setattr(checks, "check_java", lambda: checks.ok("java", "not asked here"))
 
 
 def reply(exchange: Exchange) -> None:
@@ -76,7 +76,7 @@ def test_a_good_model(endpoint: Listening) -> None:
     result = run("--lm", SPEC)
     assert result.exit_code == 0, result.output
     found = lines(result)
-    assert found[f"model {SPEC}"].startswith("ok: answers in the fields it was asked for (")
+    assert found[f"model {SPEC}"].startswith("ok: answers in the expected fields (")
     assert "77 tokens" in found[f"model {SPEC}"]
     assert found[f"model {SPEC}: JSON"].startswith("ok: JSON mode (")
     assert [each["key"] for each in endpoint.seen] == [f"Bearer {KEY}"] * 2
@@ -92,7 +92,7 @@ def test_structured_output_is_tried_where_it_is_known(endpoint: Listening) -> No
 def test_json_without_a_mode_for_it(endpoint: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dspy.LM, "supported_params", frozenset())
     _, as_json = check_model(SPEC, seconds=20)
-    assert as_json.found.startswith("by request only, DSPy knows of no JSON mode for it (")
+    assert as_json.found.startswith("without a JSON mode that DSPy knows (")
     assert "response_format" not in endpoint.seen[1]
 
 
@@ -103,7 +103,7 @@ def test_a_refused_key_is_not_shown_even_if_the_server_does(endpoint: Listening)
     told = lines(result)[f"model {SPEC}"]
     assert told.startswith("failed: ")
     assert "Incorrect API key provided: ***" in told
-    assert "-> export the key that the provider knows" in told
+    assert "-> export a valid key" in told
     assert len(endpoint.seen) == 1
     assert_nothing_private(result, endpoint)
     assert_nothing_private(run("--lm", SPEC, "--json"), endpoint)
@@ -123,7 +123,7 @@ def test_a_missing_key_is_named(endpoint: Listening, monkeypatch: pytest.MonkeyP
 
 def test_a_server_that_wants_no_key(endpoint: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    assert lines(run("--lm", SPEC))[f"model {SPEC}"].startswith("ok: answers in the fields")
+    assert lines(run("--lm", SPEC))[f"model {SPEC}"].startswith("ok: answers in the expected fields")
 
 
 def test_the_models_of_a_profile(endpoint: Listening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,7 @@ def test_the_models_of_a_profile(endpoint: Listening, tmp_path: Path, monkeypatc
     assert "MY_OWN_KEY" in lines(run("--lm", profile))[f"model {SPEC}"]
     monkeypatch.setenv("MY_OWN_KEY", KEY)
     result = run("--lm", profile)
-    assert lines(result)[f"model {SPEC}"].startswith("ok: answers in the fields")
+    assert lines(result)[f"model {SPEC}"].startswith("ok: answers in the expected fields")
     assert [(each["key"], each["temperature"]) for each in endpoint.seen] == [(f"Bearer {KEY}", 0.25)] * 2
     assert_nothing_private(result, endpoint)
 
@@ -147,7 +147,7 @@ def test_a_server_that_fails_is_asked_once(endpoint: Listening) -> None:
     endpoint.act = fails(500, "CUDA_ERROR_OUT_OF_MEMORY")
     result = run("--lm", SPEC)
     assert result.exit_code == 1
-    assert lines(result)[f"model {SPEC}"].endswith("-> name another model with --lm; --lm lexical always works")
+    assert lines(result)[f"model {SPEC}"].endswith("-> use another model with --lm; --lm lexical always works")
     assert len(endpoint.seen) == 1
 
 
@@ -155,7 +155,7 @@ def test_a_model_that_hangs(endpoint: Listening) -> None:
     endpoint.act = FAULTS["hang"].act
     result = run("--lm", SPEC, "--seconds", "0.5")
     assert result.exit_code == 1
-    assert lines(result)[f"model {SPEC}"].startswith("failed: no answer in 0.5 s -> is the server up")
+    assert lines(result)[f"model {SPEC}"].startswith("failed: no answer in 0.5 s -> check that the server is up")
     assert_nothing_private(result, endpoint)
 
 
@@ -173,10 +173,10 @@ def test_prose_instead_of_fields(endpoint: Listening) -> None:
     result = run("--lm", SPEC)
     assert result.exit_code == 1
     found = lines(result)
-    assert "reply to AnalyzeQuestion has not the fields" in found[f"model {SPEC}"]
+    assert "reply to AnalyzeQuestion does not have the expected fields" in found[f"model {SPEC}"]
     assert "'Happy to help! My key is ***.'" in found[f"model {SPEC}"]
-    assert found[f"model {SPEC}"].endswith("-> name a more capable model with --lm")
-    assert found[f"model {SPEC}: JSON"].startswith("warning: cannot be used: ")
+    assert found[f"model {SPEC}"].endswith("-> use a more capable model with --lm")
+    assert found[f"model {SPEC}: JSON"].startswith("warning: the model's reply ")
     assert_nothing_private(result, endpoint)
 
 
@@ -184,9 +184,7 @@ def test_a_model_that_speaks_json_only(endpoint: Listening) -> None:
     endpoint.act = lambda exchange: says(JSON if "JSON object" in exchange.prompt else "Well...")(exchange)
     result = run("--lm", SPEC)
     assert result.exit_code == 0  # polyhop can use it: what does not parse is asked for again as JSON
-    assert lines(result)[f"model {SPEC}"].startswith(
-        "warning: answers, but not in the fields it was asked for; as JSON"
-    )
+    assert lines(result)[f"model {SPEC}"].startswith("warning: answers only as JSON, not in the expected fields")
 
 
 def test_nobody_at_the_address(endpoint: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +194,7 @@ def test_nobody_at_the_address(endpoint: Listening, monkeypatch: pytest.MonkeyPa
     assert result.exit_code == 1
     told = lines(result)[f"model {SPEC}"]
     assert told.startswith("failed: ")
-    assert "-> start the server, or mend its address in the environment or the profile" in told
+    assert "-> start the server, or correct its address in the environment or the profile" in told
     assert str(gone.port) not in result.output
     assert_nothing_private(result, endpoint)
 
@@ -204,13 +202,13 @@ def test_nobody_at_the_address(endpoint: Listening, monkeypatch: pytest.MonkeyPa
 def test_the_embedded_model_is_the_default_and_needs_nothing() -> None:
     result = run()
     assert result.exit_code == 0, result.output
-    assert "ok       model lexical     answers in the fields it was asked for (" in result.stdout
+    assert "ok       model lexical     answers in the expected fields (" in result.stdout
 
 
 def test_a_name_that_is_none() -> None:
     result = run("--lm", "lexcial")
     assert result.exit_code == 1
-    assert "no language model 'lexcial'" in result.stdout
+    assert "unknown language model 'lexcial'" in result.stdout
 
 
 def test_which_models_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
