@@ -1,4 +1,4 @@
-"""`polyhop ask`: one question, its answer, and the evidence for it."""
+"""`polyhop ask`: answers one question."""
 
 from __future__ import annotations
 
@@ -19,24 +19,22 @@ from .options import (
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="A question in plain words.", show_default=False)],
+    question: Annotated[str, typer.Argument(help="The question.", show_default=False)],
     index: IndexOption = None,
     program: Annotated[
-        str, typer.Option(metavar="NAME|DIR|FILE", help="A program, an artifact (DIR), or a saved state (FILE.json).")
+        str, typer.Option(metavar="NAME|DIR", help="A program, or the folder of an artifact.")
     ] = "polyhop",
     lm: ModelsOption = None,
     k: DepthOption = None,
     retriever: RetrieverOption = None,
     adaptive: AdaptiveOption = False,
     settings: SettingsOption = None,
-    trace: Annotated[
-        bool, typer.Option("--trace", help="Show every step: what was asked, found, kept, added.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show every step, and the costs by agent.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Ask a question and see the answer with its chain of evidence.
+    """Answer a question, with its chain of evidence.
 
-    Without --index it is asked of the sample corpus that comes with polyhop.
+    Without --index, the sample corpus is searched.
     """
     from time import perf_counter
 
@@ -50,7 +48,7 @@ def ask(
     run = build_program(
         program, open_source(index), lm or (), k, retriever=retriever, adaptive=adaptive, settings=settings or ()
     )
-    start, ledger = perf_counter(), Ledger(on_incident=_tell)
+    start, ledger = perf_counter(), Ledger(on_incident=_warn)
     with model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
         prediction = run(question=question)
     seconds = perf_counter() - start
@@ -63,6 +61,5 @@ def ask(
         view.print_answer(question, prediction, seconds, ledger, trace=trace)
 
 
-def _tell(incident: str) -> None:
-    """Say what happens while somebody waits for the answer."""
+def _warn(incident: str) -> None:
     typer.secho(f"{incident} ...", fg=typer.colors.YELLOW, err=True)

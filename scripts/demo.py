@@ -1,16 +1,15 @@
-"""`polyhop demo`: what polyhop does, seen once from beginning to end."""
+"""`polyhop demo`: indexes the sample corpus and answers questions over it."""
 
 from __future__ import annotations
 
 from .options import ModelsOption
 
-# Two bridges, a comparison, a yes/no question over three hops, and one that is too long for it: the
-# lexical engine as it is. `polyhop evaluate` has all questions.
+# Two bridges, a comparison, a yes/no question over three hops, and one that is too hard for the lexical engine.
 QUESTIONS = ("science-006", "science-022", "arts-037", "science-050", "places-034")
 
 
 def demo(lm: ModelsOption = None) -> None:
-    """Index the sample corpus and answer five multi-hop questions over it, next to the gold answers."""
+    """Index the sample corpus and answer five multi-hop questions, next to the gold answers."""
     from pathlib import Path
     from tempfile import TemporaryDirectory
     from time import perf_counter
@@ -23,18 +22,19 @@ def demo(lm: ModelsOption = None) -> None:
     from ..engines.models import model_errors
     from .index import index
     from .options import build_program
+    from .text import count
     from .view import print_answer, say
 
     with TemporaryDirectory(prefix="polyhop-demo-") as folder:
         out = Path(folder) / "index"
-        say("1. Index the corpus that comes with polyhop.\n")
+        say("1. Index the sample corpus.\n")
         index([CORPUS], out)
 
-        say("\n2. Ask five of its 165 questions (✓ marks gold evidence).\n")
+        say("\n2. Answer five of its 165 questions (✓ marks gold evidence).\n")
         program = build_program("polyhop", BM25Index(out), lm or ())
         questions = {question.id: question for question in load_sample()}
         for question in (questions[id] for id in QUESTIONS):
-            say(f"{question.kind.replace('_', '/')}, {question.hops} hops")
+            say(f"{question.kind.replace('_', '/')}, {count(question.hops, 'hop')}")
             start, ledger = perf_counter(), Ledger()
             with model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
                 prediction = program(**question.inputs())

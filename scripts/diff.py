@@ -27,7 +27,7 @@ _CONTEXT = 60  # unchanged characters shown before and after a change
 
 
 def diff(
-    before: Annotated[str, typer.Argument(metavar="A", help="An artifact, a program, or a saved state.")],
+    before: Annotated[str, typer.Argument(metavar="A", help="A program, or the folder of an artifact.")],
     after: Annotated[str, typer.Argument(metavar="B", help="The same.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:

@@ -142,10 +142,9 @@ def check_model(spec: str, profile: Profile | None = None, seconds: float = 30.0
     from ..engines.endpoint import unguarded
     from ..engines.models import explain, language_model
     from ..engines.profile import ProfileError
-    from ..programs.adapter import ChatAdapter
+    from ..programs.agent import ChatAdapter
 
-    adapter = ChatAdapter()
-    adapter.use_json_adapter_fallback = False  # JSON is tested separately
+    adapter = ChatAdapter(json_fallback=False)  # JSON is tested separately
     check = private(f"model {spec}")
     try:
         lm = unguarded(language_model(spec, profile))

@@ -64,5 +64,5 @@ def confirm_cost(
     if free or dry_run or yes or min(calls, budget.calls or calls) < ASKED_FROM:
         return
     if not sys.stdin.isatty():
-        raise PolyhopError(f"this may take {calls:,} LM calls: say --yes, or set --budget-calls")
+        raise PolyhopError(f"this may take {calls:,} LM calls: confirm with --yes, or set --budget-calls")
     typer.confirm("Start?", abort=True)

@@ -55,7 +55,7 @@ class TableSetting:
 def table(
     on: Annotated[list[str], typer.Option(metavar="DATASET:FILE[:INDEX]", help="A benchmark; may be repeated.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the runs; an interrupted table resumes.")],
-    program: Annotated[list[str] | None, typer.Option(metavar="NAME|DIR|FILE", help="[default: all programs]")] = None,
+    program: Annotated[list[str] | None, typer.Option(metavar="NAME|DIR", help="[default: all programs]")] = None,
     lm: ModelsOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions of each.")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: N random questions instead.")] = None,

@@ -1,4 +1,4 @@
-"""Texts for the terminal: on one line, harmless, short, counted."""
+"""Formatting of texts and numbers for the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_TEXT = 320  # characters of a whole passage in a table
 
 
 def plain(text: str) -> str:
-    """On one line, without control characters: a passage must not be able to drive the terminal."""
+    """The text on one line, without control characters: a passage must not control the terminal."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
@@ -20,11 +20,11 @@ def short(text: str) -> str:
 
 
 def count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def compact(number: float) -> str:
-    """Four digits, or three and a unit: 950, 9,500, 12.3k, 4.56M."""
+    """Up to four digits, or three and a unit: 950, 9,500, 12.3k, 4.56M."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= max(size, 1e4):
             return f"{number / size:.3g}{unit}"
@@ -32,16 +32,16 @@ def compact(number: float) -> str:
 
 
 def dollars(amount: float) -> str:
-    """In cents, or smaller where it is less than one dollar."""
+    """Two decimals, or four below one dollar."""
     return f"{amount:,.2f}" if amount >= 1 or not amount else f"{amount:.4f}"
 
 
 def address(fact: Fact) -> str:
-    """``passage-id:3`` for a sentence (counted from 0), ``passage-id`` for a whole passage."""
+    """``passage-id:3`` for a sentence (numbered from 0), ``passage-id`` for a whole passage."""
     id = plain(fact.passage_id)
     return id if fact.sentence is None else f"{id}:{fact.sentence}"
 
 
 def file_name(text: str) -> str:
-    """A name as that of a file, without its ending: ``polyhop (runs/tuned)`` is ``polyhop-runs-tuned``."""
+    """A file name without suffix: ``polyhop-runs-tuned`` for ``polyhop (runs/tuned)``."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")

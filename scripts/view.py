@@ -1,4 +1,4 @@
-"""How a prediction looks: in the terminal, as a tree of its steps, as JSON. The same for every program."""
+"""Predictions in the terminal and as JSON, the same for all programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 import dspy
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -31,33 +31,40 @@ def print_answer(
     trace: bool = False,
     gold: dspy.Example | None = None,
 ) -> None:
-    """The answer, its evidence, why the program stopped and what it cost; beside the gold answer where one is given."""
-    console = Console(highlight=False)
-    console.print(Text(plain(question), style="bold"))
-    console.print(_answer_line(prediction, gold))
+    """Print the answer, its evidence, the stop reason and the costs; and the gold answer, if there is one."""
+    parts: list[RenderableType] = [Text(plain(question), style="bold"), _answer_line(prediction, gold)]
     if trace:
-        console.print(Padding(trace_tree(prediction), (1, 0, 0, 2)))
+        parts.append(Padding(trace_tree(prediction), (1, 0, 0, 2)))
     if prediction.evidence:
-        console.print(Padding(evidence_table(prediction.evidence, gold.gold_facts if gold else None), (1, 0, 0, 2)))
+        table = evidence_table(prediction.evidence, gold.gold_facts if gold else None)
+        parts.append(Padding(table, (1, 0, 0, 2)))
     else:
-        console.print(Text("  no evidence", style="dim"))
+        parts.append(Text("  no evidence", style="dim"))
     if trace and ledger.by_agent():
-        console.print(Padding(costs_table(ledger.by_agent(), ""), (1, 0, 0, 2)))
-    console.print(Padding(Text(cost(prediction, seconds, ledger), style="dim"), (1, 0, 1, 2)))
+        parts.append(Padding(costs_table(ledger.by_agent(), ""), (1, 0, 0, 2)))
+    parts.append(Padding(Text(cost(prediction, seconds, ledger), style="dim"), (1, 0, 1, 2)))
+    console = Console(highlight=False)
+    if console.is_terminal:
+        console.print(Group(*parts))
+        return
+    with console.capture() as captured:
+        console.print(Group(*parts))
+    for line in captured.get().splitlines():  # Rich pads tables with blanks
+        console.out(line.rstrip(), highlight=False)
 
 
 def say(text: str) -> None:
-    """A line between answers."""
+    """Print a line between answers."""
     Console(highlight=False).print(Text(text, style="dim"))
 
 
 def print_json(question: str, prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> None:
-    """One JSON object on one line of stdout."""
+    """Print one JSON object on one line."""
     sys.stdout.write(json.dumps(to_record(question, prediction, seconds, ledger), ensure_ascii=False) + "\n")
 
 
 def to_record(question: str, prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> dict[str, Any]:
-    """A prediction as a JSON object. Sentences count from 0; null is the whole passage."""
+    """A prediction as a JSON object. Sentences are numbered from 0; null is the whole passage."""
     return {
         "question": question,
         "answer": prediction.answer,
@@ -82,9 +89,9 @@ def to_record(question: str, prediction: dspy.Prediction, seconds: float, ledger
 
 
 def verified(trace: Trace) -> bool | None:
-    """Whether the answer has passed the program's verification; None if nothing was verified.
+    """Whether the answer passed the program's verification; None if there was none.
 
-    What takes the place of an answer that was judged has not been judged itself.
+    An answer that replaces a verified one was not verified itself.
     """
     passed: bool | None = None
     for step in trace.flat():
@@ -96,12 +103,12 @@ def verified(trace: Trace) -> bool | None:
 
 
 def cost(prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> str:
-    """Why the program stopped, what it took, and what happened on the way."""
+    """Stop reason, costs and incidents."""
     trace, paid = prediction.trace, ledger.costs()
-    calls, waits = trace.lm_calls, trace.lm_calls_critical_path
+    calls, sequential = trace.lm_calls, trace.lm_calls_critical_path
     parts = [
         f"stopped: {prediction.stop_reason}",
-        count(calls, "LM call") + (f" ({waits} one after the other)" if waits != calls else ""),
+        count(calls, "LM call") + (f" ({sequential} sequential)" if sequential != calls else ""),
         count(trace.searches, "search", "searches"),
         *([f"{compact(paid['tokens'])} tokens"] if paid["tokens"] else []),
         *([f"${dollars(paid['cost_usd'])}"] if paid.get("cost_usd") else []),
@@ -112,7 +119,7 @@ def cost(prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> str:
 
 
 def evidence_table(evidence: Iterable[Evidence], gold: Collection[Fact] | None = None) -> Table:
-    """Title, text and address of each piece of evidence, best first; what is gold, where that is known, has a tick."""
+    """Title, text and address of the evidence, best first; gold evidence has a tick, if it is known."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column()
     table.add_column(style="bold", max_width=26)

@@ -106,7 +106,7 @@ def test_broken_text_in_a_question_is_repaired() -> None:
         ([""], "the question '' has no word in it"),
         (["?!"], "has no word in it: ask something"),
         (["word " * 2_000], "a question of 10,000 characters: ask in 5,000 at the most"),
-        ([QUESTION, "--program", "nope"], "no program 'nope'"),
+        ([QUESTION, "--program", "nope"], "unknown program 'nope'"),
         ([QUESTION, "--lm", "nope"], "no language model 'nope'"),
         ([QUESTION, "--lm", "judge=lexical"], "no role 'judge'"),
         ([QUESTION, "--adaptive", "--retriever", "bm25"], "--adaptive is for programs that search with"),

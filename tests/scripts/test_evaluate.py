@@ -191,20 +191,6 @@ def test_the_same_command_continues_and_another_is_refused(tmp_path: Path) -> No
         assert "choose another --out" in refused.stderr
 
 
-def test_a_saved_state_is_a_program(tmp_path: Path) -> None:
-    from polyhop.programs import Naive
-
-    state = tmp_path / "mine.json"
-    program = Naive(k=3)
-    program.save(str(state))
-    result = evaluate("--program", state, "--limit", "2", "--out", tmp_path / "run")
-    assert result.exit_code == 0, result.output
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert (manifest["program"]["name"], manifest["program"]["class"]) == ("mine", "Naive")
-    assert manifest["program"]["tunables"]["search.k"] == 3
-    assert manifest["files"]["program"] == str(state)
-
-
 def test_too_many_failures(tmp_path: Path, parrot: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "run"
     monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec, profile=None: parrot("Cats!"))
@@ -259,7 +245,7 @@ def test_ctrl_c_in_a_real_terminal(tmp_path: Path, threads: str) -> None:
         (["--setting", "distractor"], 1, "no contexts of their own"),
         (["--setting", "distractor", "--index", "x"], 1, "leave --index out"),
         (["--setting", "both"], 2, "'both' is not one of"),
-        (["--program", "nope"], 1, "no program 'nope'"),
+        (["--program", "nope"], 1, "unknown program 'nope'"),
         (["--split", "all"], 1, "train, dev and test"),
         (["--limit", "0"], 2, "--limit"),
         (["--program", "naive", "--program", "prism", "--out", "x"], 2, "a run has one program"),

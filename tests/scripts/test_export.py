@@ -131,17 +131,10 @@ def test_programs_as_they_ship(name: str, format: str) -> None:
     assert "[[ ## question ## ]]" in result.stdout
 
 
-def test_a_saved_state(tmp_path: Path) -> None:
-    program = Prism()
-    program.adder.signature = program.adder.signature.with_instructions("Add all.")
-    program.save(tmp_path / "x.json")
-    assert "> Add all." in run(str(tmp_path / "x.json")).stdout
-
-
 def test_what_cannot_be_exported_is_one_line(artifact: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for arguments, message in [
-        (("nope",), "no program 'nope'"),
+        (("nope",), "unknown program 'nope'"),
         ((artifact, "--agent", "nope"), ") has no agent 'nope': its agents are planner"),
         ((artifact, "--format", "jinja", "--out", str(tmp_path / "file")), "cannot write .*"),
         ((artifact, "--out", str(tmp_path / "file" / "x.md")), "cannot write .*"),

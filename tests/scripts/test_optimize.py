@@ -136,7 +136,7 @@ def test_what_the_cache_has_is_paid_from_no_budget(tmp_path: Path, monkeypatch: 
         (["--stages", "tunables", "--freeze", "beauty"], "the program has no tunable 'beauty'"),
         (["--stages", "prompts", "--optimizer", "gepa"], "lexical cannot write instructions"),
         (["--stages", "prompts", "--optimizer", "magic"], "no prompt optimizer 'magic'"),
-        (["--program", "magic"], "no program 'magic'"),
+        (["--program", "magic"], "unknown program 'magic'"),
         (["--dataset", "sample", "--train", "mine.jsonl"], "the sample brings its own questions: name the --dataset"),
         (["--cost", "beauty"], "no cost 'beauty'"),
     ],

@@ -64,7 +64,7 @@ def test_tuned_programs_are_told_apart(hotpotqa: Path, tmp_path: Path) -> None:
 def test_a_program_that_fails_says_where(hotpotqa: Path, tmp_path: Path) -> None:
     result = table("--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path / "runs", "--program", "prsm")
     assert result.exit_code == 1
-    assert "prsm on hotpotqa distractor: error: no program 'prsm'" in result.stderr
+    assert "prsm on hotpotqa distractor: error: unknown program 'prsm'" in result.stderr
 
 
 def test_settings_are_read() -> None:

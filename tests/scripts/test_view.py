@@ -218,7 +218,7 @@ def test_the_cost_tells_calls_waits_and_what_was_dropped() -> None:
     side_by_side = steps.Parallel((Trace([steps.Thought("a")]), Trace([steps.Thought("b")])))
     prediction = close(Trace([side_by_side, steps.Selected(1, (), ("9s9", "x"))]))
     line = cost(prediction, 1.0, Ledger())
-    assert "4 LM calls (3 one after the other)" in line
+    assert "4 LM calls (3 sequential)" in line
     assert "2 dropped from replies" in line
     record = to_record("q?", prediction, 1.0, Ledger())
     assert (record["lm_calls"], record["lm_calls_critical_path"], record["dropped"]) == (4, 3, 2)
