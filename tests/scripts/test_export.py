@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import polyhop
 from polyhop.optimizers.artifact import Provenance
-from polyhop.programs import PROGRAMS, PolyHop, Prism
+from polyhop.programs import PROGRAMS, PolyHop
 from polyhop.scripts.main import app
 
 
