@@ -56,6 +56,21 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     dspy.configure(**copy.deepcopy(DEFAULT_CONFIG), inherit_config=False)
 
 
+@pytest.fixture(scope="session")
+def sample_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Evaluation runs of prism and naive on the dev questions of the sample, with the embedded engine."""
+    from typer.testing import CliRunner
+
+    from polyhop.scripts.main import app
+
+    folder = tmp_path_factory.mktemp("runs")
+    for program in ("prism", "naive"):
+        options = ["--program", program, "--retriever", "bm25", "--out", str(folder / program)]
+        result = CliRunner().invoke(app, ["evaluate", *options])
+        assert result.exit_code == 0, result.output
+    return folder / "prism", folder / "naive"
+
+
 class Parrot:
     """An engine that gives the same reply to everything; it counts one token in and one out."""
 

@@ -71,7 +71,7 @@ def evaluation_sections(groups: Sequence[Group]) -> list[Section]:
         Section("convergence", "Convergence", each("convergence.html.j2", _convergence)),
         Section("calibration", "Calibration", each("calibration.html.j2", _calibration)),
         Section("questions", "Questions", render("questions.html.j2")),
-        Section("about", "About", each("about.html.j2", _about) + render("terms.html.j2", terms=_terms())),
+        Section("about", "About", each("about.html.j2", _about) + render("terms.html.j2", kinds=list(Outcome))),
     ]
 
 
@@ -330,22 +330,3 @@ def _retriever(program: Mapping[str, Any]) -> str:
     if kind == "ChainRetriever":
         return "chain-dense" if vectors else "chain"
     return {"DenseIndex": "dense", "FusedRetriever": "fused"}.get(kind.partition("+")[0], "bm25")
-
-
-def _terms() -> dict[str, str]:
-    return {
-        "Answer EM, F1": "exact match and token F1 of the answer and the best gold answer, after SQuAD’s normalization",
-        "Evidence P, R, F1": "the passages of the evidence against the gold passages",
-        "Fact P, R, F1": "the sentences of the evidence against the gold sentences, if the benchmark has them",
-        "Joint F1": "answer and evidence together: precisions and recalls are multiplied (HotpotQA)",
-        "Recall@k": "the share of gold passages among the first k of all retrieved passages, evidence first",
-        "All gold@k": "the share of questions with all gold passages among the first k",
-        "95% interval": "percentile bootstrap over questions; for differences, over pairs of the same question",
-        "p": "two-sided p-value of a paired permutation test: the signs of the differences are flipped at random",
-        "LM calls, in sequence": "calls to language models; in sequence: those that had to wait for one another",
-        "ECE": "expected calibration error: mean distance over ten bins of confidence and share of correct answers",
-        "Brier": "mean squared distance between confidence and correctness (1 or 0)",
-        "Risk and coverage": "the share of wrong answers among the most confident, against their share of questions",
-        "Front": "Pareto front: no other run is at least as cheap and as good, and better in one of the two",
-        **{kind.value.capitalize(): kind.meaning for kind in Outcome},
-    }

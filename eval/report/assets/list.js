@@ -1,7 +1,7 @@
-// The list of questions: filtered, sorted, and only as much of it drawn as can be seen.
+// The list of questions: filtered and sorted; only the visible rows are in the document.
 
 const ROW = 62; // pixels, as in the style sheet
-const AROUND = 8; // rows drawn beyond what is seen
+const AROUND = 8; // rows above and below the visible ones
 
 const SORTS = [
   ["order", "order of the dataset", null],
@@ -16,15 +16,15 @@ const SORTS = [
   ["seconds-", "seconds, slowest first", (run) => run.seconds],
 ];
 const RELATIONS = [
-  ["gained", "this is right, that wrong", (ours, theirs) => ours && !theirs],
-  ["lost", "this is wrong, that right", (ours, theirs) => !ours && theirs],
-  ["right", "both are right", (ours, theirs) => ours && theirs],
-  ["wrong", "both are wrong", (ours, theirs) => !ours && !theirs],
+  ["gained", "correct here, wrong there", (ours, theirs) => ours && !theirs],
+  ["lost", "wrong here, correct there", (ours, theirs) => !ours && theirs],
+  ["right", "both correct", (ours, theirs) => ours && theirs],
+  ["wrong", "both wrong", (ours, theirs) => !ours && !theirs],
 ];
 
 const outcomesChosen = new Set();
-let shown = []; // places of the questions that pass the filters, in order
-let active = 0; // of these
+let shown = []; // positions of the questions that pass the filters, in order
+let active = 0; // index into shown
 
 const questions = () => index.groups[group];
 const run = () => questions().runs[Number($("run").value)];
@@ -37,12 +37,12 @@ function options(select, entries, chosen = "") {
 
 const order = (a, b) => String(a).localeCompare(String(b), "en", { numeric: true });
 
-/** The choices that there are for a column, with the number of questions. */
+/** The values of a column, with their numbers of questions. */
 function choices(values) {
   const counts = new Map();
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
   const known = [...counts].sort(([a], [b]) => order(a, b));
-  const named = known.map(([value, number]) => [String(value ?? ""), `${value === "" ? "not said" : value ?? "unknown"} (${number})`]);
+  const named = known.map(([value, number]) => [String(value ?? ""), `${value === "" ? "none" : value ?? "unknown"} (${number})`]);
   return named.length > 1 ? [["any", "any"], ...named] : [["any", "any"]];
 }
 
@@ -107,7 +107,7 @@ function sort(ours) {
   const [name, , column] = SORTS.find(([each]) => each === $("sort").value);
   if (!column) return;
   const [values, direction] = [column(ours), name.endsWith("-") ? -1 : 1];
-  const value = (place) => values[ours.rows[place]] ?? direction * Infinity; // what has no value stands last
+  const value = (place) => values[ours.rows[place]] ?? direction * Infinity; // questions without a value come last
   shown.sort((a, b) => direction * (value(a) - value(b)) || a - b);
 }
 
@@ -130,7 +130,7 @@ function row(n) {
   const facts = [
     make("span", { class: `outcome` }, make("i", { class: `swatch o-${key}`, "aria-hidden": "true" }), name),
     key === "failed" ? null : make("span", { class: "said" }, ours.answer[at] || "no answer"),
-    ours.confidence?.[at] != null ? make("span", { class: "small" }, `sure ${percent(ours.confidence[at])}%`) : null,
+    ours.confidence?.[at] != null ? make("span", { class: "small" }, `confidence ${percent(ours.confidence[at])}%`) : null,
     asked.hops[place] ? make("span", { class: "small" }, count(asked.hops[place], "hop")) : null,
     asked.runs.length > 1 ? marks(asked.runs, place) : null,
   ];
@@ -154,11 +154,11 @@ function row(n) {
   );
 }
 
-/** Which runs got it right. */
+/** A dot per run: correct or wrong. */
 function marks(runs, place) {
-  const told = runs.map((each) => `${each.name}: ${each.rows[place] < 0 ? "not done" : right(each, place) ? "right" : "wrong"}`);
+  const notes = runs.map((each) => `${each.name}: ${each.rows[place] < 0 ? "not done" : right(each, place) ? "correct" : "wrong"}`);
   const dots = runs.map((each) => make("i", { class: each.rows[place] < 0 ? "none" : right(each, place) ? "yes" : "no" }));
-  return make("span", { class: "marks", role: "img", "aria-label": told.join(", "), title: told.join("\n") }, dots);
+  return make("span", { class: "marks", role: "img", "aria-label": notes.join(", "), title: notes.join("\n") }, dots);
 }
 
 // --- moving ---
@@ -180,7 +180,7 @@ function reveal() {
 function step(by) {
   const there = open || document.activeElement === $("list");
   if (!open) $("list").focus({ preventScroll: inView($("list")) });
-  move(there ? active + by : active); // the first key only goes to the list
+  move(there ? active + by : active); // the first key only moves the focus to the list
 }
 
 function inView(element) {

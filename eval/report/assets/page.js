@@ -1,9 +1,9 @@
 "use strict";
-// What the whole page shares: making elements, the theme, the choice of questions, the list of keys.
+// Shared by the whole page: elements, theme, the choice of questions, navigation, keys.
 
 const $ = (id) => document.getElementById(id);
 
-/** An element; its children are elements or texts, and no text is ever read as markup. */
+/** An element; its children are elements or texts, and texts are never parsed as markup. */
 function make(name, attributes, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes ?? {})) {
@@ -35,7 +35,7 @@ function switchTheme() {
   try {
     localStorage.setItem("polyhop-report-theme", theme());
   } catch {
-    // it holds for this visit
+    // storage is not available: the theme lasts until the page is closed
   }
   showTheme();
 }
@@ -44,7 +44,7 @@ $("theme").addEventListener("click", switchTheme);
 dark.addEventListener("change", showTheme);
 showTheme();
 
-// --- which questions ---
+// --- choice of questions ---
 
 let group = 0;
 
@@ -63,7 +63,7 @@ for (const button of document.querySelectorAll("[data-choose]")) {
   button.addEventListener("click", () => chooseGroup(Number(button.dataset.choose)));
 }
 
-// --- what scrolls sideways can be scrolled with the keyboard ---
+// --- elements that scroll sideways can be scrolled with the keyboard ---
 
 const sideways = new ResizeObserver((entries) => {
   for (const { target } of entries) {
@@ -73,7 +73,7 @@ const sideways = new ResizeObserver((entries) => {
 });
 for (const element of document.querySelectorAll(".scroll, figure")) sideways.observe(element);
 
-// --- the sections: a row of links, or a list that opens where there is no room for a row ---
+// --- sections: a row of links, or a menu where a row does not fit ---
 
 const nav = document.querySelector("nav");
 const links = new Map([...nav.querySelectorAll("a")].map((link) => [link.hash.slice(1), link]));
@@ -85,7 +85,7 @@ function fit() {
   nav.classList.toggle("folded", new Set([...links.values()].map((link) => link.offsetTop)).size > 1);
   const folded = nav.classList.contains("folded");
   $("menu").hidden = !folded;
-  if (folded !== before) unfold(false); // scrolling on a phone is a resize, too
+  if (folded !== before) unfold(false); // scrolling on a phone resizes the window, too
 }
 
 function unfold(opened) {

@@ -1,7 +1,7 @@
-// One question, opened: the answer against the gold answers, the trace, the evidence, what it cost.
+// An open question: answer and gold answers, trace, evidence, costs.
 
 let open = null; // {place, run}
-let asking = 0; // only the last question that was asked for is shown
+let asking = 0; // only the question that was opened last is shown
 
 async function openActive(focus = true) {
   if (shown.length) await openPlace(shown[active], focus);
@@ -18,13 +18,13 @@ async function openPlace(place, focus = false) {
   try {
     shownDetails = questionOf(asked, ours, place, at, await detailsOf(ours, at));
   } catch (error) {
-    shownDetails = [make("p", { class: "notice" }, `This question cannot be unpacked here: ${error.message}`)];
+    shownDetails = [make("p", { class: "notice" }, `This question cannot be unpacked by this browser: ${error.message}`)];
   }
   if (ticket !== asking) return;
   $("question").replaceChildren(...shownDetails);
   $("question").scrollTop = 0;
   for (const element of $("question").querySelectorAll(".scroll")) sideways.observe(element);
-  if ($("list").clientHeight === 0) $("questions").scrollIntoView(); // where there is room for one of the two only
+  if ($("list").clientHeight === 0) $("questions").scrollIntoView(); // a narrow window shows the list or the question
   if (focus) $("question").focus({ preventScroll: inView($("question")) });
   remember(ours.name, asked.id[place]);
 }
@@ -55,7 +55,7 @@ function chooseRun(number) {
   if (open) openPlace(open.place, true);
 }
 
-/** From a number in the table of outcomes to its questions. */
+/** Shows the questions behind a number in the table of outcomes. */
 function showOutcome(number, key) {
   $("run").value = String(number);
   outcomesChosen.clear();
@@ -68,11 +68,11 @@ function showOutcome(number, key) {
   $("list").focus({ preventScroll: true });
 }
 
-// --- its parts ---
+// --- parts ---
 
 function questionOf(asked, ours, place, at, details) {
   const known = knowledge(details, asked.titles);
-  const steps = timeline(details.trace ?? [], known); // also notes where passages were found
+  const steps = timeline(details.trace ?? [], known); // also records where passages were found
   const { key, name } = index.outcomes[ours.outcome[at]];
   return [
     make(
@@ -90,17 +90,17 @@ function questionOf(asked, ours, place, at, details) {
       make("span", { class: `badge` }, make("i", { class: `swatch o-${key}`, "aria-hidden": "true" }), name),
       asked.hops[place] ? make("span", { class: "badge" }, count(asked.hops[place], "hop")) : null,
       asked.kind[place] ? make("span", { class: "badge" }, asked.kind[place]) : null,
-      details.stop_reason ? make("span", { class: "badge" }, `stopped: ${details.stop_reason}`) : null,
+      details.stop_reason ? make("span", { class: "badge" }, `stop reason: ${details.stop_reason}`) : null,
     ),
     details.error ? failure(details.error) : null,
     answers(asked, ours, place, at, details),
     asked.runs.length > 1 ? everyRun(asked, place) : null,
     known.gold.size ? part("Gold passages", goldPassages(known, details)) : null,
-    part("What it did", details.trace?.length ? steps : make("p", { class: "quiet" }, "No step was recorded.")),
+    part("Trace", details.trace?.length ? steps : make("p", { class: "quiet" }, "No step was recorded.")),
     part("Evidence", facts((details.evidence ?? []).map((item) => [item.passage_id, item.sentence]), known) ?? make("p", { class: "quiet" }, "None.")),
-    part("What it cost", costs(details.costs ?? {})),
+    part("Costs", costs(details.costs ?? {})),
     details.costs_by_agent ? part("By agent", byAgent(details.costs_by_agent)) : null,
-    details.incidents ? part("What happened", pairs(Object.entries(details.incidents))) : null,
+    details.incidents ? part("Incidents", pairs(Object.entries(details.incidents))) : null,
     part("Scores", scores(details.scores ?? {})),
   ].filter(Boolean);
 }
@@ -142,7 +142,7 @@ function everyRun(asked, place) {
   });
   const head = ["Run", "Answer", "Outcome", "Evidence F1", "LM calls"].map((text, n) => make("th", { scope: "col", class: n < 3 ? "words" : null }, text));
   const inside = make("table", { class: "numbers compact" }, make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows));
-  return part("Every run", make("div", { class: "scroll" }, inside));
+  return part("All runs", make("div", { class: "scroll" }, inside));
 }
 
 function goldPassages(known, { evidence }) {
@@ -152,7 +152,7 @@ function goldPassages(known, { evidence }) {
     return make(
       "tr",
       {},
-      make("th", { scope: "row" }, star(), titled(known, id), known.titles.get(id) ? null : [" ", quiet("(no run found it)")]),
+      make("th", { scope: "row" }, star(), titled(known, id), known.titles.get(id) ? null : [" ", quiet("(not found by any run)")]),
       make("td", { class: first ? "yes words" : "no words" }, first ? `search ${first.search}, rank ${first.rank}` : "not found"),
       make("td", { class: inEvidence.has(id) ? "yes words" : "no words" }, inEvidence.has(id) ? "in the evidence" : "not in the evidence"),
     );
@@ -196,17 +196,17 @@ function scores(given) {
 
 // --- addresses ---
 
-/** The question that is open stands in the address, so that it can be sent to somebody. */
+/** Puts the open question into the address, for links. */
 function remember(name, id) {
   const fragment = id === undefined ? "#questions" : `#questions/${group}/${encodeURIComponent(name)}/${encodeURIComponent(id)}`;
   try {
     history.replaceState(null, "", fragment);
   } catch {
-    // some browsers do not let a file change its address
+    // some browsers do not let a local file change its address
   }
 }
 
-/** A part of an address, or null: what others send may have been cut off. */
+/** A part of an address, or null if it was cut off. */
 function decoded(text) {
   try {
     return decodeURIComponent(text);

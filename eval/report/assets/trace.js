@@ -1,9 +1,9 @@
-// A trace, step by step: what was asked, found, kept, added, judged, answered, and why it stopped.
+// A trace, step by step.
 
-const MOST = 5; // hits that are shown at once
+const MOST = 5; // hits shown before the others are folded
 
 /**
- * What is known of a question's passages: which are gold, their titles, and the texts of the evidence.
+ * The passages of a question: gold ids, titles, and the texts of the evidence.
  * @param missed Titles of gold passages that this run did not find, from runs that did.
  */
 function knowledge(details, missed) {
@@ -12,7 +12,7 @@ function knowledge(details, missed) {
     titles: new Map((details.gold ?? []).map((id) => [id, missed.get(id)])),
     texts: new Map(),
     final: new Set(),
-    first: new Map(), // where a passage was found first
+    first: new Map(), // search and rank at which a passage was found first
     searches: 0,
     kept: [],
   };
@@ -44,11 +44,11 @@ function stepOf(each, known) {
     const branches = each.branches.map((branch, n) =>
       make("div", { class: "branch" }, make("p", { class: "small" }, `branch ${n + 1}`), timeline(branch, known)),
     );
-    return make("li", { class: "step k-parallel" }, kind("side by side"), make("div", { class: "branches" }, branches));
+    return make("li", { class: "step k-parallel" }, kind("in parallel"), make("div", { class: "branches" }, branches));
   }
   const [name, ...said] = (Object.hasOwn(STEPS, each.step) ? STEPS[each.step] : unknown)(each, known);
   const dropped = (each.invalid ?? []).length
-    ? make("p", { class: "small warn" }, "not used of the reply: ", each.invalid.map((text) => make("q", {}, String(text))))
+    ? make("p", { class: "small warn" }, "invalid in the reply: ", each.invalid.map((text) => make("q", {}, String(text))))
     : null;
   return make("li", { class: `step k-${each.step}` }, kind(name), make("div", { class: "said" }, said, dropped));
 }
@@ -83,7 +83,7 @@ const STEPS = {
       `round ${round}: kept`,
       same ? folded(kept.length > 1 ? `the same ${kept.length} as before` : "the same as before", facts(kept, known)) : (facts(kept, known) ?? "nothing"),
       gone.length ? make("div", { class: "gone" }, quiet("no longer kept"), facts(gone, known)) : null,
-      flagged?.length ? make("div", {}, quiet("without support in what is known"), facts(flagged, known)) : null,
+      flagged?.length ? make("div", {}, quiet("not supported by the known facts"), facts(flagged, known)) : null,
     ];
   },
   added: ({ round, added }, known) => {
@@ -104,7 +104,7 @@ const STEPS = {
     "checked",
     supported.length ? [quiet("supported"), texts(supported, "texts yes")] : null,
     unsupported.length ? [quiet("not supported"), texts(unsupported, "texts no")] : null,
-    irrelevant?.length ? [quiet("supported, and of no use"), texts(irrelevant)] : null,
+    irrelevant?.length ? [quiet("supported, but irrelevant"), texts(irrelevant)] : null,
   ],
   decided: ({ action, query, thought }) => [
     "decided",
@@ -143,7 +143,7 @@ const STEPS = {
   stopped: ({ reason }) => ["stopped", strong(reason)],
 };
 
-/** A step of a kind that this page does not know: as it was recorded. */
+/** A step of an unknown kind, as it was recorded. */
 function unknown({ step, ...rest }) {
   return [step, make("pre", {}, JSON.stringify(rest, null, 1))];
 }
@@ -162,18 +162,18 @@ function searchedStep({ query, found, reasons, offset }, known) {
   const gold = [...known.gold];
   const here = gold.filter((id) => found.some(([each]) => each === id)).length;
   const soFar = gold.filter((id) => known.first.has(id)).length;
-  const told = gold.length ? `${here} of ${gold.length} gold here, ${soFar} found so far` : "";
+  const recall = gold.length ? `${here} of ${gold.length} gold here, ${soFar} found so far` : "";
   const hits = found.map((each, n) => hit(each, reasons?.[n], n + 1 + (offset ?? 0), known));
   const start = (offset ?? 0) + 1;
   return [
     `search ${known.searches}`,
-    make("p", {}, make("q", {}, query), " ", quiet([count(found.length, "hit"), offset ? `from rank ${start}` : "", told].filter(Boolean).join(" · "))),
+    make("p", {}, make("q", {}, query), " ", quiet([count(found.length, "hit"), offset ? `from rank ${start}` : "", recall].filter(Boolean).join(" · "))),
     hits.length ? make("ol", { class: "hits", start }, hits.slice(0, MOST)) : null,
     hits.length > MOST ? more(hits.slice(MOST), found.slice(MOST), start + MOST, known) : null,
   ];
 }
 
-/** The hits further down; the gold ones among them are named at once. */
+/** Further hits, folded; the summary names the gold ones. */
 function more(hits, found, start, known) {
   const gold = found.map(([id], n) => [id, n + start]).filter(([id]) => known.gold.has(id));
   const named = gold.map(([id, rank]) => [" · ", star(), `${titled(known, id)} at ${rank}`]);
@@ -190,7 +190,7 @@ function hit([id, title, score], reason, rank, known) {
   );
 }
 
-/** Why a passage belongs to the chain, in words. */
+/** The reason for a passage of the chain retriever. */
 function why({ via, name, source, words }, known) {
   const from = source ? titled(known, source) : "";
   const said = words?.length ? ` (${words.join(", ")})` : "";

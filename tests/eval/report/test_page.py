@@ -43,7 +43,7 @@ def test_the_sections_of_one_run_do_not_name_it(tmp_path: Path) -> None:
 
 
 def test_no_text_becomes_markup(tmp_path: Path) -> None:
-    body = render("terms.html.j2", terms={HOSTILE: HOSTILE})
+    body = render("groups.html.j2", parts=[(HOSTILE, HOSTILE)] * 2)
     assert "<script" not in body
     text = written(tmp_path, Section("x", HOSTILE, body), title=HOSTILE)
     assert text.count("<script>alert(") == text.count("\0") == 0
