@@ -119,10 +119,10 @@ def _optimizations(paths: Sequence[Path]) -> dict[str, Path]:
 
 
 def _sections(runs: Mapping[str, Path]) -> list[Section]:
-    from ..optimizers.joint.report import sections, together
+    from ..optimizers.report import comparison, sections
 
     found = [replace(each, of=name) for name, path in runs.items() for each in sections(path)]
-    return found if len(runs) < 2 else [together(runs), *found]
+    return found if len(runs) < 2 else [comparison(runs), *found]
 
 
 @contextmanager

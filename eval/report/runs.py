@@ -15,7 +15,8 @@ from ...programs.prediction import UNKNOWN
 from ..comparison import run_names
 from ..folder import SUMMARY, RunError
 from ..metrics import COSTS, METRICS
-from ..records import read_lines, read_manifest, read_records, read_summary
+from ..records import QuestionRecord, read_manifest, read_records, read_summary
+from ..settings import RunManifest
 from ..statistics import Comparison, compare
 from ..summary import summarize
 from .browser import Chunks
@@ -60,7 +61,7 @@ class EvaluationRun:
 
     name: str
     path: Path
-    manifest: dict[str, Any]
+    manifest: RunManifest
     first: int
     series: int = 0
     summary: dict[str, Any] = field(default_factory=dict)
@@ -79,7 +80,7 @@ class EvaluationRun:
     @property
     def total(self) -> int:
         """Number of questions, finished or not."""
-        return int(self.manifest["questions"].get("count") or self.done)
+        return self.manifest.questions.count or self.done
 
     @property
     def finished(self) -> bool:
@@ -150,7 +151,7 @@ class Group:
 
     @property
     def dataset(self) -> str:
-        return str(self.runs[0].manifest.get("dataset") or "own questions")
+        return self.runs[0].manifest.dataset or "own questions"
 
     def known(self, metrics: Iterable[str]) -> list[str]:
         """The metrics that a run has."""
@@ -193,17 +194,17 @@ def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], Non
     Raises:
         RunError: a folder is not a run, is damaged, or has no finished question.
     """
-    manifests = {path: read_manifest(path).to_json() for path in paths}
+    manifests = {path: read_manifest(path) for path in paths}
     together: dict[tuple[Any, ...], list[Path]] = {}
     for path, manifest in manifests.items():
-        asked = _part(manifest, path, "questions")
-        together.setdefault((manifest.get("dataset"), asked.get("hash"), asked.get("count")), []).append(path)
+        key = (manifest.dataset, manifest.questions.hash, manifest.questions.count)
+        together.setdefault(key, []).append(path)
     groups: list[Group] = []
     series: dict[str, int] = {}
     for members in together.values():
         taken = {group.title for group in groups}
         group = Group(next(title for title in _titles(manifests[members[0]]) if title not in taken))
-        names = run_names({path: str(_part(manifests[path], path, "program").get("name")) for path in members})
+        names = run_names({path: manifests[path].program.name for path in members})
         for path in members:
             run = _read(path, names[path], manifests[path], group, chunks, on_line)
             run.series = series.setdefault(run.name, len(series))
@@ -214,40 +215,33 @@ def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], Non
 
 def count_questions(paths: Iterable[Path]) -> int:
     """The number of questions of all runs, from their manifests."""
-    return sum(int(_part(read_manifest(path).to_json(), path, "questions").get("count", 0)) for path in paths)
+    return sum(read_manifest(path).questions.count for path in paths)
 
 
-def _part(manifest: dict[str, Any], path: Path, name: str) -> dict[str, Any]:
-    part = manifest.get(name)
-    if not isinstance(part, dict):
-        raise RunError(f"{path} is not the folder of an evaluation run: its manifest has no {name!r}.")
-    return part
-
-
-def _titles(manifest: dict[str, Any]) -> Iterator[str]:
+def _titles(manifest: RunManifest) -> Iterator[str]:
     """Possible titles of a group, the preferred one first."""
-    asked = manifest["questions"]
-    source = str(asked.get("source") or "").split("/")[-1].split(".json")[0]
-    parts = [manifest.get("dataset") or "own questions", asked.get("setting"), source, asked.get("split")]
-    title = " · ".join(str(part) for part in dict.fromkeys(parts) if part)
+    asked = manifest.questions
+    source = (asked.source or "").split("/")[-1].split(".json")[0]
+    parts = [manifest.dataset or "own questions", asked.setting, source, asked.split]
+    title = " · ".join(part for part in dict.fromkeys(parts) if part)
     yield title
-    yield f"{title} · {count(int(asked.get('count') or 0), 'question')}"
+    yield f"{title} · {count(asked.count, 'question')}"
     yield from (f"{title} · {n}" for n in counting(2))
 
 
 def _read(
-    path: Path, name: str, manifest: dict[str, Any], group: Group, chunks: Chunks, on_line: Callable[[], None]
+    path: Path, name: str, manifest: RunManifest, group: Group, chunks: Chunks, on_line: Callable[[], None]
 ) -> EvaluationRun:
     values: list[list[float]] = []
     run = EvaluationRun(name, path, manifest, len(chunks))
-    for line in read_lines(path):
+    for record in read_records(path):
+        found: dict[str, Any] = {**record.scores, **record.costs, "confidence": record.confidence}
+        values.append([np.nan if found.get(name) is None else found[name] for name in COLUMNS])
         try:
-            scores = line["scores"] | line["costs"] | {"confidence": line.get("confidence")}
-            values.append([np.nan if scores.get(name) is None else scores[name] for name in COLUMNS])
-            _note(run, line, group)
-            chunks.add(_details(line))
+            _note(run, record, group)
+            chunks.add(_details(record))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RunError(f"{path}: the record of question {line['n']} is damaged ({error!r}).") from error
+            raise RunError(f"{path}: the record of question {record.n} is damaged ({error!r}).") from error
         on_line()
     chunks.close()
     if not values:
@@ -263,33 +257,35 @@ def _summary(run: EvaluationRun) -> dict[str, Any]:
         if missing := {"counts", "metrics", "intervals", "failures"} - set(summary):
             raise RunError(f"{run.path / SUMMARY} is damaged: {sorted(missing)[0]} is missing. Start the run again.")
         return summary
-    return summarize(read_records(run.path), run.done, int(run.manifest["questions"].get("skipped") or 0))
+    return summarize(read_records(run.path), run.done, run.manifest.questions.skipped)
 
 
-def _note(run: EvaluationRun, line: dict[str, Any], group: Group) -> None:
+def _note(run: EvaluationRun, record: QuestionRecord, group: Group) -> None:
     """Keep of a question what the tables and charts need."""
-    asked = Asked(line["id"], line["question"], line["hops"], line["kind"], tuple(line["gold_answers"]))
-    known = group.questions.setdefault(line["n"], asked)
+    asked = Asked(record.id, record.question, record.hops, record.kind, record.gold_answers)
+    known = group.questions.setdefault(record.n, asked)
     if known.id != asked.id:
         raise ValueError(f"its id is {asked.id!r} here and {known.id!r} in another run")
-    gold = set(line["gold"])
-    searched = [hit for step in flat(line.get("trace") or ()) if step["step"] == "searched" for hit in step["found"]]
+    gold = set(record.gold)
+    searched = [hit for step in flat(record.trace) if step["step"] == "searched" for hit in step["found"]]
     group.titles.update((id, title) for id, title, _ in searched if id in gold)
     group.missed.update(gold - {id for id, _, _ in searched})
-    run.numbers.append(line["n"])
-    run.outcomes.append(outcome(line))
-    run.answers.append("" if line["answer"] is None else line["answer"])
-    run.stops.append(line.get("stop_reason") or "")
-    run.courses.append(course(line))
+    run.numbers.append(record.n)
+    run.outcomes.append(outcome(record))
+    run.answers.append(record.answer or "")
+    run.stops.append(record.stop_reason)
+    run.courses.append(course(record))
 
 
-_SHOWN = "evidence gold confidence stop_reason trace scores costs costs_by_agent error incidents gold_not_found".split()
+_SHOWN = set(
+    "evidence gold confidence stop_reason trace scores costs costs_by_agent error incidents gold_not_found".split()
+)
 
 
-def _details(line: dict[str, Any]) -> dict[str, Any]:
+def _details(record: QuestionRecord) -> dict[str, Any]:
     """What an opened question shows."""
-    for step in flat(line.get("trace") or ()):
+    for step in flat(record.trace):
         if step["step"] == "searched":
             for hit in step["found"]:
                 hit[2] = round(hit[2], 4)  # more digits would be a third of the page
-    return {name: line[name] for name in _SHOWN if line.get(name) not in (None, [], {})}
+    return record.model_dump(include=_SHOWN, exclude_defaults=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from ..settings import ProgramSettings, QuestionSettings
 from . import figures
 from .calibration import STEADY, calibration
 from .numbers import count, lower, name, number, share
@@ -100,7 +101,7 @@ def _overview(group: Group) -> Context:
         "quality": group.known(QUALITY),
         "costs": group.known(COST),
         "compared": [metric for metric in COMPARED if any(metric in run.versus for run in runs)],
-        "simulated": [run.name for run in runs if run.manifest.get("simulation")],
+        "simulated": [run.name for run in runs if run.manifest.simulation],
         "metrics": list(dict.fromkeys(metric for run in runs for metric in run.summary["metrics"])),
         "incidents": [
             [kind, *(f"{(run.summary.get('incidents') or {}).get(kind, 0):,}" for run in runs)] for kind in kinds
@@ -225,7 +226,7 @@ _INDEX = ("passages", "corpus", "corpus_hash", "analyzer", "anserini", "lucene",
 def _about(group: Group) -> Context:
     """What the manifests say; only what is named here gets into the report."""
     facts = [_facts(run) for run in group.runs]
-    tunables = [run.manifest["program"].get("tunables") or {} for run in group.runs]
+    tunables = [run.manifest.program.tunables for run in group.runs]
     headings = dict.fromkeys(heading for found in facts for heading in found)
     return {
         "names": [run.name for run in group.runs],
@@ -245,28 +246,26 @@ def _merged(values: list[str]) -> list[tuple[str, int]]:
 
 def _facts(run: EvaluationRun) -> dict[str, str]:
     manifest = run.manifest
-    asked, program = manifest["questions"], manifest["program"]
-    index = manifest.get("index") or {}
-    versions = manifest.get("versions") or {}
-    found: dict[str, object] = {
+    asked, program, index = manifest.questions, manifest.program, manifest.index or {}
+    found = {
         "Folder": run.path.resolve().name,
-        "Created": manifest.get("created"),
-        "Program": f"{program.get('name')} ({program.get('class')})",
-        "State": program.get("state_hash"),
-        "Retriever": program.get("retriever"),
-        "Models": "; ".join(_models(program.get("lms") or {})),
-        "Dataset": manifest.get("dataset"),
-        "Questions": " · ".join(str(asked[key]) for key in ("source", "split", "setting") if asked.get(key)),
-        "Number of questions": f"{run.done:,} of {run.total:,} done, {asked.get('skipped') or 0:,} records skipped",
+        "Created": manifest.created,
+        "Program": f"{program.name} ({program.class_name})",
+        "State": program.state_hash,
+        "Retriever": program.retriever,
+        "Models": "; ".join(_models(program.lms)),
+        "Dataset": manifest.dataset,
+        "Questions": " · ".join(part for part in (asked.source, asked.split, asked.setting) if part),
+        "Number of questions": f"{run.done:,} of {run.total:,} done, {asked.skipped:,} records skipped",
         "Limit and seed": _limit(asked),
-        "Hash of the questions": asked.get("hash"),
-        "Time limit": f"{manifest['timeout']:g} s" if manifest.get("timeout") else None,
+        "Hash of the questions": asked.hash,
+        "Time limit": f"{manifest.timeout:g} s" if manifest.timeout else None,
         "Index": "; ".join(f"{key.replace('_', ' ')} {_value(index[key])}" for key in _INDEX if index.get(key)),
-        "Versions": ", ".join(f"{package} {version}" for package, version in versions.items()),
-        "Python": manifest.get("python"),
-        "Simulation": "yes" if manifest.get("simulation") else None,
+        "Versions": ", ".join(f"{package} {version}" for package, version in manifest.versions.items()),
+        "Python": manifest.python,
+        "Simulation": "yes" if manifest.simulation else None,
     }
-    return {heading: str(value) for heading, value in found.items() if value}
+    return {heading: value for heading, value in found.items() if value}
 
 
 def _models(lms: Mapping[str, Any]) -> Iterable[str]:
@@ -285,10 +284,10 @@ def _model(lm: Mapping[str, Any] | None) -> str:
     return f"{lm.get('model')}" + (f", {sampling}" if sampling else "")
 
 
-def _limit(asked: Mapping[str, Any]) -> str | None:
-    if not asked.get("limit"):
+def _limit(asked: QuestionSettings) -> str | None:
+    if not asked.limit:
         return None
-    return f"{asked['limit']:,} questions" + (f", seed {asked['seed']}" if asked.get("seed") is not None else "")
+    return f"{asked.limit:,} questions" + (f", seed {asked.seed}" if asked.seed is not None else "")
 
 
 def _value(value: object) -> str:
@@ -300,33 +299,32 @@ def _value(value: object) -> str:
 def command(run: EvaluationRun) -> str:
     """The `polyhop evaluate` that repeats a run; files are given by their names only."""
     manifest = run.manifest
-    asked, files, program = manifest["questions"], manifest.get("files") or {}, manifest["program"]
-    tunables = program.get("tunables") or {}
+    asked, program = manifest.questions, manifest.program
+    files = {kind: PurePath(path).name for kind, path in manifest.files.items() if path}
     options = [
-        ("--program", PurePath(files["program"]).name if files.get("program") else program.get("name")),
-        ("--dataset", manifest.get("dataset")),
-        ("--questions", PurePath(files["questions"]).name if files.get("questions") else None),
-        ("--split", asked.get("split")),
-        ("--index", PurePath(files["index"]).name if files.get("index") else None),
-        ("--setting", asked.get("setting")),
-        ("--limit", asked.get("limit")),
-        ("--seed", asked.get("seed")),
-        ("--timeout", manifest.get("timeout")),
-        ("--retriever", _retriever(program) if not files.get("program") and "search.k" in tunables else None),
-    ]
-    models = (program.get("lms") or {}).items()
-    options += [("--lm", f"{role}={lm['model']}") for role, lm in models if lm and lm.get("model") != "lexical"]
-    options += [
-        ("--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}")
-        for name, value in tunables.items()
+        ("--program", files.get("program") or program.name),
+        ("--dataset", manifest.dataset),
+        ("--questions", files.get("questions")),
+        ("--split", asked.split),
+        ("--index", files.get("index")),
+        ("--setting", asked.setting),
+        ("--limit", asked.limit),
+        ("--seed", asked.seed),
+        ("--timeout", manifest.timeout),
+        ("--retriever", _retriever(program) if "program" not in files and "search.k" in program.tunables else None),
+        *(("--lm", f"{role}={lm['model']}") for role, lm in program.lms.items() if lm and lm["model"] != "lexical"),
+        *(
+            ("--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}")
+            for name, value in program.tunables.items()
+        ),
     ]
     given = (f"{name} {shlex.quote(str(value))}" for name, value in options if value is not None)
     return f"polyhop evaluate {' '.join(given)} --out RUN"
 
 
-def _retriever(program: Mapping[str, Any]) -> str:
+def _retriever(program: ProgramSettings) -> str:
     """The value of --retriever; a manifest has the retriever's class, and the model of its vectors after it."""
-    kind, _, vectors = (program.get("retriever") or "").partition(" ")
+    kind, _, vectors = (program.retriever or "").partition(" ")
     if kind == "ChainRetriever":
         return "chain-dense" if vectors else "chain"
     return {"DenseIndex": "dense", "FusedRetriever": "fused"}.get(kind.partition("+")[0], "bm25")

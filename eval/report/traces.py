@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from ...programs.prediction import UNKNOWN
+from ..records import QuestionRecord
 
 Record = Mapping[str, Any]
 """A step of a trace as JSON."""
@@ -61,28 +62,30 @@ _MEANINGS = {
 }
 
 
-def outcome(line: Mapping[str, Any]) -> Outcome:
-    """The outcome of a question, from its record."""
-    if "error" in line:
+def outcome(record: QuestionRecord) -> Outcome:
+    if record.error is not None:
         return Outcome.failed
-    if line["scores"]["answer_em"] == 1.0:
+    if record.scores["answer_em"] == 1.0:
         return Outcome.correct
-    if line["answer"] == UNKNOWN:
+    if record.answer == UNKNOWN:
         return Outcome.abstained
-    gold = set(line["gold"])
+    gold = set(record.gold)
     if not gold:
         return Outcome.wrong
-    if not gold <= found(line):
+    if not gold <= found(record):
         return Outcome.retrieval
-    if not gold <= {item["passage_id"] for item in line["evidence"]}:
+    if not gold <= _evidence(record):
         return Outcome.selection
     return Outcome.reading
 
 
-def found(line: Mapping[str, Any]) -> set[str]:
+def found(record: QuestionRecord) -> set[str]:
     """Ids of all passages that a program retrieved; programs without a trace count what they return."""
-    searched = {id for step in flat(line.get("trace") or ()) for id in _hits(step)}
-    return searched | set(line["ranking"]) | {item["passage_id"] for item in line["evidence"]}
+    return {id for step in flat(record.trace) for id in _hits(step)} | set(record.ranking) | _evidence(record)
+
+
+def _evidence(record: QuestionRecord) -> set[str]:
+    return {item.passage_id for item in record.evidence}
 
 
 # --- convergence -----------------------------------------------------------------------------------------------------
@@ -125,20 +128,19 @@ class Mean(NamedTuple):
     reached: int
 
 
-def course(line: Mapping[str, Any]) -> Course | None:
+def course(record: QuestionRecord) -> Course | None:
     """The course of a question; None without gold passages or without a trace.
 
     A round is a `Selected` or `Added` step, or a sub-question that was answered with citations (`StepAnswered`, with
     the citations of `Revised`). A selector either replaces the evidence (PRISM) or extends it (C-3PO); the trace does
     not say which. It extends if a passage that it dropped is in the final evidence.
     """
-    gold = set(line["gold"])
-    steps = list(flat(line.get("trace") or ()))
+    gold, steps = set(record.gold), list(flat(record.trace))
     if not gold or not steps:
         return None
     replaced, extended = _rounds(steps, extends=False), _rounds(steps, extends=True)
     dropped = extended[-1][0] - replaced[-1][0] if replaced else set()
-    rounds = extended if dropped & {item["passage_id"] for item in line["evidence"]} else replaced
+    rounds = extended if dropped & _evidence(record) else replaced
     return Course(tuple(_recalls(steps, gold)), tuple(_score(evidence, gold, open) for evidence, open in rounds))
 
 

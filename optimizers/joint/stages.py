@@ -195,6 +195,7 @@ def _search(
 
 def _draw(result: StudyResult, work: Work) -> None:
     """Figures of a search."""
+    from ...eval.charts import standalone
     from ..tunables import plots
 
     drawn = {
@@ -204,4 +205,4 @@ def _draw(result: StudyResult, work: Work) -> None:
     }
     for name, picture in drawn.items():
         with replacing(work.folder / f"{name}.svg") as file:
-            file.write(picture)
+            file.write(standalone(picture))

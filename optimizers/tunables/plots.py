@@ -1,7 +1,6 @@
-"""Figures of a search: its history, its Pareto front, its importances. Each is an SVG document, or a part of a page.
+"""Charts of a search: its history, its Pareto front, its importances.
 
-Path("history.svg").write_text(history(search.result.trials))
-page.append(history(search.result.trials, inline))
+Path("history.svg").write_text(standalone(history(search.result.trials)))
 """
 
 from __future__ import annotations
@@ -9,80 +8,99 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...eval.chart import MUTED, Field, Finish, document, dot, line, polyline, text
+from markupsafe import Markup
+
+from ...eval.charts import Plot, Point, bounds
+from ...eval.report.numbers import name
 from .result import StudyResult, TrialRecord, score_of
 
-_LEFT, _TOP, _WIDTH, _HEIGHT = 70, 50, 560, 320
-_SIZE = (_LEFT + _WIDTH + 30, _TOP + _HEIGHT + 60)
-_BAR, _NAMES, _BARS = 24, 240, 360  # of the importances: the height of a line, the width of names and bars
-_BEST, _COMPLETE, _PRUNED = "var(--series-2, #c0392b)", "var(--series-1, #3b528b)", "var(--muted, #bbbbbb)"
+_WIDTH, _HEIGHT = 640, 380
 _MAX_NOTES = 2_000  # values of tunables in notes, about 60 kB; with more, notes show the score alone
 
 
-def history(trials: Sequence[TrialRecord], finish: Finish = document) -> str:
-    """Score by trial: complete ones in blue, pruned ones in grey, and a line for the best so far."""
+def history(trials: Sequence[TrialRecord]) -> Markup:
+    """Score by trial: complete ones in the first color, pruned ones in grey, and a line for the best so far."""
     shown = [trial for trial in trials if trial.score is not None]
-    field = _field([(trial.number, score_of(trial)) for trial in shown])
-    parts = field.draw("All trials and the best complete one so far", "trial", "score")
+    last = max((trial.number for trial in shown), default=0)
+    scores = bounds(map(score_of, shown))
+    title = "All trials and the best complete one so far"
+    plot = Plot(
+        title,
+        "trial",
+        "score",
+        (-0.5, max(last, 1) + 0.5),
+        scores,
+        percent="",
+        whole=True,
+        width=_WIDTH,
+        height=_HEIGHT,
+    )
     brief = sum(len(trial.values) for trial in shown) > _MAX_NOTES
-    so_far: list[tuple[float, float]] = []
+    best: list[tuple[float, float]] = []
     for trial in shown:
         complete, score = trial.state == "complete", score_of(trial)
-        parts.append(_dot(field, trial.number, trial, _COMPLETE if complete else _PRUNED, brief))
-        if complete and (not so_far or score >= so_far[-1][1]):
-            so_far += [(trial.number, so_far[-1][1])] if so_far else []
-            so_far.append((trial.number, score))
-    if so_far:
-        so_far.append((shown[-1].number, so_far[-1][1]))
-    parts.append(polyline((field.place(*point) for point in so_far), _BEST))
-    return finish(*_SIZE, parts)
+        plot.dots([_point(trial, trial.number, brief)], "s1" if complete else "muted")
+        if complete and (not best or score >= best[-1][1]):
+            best += [(trial.number, best[-1][1])] if best else []
+            best.append((trial.number, score))
+    if best:
+        plot.line([*best, (last, best[-1][1])], "s2")
+    return plot.svg()
 
 
-def front(result: StudyResult, cost: str, finish: Finish = document) -> str:
-    """Score by cost: all complete trials, the Pareto front as a line, the chosen trial in red."""
+def front(result: StudyResult, cost: str) -> Markup:
+    """Score by cost: all complete trials, the Pareto front as a line, the chosen trial in the second color."""
     shown = [trial for trial in result.trials if trial.state == "complete" and cost in trial.costs]
-    field = _field([(trial.costs[cost], score_of(trial)) for trial in shown])
-    parts = field.draw("Score by cost; the line is the Pareto front", _named(cost), "score")
+    x_range, y_range = bounds(trial.costs[cost] for trial in shown), bounds(map(score_of, shown))
+    label = f"{name(cost)} per question"
+    plot = Plot(
+        "Score by cost; the line is the Pareto front",
+        label,
+        "score",
+        x_range,
+        y_range,
+        percent="",
+        width=_WIDTH,
+        height=_HEIGHT,
+    )
     brief = sum(len(trial.values) for trial in shown) > _MAX_NOTES
-    parts += [_dot(field, trial.costs[cost], trial, _PRUNED, brief) for trial in shown]
-    parts.append(polyline((field.place(trial.costs[cost], score_of(trial)) for trial in result.front), _COMPLETE))
-    parts += [_dot(field, trial.costs[cost], trial, _COMPLETE, brief) for trial in result.front]
-    parts.append(_dot(field, result.best.costs[cost], result.best, _BEST))
-    return finish(*_SIZE, parts)
+    plot.dots((_point(trial, trial.costs[cost], brief) for trial in shown), "muted")
+    plot.line([(trial.costs[cost], score_of(trial)) for trial in result.front], "s1")
+    plot.dots((_point(trial, trial.costs[cost], brief) for trial in result.front), "s1")
+    plot.dots([_point(result.best, result.best.costs[cost], brief)], "s2")
+    return plot.svg()
 
 
-def importances(result: StudyResult, finish: Finish = document) -> str:
+def importances(result: StudyResult) -> Markup:
     """The importance of each tunable, as bars."""
-    parts = [text(20, 28, "Share of the variance of the score that each tunable explains", "start")]
+    names = [*reversed(result.importances)]  # from the bottom up
     most = max(result.importances.values(), default=1.0) or 1.0
-    for n, (name, share) in enumerate(result.importances.items()):
-        y = _TOP + n * _BAR
-        length = round(_BARS * share / most, 1)
-        parts.append(text(_NAMES - 8, y + 15, name, "end"))
-        parts.append(f'<rect x="{_NAMES}" y="{y + 3}" width="{length}" height="{_BAR - 8}" fill="{_COMPLETE}"/>')
-        parts.append(text(_NAMES + length + 6, y + 15, f"{100 * share:.1f}%", "start"))
-    bottom = _TOP + max(len(result.importances), 1) * _BAR
-    parts.append(line(_NAMES, _TOP, _NAMES, bottom, MUTED))
-    return finish(_NAMES + _BARS + 80, bottom + 20, parts)
+    rows = max(len(names), 1)
+    plot = Plot(
+        "Share of the variance of the score that each tunable explains",
+        "share of the variance, %",
+        "",
+        (0, 1.15 * most),
+        (-0.5, rows - 0.5),
+        y_names=names or [""],
+        percent="x",
+        width=_WIDTH,
+        height=54 + 24 * rows,
+    )
+    for row, tunable in enumerate(names):
+        share = result.importances[tunable]
+        plot.row_bar(row, share, f"{100 * share:.1f}%", 0)
+    return plot.svg()
 
 
-def _field(points: list[tuple[float, float]]) -> Field:
-    return Field.around(points, _LEFT, _TOP, _WIDTH, _HEIGHT)
-
-
-def _dot(field: Field, x: float, trial: TrialRecord, colour: str, brief: bool = False) -> str:
+def _point(trial: TrialRecord, x: float, brief: bool) -> Point:
     score = score_of(trial)
     note = f"trial {trial.number}, {trial.state}: {score:.4g}"
-    if not brief:
-        note += f"\n{_listed(trial.values)}"
-    return dot(*field.place(x, score), colour, note)
+    return Point(x, score, note if brief else f"{note}\n{_listed(trial.values)}")
 
 
 def _listed(values: Mapping[str, Any]) -> str:
     return "\n".join(
-        f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}" for name, value in values.items()
+        f"{tunable} = {value:.4g}" if isinstance(value, float) else f"{tunable} = {value}"
+        for tunable, value in values.items()
     )
-
-
-def _named(cost: str) -> str:
-    return f"{cost.replace('_', ' ')} per question"

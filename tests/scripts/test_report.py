@@ -18,14 +18,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from polyhop.eval.folder import differences
-from polyhop.eval.records import read_lines, read_manifest, read_summary
+from polyhop.eval.records import read_lines, read_manifest, read_records, read_summary
 from polyhop.eval.report.traces import outcome
 from polyhop.eval.run import evaluate
-from polyhop.optimizers.joint.report import sections
+from polyhop.optimizers.report import sections
 from polyhop.scripts.main import app
 
 from ..eval.small import Fake, mixed, numbered
-from ..optimizers.joint.run_folder import write_run
+from ..optimizers.report.run_folder import write_run
 
 _TITLES = [
     "Overview",
@@ -157,13 +157,13 @@ def test_every_question_has_its_outcome_and_its_trace(page: Page, sample_runs: t
     names = [each["key"] for each in page.index["outcomes"]]
     details = iter(page.details)
     for run, column in zip(sample_runs, group["runs"], strict=True):
-        lines = list(read_lines(run))
+        lines = list(read_records(run))
         assert column["at"] == list(range(55))
         assert [names[n] for n in column["outcome"]] == [outcome(line).name for line in lines]
-        assert column["answer"] == [line["answer"] for line in lines]
+        assert column["answer"] == [line.answer for line in lines]
         for line, shown in zip(lines, details):  # noqa: B905  # details go on with the next run
-            assert shown["gold"] == line["gold"]
-            assert [step["step"] for step in shown["trace"]] == [step["step"] for step in line["trace"]]
+            assert shown["gold"] == [*line.gold]
+            assert [step["step"] for step in shown["trace"]] == [step["step"] for step in line.trace]
         counts = Counter(outcome(line) for line in lines)
         assert all(f"{count}" in page.words for count in counts.values())
 
@@ -309,7 +309,7 @@ def test_folders_that_are_not_runs(fake: Path, tmp_path: Path) -> None:
     index = tmp_path / "runs" / "index"
     index.mkdir()
     (index / "manifest.json").write_text('{"schema": 1}')
-    assert "is not the folder of an evaluation run" in error(index, *out)
+    assert "is damaged" in error(index, *out)
     (index / "problems.jsonl").touch()
     assert "is an index: give the folder of a run over it" in error(index, *out)
     assert not (tmp_path / "x.html").exists()

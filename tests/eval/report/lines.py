@@ -1,13 +1,15 @@
-"""Made-up lines of a run."""
+"""Made-up records of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from polyhop.eval.records import QuestionRecord
+
 
 def line(n: int = 0, **changes: Any) -> dict[str, Any]:
-    """A right answer to a question with two gold passages, found by one search and kept by one selection."""
+    """A correct answer to a question with two gold passages, which one search found and one selection kept."""
     made = {
         "n": n,
         "id": f"q{n}",
@@ -60,3 +62,7 @@ def added(round: int, *ids: str) -> dict[str, Any]:
 
 def parallel(*branches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"step": "parallel", "branches": [list(branch) for branch in branches]}
+
+
+def record(line: Mapping[str, Any]) -> QuestionRecord:
+    return QuestionRecord.model_validate(line)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from polyhop.eval.records import read_lines
+from polyhop.eval.records import QuestionRecord, read_lines
 from polyhop.eval.report.traces import Outcome, outcome
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app
 
-from ...optimizers.joint.run_folder import write_run
+from ...optimizers.report.run_folder import write_run
 from ..small import Fake, numbered
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -166,13 +166,13 @@ def test_filters(
     assert page.text_content("#count").startswith(f"{gained} question")
     page.select_option("#other", label="none")
     page.check("#outcomes .chip:has-text('reading error') input")
-    reading = [line for line in lines if outcome(line) is Outcome.reading]
+    reading = [line for line in lines if outcome(QuestionRecord.model_validate(line)) is Outcome.reading]
     assert page.text_content("#count").startswith(f"{len(reading)} question")
     page.select_option("#sort", "confidence-")
     first = max(reading, key=lambda line: (line["confidence"], -line["n"]))
     assert page.text_content("#row-0 .asked") == first["question"]
     page.click("[data-outcome=correct][data-run='1']")
-    right = [line for line in others if outcome(line) is Outcome.correct]
+    right = [line for line in others if outcome(QuestionRecord.model_validate(line)) is Outcome.correct]
     assert page.text_content("#count").startswith(f"{len(right)} question")
 
 

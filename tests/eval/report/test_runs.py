@@ -18,7 +18,12 @@ from .lines import evidence, failed, line, searched, wrong
 def write(folder: Path, lines: list[dict[str, Any]], hash: str = "same", name: str = "mine", count: int = 2) -> Path:
     folder.mkdir(parents=True)
     asked = {"count": count, "hash": hash, "source": "dev.json.gz", "setting": "open"}
-    manifest = {"schema": 1, "dataset": "hotpotqa", "questions": asked, "program": {"name": name}}
+    manifest = {
+        "schema": 1,
+        "dataset": "hotpotqa",
+        "questions": asked,
+        "program": {"name": name, "class": "Mine", "state_hash": ""},
+    }
     (folder / "manifest.json").write_text(json.dumps(manifest))
     (folder / "predictions.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
     return folder

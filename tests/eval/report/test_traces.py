@@ -18,7 +18,7 @@ from polyhop.eval.report.traces import (
     outcome,
 )
 
-from .lines import added, evidence, failed, line, parallel, searched, selected, wrong
+from .lines import added, evidence, failed, line, parallel, record, searched, selected, wrong
 
 CASES = {
     "right": (line(), Outcome.correct),
@@ -43,25 +43,25 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_outcomes(case: str) -> None:
     made, expected = CASES[case]
-    assert outcome(made) is expected
+    assert outcome(record(made)) is expected
 
 
 def test_what_was_found_is_found_in_any_branch_and_by_any_search() -> None:
     trace = [searched("a"), parallel([searched("c")], [parallel([searched("b")])])]
     made: dict[str, Any] = wrong(trace=trace, ranking=[], evidence=[])
-    assert found(made) == {"a", "b", "c"}
-    assert outcome(made) is Outcome.selection
+    assert found(record(made)) == {"a", "b", "c"}
+    assert outcome(record(made)) is Outcome.selection
 
 
 def test_a_program_without_steps_has_found_what_it_names() -> None:
     made = wrong(ranking=["b"], evidence=evidence("a"))
     del made["trace"]
-    assert found(made) == {"a", "b"}
+    assert found(record(made)) == {"a", "b"}
 
 
 def test_what_was_found_adds_up_by_search() -> None:
     trace = [searched("c", "a"), parallel([searched("d")], [searched("a", "b")])]
-    found = course(line(trace=trace))
+    found = course(record(line(trace=trace)))
     assert found is not None
     assert found.found == (0.5, 0.5, 1.0)
     assert found.rounds == ()
@@ -69,14 +69,14 @@ def test_what_was_found_adds_up_by_search() -> None:
 
 def test_a_selector_that_judges_anew_drops_what_it_does_not_keep() -> None:
     trace = [selected(1, "a", "c"), added(1, "b"), selected(2, "a", "b"), added(2)]
-    found = course(line(trace=trace, evidence=evidence("a", "b")))
+    found = course(record(line(trace=trace, evidence=evidence("a", "b"))))
     assert found is not None
     assert found.rounds == (Round(1.0, 2 / 3), Round(1.0, 1.0))
 
 
 def test_a_selector_that_collects_is_known_by_the_end() -> None:
     trace = [selected(1, "a"), selected(2), selected(3, "c")]
-    found = course(line(trace=trace, evidence=evidence("a", "c")))
+    found = course(record(line(trace=trace, evidence=evidence("a", "c"))))
     assert found is not None
     assert found.rounds == (Round(0.5, 1.0), Round(0.5, 1.0), Round(0.5, 0.5))
 
@@ -84,7 +84,7 @@ def test_a_selector_that_collects_is_known_by_the_end() -> None:
 def test_what_is_still_required() -> None:
     required = {"step": "required", "questions": ["Who?"], "invalid": []}
     learned = {"step": "learned", "known": [], "required": ["Who?", "Where?"], "invalid": []}
-    found = course(line(trace=[selected(1, "a"), required, learned, selected(2, "a", "b")]))
+    found = course(record(line(trace=[selected(1, "a"), required, learned, selected(2, "a", "b")])))
     assert found is not None
     assert [each.required for each in found.rounds] == [1, 2]
 
@@ -93,15 +93,15 @@ def test_sub_questions_with_citations_are_rounds() -> None:
     first = {"step": "stepanswered", "number": 1, "question": "?", "answer": "x", "cited": [["a", 0]]}
     revised = {"step": "revised", "answer": "y", "reason": "", "accepted": True, "cited": [["b", 1]]}
     refused = {"step": "revised", "answer": "z", "reason": "", "accepted": False, "cited": [["c", 0]]}
-    found = course(line(trace=[first, {**first, "number": 2, "cited": []}, refused, revised]))
+    found = course(record(line(trace=[first, {**first, "number": 2, "cited": []}, refused, revised])))
     assert found is not None
     assert found.rounds == (Round(0.5, 1.0), Round(1.0, 1.0))
 
 
 def test_nothing_to_follow() -> None:
-    assert course(line(gold=[])) is None
-    assert course(line(trace=[])) is None
-    assert course(failed()) is None
+    assert course(record(line(gold=[]))) is None
+    assert course(record(line(trace=[]))) is None
+    assert course(record(failed())) is None
 
 
 def test_a_question_that_ended_keeps_what_it_had() -> None:

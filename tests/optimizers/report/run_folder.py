@@ -1,4 +1,4 @@
-"""The folder of a joint run, written by hand: one search, one change of prompts that is kept, numbers to look for."""
+"""Writes the folder of an optimization run: one search that is rejected, one change of prompts that is kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import dspy
 from polyhop.optimizers.artifact import Provenance, Split, save
 from polyhop.programs.exemplars import Exemplar, ExemplarMemory
 
-from .tiny import Tiny, examples
+from ..joint.tiny import Tiny, examples
 
 RANGE = {"name": "IntDistribution", "attributes": {"log": False, "step": 1, "low": 1, "high": 10}}
 
@@ -19,8 +19,7 @@ RANGE = {"name": "IntDistribution", "attributes": {"log": False, "step": 1, "low
 def write_run(path: Path, **more: str) -> Path:
     """
     Args:
-        more: Texts from outside, in place of harmless ones: instructions, demo, style, question, note, ended, dataset,
-            name, file.
+        more: Other texts: instructions, demo, style, question, note, ended, dataset, name, file.
     """
     texts = {
         "instructions": "Answer the question in few words.",
@@ -28,7 +27,7 @@ def write_run(path: Path, **more: str) -> Path:
         "style": "terse",
         "question": "Who wrote Emma?",
         "note": "bootstrap, light",
-        "ended": "all stages are played",
+        "ended": "all stages are done",
         "dataset": "made-up",
         "name": "Tiny",
         "file": "train.json",
@@ -92,7 +91,7 @@ def write_run(path: Path, **more: str) -> Path:
         },
     ]
     (path / "stages.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    write(path / "summary.json", {"ended": texts["ended"], "stages": lines, "test": test_result()})
+    write(path / "summary.json", {"ended": texts["ended"], "stages": lines, "test": measured_both()})
     write(path / "spent.json", {"calls": 1234, "tokens_in": 50_000, "tokens_out": 600, "usd": 1.5, "seconds": 90.0})
     return path
 
@@ -128,7 +127,7 @@ def study(style: str = "terse", trials: int = 3, cost: str | None = None) -> dic
     }
 
 
-def test_result() -> dict[str, Any]:
+def measured_both() -> dict[str, Any]:
     def run(mean: float) -> dict[str, Any]:
         scores = {"answer_f1": mean, "answer_em": None, "lm_calls": 2.5, "tokens": 1200.0}
         ends = {"answer_f1": [mean - 0.1, mean + 0.1], "lm_calls": [2.0, 3.0], "tokens": [1100.0, 1300.0]}
