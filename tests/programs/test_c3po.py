@@ -432,7 +432,7 @@ words = st.text(max_size=60) | st.sampled_from(["[Retrieval] x", "Vertigo", "[1]
 ids = st.lists(st.integers(-2, 30) | words, max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.sampled_from(["direct", "single", "plan"]),
     st.lists(words, max_size=14),

@@ -296,6 +296,7 @@ def test_end_to_end_with_the_lexical_engine(question: str, expected: str, adapte
         assert {item.passage.id for item in prediction.evidence} >= {"vertigo", "hitchcock"}
 
 
+@pytest.mark.slow
 def test_runs_do_not_depend_on_the_process_or_on_which_thread_is_first(printed: Callable[[str], set[str]]) -> None:
     code = (
         "import dspy, polyhop\n"

@@ -9,12 +9,14 @@ from typing import Any
 import dspy
 import pytest
 from dspy.utils.exceptions import AdapterParseError
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.data.pool import PassagePool
 from polyhop.programs import C3PO, UNKNOWN, Direct, IRCoT, Kair, Naive, ParRag, PolyHop, Prism, QuestionError, Trace
-from polyhop.programs.prediction import MAX_LINE, check_question, conclude, read_answer
+from polyhop.programs.prediction import MAX_LINE, check_question, conclude, one_line, read_answer, read_query
 from polyhop.programs.trace import Stopped
 
 from .scripted import answer, playing, scripted
@@ -173,3 +175,38 @@ def test_citations_are_no_part_of_an_answer() -> None:
     assert closed(answer="Paris [4s2]").answer == "Paris"
     assert closed(answer="Paris (4s2, 5s1)").answer == "Paris"
     assert closed(answer="Boeing 747 (1969)").answer == "Boeing 747 (1969)"
+
+
+# --- lines ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("population of Paris", "population of Paris"),
+        (" population\n of  Paris ", "population of Paris"),
+        ("'population of Paris'", "population of Paris"),
+        ("<population of Paris>", "population of Paris"),
+        ("“Vertigo”", "Vertigo"),
+        ('"Vertigo" or "Psycho"', '"Vertigo" or "Psycho"'),
+        ("'Tis Pity", "'Tis Pity"),
+        ("", ""),
+        ("None", ""),
+        ("(none)", ""),
+        ("n/a", ""),
+        (None, ""),
+        ('""', ""),
+        ("None But the Lonely Heart", "None But the Lonely Heart"),
+    ],
+)
+def test_queries(text: object, query: str) -> None:
+    assert read_query(text) == (query, ())
+
+
+@given(st.text(max_size=1000))
+def test_a_line_is_one_short_line_and_what_is_cut_is_counted(text: str) -> None:
+    line, cut = one_line(text)
+    assert len(line) <= MAX_LINE
+    assert len(line.splitlines()) <= 1
+    assert bool(cut) == (len(" ".join(text.split())) > MAX_LINE)
+    assert " ".join(text.split()).startswith(line)
