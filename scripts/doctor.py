@@ -248,7 +248,7 @@ def _try(lm: dspy.LM, adapter: dspy.Adapter, seconds: float) -> _Trial:
     """Ask a model as an agent does; abandon the request after the timeout, whatever the client does."""
     import dspy
 
-    from ..signatures.analysis import AnalyzeQuestion
+    from ..signatures import AnalyzeQuestion
 
     reply: Future[int] = Future()
 
