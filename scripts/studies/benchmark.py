@@ -1,7 +1,7 @@
-"""How index and search behave as a corpus grows, beside other libraries for BM25.
+"""Index time, index size, memory and latency of retrieval by corpus size, compared with other BM25 libraries.
 
-For each number of passages a corpus is generated (`GeneratedCorpus`), with questions of two hops. Every index is built
-in a process of its own and searched in another, which has one processor; so memory is that of what is measured.
+Corpora and two-hop questions are generated (`GeneratedCorpus`). Every index is built in its own process and searched in
+another one, on one CPU.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Build:
-    """An index was made: seconds of the clock and of processors, the peak of own memory in each tenth of the time (MB),
-    and the size on disk (MB)."""
+    """Building an index: wall and CPU seconds, peak memory until each tenth of the time (MB), and size on disk (MB)."""
 
     seconds: float
     work: float
@@ -37,19 +36,18 @@ class Build:
 
 @dataclass(frozen=True)
 class Searches:
-    """An index was searched.
+    """Searching an index.
 
     Attributes:
-        opened: Seconds to make it ready and answer a first question.
-        questions: How many questions were measured, after others to warm up.
-        p50: Milliseconds of the clock.
-        p95: The same.
-        work: Milliseconds of processor time of the median question: what else the machine does hardly changes it.
-        own: Memory of the process, MB.
-        mapped: Mapped files in memory, MB: the system takes them back when it needs the memory.
-        recall: The share of gold passages among the first five.
-        all_gold: The share of questions with all gold passages among the first five.
-        rate: Questions a second with 16 threads on all processors; None if it is not for threads.
+        opened: Seconds to open it and answer a first question.
+        questions: How many questions were measured, after a warm-up.
+        p50, p95: Wall milliseconds.
+        work: CPU milliseconds of the median question.
+        own: Anonymous memory of the process, MB.
+        mapped: Mapped files in memory, MB.
+        recall: The share of gold passages in the top five.
+        all_gold: The share of questions with all gold passages in the top five.
+        rate: Questions per second with 16 threads on all CPUs; None without support for threads.
     """
 
     opened: float
@@ -82,7 +80,7 @@ def benchmark(
     questions: Annotated[int, typer.Option(min=10, help="Questions per measurement, after as many to warm up.")] = 500,
     systems: Annotated[str, typer.Option(help="What to measure.")] = "bm25,chain,bm25s,rank-bm25",
 ) -> None:
-    """Measure index time, size, memory and search latency on generated passages, beside other libraries."""
+    """Measure index time, size, memory and search latency on generated passages, and compare with other libraries."""
     chosen = [name for name in systems.split(",") if name]
     if unknown := [name for name in chosen if name not in SYSTEMS]:
         raise typer.BadParameter(f"no system {unknown[0]!r}: choose {', '.join(SYSTEMS)}", param_hint="--systems")
@@ -90,7 +88,7 @@ def benchmark(
     for name in list(chosen):
         if not find_spec(SYSTEMS[name].module):
             chosen.remove(name)
-            notes.append(f"{name} is not installed, and was left out: pip install {name}")
+            notes.append(f"{name} is not installed and was skipped: pip install {name}")
     rows = []
     for size in sorted(set(passages or [100_000])):
         corpus, asked = generated(out, size, questions)
@@ -99,29 +97,29 @@ def benchmark(
         for name in chosen:
             system = SYSTEMS[name]
             if system.most and size > system.most[0]:
-                notes.append(f"{name} was left out at {size:,} passages: beyond {system.most[0]:,} it is not bearable")
+                notes.append(f"{name} was skipped at {size:,} passages: it is too slow beyond {system.most[0]:,}")
                 continue
             folder = out / f"{system.folder}-{size}"
             if system.build and system.folder not in builds:
                 builds[system.folder] = built = _in_new_process(partial(_measure_build, system.build, corpus, folder))
-                typer.echo(f"  {system.folder}: {_told_build(size, built)}")
+                typer.echo(f"  {system.folder}: {_build_line(size, built)}")
             count = min(questions, system.most[1]) if system.most else questions
             found = _in_new_process(partial(_measure_search, name, corpus, folder, asked, count))
-            typer.echo(f"  {name}: {_told_search(found)}")
+            typer.echo(f"  {name}: {_search_line(found)}")
             rows.append(Row(size, name, builds.get(system.folder), found))
     typer.echo("\n" + table(rows))
     for note in (
         *notes,
-        f"Search: the best {K} passages, one question after the other on one processor. Build: bm25 and chain share "
-        "an index, made by two threads; rank-bm25 has none, and is built anew whenever it is opened.",
-        f"Recall and all gold: the gold passages of generated questions among the first {_TOP}. They show that work "
-        "was done, not how good a system is.",
+        f"Search: the top {K} passages, one question at a time on one CPU. Build: bm25 and chain share an index, built "
+        "by two threads; rank-bm25 has none and is rebuilt whenever it is opened.",
+        f"Recall and all gold: the gold passages of generated questions in the top {_TOP}: a sanity check, not a "
+        "measure of quality.",
     ):
         typer.echo(note)
 
 
 def generated(out: Path, size: int, count: int) -> tuple[Path, Path]:
-    """The files of a corpus and of twice as many questions; what an earlier run has made is used again."""
+    """The files of a corpus and of twice as many questions, generated unless they exist."""
     import ujson
 
     from .generated import GeneratedCorpus
@@ -238,10 +236,10 @@ def _memory(kind: str) -> float:
     raise OSError(f"the kernel does not report {kind}")
 
 
-# --- telling ---------------------------------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------------------------
 
 
-def _told_build(passages: int, build: Build) -> str:
+def _build_line(passages: int, build: Build) -> str:
     tenths = " ".join(f"{mb:.0f}" for mb in build.tenths)
     return (
         f"built in {build.seconds:.1f} s ({passages / build.seconds:,.0f}/s), {build.work:.1f} s of processor time; "
@@ -249,7 +247,7 @@ def _told_build(passages: int, build: Build) -> str:
     )
 
 
-def _told_search(found: Searches) -> str:
+def _search_line(found: Searches) -> str:
     threads = f", {found.rate:,.0f}/s with {_THREADS} threads" if found.rate else ""
     return (
         f"open and first question {found.opened:.2f} s; {found.questions} questions, p50 {found.p50:.2f} ms, "
@@ -258,7 +256,7 @@ def _told_search(found: Searches) -> str:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """One line for each system and size; a dash where a system has nothing on disk."""
+    """One line per system and size; a dash where a system has no index."""
     lines = [list(_COLUMNS)]
     for size, name, build, found in rows:
         made = ("-",) * 4

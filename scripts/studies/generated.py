@@ -1,8 +1,8 @@
-"""A corpus of any size to measure on: passages that refer to each other as an encyclopaedia's do, and questions of two
-hops whose gold passages are known.
+"""A generated corpus of any size: passages that mention each other like an encyclopaedia's, and two-hop questions with
+gold passages.
 
-Passage ``n`` follows from the seed, the number of passages and ``n`` alone. So the corpus streams, nothing of it is
-held in memory, and a question about any passage is made without reading the others.
+Passage ``n`` depends on the seed, the size and ``n`` only: the corpus is streamed, and questions need no other
+passages.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _MIXED = 2**64 - 1
 
 
 class GeneratedQuestion(NamedTuple):
-    """A question of two hops: it names the passage ``gold[0]``, which mentions the title of ``gold[1]``, and has words
-    of one sentence of the latter. Another passage may fit it as well: it is for measuring time, not quality."""
+    """A two-hop question: it names ``gold[0]``, which mentions the title of ``gold[1]``, and has words of a sentence of
+    ``gold[1]``. Other passages may fit as well: for measuring time, not quality."""
 
     text: str
     gold: tuple[str, str]
@@ -49,7 +49,7 @@ class GeneratedCorpus:
 
     Args:
         size: The number of passages.
-        seed: Another seed, other passages; the words stay.
+        seed: Changes the passages, but not the vocabulary.
     """
 
     def __init__(self, size: int, seed: int = 0) -> None:
@@ -71,12 +71,12 @@ class GeneratedCorpus:
         return map(self.passage, range(self.size))
 
     def passage(self, number: int) -> dict[str, str]:
-        """The record of a number; its id is ``p<number>``."""
+        """The record of a passage; its id is ``p<number>``."""
         sentences, _ = self._written(number)
         return {"id": f"p{number}", "title": self.title(number), "text": " ".join(sentences)}
 
     def title(self, number: int) -> str:
-        """The title of a number: its own, another's, or another's with a disambiguation."""
+        """The title of a passage: its own, another's, or another's with a disambiguation."""
         bits = _mixed(number, self._seed)
         choice = bits >> 61
         if choice > 1:
@@ -142,7 +142,7 @@ class GeneratedCorpus:
         return f"{last} Company"
 
     def _written(self, number: int) -> tuple[list[str], list[tuple[int, int]]]:
-        """The sentences of a passage, and whom it mentions: each a number, and the sentence of the mention."""
+        """The sentences of a passage, and its mentions as (number, sentence)."""
         chance = self._chance
         chance.seed(self._seed << 40 | number)
         draw, stream, end = chance.random, self._stream, len(self._stream) - 12
@@ -179,7 +179,7 @@ class GeneratedCorpus:
 
 
 def _mixed(number: int, seed: int) -> int:
-    """64 bits that look random (splitmix64): all that is decided about a title."""
+    """64 pseudo-random bits (splitmix64), from which a title is made."""
     bits = (number + 1 + seed * 0xD1342543DE82EF95) * 0x9E3779B97F4A7C15 & _MIXED
     bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9 & _MIXED
     bits = (bits ^ bits >> 27) * 0x94D049BB133111EB & _MIXED
@@ -197,13 +197,13 @@ def _vocabulary(size: int) -> list[str]:
 
 
 def _by_popularity(chance: random.Random, words: list[str], offset: int, size: int) -> list[str]:
-    """A table in which the word of rank r stands in proportion to 1 / (r + offset)."""
+    """Cumulative weights of 1 / (rank + offset)."""
     weights = list(accumulate(1 / (rank + offset) for rank in range(len(words))))
     return chance.choices(words, cum_weights=weights, k=size)
 
 
 def _running_text(vocabulary: list[str], length: int) -> list[str]:
-    """Words by Zipf's law, with a function word after two in five."""
+    """Words by Zipf's law, with a function word after two of five."""
     chance = random.Random(2)
     words: list[str] = []
     for word in _by_popularity(chance, vocabulary, 2, length):

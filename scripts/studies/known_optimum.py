@@ -1,14 +1,11 @@
-"""Does the search find an optimum that is known? A study on simulated agents.
+"""Does the search for tunables find a known optimum? A study with simulated agents.
 
     python -m polyhop.scripts.studies.known_optimum
 
-PRISM's Adder plays N rounds and misses evidence, or adds false evidence, at stated rates
-(`polyhop.scripts.studies.simulation`),
-so that rounds repair errors; a verifier judges the answer, and its two judgements are weighed by alpha(h), whose
-midpoint is searched. What a run is worth is the F1 of its evidence, less what its confidence is wrong by (squared),
-less a price for every call. Too few rounds leave errors, too many cost more than they repair, and of the two
-judgements neither is worth nothing. So both have their best values inside their ranges; where, a full grid tells. The
-questions are made up, the agents are played: it shows nothing but whether the search works.
+PRISM's Adder misses evidence and adds false evidence at stated rates (`polyhop.scripts.studies.simulation`), so that
+more rounds repair more errors; a verifier judges the answer, and alpha(h), whose midpoint is searched, weighs its two
+judgements. The value of a run is evidence F1, less the squared error of the confidence, less a price per call. Both
+tunables have their best values inside their ranges, where a full grid finds them.
 """
 
 from __future__ import annotations
@@ -42,9 +39,9 @@ _SEARCHED = ("loop.rounds", "confidence.midpoint")
 
 
 class Verified(Program):
-    """PRISM without its Selector, so that evidence grows with the rounds, and a confidence.
+    """PRISM without its Selector, so that evidence grows with the rounds, and with a confidence.
 
-    What alpha has no part in is asked once for each number of rounds, and kept.
+    Results that do not depend on alpha are cached per number of rounds.
     """
 
     def __init__(self, rounds: int, midpoint: float) -> None:
@@ -88,7 +85,7 @@ class _Kept(dict[tuple[str, int], Any]):
 
 
 def worth(example: dspy.Example, prediction: dspy.Prediction, trace: object = None) -> float:
-    """F1 of the evidence in passages, less the squared error of the confidence, less the price of the calls."""
+    """Evidence F1 in passages, less the squared error of the confidence, less the price of the calls."""
     gold = {fact.title for fact in example.gold}
     found = {item.passage.title for item in prediction.evidence}
     f1 = 2 * len(gold & found) / (len(gold) + len(found))
@@ -97,7 +94,7 @@ def worth(example: dspy.Example, prediction: dspy.Prediction, trace: object = No
 
 
 def made_up(count: int) -> list[dspy.Example]:
-    """Questions of two and three hops, in turn, each over ten passages of its own."""
+    """Questions of alternately two and three hops, each with ten passages of its own."""
     return [_question(n, 2 + n % 2).to_example() for n in range(count)]
 
 
@@ -122,10 +119,10 @@ def _question(n: int, hops: int) -> Question:
 
 @dataclass(frozen=True)
 class Found:
-    """A search, or the grid.
+    """The result of a search or of the grid.
 
     Attributes:
-        start: What the defaults are worth.
+        start: The value of the defaults.
     """
 
     name: str
@@ -139,7 +136,7 @@ class Found:
 def study(
     sampler: str = "tpe", trials: int = TRIALS, seeds: Iterable[int] = SEEDS, questions: int = QUESTIONS
 ) -> list[Found]:
-    """The best point of a full grid, then what a search with each seed finds."""
+    """The best point of a full grid, then the result of a search with each seed."""
     examples = made_up(questions)
     program = Verified(rounds=6, midpoint=4.0)
     program.set_lm(simulated_lm(examples, RATES))
@@ -176,8 +173,8 @@ def main(
     trials: Annotated[int, typer.Option(min=1)] = TRIALS,
     seeds: Annotated[int, typer.Option(min=1, help="How many searches.")] = len(SEEDS),
 ) -> None:
-    """Search for an optimum that a full grid knows, on simulated agents, and print a table."""
-    typer.echo("Simulation: agents are played from made-up gold evidence. No result of a system.\n")
+    """Compare the search with a full grid, on simulated agents, and print a table."""
+    typer.echo("Simulation: agents are simulated from made-up gold evidence; not a result of a system.\n")
     typer.echo(table(study(sampler, trials, range(seeds))))
 
 

@@ -1,7 +1,7 @@
-"""`python -m polyhop.scripts.studies.overhead`: what the evaluation itself costs a question, and how its memory grows.
+"""`python -m polyhop.scripts.studies.overhead`: time and memory of the evaluator itself.
 
-The questions are generated as they are asked, like HotpotQA's: ten contexts of five sentences, two gold sentences. The
-program does nothing: it returns five passages and an answer.
+Questions like HotpotQA's (ten contexts of five sentences, two gold sentences) are generated on the fly; the program
+does nothing but return five passages and an answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...programs.trace import Searched, Trace
 
 
 class Generated:
-    """Any number of questions, never held in memory."""
+    """Generated questions, not kept in memory."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -51,7 +51,7 @@ class Nothing(dspy.Module):
 
 
 def measure(count: int) -> str:
-    """Run over ``count`` questions, and say in a line what it took; the two passes of generating them are taken off."""
+    """Run over ``count`` questions and report in a line; the time to generate them is subtracted."""
     questions = Generated(count)
     start = perf_counter()
     for _ in questions:
@@ -65,7 +65,7 @@ def measure(count: int) -> str:
     program = summary["timing"]["seconds_total"]
     ours = seconds - program - 2 * generating
     return (
-        f"{count:>9,} questions: {1000 * ours / count:.2f} ms a question, {size / count / 1000:.1f} kB a line, "
+        f"{count:>9,} questions: {1000 * ours / count:.2f} ms per question, {size / count / 1000:.1f} kB per record, "
         f"peak memory {_peak_memory():.0f} MB"
     )
 

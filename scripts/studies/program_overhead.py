@@ -1,9 +1,9 @@
-"""What the programs themselves cost: milliseconds a call that are spent neither in the model nor in the search.
+"""The overhead of programs: CPU milliseconds per call outside the model and the search, DSPy's included.
 
     python -m polyhop.scripts.studies.program_overhead
 
-Every program answers questions of the sample with the embedded engine and the chain retriever; the processor time in
-both is taken off, and what is left, DSPy's own share with it, is divided by the calls.
+Every program answers questions of the sample with the embedded engine and the chain retriever, whose time is
+subtracted.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Timed:
 
 
 def measure(kind: type[Any], questions: Sequence[str]) -> tuple[float, float]:
-    """Milliseconds of overhead a call, and calls a question."""
+    """Milliseconds of overhead per call, and calls per question."""
     timed = _Timed()
     program = kind() if kind is Direct else kind(timed)
     with dspy.context(lm=dspy.LM("timed", engine=timed, cache=False), num_threads=1):
@@ -76,4 +76,4 @@ if __name__ == "__main__":
     asked = [example.question for example in load_sample("dev")][: int((sys.argv[1:] or ["55"])[0])]
     for each in PROGRAMS:
         overhead, calls = measure(each, asked)
-        print(f"{each.__name__:8} {overhead:.2f} ms a call, {calls:.1f} calls a question", flush=True)
+        print(f"{each.__name__:8} {overhead:.2f} ms per call, {calls:.1f} calls per question", flush=True)

@@ -1,4 +1,4 @@
-"""What the benchmark measures: our retrievers, and other libraries for BM25, which need not be installed."""
+"""The systems of the benchmark: polyhop's retrievers and other BM25 libraries, which are optional."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ K = 5
 """How many passages a search returns."""
 
 Search = Callable[[str], list[str]]
-"""From a question to the ids of the best passages. The passages themselves are read too, where a system keeps them."""
+"""From a question to the ids of the best passages; a system that stores passages also reads them."""
 
 
 class System(NamedTuple):
-    """What is measured.
+    """A retrieval system.
 
     Attributes:
-        open: Makes it ready to search, from the corpus file and the folder of its index.
-        build: Makes that folder; None for a system that has nothing on disk.
-        folder: The name of that folder; systems of one name share it.
-        module: What must be installed.
-        threads: Whether it may be searched by several threads at once.
-        most: The largest corpus, in passages, and the most questions that it can bear.
+        open: Opens it for search, from the corpus file and the folder of its index.
+        build: Builds the index; None for a system without one.
+        folder: The name of the index folder, which systems may share.
+        module: The module that must be installed.
+        threads: Whether it supports concurrent searches.
+        most: The largest corpus, in passages, and number of questions that take a reasonable time.
     """
 
     open: Callable[[Path, Path], Search]

@@ -1,12 +1,8 @@
-"""`python -m polyhop.scripts.studies.throughput`: calls a second that evaluation gets out of a server of fixed latency.
+"""`python -m polyhop.scripts.studies.throughput`: model calls per second of an evaluation against a slow server.
 
-A server in a process of its own replies to each request after the same time: to ``naive``, whose only agent any answer
-fits, always the same, at next to no expense; to ``polyhop`` what the embedded engine says, which takes time of the
-cores that are measured. So many threads, each with a question, could make ``threads / latency`` calls a second if DSPy,
-the programs, the search, the endpoint and the evaluation took no time at all: the ideal. What is measured is the calls
-between the moment in which the last thread gets its first question and the one in which the last question is begun:
-before and after it there is not enough to do for all threads, however fast they are. A call that is under way at an end
-of that time counts by its part.
+A local server replies after a fixed latency: to ``naive`` with a canned reply, to ``polyhop`` with the embedded
+engine, on the same cores. With no other overhead, T threads make ``T / latency`` calls per second: the ideal. Calls
+are counted while all threads have questions; a call at the edge of that time counts in proportion.
 """
 
 from __future__ import annotations
@@ -36,9 +32,9 @@ from ...eval.run import evaluate
 from ...programs import new_program
 
 _QUESTIONS = {"naive": 20, "polyhop": 5}
-"""Programs, and questions for each thread: about as many calls."""
+"""Questions per thread for each program, for similar numbers of calls."""
 _CANNED = ("naive",)
-"""Programs that need no engine behind the server: its canned reply fits all their agents."""
+"""Programs whose agents all accept the canned reply."""
 _CLIENTS = {"lm15": "DSPy's own", "litellm": "LiteLLM"}
 _SLOTS, _PER_MINUTE = 4, 120
 
@@ -59,7 +55,7 @@ class _Noted(Budget):
 
 
 class _NotedProgram(dspy.Module):
-    """A program that notes when its questions are begun."""
+    """A program that records when its questions start."""
 
     def __init__(self, program: dspy.Module) -> None:
         super().__init__()
@@ -72,13 +68,13 @@ class _NotedProgram(dspy.Module):
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run of a program came to.
+    """The calls of a run.
 
     Attributes:
-        calls: While all threads had questions, ``seconds`` long.
-        cpu: Seconds of the processor that this process used for a call.
-        begun: When each call was sent, in seconds; also those of the warming up.
-        at_once: Requests that the server had at the same time, at the most.
+        calls: Calls in the ``seconds`` while all threads had questions.
+        cpu: CPU seconds of this process per call.
+        begun: When each call was sent, including the warm-up.
+        at_once: The largest number of concurrent requests.
     """
 
     calls: float
@@ -93,13 +89,13 @@ class Measured:
 
     @property
     def busiest_minute(self) -> int:
-        """The most calls that were sent within any 60 seconds."""
+        """The largest number of calls within 60 seconds."""
         return max(sum(first <= each < first + 60.0 for each in self.begun) for first in self.begun)
 
 
 @contextmanager
 def served(latency: float, canned: bool) -> Iterator[str]:
-    """The URL of a server in a process of its own."""
+    """The URL of a server in its own process."""
     command = [sys.executable, "-m", "polyhop.scripts.studies.faults.server", "--latency", str(latency)]
     if canned:
         command.append("--canned")
@@ -115,10 +111,10 @@ def served(latency: float, canned: bool) -> Iterator[str]:
 def measure(
     name: str, count: int, latency: float, threads: int, client: str = "lm15", limits: Limits | None = None
 ) -> Measured:
-    """Evaluate a program over so many questions.
+    """Evaluate a program over ``count`` questions.
 
     Raises:
-        PolyhopError: a question has failed.
+        PolyhopError: a question failed.
     """
     sample = [*load_sample("dev"), *load_sample("test")]
     questions = [_example(n, sample[n % len(sample)].question) for n in range(count)]
@@ -153,9 +149,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=16)
     parser.add_argument("--latency", type=float, nargs="+", default=[0.25, 0.5, 1.0], metavar="SECONDS")
     given = parser.parse_args()
-    caption = f"{', '.join(_CANNED)}: the server always says the same; others: the embedded engine, on the same cores"
+    caption = f"{', '.join(_CANNED)}: canned replies; others: the embedded engine, on the same cores"
     table = Table(box=None, padding=(0, 2, 0, 0), caption=caption, caption_justify="left")
-    for title in ("program", "client", "latency", "calls", "calls/s", "ideal", "share", "CPU ms a call"):
+    for title in ("program", "client", "latency", "calls", "calls/s", "ideal", "share", "CPU ms per call"):
         table.add_column(title, justify="left" if title in ("program", "client") else "right")
     console = Console(width=100)
     with Console(stderr=True).status("") as status:
@@ -172,7 +168,7 @@ def main() -> None:
         slots = measure("naive", 10 * given.threads, 0.1, given.threads, limits=Limits(concurrency=_SLOTS))
         paced = measure("naive", _PER_MINUTE + 5, 0.1, given.threads, limits=Limits(requests_per_minute=_PER_MINUTE))
     console.print(table)
-    console.print(f"concurrency = {_SLOTS}: the server had {slots.at_once} requests at a time at the most")
+    console.print(f"concurrency = {_SLOTS}: the server had {slots.at_once} concurrent requests at most")
     console.print(f"requests_per_minute = {_PER_MINUTE}: {paced.busiest_minute} in the busiest 60 seconds")
 
 

@@ -1,6 +1,5 @@
-"""`python -m polyhop.scripts.studies.faults`: the table of faults.
-
-Ends with 1 if a question in it is lost, hung or wrong."""
+"""`python -m polyhop.scripts.studies.faults`: the table of faults. Exits with 1 if a question is lost, hung or
+wrong."""
 
 from __future__ import annotations
 
@@ -33,8 +32,8 @@ _COLUMNS = (
 )
 _WORDS = frozenset({"fault", "hit by it", "what happened", "failed"})
 _FOOTNOTE = (
-    "other: answered or scored otherwise, because agents had less or other text to read, or could not read a judge's "
-    "verdict, which speaks against an answer. wrong: without such a reason."
+    "other: answered or scored differently, because agents had less or other text to read, or a judge's verdict was "
+    "unreadable, which counts against an answer. wrong: differently without such a reason."
 )
 
 
@@ -60,7 +59,7 @@ def _counted(counts: dict[str, int]) -> str:
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """The table for a README."""
+    """The table in Markdown."""
     lines = [_COLUMNS, [":--" if name in _WORDS else "--:" for name in _COLUMNS], *map(cells, rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{_FOOTNOTE}\n"
 
@@ -81,12 +80,12 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--client", choices=("lm15", "litellm"), default="lm15", help="DSPy's own, or LiteLLM")
     names = sorted({case.name.partition(" ")[0] for case in CASES})
-    parser.add_argument("--fault", choices=names, action="append", default=[], help="may be given again")
+    parser.add_argument("--fault", choices=names, action="append", default=[], help="may be repeated")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true")
     form.add_argument("--markdown", action="store_true")
     given = parser.parse_args()
-    logging.getLogger("dspy").setLevel(logging.ERROR)  # which warns of every reply that was cut
+    logging.getLogger("dspy").setLevel(logging.ERROR)
     study, rows = Study(given.questions, threads=given.threads, client=given.client), list[Row]()
     with Console(stderr=True).status("") as status:
         for case in cases_named(given.fault):

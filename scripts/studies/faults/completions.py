@@ -1,4 +1,4 @@
-"""Chat completions as OpenAI words them, made by the embedded lexical engine."""
+"""Chat completions in OpenAI's format, by the embedded lexical engine."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _INSTRUCTIONS = {"system", "developer"}
 
 
 def prompt_of(body: dict[str, Any]) -> str:
-    """All messages of a request in one text: what tells one prompt from another, and how long it is."""
+    """All messages of a request in one text."""
     return "\n".join(_content(message) for message in body["messages"])
 
 
 def complete(body: dict[str, Any]) -> dict[str, Any]:
     """The completion of a chat request.
 
-    The engine reads the prompts of DSPy's ChatAdapter and of its JSONAdapter, and replies in the form that the prompt
-    describes: ``response_format`` asks for nothing that the prompt does not.
+    The engine reads prompts of DSPy's ChatAdapter and JSONAdapter and replies in the same format; ``response_format``
+    is ignored.
 
     Raises:
-        ValueError: no prompt that the engine can answer.
+        ValueError: the engine cannot answer the prompt.
     """
     said = [(message["role"], _content(message)) for message in body["messages"]]
     request = lm15.Request(
@@ -55,7 +55,7 @@ def completion_of(model: str, content: str, tokens_in: int = 0, tokens_out: int 
 
 
 def with_content(completion: dict[str, Any], content: str | None, finish: str = "stop", **more: Any) -> dict[str, Any]:
-    """The same completion with another reply in it; ``more`` are further members of its message."""
+    """The same completion with another reply; ``more`` are other fields of its message."""
     message = {"role": "assistant", "content": content, **more}
     return {**completion, "choices": [{"index": 0, "finish_reason": finish, "message": message}]}
 

@@ -1,4 +1,4 @@
-"""One request and the connection that it came over: what a fault acts on."""
+"""A request and its connection, on which a fault acts."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Headers = Mapping[str, str]
 
 
 class HungUp(Exception):
-    """The connection is no more: who asked has closed it, or this side has."""
+    """The connection was closed, by either side."""
 
 
 class Exchange:
     """A request that waits for its reply.
 
     Args:
-        raw: The body of the request as it came.
-        authorization: Its header of that name, if it had one.
-        die: Makes the whole server fall silent for so many seconds.
+        raw: The body of the request.
+        authorization: The header of that name.
+        die: Takes the server down for some seconds.
     """
 
     def __init__(self, connection: socket.socket, raw: bytes, authorization: str, die: Callable[[float], None]) -> None:
@@ -35,7 +35,7 @@ class Exchange:
 
     @cached_property
     def body(self) -> dict[str, Any]:
-        """Raises: ValueError: the body is no JSON."""
+        """Raises: ValueError: the body is not JSON."""
         parsed: dict[str, Any] = json.loads(self._raw)
         return parsed
 
@@ -44,11 +44,11 @@ class Exchange:
         return prompt_of(self.body)
 
     def completion(self) -> dict[str, Any]:
-        """What a sound endpoint replies."""
+        """The reply without a fault."""
         return complete(self.body)
 
     def reply(self, body: Any, status: int = 200, headers: Headers | None = None, type: str = JSON) -> None:
-        """Send a whole response; a body that is no bytes goes as JSON."""
+        """Send a complete response; a body other than bytes is sent as JSON."""
         self.send(response(body if isinstance(body, bytes) else encode(body), status, headers, type))
 
     def send(self, data: bytes) -> None:
@@ -59,14 +59,14 @@ class Exchange:
             raise HungUp from None
 
     def wait(self, seconds: float) -> None:
-        """Let time pass.
+        """Wait.
 
         Raises:
-            HungUp: the connection was closed meanwhile.
+            HungUp: the connection was closed.
         """
         self._connection.settimeout(seconds)
         try:
-            self._connection.recv(1)  # a client that waits for its reply has nothing to say
+            self._connection.recv(1)  # the client sends nothing while it waits
         except TimeoutError:
             return
         finally:
@@ -74,14 +74,14 @@ class Exchange:
         raise HungUp
 
     def close(self, *, reset: bool = False) -> None:
-        """Close the connection in order, or with a reset, as a process or a router on the way that has crashed."""
+        """Close the connection, or reset it, as after a crash of a process or router."""
         if reset:
             self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         raise HungUp
 
 
 def response(body: bytes, status: int = 200, headers: Headers | None = None, type: str = JSON) -> bytes:
-    """A whole response."""
+    """A complete response."""
     return head(len(body), status, headers, type) + body
 
 

@@ -1,4 +1,4 @@
-"""What endpoints do instead of answering. Each fault does one thing to one request; `FAULTS` has them all by name."""
+"""Faults of endpoints, by name in `FAULTS`; each acts on one request."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _COMPLETED = "\n\n[[ ## completed ## ]]"
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong: ``act`` does it to a request."""
+    """A fault: ``act`` applies it to a request."""
 
     name: str
     act: Callable[[Exchange], None]
 
 
-# --- errors that say so ----------------------------------------------------------------------------------------------
+# --- error responses ----------------------------------------------------------------------------------------------
 
 
 def error(name: str, status: int, message: str, code: str | int | None = None, **others: Any) -> Fault:
-    """An error in OpenAI's words."""
+    """An error in OpenAI's format."""
     body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code, **others}}
     return Fault(name, lambda exchange: exchange.reply(body, status))
 
@@ -46,7 +46,7 @@ def rate_limited(name: str, retry_after: Callable[[], str] | None) -> Fault:
 
 
 def unavailable(name: str, status: int, page: bytes, **headers: str) -> Fault:
-    """What a proxy says when the model behind it is gone."""
+    """The page of a proxy whose backend is down."""
     named = {key.replace("_", "-"): value for key, value in headers.items()}
     return Fault(name, lambda exchange: exchange.reply(page, status, named, "text/html"))
 
@@ -87,7 +87,7 @@ def _too_long_llama(exchange: Exchange) -> None:
 
 
 def slow(seconds: float = 30.0) -> Fault:
-    """A good reply that comes late."""
+    """A valid reply that comes late."""
 
     def act(exchange: Exchange) -> None:
         exchange.wait(seconds)
@@ -101,7 +101,7 @@ def _hang(exchange: Exchange) -> None:
 
 
 def drip(every: float = 1.0) -> Fault:
-    """The headers at once, and then a byte after the other, which never become a reply."""
+    """The headers at once, then single bytes that never become a reply."""
 
     def act(exchange: Exchange) -> None:
         exchange.send(head(MEGABYTE))
@@ -126,7 +126,7 @@ def _closed_in_body(exchange: Exchange) -> None:
 
 
 def dies(seconds: float = 2.0) -> Fault:
-    """The server drops every connection and listens no more, and comes back on the same port."""
+    """The server drops every connection and stops listening, then comes back on the same port."""
     return Fault("dies", lambda exchange: exchange.die(seconds))
 
 
@@ -144,7 +144,7 @@ def _said(name: str, content: Callable[[str], str | None], finish: str = "stop",
 
 
 def _bytes(name: str, data: Callable[[dict[str, Any]], bytes], type: str = "application/json") -> Fault:
-    """Other bytes for the reply that should have come."""
+    """Other bytes instead of the reply."""
     return Fault(name, lambda exchange: exchange.reply(data(exchange.completion()), type=type))
 
 
@@ -161,7 +161,7 @@ def _cut(content: str) -> str:
 
 
 def _endless_field(content: str) -> str:
-    """A reply that goes in circles in its first field."""
+    """A reply that repeats itself in its first field."""
     return content[: _in_first_word(content)] + _ENDLESS
 
 
@@ -172,7 +172,7 @@ def _as_json_in_prose(content: str) -> str:
 
 
 def _spoilt(completion: dict[str, Any], character: str) -> dict[str, Any]:
-    """The same reply with one character more, in the first word of a field."""
+    """The same reply with an extra character in the first word of a field."""
     content = content_of(completion)
     at = _in_first_word(content)
     return with_content(completion, content[:at] + character + content[at:])
@@ -247,4 +247,4 @@ FAULTS = {
         _bytes("unknown-fields", lambda sound: encode({**sound, "x_provider": {"cached": [1, None]}, "usage2": 3})),
     )
 }
-"""Every fault, with times for runs; a test that waits for one makes its own (`slow`, `drip`, `dies`)."""
+"""All faults, with durations for runs; tests use shorter ones (`slow`, `drip`, `dies`)."""

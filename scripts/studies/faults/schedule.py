@@ -1,7 +1,7 @@
 """Which requests a fault hits.
 
-`First`, `Share` and `Longer` decide by the prompt and how often it came: they hit the same requests however threads
-take turns. `Every`, `Nth` and `During` go by the order and the time in which requests come.
+`First`, `Share` and `Longer` depend on the prompt and its repetitions, not on the order of threads. `Every`, `Nth` and
+`During` depend on the order and time of requests.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import NamedTuple, Protocol
 
 
 class Asked(NamedTuple):
-    """What is known of a request when it comes in."""
+    """A request at its arrival."""
 
     number: int
     """Requests so far, this one included."""
     prompt: str
     seen: int
-    """How often the same prompt came before."""
+    """Earlier requests with the same prompt."""
     seconds: float
     """Since the first request."""
 
 
 class Schedule(Protocol):
     def hits(self, asked: Asked) -> bool:
-        """Whether the fault is for this request."""
+        """Whether the fault hits this request."""
 
 
 class Always:
@@ -35,7 +35,7 @@ class Always:
 
 @dataclass(frozen=True)
 class Every:
-    """The n-th request and its multiples. How many are hit does not depend on threads; which, does."""
+    """Every n-th request."""
 
     n: int
 
@@ -45,7 +45,7 @@ class Every:
 
 @dataclass(frozen=True)
 class First:
-    """Each prompt the first n times it comes: who asks often enough is answered."""
+    """The first n requests of each prompt, so that retries succeed."""
 
     n: int = 1
 
@@ -55,7 +55,7 @@ class First:
 
 @dataclass(frozen=True)
 class Share:
-    """A share of all requests, drawn by hash from the prompt and how often it came before."""
+    """A share of all requests, by a hash of the prompt and its repetitions."""
 
     share: float
     seed: int = 0
@@ -67,7 +67,7 @@ class Share:
 
 @dataclass(frozen=True)
 class During:
-    """All requests in a window of time, in seconds since the first request."""
+    """All requests in a time window, in seconds since the first request."""
 
     start: float
     end: float
@@ -78,7 +78,7 @@ class During:
 
 @dataclass(frozen=True)
 class Nth:
-    """One request alone, counted from 1."""
+    """A single request, counted from 1."""
 
     n: int
 
@@ -88,7 +88,7 @@ class Nth:
 
 @dataclass(frozen=True)
 class Longer:
-    """Every prompt of more than so many characters."""
+    """Every prompt longer than ``characters``."""
 
     characters: int
 

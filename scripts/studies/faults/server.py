@@ -1,11 +1,11 @@
-"""A local OpenAI-compatible endpoint, answered by the embedded lexical engine, that misbehaves on request.
+"""A local OpenAI-compatible endpoint, answered by the embedded lexical engine, that injects faults.
 
     with Server([(First(1), FAULTS["429"])]) as server:
         lm = dspy.LM("openai/lexical-behind-http", api_base=server.url, api_key="any")
         ...
     print(server.injected, server.requests)
 
-or as a process of its own, which prints its URL: ``python -m polyhop.scripts.studies.faults.server --latency 0.2``.
+or as a process, which prints its URL: ``python -m polyhop.scripts.studies.faults.server --latency 0.2``.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ ANSWER = "[[ ## reasoning ## ]]\nCanned.\n[[ ## answer ## ]]\n42\n[[ ## confiden
 
 
 class Server:
-    """Answers ``POST /v1/chat/completions`` and ``GET /v1/models`` on loopback, over connections that are kept open.
+    """Answers ``POST /v1/chat/completions`` and ``GET /v1/models`` on loopback, over persistent connections.
 
-    ``GET /counts`` says what was injected how often, and how many requests there were at the same time at the most.
-    Nothing else of a request is kept, and nothing is logged.
+    ``GET /counts`` returns the numbers of requests, of injected faults and of concurrent requests. Requests are neither
+    kept nor logged.
 
     Args:
-        faults: Which requests are hit by what; of several that would hit one, the first does.
+        faults: Schedules and faults; the first schedule that hits a request counts.
         latency: Seconds from the end of a request to its reply.
-        canned: The reply to everything instead of the engine's, always the same bytes: to measure who asks.
+        canned: A fixed reply instead of the engine's.
         port: 0 for a free one.
     """
 
@@ -78,12 +78,12 @@ class Server:
             self._listener.stop()
 
     def die(self, seconds: float) -> None:
-        """Drop all connections and refuse new ones, for so long."""
+        """Drop all connections and refuse new ones for some seconds."""
         with self._lock:
             if self._closed.is_set() or not self._listener.listening:
                 return
             self._listener.stop()
-            self._listener = _Listener(self, self.port)  # bound, so that nobody else takes the port, but deaf
+            self._listener = _Listener(self, self.port)  # bound, to keep the port, but not listening
         threading.Thread(target=self._come_back, args=(seconds,), daemon=True).start()
 
     def _come_back(self, seconds: float) -> None:
@@ -93,10 +93,10 @@ class Server:
                 self._listener.listen()
 
     def answer(self, request: Request, connection: socket.socket) -> None:
-        """Send the reply to a request, or what a fault makes of it.
+        """Send the reply to a request, or apply a fault.
 
         Raises:
-            HungUp: there is no connection any more.
+            HungUp: the connection is closed.
         """
         due = monotonic() + self._latency
         exchange = Exchange(connection, request.body, request.headers.get("authorization", ""), self.die)
@@ -105,19 +105,19 @@ class Server:
         if request.asks == ("GET", "/counts"):
             return exchange.reply({"requests": self.requests, "injected": self.injected, "at_once": self.at_once})
         if request.asks != ("POST", "/v1/chat/completions"):
-            return exchange.reply(_told(f"there is no {' '.join(request.asks)}"), 404)
+            return exchange.reply(_error(f"there is no {' '.join(request.asks)}"), 404)
         try:
             with self._waiting():
                 fault = self._fault(exchange)
                 data = b"" if fault else self._canned or response(encode(exchange.completion()))
                 sleep(max(0.0, due - monotonic()))
             return fault.act(exchange) if fault else exchange.send(data)
-        except (ValueError, KeyError, TypeError) as error:  # what was asked is no chat, or none that the engine reads
-            return exchange.reply(_told(f"{type(error).__name__}: {error}"), 400)
+        except (ValueError, KeyError, TypeError) as error:  # not a chat request, or none that the engine reads
+            return exchange.reply(_error(f"{type(error).__name__}: {error}"), 400)
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Counts a request in; over before its reply is sent, after which who asked may ask again."""
+        """Counts a concurrent request, until right before its reply is sent."""
         with self._lock:
             self._under_way += 1
             self.at_once = max(self.at_once, self._under_way)
@@ -128,7 +128,7 @@ class Server:
                 self._under_way -= 1
 
     def _fault(self, exchange: Exchange) -> Fault | None:
-        """What this request is hit by."""
+        """The fault that hits this request."""
         prompt = exchange.prompt if self._faults else ""
         with self._lock:
             now = monotonic()
@@ -143,7 +143,7 @@ class Server:
 
 
 class Request(NamedTuple):
-    """A request as it came in; the names of its headers are in small letters."""
+    """A request, with lower-case header names."""
 
     asks: tuple[str, str]
     headers: dict[str, str]
@@ -182,7 +182,7 @@ class _Listener(ThreadingTCPServer):
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
     def stop(self) -> None:
-        """As a process that is killed: the system closes all that it had open."""
+        """Close everything, as after a kill of the process."""
         if self.listening:
             self.shutdown()
         self.server_close()
@@ -196,7 +196,7 @@ class _Listener(ThreadingTCPServer):
 
     def shutdown_request(self, request: Any) -> None:
         self._open.discard(request)
-        request.close()  # without a farewell before it: a connection that is to be reset must not end in order
+        request.close()  # no shutdown first: a reset connection must not end in order
 
 
 def _read(file: BufferedIOBase) -> Request | None:
@@ -212,17 +212,17 @@ def _read(file: BufferedIOBase) -> Request | None:
     return Request((start[0].decode(), start[1].decode()), headers, body)
 
 
-def _told(message: str) -> dict[str, Any]:
+def _error(message: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
 
 
 def main() -> None:
-    """Serve until interrupted; the first line of the output is the URL, the last one says what was injected."""
+    """Serve until interrupted; the first line of the output is the URL, the last one has the counts."""
     parser = argparse.ArgumentParser(prog="python -m polyhop.scripts.studies.faults.server", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 for a free one")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds to each reply")
-    parser.add_argument("--canned", nargs="?", const=ANSWER, default="", help="reply this to everything")
-    parser.add_argument("--fault", choices=FAULTS, action="append", default=[], help="may be given again")
+    parser.add_argument("--canned", nargs="?", const=ANSWER, default="", help="reply to everything")
+    parser.add_argument("--fault", choices=FAULTS, action="append", default=[], help="may be repeated")
     parser.add_argument("--share", type=float, default=1.0, help="of the requests, for each fault")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -1,8 +1,8 @@
-"""What each fault does to a run: programs over the sample, behind an endpoint that does one thing wrong.
+"""The effect of each fault on a run of a program over the sample, compared with a run without faults.
 
-Every run is held against one without faults. A question is *lost* without a line in the run's folder, *hung* if it used
-up its time, and *wrong* if it was answered or scored otherwise than without faults although its agents had the same to
-read, and could read a judge's verdict, as one that they cannot read speaks against an answer.
+A question is *lost* if it has no record, *hung* if it used up its time limit, and *wrong* if it was answered or scored
+differently although its agents read the same text and could read the judge's verdict (an unreadable one counts against
+an answer).
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from .schedule import During, Every, Longer, Schedule, Share
 from .server import Server
 
 LIMITS = Limits(timeout=1.0, retries=8, patience=15.0)
-"""Shorter than anybody's, for a study of minutes."""
+"""Short, for a study of minutes."""
 
 TIME_LIMIT = 60.0
-"""Seconds for a question. Patience ends before it."""
+"""Seconds per question; longer than ``patience``."""
 
 _LESS, _OTHER = "read less", "read other text"
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is done to a run.
+    """A run with faults.
 
     Attributes:
-        name: The fault's, or what several have in common.
-        when: Which requests are hit, in words.
-        faults: The same for the server.
-        differs: Why answers may differ from those without faults; empty if they may not.
-        calls: The budget that the run is stopped by, before it is continued without one.
+        name: The fault, or what several have in common.
+        when: Which requests are hit.
+        faults: The schedules and faults of the server.
+        differs: Why answers may differ from those without faults; empty if they must not.
+        calls: The budget that interrupts the run, before it resumes without one.
     """
 
     name: str
@@ -74,7 +74,7 @@ def _mixed(program: str, calls: int | None = None) -> Case:
     names = ("500", "429-bare", "reset-in-body", "truncated", "empty", "prose", "refusal", "1mb-braces", "length")
     faults = tuple((Share(0.01, seed), FAULTS[name]) for seed, name in enumerate(names))
     others = ((Share(0.005, 98), slow(5.0)), (Every(250), dies(1.0)))
-    stopped = f", stopped after {calls:,} calls and continued" if calls else ""
+    stopped = f", interrupted after {calls:,} calls and resumed" if calls else ""
     return Case(f"mixed ({program})", f"11 kinds, 1% each{stopped}", (*faults, *others), program=program, calls=calls)
 
 
@@ -127,13 +127,13 @@ CASES = (
 
 @dataclass(frozen=True)
 class Row:
-    """What came of a case.
+    """The result of a case.
 
     Attributes:
         injected: Requests that were hit.
-        done: What the endpoint and the agents did about it, and how often.
+        done: Incidents: how endpoint and agents handled the faults, and how often.
         failed: Questions without an answer, by cause.
-        other, wrong: Questions that are answered or scored otherwise than without faults, for a reason or for none.
+        other, wrong: Questions with other answers or scores than without faults, with and without a reason.
     """
 
     case: Case
@@ -158,9 +158,9 @@ class Study:
     """Runs of cases over the same questions.
 
     Args:
-        count: Questions, of the sample; None for all.
-        client: Which of DSPy's ways to a server: ``lm15``, its own, or ``litellm``.
-        limits: Of the endpoint.
+        count: Number of questions of the sample; None for all.
+        client: DSPy's client: ``lm15``, its own, or ``litellm``.
+        limits: The limits of the endpoint.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class Study:
         self._without: dict[str, dict[int, dict[str, Any]]] = {}
 
     def run(self, case: Case, out: Path | None = None) -> Row:
-        """Measure a case, in the folder ``out`` if it is to be kept."""
+        """Run a case, in the folder ``out`` or a temporary one."""
         if case.program not in self._without:
             self._without[case.program], *_ = self._lines(Case("none", "never", program=case.program), None)
         expected = self._without[case.program]
@@ -199,7 +199,7 @@ class Study:
         )
 
     def _lines(self, case: Case, out: Path | None) -> tuple[dict[int, dict[str, Any]], Server, float]:
-        """The lines of a run by question, the server that it was made with, and how long it took."""
+        """The records of a run by question, its server, and its seconds."""
         with TemporaryDirectory() as temporary, Server(case.faults) as server:
             folder, start = out or Path(temporary) / "run", perf_counter()
             lm = dspy.LM("openai/behind-http", engine=self.client, api_base=server.url, api_key="none", cache=False)
@@ -217,15 +217,15 @@ class Study:
 
 
 def _result(line: dict[str, Any]) -> tuple[object, ...]:
-    """What must not depend on faults."""
+    """The fields that must not depend on faults."""
     return line["answer"], line["confidence"], line["evidence"], line["ranking"], line["scores"]
 
 
 def _misjudged(line: dict[str, Any]) -> bool:
-    """Whether a verdict could not be read."""
+    """Whether a verdict was unreadable."""
     return any(step["step"] == "judged" and step["invalid"] and not step["score"] for step in line["trace"])
 
 
 def cases_named(names: Sequence[str]) -> tuple[Case, ...]:
-    """The cases of some names, or all; ``mixed`` is several."""
+    """The cases with these names, or all; ``mixed`` has several."""
     return tuple(each for each in CASES if not names or each.name.partition(" ")[0] in names)

@@ -1,6 +1,6 @@
-"""How the agents are played: each field of a reply from the annotations, with errors at stated rates.
+"""Simulated agents: each field of a reply is made from the annotations, with errors at stated rates.
 
-An agent is the fields that it fills, so an agent with a new set of known fields is played as well.
+An agent is the set of its output fields; any combination of known fields works.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Rates:
-    """How often agents err, as probabilities.
+    """Error probabilities of agents.
 
     Attributes:
-        miss: Selector and Adder: a piece of gold evidence among the candidates is overlooked, each piece on its own.
-        false_keep: The Selector keeps a candidate passage that is not gold, each on its own, with its first sentence;
-            the Adder adds one such passage to what it adds in a call.
-        wrong_verdict: A judgement is turned round: whether anything is still required, an answer is right, or the
-            evidence carries it; and how sure the answerer is.
-        wrong_answer: The answer is wrong though the evidence is complete.
-        lucky: The answer is right though the evidence is not complete.
+        miss: Selector and Adder overlook a piece of gold evidence (each independently).
+        false_keep: The Selector keeps the first sentence of a non-gold passage (each independently); the Adder adds one
+            such passage per call.
+        wrong_verdict: A judgement is inverted: what is still required, whether an answer is right or supported, and how
+            confident the answerer is.
+        wrong_answer: The answer is wrong although the evidence is complete.
+        lucky: The answer is right although the evidence is incomplete.
     """
 
     miss: float = 0.0
@@ -45,16 +45,13 @@ class Rates:
 
     @classmethod
     def alike(cls, rate: float) -> Rates:
-        """All agents err at the same rate."""
+        """The same rate for all agents."""
         return cls(rate, rate, rate, rate)
 
 
 class Scene:
-    """One call: what is asked of an agent, what is right about it, and the dice.
-
-    The dice are thrown by hash: a number depends on the seed, on the inputs and the outputs of the prompt, and on what
-    it is thrown for, and on nothing else.
-    """
+    """A call: the prompt, the gold, and pseudo-random numbers, which depend only on the seed, the fields of the prompt
+    and their purpose."""
 
     def __init__(self, prompt: Prompt, known: Annotated, rates: Rates, seed: int) -> None:
         self.prompt, self.known, self.rates = prompt, known, rates
@@ -73,14 +70,14 @@ class Scene:
     def one_of(self, items: Sequence[T], *purpose: str) -> T:
         return items[int(self.draw("one of", *purpose) * len(items))]
 
-    # --- what the prompt shows ---------------------------------------------------------------------------------------
+    # --- the prompt ---------------------------------------------------------------------------------------
 
     @cached_property
     def shown(self) -> dict[str, ParsedPassage]:
-        """All passages of the prompt by number: of candidates, evidence, citations."""
+        """All passages of the prompt by number."""
         pages: dict[str, ParsedPassage] = {}
         for text in self.prompt.inputs.values():
-            for page in parse_passages(text):  # none in a field that holds no passages
+            for page in parse_passages(text):
                 pages.setdefault(page.number, page)
         return pages
 
@@ -117,10 +114,10 @@ class Scene:
 
     @property
     def judged(self) -> str:
-        """The answer that a judge is asked about.
+        """The answer to judge.
 
         Raises:
-            ValueError: there is none.
+            ValueError: the prompt has none.
         """
         for name in ("proposed_answer", "answer"):
             if name in self.prompt.inputs:
@@ -142,13 +139,13 @@ def sub_questions(scene: Scene) -> list[str]:
 
 
 def keep(scene: Scene) -> list[str]:
-    """The gold candidates that are not missed, and the false ones that are kept."""
+    """The gold candidates that are not missed, and false ones."""
     found = [id for _, ids in scene.gold for id in ids if not scene.errs("miss", id)]
     return found + [page.sentences[0].id for page in scene.others if scene.errs("false_keep", page.number)]
 
 
 def add(scene: Scene) -> list[str]:
-    """The gold candidates that were not selected, unless they are missed again, and at times a false one."""
+    """The gold candidates that were not selected and are not missed again, and sometimes a false one."""
     missing = [id for _, ids in scene.gold for id in ids if not has(scene.selected, id)]
     found = [id for id in missing if not scene.errs("miss", id)]
     left = [page.sentences[0].id for page in scene.others if not has(scene.selected, page.number)]
@@ -189,7 +186,7 @@ def accuracy(scene: Scene) -> float:
 
 
 def attribution(scene: Scene) -> str:
-    """Attributable if all gold evidence is shown and says the answer; contradictory if it says another one."""
+    """Attributable if all gold evidence is shown and the answer is right; contradictory if the answer is wrong."""
     right = _is_right(scene, scene.judged)
     carried = scene.complete and right
     if scene.errs("wrong_verdict", "attribution"):
@@ -200,7 +197,7 @@ def attribution(scene: Scene) -> str:
 
 
 def correction(scene: Scene) -> str:
-    """The judged answer where the verdict is that it is right, else what an answerer would say."""
+    """The judged answer if the verdict is positive, else an answerer's."""
     return scene.judged if accuracy(scene) >= 0.5 else answer(scene)
 
 
@@ -218,11 +215,11 @@ FIELDS: dict[str, Callable[[Scene], Any]] = {
     "attribution": attribution,
     "correction": correction,
 }
-"""How the fields of replies are filled, by name."""
+"""The functions that fill the fields of replies."""
 
 
 def certainty(right: Any, noise: Any) -> Any:
-    """A judge's number, or many: in [0.8, 1) for yes and in [0, 0.2) for no, by noise in [0, 1)."""
+    """A judge's confidence: in [0.8, 1) for yes and [0, 0.2) for no, with noise in [0, 1)."""
     return 0.8 * right + 0.2 * noise
 
 

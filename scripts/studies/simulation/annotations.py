@@ -1,4 +1,4 @@
-"""What a benchmark knows about its questions, in the words of the prompts: by that, gold evidence is recognised."""
+"""The annotations of a benchmark's questions, as prompts show them, to recognize gold evidence."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class GoldPage:
 
     Attributes:
         title: As prompts show it.
-        texts: Its sentences as prompts show them; empty where only the title is known.
-        sentences: The numbers of its gold sentences, from 1; empty where the passage counts as a whole.
-        sub_question: What it answers.
+        texts: Its sentences as prompts show them; empty if only the title is known.
+        sentences: The numbers of its gold sentences, from 1; empty if the passage counts as a whole.
+        sub_question: The sub-question that it answers.
     """
 
     title: str
@@ -32,7 +32,7 @@ class GoldPage:
     sub_question: str
 
     def is_shown_as(self, page: ParsedPassage) -> bool:
-        """Whether this is the passage that a prompt shows, all of it or some of its sentences."""
+        """Whether a prompt shows this passage, or some of its sentences."""
         if page.title != self.title:
             return False
         shown = [(_number(line.id), line.text) for line in page.sentences]
@@ -59,7 +59,7 @@ def annotate(examples: Iterable[dspy.Example]) -> dict[str, Annotated]:
     """The questions of a benchmark by `question_key`.
 
     Raises:
-        ValueError: a question has no gold evidence, or two of the same words have not the same.
+        ValueError: a question has no gold evidence, or two equal questions have different evidence.
     """
     known: dict[str, Annotated] = {}
     for example in examples:
@@ -72,7 +72,7 @@ def annotate(examples: Iterable[dspy.Example]) -> dict[str, Annotated]:
 
 
 def question_key(question: str) -> str:
-    """The words of a question, as programs and adapters pass it on."""
+    """A question without extra white space."""
     return " ".join(clean(question).split())
 
 

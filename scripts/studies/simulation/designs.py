@@ -1,4 +1,4 @@
-"""The designs of the loop that the study compares."""
+"""The programs that the study compares."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _DEPTH = 20  # candidates: every context of a question in the distractor setting
 
 @dataclass(frozen=True)
 class Design:
-    """A program under a name.
+    """A program.
 
     Attributes:
-        rounds: How many rounds it always plays; None if it decides that itself.
+        rounds: Its fixed number of rounds; None if it is adaptive.
     """
 
     label: str
@@ -47,7 +47,7 @@ DESIGNS: dict[str, Design] = {
     "polyhop": Design("polyhop, N <= 3, until nothing is required", _polyhop()),
     "polyhop-patient": Design("polyhop, another round for a gain of 0.2", _polyhop(least_gain=0.2)),
 }
-"""By the names that they have in folders."""
+"""By the names of their folders."""
 
 BASELINE = "prism-3"
-"""What the others are compared with: the paper's N."""
+"""The paper's N."""

@@ -18,7 +18,7 @@ from .annotations import annotate, question_key
 def simulated_lm(examples: Iterable[dspy.Example], rates: Rates | None = None, seed: int = 0) -> dspy.LM:
     """A simulated model for the questions of a benchmark: ``program.set_lm(simulated_lm(examples, Rates.alike(0.1)))``.
 
-    Its name carries the rates and the seed, so that no record of a run can hide what it was.
+    Its name has the rates and the seed, which label every record of a run.
 
     Raises:
         ValueError: see `SimulatedEngine`.
@@ -29,21 +29,17 @@ def simulated_lm(examples: Iterable[dspy.Example], rates: Rates | None = None, s
 
 
 class SimulatedEngine:
-    """Plays agents from the annotations of their questions, with errors at stated rates.
+    """Simulates agents from the annotations of their questions, with errors at stated rates.
 
-    Everything is drawn by hash from the seed, the inputs of the prompt, and the item in question. So the same prompt
-    always gets the same reply, in any thread, process and order of calls, as from a model at temperature 0: a round
-    that is given the same candidates and the same selected ids makes the same errors again, and a round whose
-    ``selected`` differs in one id makes new ones. And errors nest: what goes wrong in a prompt at a rate of 5% goes
-    wrong in the same prompt at 10%.
-
-    DSPy refuses to save a program with this model, for the gold evidence would have to go along.
+    Pseudo-random numbers are hashes of the seed, the prompt's inputs and the item: the same prompt gets the same reply
+    in any thread, process and order, as from a model at temperature 0. Errors nest: an error at a rate of 5% also
+    occurs at 10%. DSPy refuses to save a program with this model, since the gold evidence would have to be saved, too.
 
     Args:
         examples: Questions with their gold evidence and pools, as the loaders give them.
 
     Raises:
-        ValueError: a question has no gold evidence, or two of the same words have not the same.
+        ValueError: a question has no gold evidence, or two equal questions have different evidence.
     """
 
     writes_prompts = False
@@ -54,15 +50,14 @@ class SimulatedEngine:
 
     @property
     def simulation(self) -> dict[str, float]:
-        """What is simulated: by this, manifests know that a run was one."""
+        """The label in manifests."""
         return {**asdict(self.rates), "seed": self.seed}
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        """Play the agent that the prompt describes.
+        """Simulate the agent of the prompt.
 
         Raises:
-            ValueError: the prompt is in no dialect that is read, its question is not among the examples, or it asks for
-                fields that nothing is known about.
+            ValueError: the prompt has an unknown format, question or output field.
         """
         system, messages = read_request(request)
         prompt = read_prompt(system, messages[-1].text)

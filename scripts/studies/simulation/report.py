@@ -1,6 +1,6 @@
-"""What a study found: means over questions with their 95% bootstrap intervals, as JSON and as Markdown.
+"""The results of a study: means with 95% bootstrap intervals over questions, as JSON and Markdown.
 
-Seeds are averaged question by question first: questions are what is resampled.
+Seeds are averaged per question first, since questions are resampled.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .review import ALPHAS, Floats, Review
 from .runs import VALUES, Condition, Values
 
 _RESAMPLES = 2_000
-NOTICE = "Simulation: agents are played from the gold evidence, with stated error rates. No result of a system."
+NOTICE = "Simulation: agents are simulated from the gold evidence, with stated error rates; not a result of a system."
 
 Row = dict[str, Any]
 
 
 def program_rows(played: Mapping[Condition, Values]) -> list[Row]:
-    """One row for each set of questions, error rate and design, in the order of the conditions; seeds are joined."""
+    """One row per set of questions, error rate and design."""
     groups: dict[tuple[str, float, str], list[Values]] = {}
     for condition, values in played.items():
         groups.setdefault((condition.questions.dataset, condition.rate, condition.design), []).append(values)
@@ -55,7 +55,7 @@ def program_rows(played: Mapping[Condition, Values]) -> list[Row]:
 
 
 def review_row(dataset: str, assumption: str, rate: float, hops: Sequence[int], found: Mapping[str, Review]) -> Row:
-    """Both alphas on a set of questions; the decisions also by hops."""
+    """Both alphas on a set of questions; the errors also by hops."""
     places = {count: [n for n, other in enumerate(hops) if other == count] for count in sorted(set(hops))}
     adaptive, fixed = ({name: np.array(values) for name, values in found[kind]._asdict().items()} for kind in ALPHAS)
     return {
@@ -81,7 +81,7 @@ def _alphas(adaptive: Floats, fixed: Floats) -> dict[str, dict[str, float]]:
 
 
 def markdown(programs: Iterable[Row], reviews: Iterable[Row]) -> str:
-    """The tables: scores in percent with their intervals, calls a question."""
+    """The tables: scores in percent with intervals, calls per question."""
     lines = [
         NOTICE,
         "",

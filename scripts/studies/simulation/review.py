@@ -1,12 +1,9 @@
-"""Judges alone: does it pay that alpha follows the complexity (`Confidence`) where judges err?
+"""Judges alone: does an alpha that follows the complexity (`Confidence`) pay when judges make errors?
 
-THE ASSUMPTION IS PAR-RAG'S, NOT A FINDING: a judge of accuracy has to follow every hop of an answer and errs at each of
-them, so that it gets worse with the number of hops; a judge of attribution only holds citations against a statement,
-and does not. `ASSUMPTIONS` has the opposite beside it, two judges that err alike, to show what an adaptive alpha costs
-where the assumption is wrong.
-
-For every question, which counts with its own number of hops, right and wrong answers are judged; half of the wrong
-ones contradict the evidence, the other half go beyond it. The complexity is taken to be known.
+PAR-RAG assumes that a judge of accuracy follows every hop and errs at each of them, while a judge of attribution only
+compares citations with a statement. This is an assumption, not a finding; `ASSUMPTIONS` also has the opposite, two
+judges with equal error rates. Right and wrong answers of every question are judged; half of the wrong ones contradict
+the evidence, half go beyond it. The complexity is the question's number of hops.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from .agents import certainty
 ALPHAS = ("adaptive", "fixed")
 
 _DRAWS = 10  # right and wrong answers of each question
-_COIN = 0.5  # no judge is worse than that
+_COIN = 0.5  # the worst error rate
 
 Floats = npt.NDArray[np.float64]
 
@@ -36,11 +33,11 @@ ASSUMPTIONS: dict[str, Callable[[float, int], float]] = {
 
 
 class Review(NamedTuple):
-    """How well a confidence tells right answers from wrong ones, one value a question.
+    """How well a confidence separates right from wrong answers, one value per question.
 
     Attributes:
-        auc: What the question adds to the chance that a right answer is above a wrong one; the mean is the AUC.
-        error: The share of its answers that are accepted though wrong, or rejected though right.
+        auc: The question's contribution to the AUC, which is the mean.
+        error: The share of its answers that are accepted but wrong, or rejected but right.
     """
 
     auc: list[float]
@@ -51,8 +48,8 @@ def review(hops: Sequence[int], rate: float, assumption: str, seed: int = 0) -> 
     """Both `ALPHAS` on the same verdicts.
 
     Args:
-        hops: Of each question.
-        rate: How often the judge of attribution errs.
+        hops: Per question.
+        rate: The error rate of the judge of attribution.
     """
     dice = np.random.default_rng(seed)
     accuracy_errs = np.array([ASSUMPTIONS[assumption](rate, n) for n in hops])[:, None, None]
@@ -80,7 +77,7 @@ def _reviewed(confidence: Confidence, hops: Sequence[int], accuracy: Floats, cre
 
 
 def _above(values: Floats, others: Floats) -> Floats:
-    """For each value, the share of the others that are smaller; equal ones count half."""
+    """For each value, the share of smaller others; equal ones count half."""
     ordered = np.sort(others.ravel())
     less = np.searchsorted(ordered, values, "left")
     not_more = np.searchsorted(ordered, values, "right")

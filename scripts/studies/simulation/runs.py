@@ -1,8 +1,4 @@
-"""The runs of a study: each design, on each set of questions, at each error rate, with each seed.
-
-A run is an evaluation like any other, with a folder of its own: one that was stopped is taken up where it was, and one
-that is finished is only read.
-"""
+"""The runs of a study: each design, set of questions, error rate and seed is a resumable evaluation run."""
 
 from __future__ import annotations
 
@@ -35,15 +31,15 @@ VALUES = (
     "lm_calls",
     "lm_calls_critical_path",
 )
-"""What the study keeps of a question; evidence is counted in passages."""
+"""The values per question that the study uses; evidence is counted in passages."""
 
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """The questions of a benchmark with the contexts that it gives them.
+    """The questions of a benchmark with their contexts.
 
     Attributes:
-        limit: How many of them, at random; None for all.
+        limit: Size of a random sample; None for all.
     """
 
     dataset: str
@@ -54,7 +50,7 @@ class QuestionSet:
     def parse(cls, text: str, limit: int | None = None) -> QuestionSet:
         """
         Raises:
-            ValueError: it is not DATASET:FILE.
+            ValueError: the text is not DATASET:FILE.
         """
         dataset, _, file = text.partition(":")
         if not dataset or not file:
@@ -62,10 +58,10 @@ class QuestionSet:
         return cls(dataset, Path(file), limit)
 
     def read(self) -> Questions:
-        """The questions, read from the file once in a process.
+        """The questions, read once per process.
 
         Raises:
-            PolyhopError: the file cannot be read, or a benchmark gives its questions no contexts.
+            PolyhopError: the file cannot be read, or the questions have no contexts.
         """
         return _held(self)
 
@@ -86,14 +82,14 @@ class Condition:
 
 
 Values = dict[str, list[float]]
-"""By name, one a question, in the order of the questions; NaN where a question has no such value."""
+"""By name, one value per question; NaN where a question has none."""
 
 
 def play_all(conditions: Sequence[Condition], out: Path, jobs: int) -> Generator[tuple[Condition, Values], None, None]:
-    """Play the conditions in some processes; each comes as it is finished.
+    """Run the conditions in ``jobs`` processes; yield each when it is finished.
 
     Raises:
-        PolyhopError: a run cannot be made, or one of its questions has failed.
+        PolyhopError: a question failed, or a worker was killed.
     """
     if jobs == 1:
         yield from ((condition, play(condition, out)) for condition in conditions)
@@ -107,14 +103,14 @@ def play_all(conditions: Sequence[Condition], out: Path, jobs: int) -> Generator
                 yield playing[done], done.result()
         except BaseException as error:
             for worker in set(active_children()) - before:
-                worker.terminate()  # what it has done is in its run's folder
+                worker.terminate()  # finished questions are in its run's folder
             if isinstance(error, BrokenProcessPool):
-                raise PolyhopError("a worker was ended from outside: the same command goes on from there") from error
+                raise PolyhopError("a worker was killed: run the same command again to resume") from error
             raise
 
 
 def play(condition: Condition, out: Path) -> Values:
-    """Make a run, or what is left of it, and read its values."""
+    """Run a condition, or the rest of it, and read its values."""
     questions, folder = condition.questions.read(), out / condition.name
     program = DESIGNS[condition.design].make()
     try:
@@ -127,7 +123,7 @@ def play(condition: Condition, out: Path) -> Values:
 
 
 class _Held(Questions):
-    """Questions that stay in memory."""
+    """Questions in memory."""
 
     _examples: list[dspy.Example] | None = None
 
@@ -149,4 +145,4 @@ def _held(questions: QuestionSet) -> Questions:
 
 
 def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to every process; the first one ends the others
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to every process; the parent ends the others
