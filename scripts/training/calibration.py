@@ -10,7 +10,7 @@ runs over questions that are not used for evaluation.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from ...data.errors import PolyhopError
-from ...eval.records import read_lines
+from ...eval.records import read_records
 from ...programs.confidence import logit
 from ...programs.prediction import UNKNOWN
 from .command import new_app, run_command
@@ -49,16 +49,15 @@ def observed(runs: list[Path]) -> tuple[Floats, Floats]:
     Raises:
         PolyhopError: there are too few answers, or all of them are correct or wrong.
     """
-    lines: list[Any] = [line for run in runs for line in read_lines(run)]
-    given = [line for line in lines if "error" not in line and line["answer"] != UNKNOWN]
-    given = [line for line in given if line.get("confidence") is not None]
-    correct = np.array([line["scores"]["answer_em"] for line in given], dtype=float)
+    records = [record for run in runs for record in read_records(run)]
+    given = [each for each in records if not each.error and each.answer != UNKNOWN and each.confidence is not None]
+    correct = np.array([each.scores["answer_em"] for each in given], dtype=float)
     if len(given) < 10 * FOLDS or min(correct.sum(), (1 - correct).sum()) < FOLDS:
         raise PolyhopError(
             f"{len(given)} answers with a confidence are too few, or nearly all are correct or wrong: at least "
             f"{10 * FOLDS} are needed, and {FOLDS} of both kinds"
         )
-    return np.array([line["confidence"] for line in given], dtype=float), correct
+    return np.array([each.confidence for each in given], dtype=float), correct
 
 
 def fit(confidence: Floats, correct: Floats) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from polyhop.eval.run import RunProgress, evaluate
 from polyhop.eval.summary import summarize
 from polyhop.programs import Agent, Naive, Prism, Program
 
-from .small import PASSAGE, examples, numbered
+from .small import PASSAGE, examples
 
 KEY = "planted-0123456789"
 MODEL = "openai/gpt-4o-mini"
@@ -83,15 +83,6 @@ def test_costs_by_agent(tmp_path: Path) -> None:
     assert all(agent["cost_usd"] == pytest.approx(price(MODEL, agent["tokens_in"], agent["tokens_out"])) for agent in agents.values())  # fmt: skip  # noqa: E501
     for line in read_lines(tmp_path / "run"):
         assert sum(agent["tokens"] for agent in line["costs_by_agent"].values()) == line["costs"]["tokens"]
-
-
-def test_the_summary_is_the_same_with_threads(tmp_path: Path) -> None:
-    kept = []
-    for threads in (1, 4):
-        program = asking(Prism(PassagePool([PASSAGE])), Troubled())
-        summary = evaluate(program, numbered(12), tmp_path / f"{threads}", threads=threads)
-        kept.append(json.dumps([summary["by_agent"], summary["totals"], summary["incidents"]]))
-    assert kept[0] == kept[1]
 
 
 def test_who_says_no_name_is_another(tmp_path: Path) -> None:

@@ -1,10 +1,9 @@
-"""Intervals and p-values: known cases, and their behaviour on simulated data."""
+"""Intervals and p-values of known cases."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 from polyhop.eval.statistics import compare, interval, intervals, percentile_interval
@@ -42,15 +41,6 @@ def test_a_question_without_a_value_takes_no_part() -> None:
     assert all(math.isnan(value) for value in found["none"])
 
 
-def test_intervals_cover_the_truth_about_as_often_as_they_say() -> None:
-    rng = np.random.default_rng(5)
-    covered = 0
-    for seed in range(200):
-        found = interval(rng.exponential(size=80).tolist(), resamples=400, seed=seed)
-        covered += found.low <= 1.0 <= found.high
-    assert 0.88 <= covered / 200 <= 0.99  # 95%, less what the percentile method loses on 80 skewed values
-
-
 def test_a_clear_difference() -> None:
     result = compare([1.0] * 40 + [0.5] * 10, [0.0] * 38 + [1.0] * 2 + [0.5] * 10)
     assert (result.wins, result.ties, result.losses) == (38, 12, 0)
@@ -65,23 +55,6 @@ def test_runs_that_are_equal() -> None:
     result = compare([0.1, 0.7], [0.1, 0.7])
     assert result.difference == (0.0, 0.0, 0.0)
     assert result.p_bootstrap == result.p_permutation == 1.0
-
-
-def test_the_permutation_test_is_exact_in_the_limit() -> None:
-    ours, theirs = [0.9, 0.8, 0.4, 0.7, 0.6, 0.9, 0.3, 0.8], [0.5, 0.9, 0.2, 0.4, 0.6, 0.1, 0.4, 0.3]
-    differences = np.array(ours) - np.array(theirs)
-    exact = stats.permutation_test((differences,), np.mean, permutation_type="samples", n_resamples=np.inf).pvalue
-    assert compare(ours, theirs).p_permutation == pytest.approx(exact, abs=0.015)
-
-
-def test_p_values_are_uniform_where_nothing_differs() -> None:
-    rng = np.random.default_rng(6)
-    results = [
-        compare(rng.random(60).tolist(), rng.random(60).tolist(), resamples=300, seed=seed) for seed in range(200)
-    ]
-    for found in ([r.p_permutation for r in results], [r.p_bootstrap for r in results]):
-        assert stats.kstest(found, "uniform").pvalue > 0.001
-        assert 0.01 <= np.mean(np.array(found) < 0.05) <= 0.11
 
 
 def test_nan_drops_the_question_from_a_comparison() -> None:
@@ -107,3 +80,8 @@ def test_percentile_interval_holds_the_percentile_and_narrows_with_the_number_of
     low, high = percentile_interval(many, 50)
     assert (low, high) == (4902.0, 5098.0)  # 5000 -+ 98
     assert percentile_interval([1.0], 95) == (1.0, 1.0)
+
+
+def test_few_differences_have_exact_p_values() -> None:
+    assert compare([1.0, 1.0, 1.0], [0.0, 0.0, 0.0]).p_permutation == 0.25  # 2 of 8 sign flips are as extreme
+    assert compare([1.0], [0.0]).p_permutation == 1.0

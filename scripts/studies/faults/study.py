@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any
 
 import dspy
 
@@ -22,7 +21,7 @@ from ....data.pool import PassagePool
 from ....data.sample import load_sample, sample_passages
 from ....engines.budget import Budget, BudgetSpent
 from ....engines.endpoint import Endpoint, Limits
-from ....eval.records import read_lines
+from ....eval.records import QuestionRecord, read_records
 from ....eval.run import evaluate
 from ....programs import new_program
 from .faults import FAULTS, Fault, dies, drip, slow
@@ -169,20 +168,20 @@ class Study:
         self.questions = [*load_sample("dev"), *load_sample("test")][:count]
         self.threads, self.client, self.limits = threads, client, limits
         self._pool = PassagePool(sample_passages())
-        self._without: dict[str, dict[int, dict[str, Any]]] = {}
+        self._without: dict[str, dict[int, QuestionRecord]] = {}
 
     def run(self, case: Case, out: Path | None = None) -> Row:
         """Run a case, in the folder ``out`` or a temporary one."""
         if case.program not in self._without:
-            self._without[case.program], *_ = self._lines(Case("none", "never", program=case.program), None)
+            self._without[case.program], *_ = self._records(Case("none", "never", program=case.program), None)
         expected = self._without[case.program]
-        lines, server, seconds = self._lines(case, out)
-        answered = [line for line in lines.values() if "error" not in line]
-        different = [line for line in answered if _result(line) != _result(expected[line["n"]])]
-        other = sum(bool(case.differs) or _misjudged(line) for line in different)
+        records, server, seconds = self._records(case, out)
+        answered = [record for record in records.values() if not record.error]
+        different = [record for record in answered if _result(record) != _result(expected[record.n])]
+        other = sum(bool(case.differs) or _misjudged(record) for record in different)
         done = Counter[str]()
-        for line in lines.values():
-            done.update(line["incidents"])
+        for record in records.values():
+            done.update(record.incidents)
         return Row(
             case,
             injected=server.injected.total(),
@@ -191,14 +190,14 @@ class Study:
             answered=len(answered),
             other=other,
             wrong=len(different) - other,
-            lost=len(self.questions) - len(lines),
-            hung=sum(line["costs"]["seconds"] >= TIME_LIMIT for line in lines.values()),
+            lost=len(self.questions) - len(records),
+            hung=sum(record.costs["seconds"] >= TIME_LIMIT for record in records.values()),
             seconds=seconds,
             done=dict(sorted(done.items())),
-            failed=dict(Counter(line["error"]["cause"] for line in lines.values() if "error" in line)),
+            failed=dict(Counter(record.error.cause for record in records.values() if record.error)),
         )
 
-    def _lines(self, case: Case, out: Path | None) -> tuple[dict[int, dict[str, Any]], Server, float]:
+    def _records(self, case: Case, out: Path | None) -> tuple[dict[int, QuestionRecord], Server, float]:
         """The records of a run by question, its server, and its seconds."""
         with TemporaryDirectory() as temporary, Server(case.faults) as server:
             folder, start = out or Path(temporary) / "run", perf_counter()
@@ -208,7 +207,7 @@ class Study:
                 with suppress(BudgetSpent):
                     self._evaluate(case.program, Budget(calls=case.calls).meter(lm), folder)
             self._evaluate(case.program, lm, folder)
-            return {line["n"]: line for line in read_lines(folder)}, server, perf_counter() - start
+            return {record.n: record for record in read_records(folder)}, server, perf_counter() - start
 
     def _evaluate(self, name: str, lm: dspy.LM, folder: Path) -> None:
         program = new_program(name, self._pool, None)
@@ -216,14 +215,14 @@ class Study:
         evaluate(program, self.questions, folder, threads=self.threads, timeout=TIME_LIMIT)
 
 
-def _result(line: dict[str, Any]) -> tuple[object, ...]:
+def _result(record: QuestionRecord) -> tuple[object, ...]:
     """The fields that must not depend on faults."""
-    return line["answer"], line["confidence"], line["evidence"], line["ranking"], line["scores"]
+    return record.answer, record.confidence, record.evidence, record.ranking, record.scores
 
 
-def _misjudged(line: dict[str, Any]) -> bool:
+def _misjudged(record: QuestionRecord) -> bool:
     """Whether a verdict was unreadable."""
-    return any(step["step"] == "judged" and step["invalid"] and not step["score"] for step in line["trace"])
+    return any(step["step"] == "judged" and step["invalid"] and not step["score"] for step in record.trace)
 
 
 def cases_named(names: Sequence[str]) -> tuple[Case, ...]:

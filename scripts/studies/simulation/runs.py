@@ -16,7 +16,7 @@ import numpy as np
 
 from ....data.errors import PolyhopError
 from ....eval.questions import Questions
-from ....eval.records import read_lines
+from ....eval.records import read_records
 from ....eval.run import evaluate
 from .agents import Rates
 from .designs import DESIGNS
@@ -118,7 +118,7 @@ def play(condition: Condition, out: Path) -> Values:
     except ValueError as error:
         raise PolyhopError(f"{condition.questions.file}: {error}") from error
     evaluate(program, questions, folder, max_failures=1)
-    lines = [line["scores"] | line["costs"] for line in read_lines(folder)]
+    lines = [record.scores | record.costs for record in read_records(folder)]
     return {name: [line.get(name, np.nan) for line in lines] for name in VALUES}
 
 

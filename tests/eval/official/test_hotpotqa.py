@@ -140,8 +140,3 @@ def test_scores_are_bounded_and_order_is_nothing(
     assert all(0.0 <= value <= 1.0 for value in values.values())
     assert values == score(Prediction("q", answer, found[::-1] + found), Gold(gold_answer, wanted[::-1]))
     assert values["joint_f1"] <= min(values["f1"], values["sp_f1"]) + 1e-9
-
-
-@given(answers.filter(lambda text: any(c in "bcé" for c in text)), facts.filter(bool))
-def test_gold_is_perfect(answer: str, wanted: list[tuple[str, int]]) -> None:
-    assert set(score(Prediction("q", answer, wanted), Gold(answer, wanted)).values()) == {1.0}

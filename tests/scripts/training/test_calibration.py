@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,23 +58,15 @@ def test_a_program_takes_what_was_fitted() -> None:
 
 def write_run(folder: Path, confidence: np.ndarray, right: np.ndarray) -> None:
     folder.mkdir()
-    lines = [
-        {"n": n, "id": str(n), "answer": "A", "confidence": float(c), "scores": {"answer_em": float(r)}}
-        for n, (c, r) in enumerate(zip(confidence, right, strict=True))
+    empty = {"question": "q", "gold_answers": [], "gold": [], "evidence": [], "ranking": [], "costs": {}}
+    answered = [("A", float(c), float(r)) for c, r in zip(confidence, right, strict=True)]
+    failure = {"cause": "model", "type": "x", "message": "x"}
+    lines: list[dict[str, Any]] = [
+        {**empty, "answer": answer, "confidence": c, "scores": {"answer_em": r}}
+        for answer, c, r in [*answered, ("unknown", 0.0, 0.0)]
     ]
-    lines.append(
-        {"n": len(lines), "id": str(len(lines)), "answer": "unknown", "confidence": 0.0, "scores": {"answer_em": 0.0}}
-    )
-    lines.append(
-        {
-            "n": len(lines),
-            "id": str(len(lines)),
-            "answer": None,
-            "error": {},
-            "confidence": None,
-            "scores": {"answer_em": 0.0},
-        }
-    )
+    lines.append({**empty, "answer": None, "error": failure, "scores": {"answer_em": 0.0}})
+    lines = [{"n": n, "id": str(n), **line} for n, line in enumerate(lines)]
     (folder / "predictions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
