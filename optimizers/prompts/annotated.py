@@ -82,9 +82,10 @@ def _demos(
                 yield dspy.Example({name: given[name] for name in signature.fields})
         return
     for n, case in enumerate(cases):
-        demo = make(case, n)
-        if demo is not None and sum(len(str(value).split()) for value in demo.values()) <= MOST_WORDS:
-            yield dspy.Example(demo)
+        if (made := make(case, n)) is not None:
+            demo = {name: made[name] for name in signature.fields}
+            if sum(len(str(value).split()) for value in demo.values()) <= MOST_WORDS:
+                yield dspy.Example(demo)
 
 
 # --- questions with their solutions ----------------------------------------------------------------------------------
@@ -266,7 +267,8 @@ def _length(passage: Passage) -> int:
 
 
 # --- a demo for each agent -------------------------------------------------------------------------------------------
-# `n` counts the questions, so that the demos of an agent show its different cases in turn.
+# A maker returns at least the fields of its agents. `n` counts the questions, so that the demos of an agent show its
+# different cases in turn.
 
 _MAKERS: dict[frozenset[str], Maker] = {}
 
@@ -289,31 +291,18 @@ def demo_of(*agents: Any, steps: int = 0, evidence: bool = False) -> Callable[[M
     return add
 
 
-@demo_of(signatures.AnalyzeQuestion, steps=1)
-def _analyze(case: SolvedQuestion, n: int) -> Demo:
-    return case.task
-
-
-@demo_of(signatures.PlanResearch, steps=1)
+@demo_of(
+    signatures.AnalyzeQuestion,
+    signatures.PlanResearch,
+    signatures.PlanSteps,
+    signatures.DrawRoadmap,
+    signatures.RouteQuestion,
+    steps=1,
+)
 def _plan(case: SolvedQuestion, n: int) -> Demo:
-    return {**case.task, "route": "plan" if len(case.steps) > 1 else "single"}
-
-
-@demo_of(signatures.PlanSteps, steps=1)
-def _plan_steps(case: SolvedQuestion, n: int) -> Demo:
-    return {"question": case.question, "steps": demonstrated(case.sub_questions)}
-
-
-@demo_of(signatures.DrawRoadmap, steps=1)
-def _draw_roadmap(case: SolvedQuestion, n: int) -> Demo:
-    return {"question": case.question, "roadmap": case.sub_questions}
-
-
-@demo_of(signatures.RouteQuestion, steps=1)
-def _route(case: SolvedQuestion, n: int) -> Demo:
-    single = len(case.steps) == 1
-    route, query = ("single", case.question) if single else ("plan", "none")
-    return {"question": case.question, "route": route, "query": query}
+    route, query = ("single", case.question) if len(case.steps) == 1 else ("plan", "none")
+    plan = {"steps": demonstrated(case.sub_questions), "roadmap": case.sub_questions}
+    return {**case.task, **plan, "route": route, "query": query}
 
 
 @demo_of(signatures.RefineQuestion, steps=2)
@@ -321,12 +310,8 @@ def _refine(case: SolvedQuestion, n: int) -> Demo | None:
     last = case.steps[-1]
     if last.question == last.asked:
         return None
-    return {
-        "question": case.question,
-        "trajectory": case.trajectory[:-1],
-        "next_question": last.question,
-        "refined_question": last.asked,
-    }
+    refined = {"next_question": last.question, "refined_question": last.asked}
+    return {"question": case.question, "trajectory": case.trajectory[:-1], **refined}
 
 
 @demo_of(signatures.SelectEvidence, evidence=True)
@@ -423,31 +408,18 @@ def _answer_directly(case: SolvedQuestion, n: int) -> Demo:
     return {"question": case.question, **case.answered(cite=False)}
 
 
-@demo_of(signatures.AnswerFromPassages, evidence=True)
-def _answer_from_passages(case: SolvedQuestion, n: int) -> Demo:
-    return {"question": case.question, "passages": case.show(), **case.answered()}
-
-
-@demo_of(signatures.AnswerFromCollection, evidence=True)
-def _answer_from_collection(case: SolvedQuestion, n: int) -> Demo:
-    return {**_answer_from_passages(case, n), "notes": []}
-
-
-@demo_of(signatures.AnswerFromEvidence, evidence=True)
-def _answer_from_evidence(case: SolvedQuestion, n: int) -> Demo:
-    return {**case.task, "evidence": case.show(case.evidence), **case.answered()}
-
-
-@demo_of(signatures.AnswerFromKnowledge, evidence=True)
-def _answer_from_knowledge(case: SolvedQuestion, n: int) -> Demo:
-    known = [f"{item.passage.title}: {item.text}" for item in case.evidence]
-    return {"question": case.question, "known": known, "evidence": case.show(case.evidence), **case.answered()}
-
-
+@demo_of(
+    signatures.AnswerFromPassages,
+    signatures.AnswerFromCollection,
+    signatures.AnswerFromEvidence,
+    signatures.AnswerFromKnowledge,
+    evidence=True,
+)
 @demo_of(signatures.AnswerFromTrajectory, steps=1, evidence=True)
-def _answer_from_trajectory(case: SolvedQuestion, n: int) -> Demo:
-    shown = case.show(case.evidence)
-    return {"question": case.question, "trajectory": case.trajectory, "evidence": shown, **case.answered()}
+def _answer(case: SolvedQuestion, n: int) -> Demo:
+    known = [f"{item.passage.title}: {item.text}" for item in case.evidence]
+    read = {"passages": case.show(), "evidence": case.show(case.evidence)}
+    return {**case.task, **read, **case.answered(), "known": known, "notes": [], "trajectory": case.trajectory}
 
 
 @demo_of(signatures.AnswerStep, steps=1)
@@ -464,25 +436,20 @@ def _answer_with_citations(case: SolvedQuestion, n: int) -> Demo:
     return {**case.task, **case.whole(), **case.answered(), "citations": case.ids(case.evidence)}
 
 
-@demo_of(signatures.VerifyAnswer, evidence=True)
+@demo_of(signatures.VerifyAnswer, signatures.JudgeAccuracy, evidence=True)
 def _verify(case: SolvedQuestion, n: int) -> Demo:
     """In turn: a right answer, and that of an earlier step."""
     wrong = case.wrong if n % 2 else None
     return {
         **case.task,
         **case.whole(),
+        "sources": case.show(),
         "proposed_answer": wrong or case.answer,
+        "answer": wrong or case.answer,
         "correction": case.answer,
         "attribution": "contradictory" if wrong else "attributable",
         "accuracy": 1 - _CONFIDENT if wrong else _CONFIDENT,
     }
-
-
-@demo_of(signatures.JudgeAccuracy, evidence=True)
-def _judge_accuracy(case: SolvedQuestion, n: int) -> Demo:
-    wrong = case.wrong if n % 2 else None
-    accuracy = 1 - _CONFIDENT if wrong else _CONFIDENT
-    return {"question": case.question, "sources": case.show(), "answer": wrong or case.answer, "accuracy": accuracy}
 
 
 @demo_of(signatures.JudgeAttribution, evidence=True)

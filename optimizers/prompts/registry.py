@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import dspy
 
@@ -97,20 +97,13 @@ class PromptOptimizer:
 
 
 def register(
-    name: str,
-    about: str,
-    changes: Changes,
-    presets: Mapping[str, Numbers],
-    *,
-    runs: Bound,
-    proposals: Bound | None = None,
-    later: Bound | None = None,
-    finish: Callable[[dspy.Module, dspy.Module], dspy.Module] = transplanted,
-) -> Callable[[Callable[[CompileJob], dspy.Module]], Callable[[CompileJob], dspy.Module]]:
-    """Register the decorated function as the prompt optimizer ``name``; see `PromptOptimizer` for the arguments."""
+    name: str, about: str, changes: Changes, presets: Mapping[str, Numbers], **options: Any
+) -> Callable[[Callable[[CompileJob], Any]], Callable[[CompileJob], Any]]:
+    """Register the decorated function as the prompt optimizer ``name``; ``options`` are attributes of
+    `PromptOptimizer`."""
 
-    def add(compile: Callable[[CompileJob], dspy.Module]) -> Callable[[CompileJob], dspy.Module]:
-        OPTIMIZERS[name] = PromptOptimizer(name, about, changes, presets, compile, runs, proposals, later, finish)
+    def add(compile: Callable[[CompileJob], Any]) -> Callable[[CompileJob], Any]:
+        OPTIMIZERS[name] = PromptOptimizer(name, about, changes, presets, compile, **options)
         return compile
 
     return add

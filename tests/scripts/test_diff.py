@@ -39,13 +39,13 @@ def test_a_program_before_and_after_tuning(tuned: Path) -> None:
     assert "remove what is [-definitely irrelevant.-] {+[bold]useless[/bold] [31m.+}" in text
     assert '+ demo {"question": "Who [x]?", "add": ["1s1"]}' in text
     assert "│ rounds │ 3 │ 2 │ 1..6 │" in text
-    assert "│ val evidence F1 (passages) │ │ 71.0 (69.0 to 73.0) │" in text
+    assert "│ val Evidence F1 (passages) │ │ 71.0 (69.0 to 73.0) │" in text
     assert f"┃ prism ┃ prism ({tuned.parts[-3]}/runs) ┃" in text
     assert "search.chain" not in text
     assert "\x1b" not in result.stdout
 
 
-def test_of_scores_models_and_settings_a_person_sees_what_counts(tmp_path: Path) -> None:
+def test_the_usual_scores_are_shown(tmp_path: Path) -> None:
     names = ("answer_em", "passage_mrr", "token_f1", "seconds_p95", "lm_calls", "own_metric")
     scores = {"test": {name: Interval(1 / 3, 0.25, 0.5) for name in names}}
     paths = []
@@ -56,9 +56,9 @@ def test_of_scores_models_and_settings_a_person_sees_what_counts(tmp_path: Path)
         known = Provenance(metric="own_metric", scores=scores, settings=settings, spent={"minutes": trials / 30})
         paths.append(str(polyhop.save(program, tmp_path / model, provenance=known)))
     text = " ".join(run(*paths).stdout.split())
-    assert "│ test answer EM │ 33.3 (25.0 to 50.0) │ 33.3 (25.0 to 50.0) │" in text
-    assert "│ test LM calls a question │ 0.3 (0.2 to 0.5) │" in text
-    assert "│ test own_metric │ 0.3 (0.2 to 0.5) │" in text  # tuned for it
+    assert "│ test Answer EM │ 33.3 (25.0 to 50.0) │ 33.3 (25.0 to 50.0) │" in text
+    assert "│ test LM calls │ 0.33 (0.25 to 0.50) │" in text
+    assert "│ test Own metric │ 0.33 (0.25 to 0.50) │" in text  # tuned for it
     assert "│ and 3 more: --json │" in text
     assert not any(name in text for name in ("mrr", "token_f1", "seconds"))
     assert "│ model of analyzer, selector, adder, answerer │ openai/small │ openai/large │" in text

@@ -83,7 +83,7 @@ def test_json_holds_all(artifact: str) -> None:
 def test_markdown_reads_as_prose(artifact: str, tmp_path: Path) -> None:
     text = run(artifact).stdout
     name = f"polyhop ({'/'.join(tmp_path.parts[-2:])})"
-    about = "Answer a question with as few LM calls as it takes."
+    about = "Answer a question with as few LM calls as possible."
     assert text.startswith(f"# {name}\n\n{about}\n\n## Provenance\n")
     for expected in (
         "- Dataset: hotpotqa.",
