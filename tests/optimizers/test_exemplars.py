@@ -75,7 +75,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_only_successes_are_kept_with_the_plan_that_led_there(run: Path) -> None:
+def test_successes_become_exemplars(run: Path) -> None:
     kept = {exemplar.question: exemplar for exemplar in from_run(run, min_f1=0.5)}
     right = 0
     for line in read_lines(run):
@@ -90,7 +90,7 @@ def test_only_successes_are_kept_with_the_plan_that_led_there(run: Path) -> None
     assert len(list(from_run(run, min_f1=1.0))) < right
 
 
-def test_a_run_that_was_stopped_has_what_it_found(tmp_path: Path) -> None:
+def test_an_interrupted_run_resumes(tmp_path: Path) -> None:
     program = polyhop.Prism(polyhop.PassagePool(sample_passages()))
     program.set_lm(polyhop.lm("lexical"))
     done = 0
@@ -105,7 +105,7 @@ def test_a_run_that_was_stopped_has_what_it_found(tmp_path: Path) -> None:
         collect(program, load_sample("train"), tmp_path / "run", on_progress=stop)
     found = list(from_run(tmp_path / "run", 0.0))
     assert 0 < len(found) <= 8
-    everything = collect(program, load_sample("train"), tmp_path / "run", min_f1=0.0)  # goes on
+    everything = collect(program, load_sample("train"), tmp_path / "run", min_f1=0.0)
     assert everything[: len(found)] == found
     assert len(everything) > len(found)
 
@@ -120,7 +120,7 @@ def test_the_command_fills_a_file(run: Path, tmp_path: Path) -> None:
     assert max(sum(each.hops == hops for each in exemplars) for hops in (1, 2, 3, 4)) == 3
 
 
-def test_what_is_wrong_is_said(tmp_path: Path, run: Path) -> None:
+def test_errors(tmp_path: Path, run: Path) -> None:
     result = CliRunner().invoke(app, ["--out", str(tmp_path / "memory.jsonl")])
     assert result.exit_code == 2
     assert "--musique FILE or --run DIR" in result.output
@@ -131,7 +131,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, run: Path) -> None:
     assert "cannot write" in str(result.exception)
 
 
-def test_musique_s_decompositions_are_all_exemplars(shared_data: Path) -> None:
+def test_all_decompositions_of_musique_are_exemplars(shared_data: Path) -> None:
     questions = list(load_questions("musique", shared_data / "musique_ans_train.jsonl.gz"))
     found = list(from_musique(questions))
     assert len(found) == len(questions)

@@ -41,12 +41,12 @@ def test_both_texts_are_in_the_pieces(before: str, after: str) -> None:
     assert "".join(text for kind, text in pieces if kind != "-") == after
 
 
-def test_what_is_the_same_is_left_out() -> None:
+def test_equal_programs_have_no_difference() -> None:
     assert compare(side(PolyHop()), side(PolyHop())) == Difference()
     assert compare(side(PolyHop()), side(PolyHop())).same
 
 
-def test_what_tuning_changes() -> None:
+def test_tuned_programs() -> None:
     after = PolyHop()
     after.rounds.value, after.sure.value = 2, 0.5
     after.rounds.high = 4
@@ -74,7 +74,7 @@ def test_programs_of_two_kinds() -> None:
     assert found.agents["answerer"].fields == ("sub_questions", "evidence", "passages")
 
 
-def test_scores_and_where_they_come_from(tmp_path: Path) -> None:
+def test_scores_and_provenance(tmp_path: Path) -> None:
     known = Provenance(
         dataset="hotpotqa", seed=1, scores={"val": {"f1": Interval(0.5, 0.4, 0.6)}}, spent={"lm_calls": 9}
     )

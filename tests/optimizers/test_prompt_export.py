@@ -103,10 +103,9 @@ def spy(adapter: AdapterName) -> Any:
     return listening, calls
 
 
-@pytest.mark.parametrize("demos", [False, True])
-@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize(("adapter", "demos"), [("chat", True), ("json", False)])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_what_programs_send(name: str, adapter: AdapterName, demos: bool) -> None:
+def test_exports_equal_what_programs_send(name: str, adapter: AdapterName, demos: bool) -> None:
     program = new_program(name, PassagePool(sample_passages()))
     program.set_lm(polyhop.lm())
     if demos:
@@ -118,7 +117,7 @@ def test_what_programs_send(name: str, adapter: AdapterName, demos: bool) -> Non
     exported = {prompt.signature.instructions: prompt for prompt in prompts(program, adapter)}
     listening, calls = spy(adapter)
     with dspy.context(adapter=listening):
-        for example in load_sample()[:4]:
+        for example in load_sample()[:2]:
             program(question=example.question)
     assert calls
     for call in calls:
@@ -135,7 +134,7 @@ def test_what_programs_send(name: str, adapter: AdapterName, demos: bool) -> Non
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_whatever_is_in_a_prompt_and_in_its_inputs(name: str, adapter: AdapterName) -> None:
+def test_exports_equal_what_dspy_sends_for_odd_texts(name: str, adapter: AdapterName) -> None:
     program = new_program(name)
     for n, predictor in enumerate(program.predictors()):
         signature = predictor.signature
@@ -172,14 +171,14 @@ def _filled(annotation: Any, turn: int) -> Any:
     return None if turn % 11 == 10 else text
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     text=st.text(max_size=20),
     some=st.lists(st.text(max_size=8), max_size=3),
     title=st.text(alphabet=st.sampled_from("[]#<>/ \n\t\xa0axCUSTOM-TYPE")),
     sentence=st.text(max_size=20),
 )
-def test_whatever_the_inputs_are(text: str, some: list[str], title: str, sentence: str) -> None:
+def test_exports_equal_what_dspy_sends_for_any_inputs(text: str, some: list[str], title: str, sentence: str) -> None:
     passage = NumberedPassage(number=7, title=title, sentences={3: sentence, 11: title + sentence})
     inputs = {
         "question": text,
@@ -190,15 +189,6 @@ def test_whatever_the_inputs_are(text: str, some: list[str], title: str, sentenc
     sent = dspy.ChatAdapter().format(SELECTOR.signature, [], inputs)
     assert json.loads(TEMPLATE.render({name: plain(value) for name, value in inputs.items()})) == sent
     assert by_hand(SELECTOR, inputs) == sent
-
-
-def test_a_placeholder_is_replaced_by_hand() -> None:
-    (prompt,) = [prompt for prompt in prompts(Prism()) if prompt.agent == "analyzer"]
-    filled = [
-        {**message, "content": message["content"].replace("{{question}}", "Who wrote Emma?")}
-        for message in prompt.messages
-    ]
-    assert filled == dspy.ChatAdapter().format(prompt.signature, [], {"question": "Who wrote Emma?"})
 
 
 def test_switches_change_what_is_exported() -> None:
@@ -220,7 +210,7 @@ def test_switches_change_what_is_exported() -> None:
     assert [by_jinja(selector, call.inputs) for call in sent] == [call.messages for call in sent] != []
 
 
-def test_all_that_another_program_needs() -> None:
+def test_the_record_of_a_prompt() -> None:
     (selector,) = [prompt for prompt in prompts(PolyHop()) if prompt.agent == "selector"]
     record = json.loads(json.dumps(selector.to_record()))
     formats = {each["name"]: each["format"] for each in record["inputs"]}
@@ -248,7 +238,7 @@ def test_any_dspy_program_is_exported() -> None:
     assert by_jinja(found[0], inputs) == dspy.ChatAdapter().format(found[0].signature, [], inputs)
 
 
-def test_what_is_no_text_is_refused() -> None:
+def test_inputs_and_demos_must_be_text() -> None:
     class Own(dspy.Module):
         def __init__(self) -> None:
             super().__init__()

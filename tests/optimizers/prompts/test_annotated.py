@@ -1,4 +1,4 @@
-"""Demos from annotations: for every agent of every program with its own fields, right, short, and read by all."""
+"""Demos from annotations, for every agent of every program."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from .world import players, program, questions
 
 PROGRAMS = ("polyhop", "prism", "kair", "par_rag", "c3po", "ircot", "naive", "direct")
 UNKNOWN = {"kair": {"querier", "updater", "checker"}, "ircot": {"reasoner"}}
-"""Agents about whose work no dataset knows anything."""
+"""Agents without annotations."""
 PLANNERS = {signatures.AnalyzeQuestion, signatures.PlanResearch, signatures.PlanSteps, signatures.DrawRoadmap}
-"""Whose replies demos are meant to shape, also with the lexical engine."""
+"""Their replies depend on demos, also with the lexical engine."""
 
 
 @pytest.fixture(scope="module")
@@ -42,29 +42,23 @@ def demos_of(name: str, sample: PassagePool, count: int = 9) -> tuple[dspy.Modul
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_agent_gets_whole_demos_of_the_right_types(name: str, sample: PassagePool) -> None:
+def test_agents_get_complete_demos_that_adapters_render_and_parse(name: str, sample: PassagePool) -> None:
     built, demos = demos_of(name, sample)
     assert {agent for agent, given in demos.items() if not given} == UNKNOWN.get(name, set())
     for agent, predictor in built.named_predictors():
+        fields = predictor.signature.fields
         for demo in demos[agent]:
-            assert set(demo.keys()) == set(predictor.signature.fields)
+            assert set(demo.keys()) == set(fields)
             assert sum(len(str(value).split()) for value in demo.values()) <= MOST_WORDS
-            for field, info in predictor.signature.fields.items():
+            for field, info in fields.items():
                 assert TypeAdapter(info.annotation).validate_python(demo[field]) == demo[field], (agent, field)
-
-
-@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_demos_are_rendered_whole_and_read_back_as_they_are(name: str, adapter: Any, sample: PassagePool) -> None:
-    built, demos = demos_of(name, sample)
-    for agent, predictor in built.named_predictors():
         inputs = dict.fromkeys(predictor.signature.input_fields, "")
-        messages = adapter.format(predictor.signature, demos[agent], inputs)[1:-1]
-        assert len(messages) == 2 * len(demos[agent])
-        for demo, asked, replied in zip(demos[agent], messages[::2], messages[1::2], strict=True):
-            assert "not supplied" not in (asked["content"] + replied["content"]).lower()
-            read = adapter.parse(predictor.signature, replied["content"])
-            assert read == {field: demo[field] for field in predictor.signature.output_fields}
+        for adapter in (dspy.ChatAdapter(), dspy.JSONAdapter()):
+            messages = adapter.format(predictor.signature, demos[agent], inputs)[1:-1]
+            for demo, asked, replied in zip(demos[agent], messages[::2], messages[1::2], strict=True):
+                assert "not supplied" not in (asked["content"] + replied["content"]).lower()
+                read = adapter.parse(predictor.signature, replied["content"])
+                assert read == {field: demo[field] for field in predictor.signature.output_fields}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -96,7 +90,7 @@ def test_a_demo_says_what_the_dataset_says() -> None:
     assert answered.reasoning == "Who wrote Book 0? Writer 0 [1s2]. Where was Writer 0 born? Aldea [2s1]."
 
 
-def test_the_adder_is_also_shown_that_nothing_is_missing_and_what_is_required() -> None:
+def test_the_demos_of_an_adder_show_its_cases() -> None:
     built = build_program("polyhop", None)
     adder = gold_demos(built, questions(3, 0))["adder"]
     assert [(demo.selected, demo.add, demo.required) for demo in adder] == [
@@ -107,7 +101,7 @@ def test_the_adder_is_also_shown_that_nothing_is_missing_and_what_is_required() 
     assert [passage.title for passage in adder[1].candidates.passages] == ["Book 1", "Stones"]
 
 
-def test_verifiers_and_judges_see_right_and_wrong_answers() -> None:
+def test_verifiers_and_judges_get_right_and_wrong_answers() -> None:
     verified = gold_demos(build_program("polyhop", None), questions(2, 0))["verifier"]
     assert [(demo.proposed_answer, demo.correction, demo.attribution, demo.accuracy) for demo in verified] == [
         ("Aldea", "Aldea", "attributable", 0.95),
@@ -117,7 +111,7 @@ def test_verifiers_and_judges_see_right_and_wrong_answers() -> None:
     assert [demo.attribution for demo in judged] == ["attributable", "extrapolatory", "contradictory"]
 
 
-def test_a_passage_that_counts_whole_is_narrowed_to_the_sentence_with_the_answer() -> None:
+def test_whole_passages_are_narrowed_to_the_sentence_with_the_answer() -> None:
     example = questions(1, 0)[0]
     example.gold_facts = ()
     case = solved(example)
@@ -154,13 +148,13 @@ def test_a_question_without_an_answer_makes_no_demos(answers: tuple[str, ...]) -
     assert not any(gold_demos(Prism(), [example]).values()) if answers else solved(example) is None
 
 
-def test_an_agent_is_known_whatever_its_instruction_has_become() -> None:
+def test_an_agent_is_found_after_its_instructions_change() -> None:
     student = Prism()
     student.analyzer.signature = student.analyzer.signature.with_instructions("Split it.")
     assert gold_demos(student, questions(1, 0))["analyzer"]
 
 
-def test_another_programs_agents_get_what_stands_in_the_questions() -> None:
+def test_agents_of_other_programs_get_fields_of_the_questions() -> None:
     class Own(dspy.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -173,7 +167,7 @@ def test_another_programs_agents_get_what_stands_in_the_questions() -> None:
     assert [demo.toDict() for demo in demos["second"]] == [{"question": "Who?", "topic": "people", "answer": "Ann"}]
 
 
-def test_labeled_costs_nothing_and_tells_if_there_is_nothing_to_show() -> None:
+def test_labeled_makes_no_call() -> None:
     script = players()
     result = optimize_prompts("labeled", program(script), questions(3, 2), [], metrics.answer_em)
     assert not script.requests
