@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..data.benchmarks import Setting, find_benchmark, load_questions
-from ..data.benchmarks.hub import PREFIX
-from ..data.benchmarks.registry import SAMPLE
+from ..data.benchmarks import PREFIX, SAMPLE, Setting, find_benchmark, load_questions
 from ..data.errors import Problem
 
 if TYPE_CHECKING:

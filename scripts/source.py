@@ -38,9 +38,9 @@ def dataset_of(file: str | None) -> str:
     Raises:
         PolyhopError: there is no such file, or it looks like nothing or like several things.
     """
-    from ..data.benchmarks import recognised
+    from ..data.benchmarks import recognize_file
 
-    return recognised(file) if file else "sample"
+    return recognize_file(file) if file else "sample"
 
 
 def setting_of(dataset: str, setting: Setting | None, index: Path | None) -> Any:

@@ -1,23 +1,27 @@
-"""The benchmarks: their questions as DSPy examples of one shape, and the corpora that come with them.
+"""Benchmarks: their questions as DSPy examples of one shape, and their corpora.
 
     for question in load_questions("hotpotqa", "hotpot_dev_distractor_v1.json", limit=100, seed=0):
         program(**question.inputs())
 
-One file a benchmark says what its records look like; `Question` says what they become.
+`formats` and `own` declare the formats, one class with `register` each; `QuestionRecord` is what they become.
 """
 
 from __future__ import annotations
 
+from . import formats, own  # noqa: F401  # registers them, in this order
 from .corpora import benchmark_passages, holds_passages, pooled_passages, windows
-from .load import Setting, load_questions, recognised
-from .question import GoldFact, Question
-from .registry import BENCHMARKS, find_benchmark
+from .files import PREFIX
+from .load import Setting, load_questions, recognize_file
+from .question import GoldFact, QuestionRecord
+from .records import BENCHMARKS, SAMPLE, find_benchmark
 from .sampling import in_dev, sample, split_by_id
 
 __all__ = [
     "BENCHMARKS",
+    "PREFIX",
+    "SAMPLE",
     "GoldFact",
-    "Question",
+    "QuestionRecord",
     "Setting",
     "benchmark_passages",
     "find_benchmark",
@@ -25,7 +29,7 @@ __all__ = [
     "in_dev",
     "load_questions",
     "pooled_passages",
-    "recognised",
+    "recognize_file",
     "sample",
     "split_by_id",
     "windows",

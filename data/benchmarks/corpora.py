@@ -1,6 +1,6 @@
-"""Corpora that come with benchmarks, as streams of passages.
+"""Corpora of benchmarks, as streams of passages.
 
-A passage has the same id here, among a question's contexts and in an index, because the id is made of title and text.
+Ids are hashes of title and text, so a passage has the same id in a question's contexts and in an index.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from pydantic import AliasChoices, Field, StrictBool
 
 from ..errors import DatasetError, Problem
 from ..passages import Passage
-from .benchmark import Benchmark
 from .files import read_records
-from .load import Report, read_questions
-from .record import Malformed, Record
-from .registry import recognise
+from .load import ProblemReport, read_questions
+from .records import AnyText, Benchmark, Malformed, PassageRecord, Record, RecordModel, Text, recognize, table
 
 NQ_WINDOW = 256  # words
 
-_Placed = tuple[Passage, str]  # a passage and where it was read
-_Read = Callable[[Iterable[Record | Problem], Report], Iterator[_Placed]]
+_Placed = tuple[Passage, str]  # with its place
+_Read = Callable[[Iterable[Record | Problem], ProblemReport], Iterator[_Placed]]
 
 
 def benchmark_passages(
@@ -33,17 +33,17 @@ def benchmark_passages(
     """The passages of a file that belongs to a benchmark, each once, with its place (``"corpus.json:record 17"``).
 
     Reads corpora (HippoRAG's lists of ``{title, text, idx}``, the articles of MultiHop-RAG, Natural Questions with
-    documents, whose text is cut into windows of 256 words) and questions with contexts, whose union is the corpus
-    (HotpotQA, 2WikiMultihopQA, MuSiQue, SQuAD, one's own).
+    documents, in windows of 256 words) and the union of questions' contexts (HotpotQA, 2WikiMultihopQA, MuSiQue, SQuAD,
+    own questions).
 
     Raises:
-        DatasetError: the file does not exist or is none of these; at once. While iterating: it is damaged, or
+        DatasetError: immediately if the file does not exist or is none of these; while iterating if it is damaged or
             (``strict``) has a bad record.
     """
     read, records = _opened(path)
     if read is None:
-        raise DatasetError(f"{path} is no corpus of a benchmark, and holds no questions with contexts.")
-    return _distinct(read(records, Report(strict, on_problem)))
+        raise DatasetError(f"{path} is not a benchmark's corpus and has no questions with contexts.")
+    return _distinct(read(records, ProblemReport(strict, on_problem)))
 
 
 def holds_passages(path: Path) -> bool:
@@ -56,7 +56,7 @@ def holds_passages(path: Path) -> bool:
 
 
 def pooled_passages(examples: Iterable[Any]) -> Iterator[Passage]:
-    """The union of the questions' own contexts, each passage once; only ids are kept in memory.
+    """The union of the questions' contexts, each passage once; only ids are kept in memory.
 
     Raises:
         DatasetError: a question has no contexts.
@@ -65,9 +65,9 @@ def pooled_passages(examples: Iterable[Any]) -> Iterator[Passage]:
 
 
 def windows(passage: Passage, words: int = NQ_WINDOW) -> Iterator[Passage]:
-    """Cut a passage into pieces of ``words`` words, the last perhaps shorter, whatever sentences they break.
+    """Cut a passage into pieces of ``words`` words, ignoring sentences; the last may be shorter.
 
-    The pieces have the passage's title, single blanks between words, and ids made of title and text.
+    The pieces have the passage's title, single spaces between words, and their own ids.
 
     Raises:
         ValueError: ``words`` is not positive.
@@ -82,7 +82,7 @@ def windows(passage: Passage, words: int = NQ_WINDOW) -> Iterator[Passage]:
 
 
 def _opened(path: Path) -> tuple[_Read | None, Iterator[Record | Problem]]:
-    """How to read the file, if it can be, and all its records."""
+    """The reader for the file, if any, and all its records."""
     records = read_records(path)
     looked_at: list[Record | Problem] = []
     read = None
@@ -98,14 +98,14 @@ def _reader(first: Record) -> _Read | None:
     for field, read in (("document_text", _nq), ("document_tokens", _nq), ("document", _nq), ("body", _article)):
         if first.has(field):
             return partial(_each, read)
-    for benchmark in recognise(first):
+    for benchmark in recognize(first):
         if benchmark.has_contexts and first.has("context", "paragraphs", "data", "passages"):
             return partial(_pooled, benchmark)
     return partial(_each, _passage) if first.has("text") or first.has("sentences") else None
 
 
 def _each(
-    read: Callable[[Record], Iterator[Passage]], records: Iterable[Record | Problem], report: Report
+    read: Callable[[Record], Iterator[Passage]], records: Iterable[Record | Problem], report: ProblemReport
 ) -> Iterator[_Placed]:
     for record in records:
         try:
@@ -117,14 +117,14 @@ def _each(
             report(Problem(record.where, str(error)))
 
 
-def _pooled(benchmark: Benchmark, records: Iterable[Record | Problem], report: Report) -> Iterator[_Placed]:
+def _pooled(benchmark: Benchmark, records: Iterable[Record | Problem], report: ProblemReport) -> Iterator[_Placed]:
     return _contexts(read_questions(benchmark, records, report))
 
 
 def _contexts(questions: Iterable[Any]) -> Iterator[_Placed]:
     for question in questions:
         if question.pool is None:
-            raise DatasetError(f"The question {question.id!r} has no contexts that could be pooled.")
+            raise DatasetError(f"The question {question.id!r} has no contexts to pool.")
         for passage in question.pool:
             yield passage, question.where
 
@@ -141,35 +141,47 @@ def _distinct(passages: Iterable[_Placed]) -> Iterator[_Placed]:
 
 
 def _passage(record: Record) -> Iterator[Passage]:
-    title, id = record.maybe_text("title") or "", record.maybe_id("id", "_id")
-    if record.has("sentences"):
-        yield Passage.of(title, sentences=record.texts("sentences"), id=id)
-    else:
-        yield Passage.of(title, record.text("text"), id=id)
+    yield record.parse(PassageRecord).to_passage()
+
+
+class _Article(RecordModel):
+    title: Text
+    body: Text
 
 
 def _article(record: Record) -> Iterator[Passage]:
-    yield Passage.of(record.text("title"), record.text("body"))
+    article = record.parse(_Article)
+    yield Passage.of(article.title, article.body)
+
+
+class _Token(RecordModel):
+    token: Text
+    html: StrictBool = Field(default=False, validation_alias=AliasChoices("html_token", "is_html"))
+
+
+class _Document(RecordModel):
+    title: AnyText = Field(default="", validation_alias=AliasChoices("document_title", "title"))
+    url: AnyText = Field(default="", validation_alias=AliasChoices("document_url", "url"))
+    text: Text | None = Field(default=None, validation_alias="document_text")
+    tokens: Annotated[list[_Token], table()] = Field(
+        default=[], validation_alias=AliasChoices("document_tokens", "tokens")
+    )
 
 
 def _nq(record: Record) -> Iterator[Passage]:
     """The windows of a document: original and simplified Natural Questions, and the hub's columns."""
-    source = record.within("document") if record.has("document") else record
-    title = source.maybe_text("document_title", "title") or _title_in(source.maybe_text("document_url", "url") or "")
-    return windows(Passage.of(title, " ".join(_tokens(source))))
+    source = Record(record.fields["document"], record.where, "document") if record.has("document") else record
+    document = source.parse(_Document)
+    if document.text is not None:
+        tokens = [token for token in document.text.split() if not _TAG.fullmatch(token)]
+    elif document.tokens:
+        tokens = [token.token for token in document.tokens if not token.html]
+    else:
+        raise Malformed("document_tokens is missing or empty")
+    return windows(Passage.of(document.title or _title_in(document.url), " ".join(tokens)))
 
 
 _TAG = re.compile(r"</?[A-Za-z][^>\s]*>")
-
-
-def _tokens(source: Record) -> Iterator[str]:
-    """The tokens of the text, without those of HTML."""
-    if source.has("document_text"):
-        return (token for token in source.text("document_text").split() if not _TAG.fullmatch(token))
-    tokens = source.rows("document_tokens") or source.rows("tokens")
-    if not tokens:
-        raise source.error("document_tokens", "is missing or empty")
-    return (row.text("token") for row in tokens if not row.flag("html_token", row.flag("is_html", default=False)))
 
 
 def _title_in(url: str) -> str:

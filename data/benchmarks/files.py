@@ -1,7 +1,7 @@
-"""Records from files: JSON Lines, a JSON list, one JSON document, or a table with a header; plain or gzip.
+"""Records of files and of Hugging Face datasets.
 
-All but documents are streamed: a record is held at a time, whatever the size of the file. A line that is not JSON is
-one bad record, and so is a row with too many cells; a list or a document that is not JSON is a damaged file.
+Files are JSON Lines, a JSON list, one JSON document, or a table with a header, plain or gzip. All but documents are
+streamed, one record at a time. A bad line or row is one skipped record; a bad list or document is a damaged file.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ..errors import DatasetError, Problem
-from .record import Malformed, Record
+from .records import Malformed, Record
 
+PREFIX = "hub:"
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 18  # characters
@@ -27,13 +28,13 @@ _EXPECTED = "Expected JSON Lines, a JSON list, a JSON document, or a table (.csv
 
 
 def read_records(path: Path) -> Iterator[Record | Problem]:
-    """The records of a file, each with its place, and what is wrong with those that are none.
+    """The records of a file, and the problems of malformed ones.
 
-    The place is ``"dev.jsonl:17"`` (a line) or ``"dev.json:record 17"``, both counted from 1.
+    Places are ``"dev.jsonl:17"`` (a line) or ``"dev.json:record 17"``, from 1.
 
     Raises:
-        DatasetError: there is no such file, or no record in it, or its format is not known; at once. While iterating:
-            the file is damaged.
+        DatasetError: immediately if the file is missing, empty or of an unknown format; while iterating if it is
+            damaged.
     """
     if path.is_dir():
         raise DatasetError(f"{path} is a folder: name a file in it, or hub:{path} if it holds a Hugging Face dataset.")
@@ -55,7 +56,7 @@ def read_records(path: Path) -> Iterator[Record | Problem]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """The file, unpacked; whatever keeps it from being read becomes a `DatasetError`."""
+    """The file, unpacked; errors become a `DatasetError`."""
     try:
         with path.open("rb") as packed:
             if packed.peek(2).startswith(_GZIP):
@@ -76,11 +77,11 @@ def _what(start: bytes) -> str:
         return "is a Parquet file: give its folder, as hub:FOLDER"
     if start.startswith(b"PK\x03\x04"):
         return "is a zip file: unpack it"
-    return "is in no format that is known here"
+    return "has an unknown format"
 
 
 def _is_line(path: Path) -> bool:
-    """Whether the first line is an object of its own; in a document that is laid out over many lines it is not."""
+    """Whether the first line is a complete object, unlike in an indented document."""
     with _opened(path) as file:
         try:
             json.loads(file.readline().decode("utf-8-sig"))
@@ -110,7 +111,7 @@ def _parsed(line: bytes) -> Any:
 
 
 def _table(path: Path, tabs: bool) -> Iterator[Record | Problem]:
-    """The rows of a table whose first line names the columns; what is in no cell is in no record."""
+    """The rows of a table whose first line names the columns; empty cells are left out."""
     with _opened(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
         header = text.readline()
@@ -130,10 +131,10 @@ def _table(path: Path, tabs: bool) -> Iterator[Record | Problem]:
                     excess = f"{len(row)} cells in {len(columns)} columns"
                     yield Problem(where, f"{excess}: put quotes around what has a {delimiter!r} in it")
                 elif any(cell.strip() for cell in row):
-                    filled = zip(columns, row, strict=False)  # cells that are not written are empty
+                    filled = zip(columns, row, strict=False)  # missing cells are empty
                     yield Record({name: cell.strip() for name, cell in filled if cell.strip()}, where)
         except csv.Error as error:
-            raise DatasetError(f"{path} is no table from line {line} on: {error}.") from error
+            raise DatasetError(f"{path} is not a table from line {line} on: {error}.") from error
 
 
 def _document(path: Path) -> Iterator[Record | Problem]:
@@ -156,7 +157,7 @@ def _list(path: Path) -> Iterator[Record | Problem]:
 
 
 def _elements(path: Path, file: io.TextIOWrapper) -> Iterator[Any]:
-    """The elements of a JSON list, one after the other: decode what is there, read more where it does not suffice."""
+    """The elements of a JSON list: decode what was read so far, and read more when it is incomplete."""
     text, position, separator, more = "", 0, "[", True
     while True:
         value: Any = None
@@ -164,9 +165,9 @@ def _elements(path: Path, file: io.TextIOWrapper) -> Iterator[Any]:
             value, end = _element(text, position, separator)
         except (ValueError, RecursionError) as error:
             if not more:
-                raise DatasetError(f"{path} is cut short or is no JSON list: {error}.") from error
+                raise DatasetError(f"{path} is cut short or not a JSON list: {error}.") from error
             end = len(text)
-        if more and end == len(text):  # perhaps it goes on
+        if more and end == len(text):  # possibly incomplete
             chunk = file.read(max(_CHUNK, len(text) - position))
             text, position, more = text[position:] + chunk, 0, bool(chunk)
         elif value is _END:
@@ -197,3 +198,34 @@ def _element(text: str, position: int, separator: str) -> tuple[Any, int]:
 def _after_space(text: str, position: int) -> int:
     match = _SPACE.match(text, position)
     return match.end() if match else position
+
+
+# --- the hub ---------------------------------------------------------------------------------------------------------
+
+
+def hub_records(name: str, split: str) -> Iterator[Record | Problem]:
+    """The records of one split of a Hugging Face dataset, or of a local folder that `datasets` can read.
+
+    Args:
+        name: ``OWNER/NAME`` or ``OWNER/NAME:CONFIG``, or a folder of Parquet or JSON files named after the splits.
+        split: As `datasets.load_dataset` takes it: ``validation``, ``train[:500]``, ...
+
+    Raises:
+        DatasetError: it cannot be loaded; immediately.
+    """
+    rows = _load(name, split)
+    return (Record(row, f"{name}:{split}:{number}") for number, row in enumerate(rows, 1))
+
+
+def _load(name: str, split: str) -> Iterator[Any]:
+    from datasets import Dataset, load_dataset
+
+    path, _, config = name.partition(":")
+    try:
+        rows: Dataset = load_dataset(path, config or None, split=split)
+    except Exception as error:  # the library and its downloads raise errors of many families
+        raise DatasetError(
+            f"The split {split!r} of the dataset {name!r} cannot be loaded: {type(error).__name__}: {error} "
+            f"A hub name is written {PREFIX}OWNER/NAME[:CONFIG]."
+        ) from error
+    return iter(rows)

@@ -1,4 +1,4 @@
-"""Questions of any benchmark, from a file or the Hugging Face hub, as a stream of DSPy examples of one shape."""
+"""Questions of any benchmark, from a file or the Hugging Face hub, as a stream of DSPy examples."""
 
 from __future__ import annotations
 
@@ -6,18 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from ..errors import DatasetError, Problem
-from .benchmark import Benchmark
-from .files import read_records
-from .hub import PREFIX, hub_records
-from .own import OWN
-from .question import Question
-from .record import Record
-from .registry import BENCHMARKS, SAMPLE, find_benchmark, recognise
+from ..sample import Split, load_sample, sample_passages
+from .files import PREFIX, hub_records, read_records
+from .question import GoldFact, QuestionRecord
+from .records import BENCHMARKS, SAMPLE, Benchmark, Record, find_benchmark, recognize
 from .sampling import sample
-from .shipped import sample_questions
 
 if TYPE_CHECKING:
     import dspy
@@ -36,25 +32,24 @@ def load_questions(
     strict: bool = False,
     on_problem: Callable[[Problem], None] = lambda problem: None,
 ) -> Iterator[dspy.Example]:
-    """The questions of a benchmark, one by one; `Question` says what an example has.
+    """The questions of a benchmark, one by one, with the attributes of `QuestionRecord`.
 
     Args:
-        dataset: hotpotqa, 2wiki, musique, multihoprag, nq, squad or triviaqa, or another name of theirs; own, for
-            questions of one's own (see `own`); or sample.
+        dataset: hotpotqa, 2wiki, musique, multihoprag, nq, squad, triviaqa or one of their aliases; own, for your own
+            questions (see `own`); or sample.
         source: A file in one of the benchmark's formats (JSON, JSON Lines or a table, plain or gzip), or
-            ``hub:OWNER/NAME[:CONFIG]``; by default the benchmark's place on the hub. The sample has none.
+            ``hub:OWNER/NAME[:CONFIG]``; by default the benchmark's dataset on the hub. The sample has none.
         split: Of a dataset on the hub, by default the one to evaluate on; or of the sample, by default all of it.
-        setting: ``distractor`` asks for the questions' own contexts as ``pool``, ``open`` drops them; None leaves them
-            as they are.
-        limit: At most so many questions: the first ones, or with a ``seed`` a random sample, for which all are read.
-        seed: Of the sample. The same sample on every machine, and part of any larger sample with that seed.
-        strict: Raise at the first malformed record instead of leaving it out.
-        on_problem: Called with each record that is left out: malformed, or with the id of an earlier one.
+        setting: ``distractor`` requires the questions' own contexts as ``pool``, ``open`` drops them; None keeps them.
+        limit: The number of questions: the first ones, or with a ``seed`` a random sample, for which all are read.
+        seed: Of the sample, which is the same on every machine and part of any larger sample with that seed.
+        strict: Raise at the first malformed record instead of skipping it.
+        on_problem: Called with each skipped record: malformed, or with the id of an earlier one.
 
     Raises:
-        DatasetError: the benchmark, file, split or setting does not exist, or the file's format is unknown; at once.
-            While iterating: the file is damaged, holds another benchmark or no question, or (``strict``) has a bad
-            record.
+        DatasetError: immediately if the benchmark, file, split or setting does not exist or the format is unknown;
+            while iterating if the file is damaged, is of another benchmark or has no question, or (``strict``) has a
+            bad record.
         ValueError: ``limit`` is not positive.
     """
     if limit is not None and limit < 1:
@@ -68,7 +63,7 @@ def load_questions(
     else:
         benchmark = find_benchmark(dataset)
         title, has_contexts = benchmark.title, benchmark.has_contexts
-        questions = read_questions(benchmark, _records(benchmark, source, split), Report(strict, on_problem))
+        questions = read_questions(benchmark, _records(benchmark, source, split), ProblemReport(strict, on_problem))
     if setting == "distractor" and not has_contexts:
         raise DatasetError(
             f"The questions of {title} have no contexts of their own: use the setting open, with an index."
@@ -77,18 +72,20 @@ def load_questions(
     return (question.to_example() for question in questions)
 
 
-def read_questions(benchmark: Benchmark, records: Iterable[Record | Problem], report: Report) -> Iterator[Question]:
-    """The questions of a benchmark's records; no two have the same id.
+def read_questions(
+    benchmark: Benchmark, records: Iterable[Record | Problem], report: ProblemReport
+) -> Iterator[QuestionRecord]:
+    """The questions of a benchmark's records, with distinct ids.
 
     Raises:
-        DatasetError: while iterating: the first record is of another benchmark, or there is no question in the end.
+        DatasetError: while iterating: the first record is of another benchmark, or there is no question.
     """
-    seen: set[int] = set()  # hashes: a few bytes a question, whatever the ids
+    seen: set[int] = set()  # hashes need a few bytes per question
     for question in benchmark.read(_checked(benchmark, records, report)):
         if isinstance(question, Problem):
             report(question)
         elif hash(question.id) in seen:
-            report(Problem(question.where, f"an earlier question has the id {question.id!r}, too"))
+            report(Problem(question.where, f"an earlier question has the same id {question.id!r}"))
         else:
             seen.add(hash(question.id))
             yield question
@@ -97,8 +94,8 @@ def read_questions(benchmark: Benchmark, records: Iterable[Record | Problem], re
         raise DatasetError(f"No question can be read as {benchmark.title}.{reason}")
 
 
-class Report:
-    """Hands problems on, or raises the first if the reading is strict; remembers the first."""
+class ProblemReport:
+    """Passes problems on, or raises the first one if strict."""
 
     def __init__(self, strict: bool, on_problem: Callable[[Problem], None]) -> None:
         self._strict = strict
@@ -112,18 +109,18 @@ class Report:
         self._on_problem(problem)
 
 
-def recognised(source: str | Path) -> str:
-    """The name of the dataset that a file is of, judged by its first record; a plain question is one's own.
+def recognize_file(source: str | Path) -> str:
+    """The name of a file's dataset, judged by its first record; a plain question is the user's own.
 
     Raises:
-        DatasetError: there is no such file, or its records are of none, or may be of several.
+        DatasetError: there is no such file, or its records fit no dataset or several.
     """
     if str(source).startswith(PREFIX):
         raise DatasetError(f"Name the --dataset that {source} is.")
     first = next((record for record in read_records(Path(source)) if isinstance(record, Record)), None)
-    likely = [benchmark.name for benchmark in recognise(first)] if first else []
-    if OWN.name in likely:
-        return OWN.name
+    likely = [benchmark.name for benchmark in recognize(first)] if first else []
+    if "own" in likely:
+        return "own"
     if len(likely) == 1:
         return likely[0]
     looks = f"may be of {' or '.join(likely)}" if likely else f"looks like none of {', '.join(BENCHMARKS)}"
@@ -141,22 +138,22 @@ def _records(benchmark: Benchmark, source: str | Path | None, split: str | None)
     return read_records(Path(name))
 
 
-def _checked(benchmark: Benchmark, records: Iterable[Record | Problem], report: Report) -> Iterator[Record]:
-    """The records without the problems. The first tells a file of another benchmark from one with malformed records."""
+def _checked(benchmark: Benchmark, records: Iterable[Record | Problem], report: ProblemReport) -> Iterator[Record]:
+    """The records, without problems; the first one shows whether the file is of another benchmark."""
     first = True
     for record in records:
         if isinstance(record, Problem):
             report(record)
             continue
-        likely = recognise(record) if first else []
-        if likely not in ([], [OWN]) and benchmark not in likely:
+        likely = recognize(record) if first else []
+        if [each.name for each in likely] not in ([], ["own"]) and benchmark not in likely:
             names = " or ".join(other.title for other in likely)
             raise DatasetError(f"{record.where} looks like {names}, not like {benchmark.title}.")
         first = False
         yield record
 
 
-def _in_setting(questions: Iterable[Question], setting: Setting | None) -> Iterator[Question]:
+def _in_setting(questions: Iterable[QuestionRecord], setting: Setting | None) -> Iterator[QuestionRecord]:
     for question in questions:
         if setting == "distractor" and question.pool is None:
             raise DatasetError(
@@ -165,7 +162,35 @@ def _in_setting(questions: Iterable[Question], setting: Setting | None) -> Itera
         yield replace(question, pool=None) if setting == "open" else question
 
 
-def _limited(questions: Iterator[Question], limit: int | None, seed: int | None) -> Iterator[Question]:
+def _limited(questions: Iterator[QuestionRecord], limit: int | None, seed: int | None) -> Iterator[QuestionRecord]:
     if limit is not None:
         questions = islice(questions, limit) if seed is None else iter(sample(questions, limit, seed))
     yield from questions
+
+
+def sample_questions(split: str | None) -> Iterator[QuestionRecord]:
+    """The questions of a split of the sample (train, dev, test), or all of them.
+
+    Raises:
+        DatasetError: there is no such split; immediately.
+    """
+    try:
+        examples = load_sample(cast(Split, split))
+    except ValueError as error:
+        raise DatasetError(f"{error}.") from error
+    titles = {passage.id: passage.title for passage in sample_passages()}
+    return (
+        QuestionRecord(
+            id=example.id,
+            question=example.question,
+            answers=example.answers,
+            gold=tuple(
+                GoldFact(titles[fact.passage_id], fact.sentence, fact.passage_id) for fact in example.gold_facts
+            ),
+            hops=example.hops,
+            kind=example.kind,
+            answerable=example.kind != "unanswerable",
+            sub_questions=example.sub_questions,
+        )
+        for example in examples
+    )

@@ -1,46 +1,61 @@
-"""Questions of one's own over documents of one's own: JSON Lines, a JSON list, or a table (CSV, TSV) with a header.
+"""The user's own questions over their own documents: JSON Lines, a JSON list, or a table (CSV, TSV) with a header.
 
     {"question": "Where does the owner of Kestrel Mill live?", "answer": "Tarn", "gold": ["Kestrel Mill", "berg.md"]}
 
 ============  =========================================================================================================
-question      What is asked.
-answer        What is right: a text or a number, or a list of them where several are right. Or ``answers``.
-answerable    false where the right answer is that the passages do not tell; it needs no answer then.
-gold          The passages that the answer needs, each by its title, its id or the name of its file; or
-              ``{"title": ..., "sentence": 0}`` with a sentence counted from 0, or ``{"title": ..., "text": ...}`` with
-              words of the passage that is meant, where several have the title.
-passages      The question's own passages, ``{"title": ..., "text": ...}`` or with ``sentences``, if it has some.
+question      The question.
+answer        The right answer: a text or a number, or a list of alternatives. Or ``answers``.
+answerable    false if the passages do not contain the answer; ``answer`` is optional then.
+gold          The passages that the answer needs, each by title, id or file name; or ``{"title": ..., "sentence": 0}``
+              with a sentence counted from 0; or ``{"title": ..., "text": ...}`` with words of the passage, if several
+              have the title.
+passages      The question's own passages, if any: ``{"title": ..., "text": ...}`` or with ``sentences``.
 id            By default a hash of the question.
-hops          How many passages the answer needs; by default as many as are gold.
+hops          Number of passages that the answer needs; by default the number of gold passages.
 type          A kind of question, for results by kind.
 ============  =========================================================================================================
 
-Only the question and an answer are needed. In a table, or wherever one text stands for a list, semicolons set the items
-of ``gold`` and of ``answers`` apart.
+Only the question and an answer are required. In a table, or in one text in place of a list, semicolons separate the
+items of ``gold`` and of ``answers``.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BeforeValidator, Field, StrictInt, field_validator
 
 from ..passages import Passage
-from ..text import title_key
-from .benchmark import Benchmark, one_each
-from .question import GoldFact, Question, distinct, question_id
-from .record import Record
+from ..text import clean, title_key
+from .question import GoldFact, QuestionRecord, distinct, question_id
+from .records import (
+    AnyText,
+    BenchmarkQuestion,
+    Id,
+    Malformed,
+    PassageRecord,
+    Record,
+    RecordModel,
+    Text,
+    json_kind,
+    register,
+    table,
+)
 
-_UNTOLD = "unknown"
+_UNKNOWN = "unknown"
 _PIECE = re.compile(r"#\d+$")
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}  # in tables
 
 
 @dataclass(frozen=True)
 class NamedFact(GoldFact):
-    """What the answer stands on, as a person names it: ``title`` is a title, an id, or the name of a file."""
+    """A gold fact as a person names it: ``title`` is a title, an id, or the name of a file."""
 
     def matches(self, passage: Passage) -> bool:
-        """Whether the passage has that name, however it is written, and the quoted words, if there are any."""
+        """Whether the passage has that name, in any spelling, and the quoted words, if any."""
         return self._names(passage) and (self.text is None or super().matches(passage))
 
     def _names(self, passage: Passage) -> bool:
@@ -50,76 +65,111 @@ class NamedFact(GoldFact):
         return any(f"/{id}".endswith(f"/{name}") for id in (passage.id, _PIECE.sub("", passage.id)))
 
 
-def _read(record: Record) -> Question:
-    question = record.text("question")
-    pool = tuple(map(_read_passage, record.rows("passages"))) or None
-    gold = tuple(dict.fromkeys(_read_fact(record, item) for item in record.items("gold", separator=";")))
-    for fact in gold if pool else ():
-        if not any(fact.matches(passage) for passage in pool or ()):
-            raise record.error("gold", f"names {fact.title!r}, which none of the passages is")
-    return Question(
-        id=record.maybe_id("id", "_id") or question_id(question),
-        question=question,
-        answers=_read_answers(record),
-        gold=gold,
-        pool=pool,
-        hops=_read_hops(record) or len({fact.title for fact in gold}) or None,
-        kind=record.maybe_text("type"),
-        answerable=_is_answerable(record),
-    )
+class _Gold(RecordModel):
+    title: Id = Field(validation_alias=AliasChoices("title", "id"))
+    sentence: StrictInt | None = None
+    text: AnyText | None = None
+
+    @field_validator("sentence")
+    @classmethod
+    def _from_zero(cls, value: int | None) -> int | None:
+        if value is not None and value < 0:
+            raise ValueError("is counted from 0")
+        return value
 
 
-def _read_answers(record: Record) -> tuple[str, ...]:
-    items = [*record.items("answer"), *record.items("answers", separator=";")]
-    if not all(isinstance(item, str) for item in items):
-        raise record.error("answer", "must be a text, a number, or a list of them")
-    answers = distinct(*map(str, items))
-    if answers or not _is_answerable(record):
-        return answers or (_UNTOLD,)
-    raise record.error("answer", 'is missing; where the passages do not tell, say "answerable": false')
+def _split(value: Any) -> Any:
+    return [item.strip() for item in value.split(";") if item.strip()] if isinstance(value, str) else value
 
 
-def _read_fact(record: Record, item: str | Record) -> NamedFact:
-    if isinstance(item, str):
-        if not item.strip():
-            raise record.error("gold", "has an empty name")
-        return NamedFact(item)
-    sentence = item.integer("sentence") if item.has("sentence") else None
-    if sentence is not None and sentence < 0:
-        raise item.error("sentence", "is counted from 0")
-    return NamedFact(item.id("title", "id"), sentence, text=item.maybe_text("text"))
+def _items(value: Any) -> list[Any]:
+    """A value or a list of values; numbers become texts."""
+    return [_item(item, f"[{n}] ") for n, item in enumerate(value)] if isinstance(value, list) else [_item(value, "")]
 
 
-def _read_passage(row: Record) -> Passage:
-    title, id = row.maybe_text("title") or "", row.maybe_id("id", "_id")
-    if row.has("sentences"):
-        return Passage.of(title, sentences=row.texts("sentences"), id=id)
-    return Passage.of(title, row.text("text"), id=id)
+def _item(value: Any, place: str) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{place}cannot be {json_kind(value)}")
+    return value
 
 
-def _is_answerable(record: Record) -> bool:
-    if not record.holds("answerable", str):
-        return record.flag("answerable", default=True)
-    written = record.text("answerable").strip().casefold()
-    if written not in _FLAGS:
-        raise record.error("answerable", "must be true or false")
-    return _FLAGS[written]
+def _named(value: Any) -> Any:
+    return [{"title": item} if isinstance(item, str) else item for item in value]
 
 
-def _read_hops(record: Record) -> int | None:
-    if not record.has("hops"):
-        return None
-    written = record.text("hops").strip() if record.holds("hops", str) else str(record.integer("hops"))
-    if not written.isdecimal() or int(written) < 1:
-        raise record.error("hops", "must be a positive integer")
-    return int(written)
+def _texts(value: list[Any]) -> list[Any]:
+    if not all(isinstance(item, str) for item in value):
+        raise ValueError("must be a text, a number, or a list of them")
+    return value
 
 
-OWN = Benchmark(
-    name="own",
-    title="own questions",
-    aliases=("custom",),
-    hub=None,
-    recognises=lambda record: record.has("question"),
-    read=one_each(_read),
-)
+def _flag(value: Any) -> Any:
+    value = _FLAGS.get(value.strip().casefold(), value) if isinstance(value, str) else value
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def _hops(value: Any) -> Any:
+    value = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError("must be a positive integer")
+    return value
+
+
+# The last validator runs first.
+Answers = Annotated[list[str], BeforeValidator(_texts), BeforeValidator(_items)]
+Gold = Annotated[list[_Gold], BeforeValidator(_named), BeforeValidator(_items), BeforeValidator(_split)]
+
+
+@register("own", "own questions", aliases=("custom",))
+class OwnQuestion(BenchmarkQuestion):
+    """A question of the user's own; the module describes its fields."""
+
+    id: Id | None = Field(default=None, validation_alias=AliasChoices("id", "_id"))
+    question: Text
+    answer: Answers = Field(default=[])
+    answers: Annotated[Answers, BeforeValidator(_split)] = Field(default=[])
+    answerable: Annotated[bool, BeforeValidator(_flag)] = True
+    gold: Gold = Field(default=[])
+    passages: Annotated[list[PassageRecord], table()] = Field(default=[])
+    hops: Annotated[int | None, BeforeValidator(_hops)] = None
+    type: AnyText | None = None
+
+    @classmethod
+    def recognizes(cls, record: Record) -> bool:
+        return record.has("question")
+
+    def to_question(self) -> QuestionRecord:
+        answers = distinct(*self.answer, *self.answers) or (() if self.answerable else (_UNKNOWN,))
+        if not answers:
+            raise Malformed('answer is missing; if the passages do not contain it, set "answerable": false')
+        pool = tuple(_passages(self.passages)) or None
+        gold = tuple(dict.fromkeys(NamedFact(fact.title, fact.sentence, text=fact.text) for fact in self.gold))
+        for fact in gold if pool else ():
+            if not any(fact.matches(passage) for passage in pool or ()):
+                raise Malformed(f"gold names {fact.title!r}, which is none of the passages")
+        return QuestionRecord(
+            id=self.id or question_id(self.question),
+            question=self.question,
+            answers=answers,
+            gold=gold,
+            pool=pool,
+            hops=self.hops or len({fact.title for fact in gold}) or None,
+            kind=self.type,
+            answerable=self.answerable,
+        )
+
+
+def _passages(records: list[PassageRecord]) -> list[Passage]:
+    passages = []
+    for number, record in enumerate(records):
+        try:
+            passages.append(record.to_passage())
+        except Malformed as error:
+            raise Malformed(f"passages[{number}].{error}") from None
+    return passages

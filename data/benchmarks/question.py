@@ -1,4 +1,4 @@
-"""The one shape that the questions of all benchmarks have."""
+"""Questions and their gold facts, in one shape for all benchmarks."""
 
 from __future__ import annotations
 
@@ -17,18 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GoldFact:
-    """What a benchmark says is needed for the answer: a sentence of a passage, or a whole passage.
-
-    Benchmarks address passages by title, by place among the question's contexts, or by quoting them; `matches` knows
-    which.
+    """A sentence or a whole passage that the answer needs.
 
     Attributes:
-        title: Of the passage, exactly as the benchmark writes it: official prediction files want it so.
-        sentence: 0-based index in the benchmark's own sentences; None for the whole passage. A few are out of range:
-            the official scripts count them, so they are kept.
-        passage_id: The passage's id, where its text is known.
+        title: Of the passage, exactly as in the benchmark, for official prediction files.
+        sentence: Index from 0 in the benchmark's own sentences; None for the whole passage. The official scripts count
+            a few that are out of range, so they are kept.
+        passage_id: The passage's id, if its text is known.
         unique_title: The title alone identifies the passage (HotpotQA, 2WikiMultihopQA), in any edition of the corpus.
-        text: The words of the fact, where the benchmark quotes them (MultiHop-RAG).
+        text: The words of the fact, if the benchmark quotes them (MultiHop-RAG).
     """
 
     title: str
@@ -38,10 +35,10 @@ class GoldFact:
     text: str | None = None
 
     def matches(self, passage: Passage) -> bool:
-        """Whether this is the passage, or one of the passages, that the fact stands in.
+        """Whether the fact is in a passage.
 
-        The first of these that applies decides: a quoted text stands in the passage (white space apart, as MultiHop-RAG
-        compares); titles are unique or no id is known, and the titles are equal; the ids are equal.
+        Compares the first of these that is known: the quoted text (white space ignored), the title if it is unique or
+        there is no id, the id.
         """
         if self.text is not None:
             return _squeezed(self.text) in _squeezed(passage.text)
@@ -60,19 +57,19 @@ def _squeezed(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Question:
-    """A question with what its benchmark knows about it. What a benchmark does not know has the default.
+class QuestionRecord:
+    """A question and what its benchmark says about it; unknown attributes have their defaults.
 
     Attributes:
         id: Unique within the dataset.
-        question: What is asked.
-        answers: The main answer, then its aliases; no two are equal.
-        gold: What the answer stands on, in the benchmark's order; empty where it does not say.
-        pool: The question's own contexts; None where it has none or the setting is ``open``.
-        hops: How many passages the answer needs, for reports only: no program may see it.
-        kind: The benchmark's own type of question: ``bridge``, ``comparison_query``, ``3hop1``, ...
-        answerable: False where the contexts do not hold the answer (MuSiQue-Full, null queries of MultiHop-RAG).
-        official_id: The benchmark's id, which is the same for the two questions of a MuSiQue-Full pair.
+        question: The question.
+        answers: The main answer, then its distinct aliases.
+        gold: The facts that the answer needs, in the benchmark's order; empty if unknown.
+        pool: The question's own contexts; None without them or in the setting ``open``.
+        hops: Number of passages that the answer needs; for reports only, never shown to a program.
+        kind: The benchmark's type of question: ``bridge``, ``comparison_query``, ``3hop1``, ...
+        answerable: False if the contexts do not contain the answer (MuSiQue-Full, null queries of MultiHop-RAG).
+        official_id: The benchmark's id; the two questions of a MuSiQue-Full pair share it.
         level: HotpotQA: ``easy``, ``medium`` or ``hard``.
         article: SQuAD: the title of the article.
         evidences: 2WikiMultihopQA: (subject, relation, object) triples.
@@ -115,12 +112,12 @@ class Question:
 
 
 def distinct(*answers: str) -> tuple[str, ...]:
-    """The answers in their order, each once, without empty ones."""
+    """The distinct answers that are not blank, in order."""
     return tuple(dict.fromkeys(answer for answer in answers if answer.strip()))
 
 
 def question_id(question: str) -> str:
-    """An id where the benchmark gives none: 16 hex digits, a hash of the words, so that files may be re-ordered."""
+    """The id of a question without one: 16 hex digits, a hash of its words, which does not depend on its position."""
     return blake2b(" ".join(question.split()).encode(), digest_size=8).hexdigest()
 
 

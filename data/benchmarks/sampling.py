@@ -1,8 +1,8 @@
-"""Samples and splits that depend on the ids of the questions and on nothing else.
+"""Samples and splits that depend on the questions' ids alone.
 
-A question's id and the seed give it a number in [0, 1), the same on every machine and in whatever order the questions
-come. The smallest numbers are the sample, so that a sample of 50 is part of the sample of 100; the numbers below a
-threshold are the dev split. Both questions of a MuSiQue-Full pair have one number and stay together.
+A question's id and the seed give a number in [0, 1), on every machine and in any order. The smallest numbers are the
+sample, so a sample of 50 is part of the sample of 100; the numbers below a threshold are the dev split. Both questions
+of a MuSiQue-Full pair have the same number.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 def split_by_id(examples: Iterable[T], dev_share: float = 0.2, seed: int = 0) -> tuple[list[T], list[T]]:
-    """Deal examples (or their ids) out to train and dev, each in the given order.
+    """Split examples (or their ids) into train and dev, each in the given order.
 
     Args:
-        examples: With an ``id``, and perhaps an ``official_id``; or strings.
+        examples: With an ``id`` and optionally an ``official_id``; or strings.
         dev_share: The expected share of the dev split, in [0, 1].
         seed: Another seed gives another split.
 
@@ -34,7 +34,7 @@ def split_by_id(examples: Iterable[T], dev_share: float = 0.2, seed: int = 0) ->
 
 
 def in_dev(example: object, dev_share: float = 0.2, seed: int = 0) -> bool:
-    """Whether `split_by_id` deals this example to the dev split; for streams.
+    """Whether `split_by_id` puts this example into the dev split; for streams.
 
     Raises:
         ValueError: ``dev_share`` is not in [0, 1].
@@ -45,7 +45,7 @@ def in_dev(example: object, dev_share: float = 0.2, seed: int = 0) -> bool:
 
 
 def sample(examples: Iterable[T], size: int, seed: int) -> list[T]:
-    """``size`` examples without replacement, in the given order, or all if they are fewer; holds no more than those."""
+    """``size`` examples (or all, if fewer) without replacement, in the given order; holds only those in memory."""
     kept: list[tuple[float, int, T]] = []  # the largest number on top
     for position, example in enumerate(examples):
         item = (-_number(example, f"sample {seed}"), -position, example)

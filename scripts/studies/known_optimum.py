@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import dspy
 import typer
 
-from ...data.benchmarks.question import GoldFact, Question
+from ...data.benchmarks import GoldFact, QuestionRecord
 from ...data.passages import Evidence, Passage
 from ...optimizers.tunables import TunableSearch
 from ...programs import Prism
@@ -98,7 +98,7 @@ def made_up(count: int) -> list[dspy.Example]:
     return [_question(n, 2 + n % 2).to_example() for n in range(count)]
 
 
-def _question(n: int, hops: int) -> Question:
+def _question(n: int, hops: int) -> QuestionRecord:
     chain = [
         Passage.of(f"Town {n}", sentences=(f"It lies on River {n}.", "It has a market.")),
         Passage.of(f"River {n}", sentences=("It is long.", f"It flows from Land {n}.")),
@@ -111,7 +111,7 @@ def _question(n: int, hops: int) -> Question:
     answer = f"Land {n}" if hops == 2 else f"Queen {n}"
     gold = tuple(GoldFact(passage.title, at % 2, unique_title=True) for at, passage in enumerate(chain))
     pool = (*others[::2], *reversed(chain), *others[1::2])
-    return Question(str(n), f"{asked} Town {n}?", (answer,), gold, pool, hops)
+    return QuestionRecord(str(n), f"{asked} Town {n}?", (answer,), gold, pool, hops)
 
 
 # --- the study -------------------------------------------------------------------------------------------------------

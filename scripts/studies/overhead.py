@@ -15,7 +15,7 @@ from time import perf_counter
 
 import dspy
 
-from ...data.benchmarks import GoldFact, Question
+from ...data.benchmarks import GoldFact, QuestionRecord
 from ...data.passages import Evidence, Hit, Passage
 from ...eval.run import evaluate
 from ...programs.prediction import conclude
@@ -36,7 +36,7 @@ class Generated:
             pool = tuple(Passage.of(f"Title {n}-{i}", sentences=text, id=f"{n}-{i}") for i, text in enumerate(texts))
             gold = tuple(GoldFact(pool[i].title, 1, pool[i].id, unique_title=True) for i in (0, 7))
             answer = " ".join(texts[0][1].split()[:2])
-            question = Question(f"q{n}", f"Question {n}?", (answer,), gold, pool, hops=2, kind="bridge")
+            question = QuestionRecord(f"q{n}", f"Question {n}?", (answer,), gold, pool, hops=2, kind="bridge")
             yield question.to_example()
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import typer
 
-from ...data.benchmarks import find_benchmark
-from ...data.benchmarks.registry import SAMPLE
+from ...data.benchmarks import SAMPLE, find_benchmark
 from ...data.errors import PolyhopError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dspy
 
-from polyhop.data.benchmarks import GoldFact, Question
+from polyhop.data.benchmarks import GoldFact, QuestionRecord
 from polyhop.data.passages import Evidence, Fact, Passage
 from polyhop.eval import metrics
 from polyhop.eval.feedback import explain
@@ -16,7 +16,7 @@ ROME = Passage.of("Rome", "Rome is a city.")
 
 
 def example(*gold: GoldFact, **more: object) -> dspy.Example:
-    return Question("q", "Where?", ("France",), gold, **more).to_example()  # type: ignore[arg-type]
+    return QuestionRecord("q", "Where?", ("France",), gold, **more).to_example()  # type: ignore[arg-type]
 
 
 def scores(asked: dspy.Example, output: ProgramOutput, look_up: LookUp | None = None) -> dict[str, float]:

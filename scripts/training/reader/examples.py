@@ -15,7 +15,7 @@ from typing import Any
 
 import dspy
 
-from ....data.benchmarks import Question, load_questions
+from ....data.benchmarks import QuestionRecord, load_questions
 from ....data.chain import ChainRetriever
 from ....data.lucene.bm25 import BM25Index
 from ....data.passages import Evidence, Passage, Retriever
@@ -118,7 +118,7 @@ def examples(file: QuestionFile, seed: int = 0) -> Iterator[Example]:
                 yield Example(file.name, gold, question.question, question.answers, steps, hops, passages)
 
 
-def _conditions(question: Question, retriever: Retriever | None, prism: Prism) -> Iterator[tuple[str, str]]:
+def _conditions(question: QuestionRecord, retriever: Retriever | None, prism: Prism) -> Iterator[tuple[str, str]]:
     pool = question.pool or ()
     if gold := _gold(question):
         yield GOLD, _shown(gold)
@@ -129,11 +129,11 @@ def _conditions(question: Question, retriever: Retriever | None, prism: Prism) -
         yield EVIDENCE, _shown([item.passage for item in found.evidence], found.evidence)
 
 
-def _gold(question: Question) -> list[Passage]:
+def _gold(question: QuestionRecord) -> list[Passage]:
     return [passage for passage in question.pool or () if any(fact.matches(passage) for fact in question.gold)]
 
 
-def _mixed(question: Question, another: Question, rng: Random) -> str:
+def _mixed(question: QuestionRecord, another: QuestionRecord, rng: Random) -> str:
     gold, own = _gold(question), question.pool or ()
     others = [passage for passage in own if passage not in gold]
     strangers = [passage for passage in another.pool or () if passage not in own]
@@ -150,7 +150,7 @@ def _shown(passages: Sequence[Passage], evidence: Sequence[Evidence] | None = No
     return str(Candidates(passages).show(evidence).format())
 
 
-def annotated_hops(question: Question, rng: Random) -> Iterator[AnnotatedHop]:
+def annotated_hops(question: QuestionRecord, rng: Random) -> Iterator[AnnotatedHop]:
     """The sub-questions that the benchmark annotates with answers: MuSiQue's decompositions, 2Wiki's triples."""
     steps = question.sub_questions
     for n, step in enumerate(steps):

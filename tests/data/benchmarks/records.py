@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from polyhop.data.benchmarks.record import Record
+from polyhop.data.benchmarks.records import Record
 
 HOTPOTQA: dict[str, Any] = {
     "_id": "h1",

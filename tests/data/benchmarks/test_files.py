@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from polyhop.data.benchmarks import files
 from polyhop.data.benchmarks.files import read_records
-from polyhop.data.benchmarks.record import Record
+from polyhop.data.benchmarks.records import Record
 from polyhop.data.errors import DatasetError, Problem
 
 from .records import lines, write
@@ -25,7 +25,7 @@ ANY_RECORD = st.dictionaries(
 
 
 def values(path: Path) -> list[Any]:
-    return [record._fields if isinstance(record, Record) else record for record in read_records(path)]
+    return [record.fields if isinstance(record, Record) else record for record in read_records(path)]
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
@@ -94,7 +94,7 @@ def test_bad_elements_are_problems(tmp_path: Path) -> None:
     "content", ['[{"n": 1}, {"n"', '[{"n": 1}', '[{"n": 1},]', '[{"n": 1} {"n": 2}]', "[,]", '[{"n": }]']
 )
 def test_a_broken_list_is_damage(tmp_path: Path, content: str) -> None:
-    with pytest.raises(DatasetError, match=r"a\.json is cut short or is no JSON list: "):
+    with pytest.raises(DatasetError, match=r"a\.json is cut short or not a JSON list: "):
         values(write(tmp_path / "a.json", content))
 
 
@@ -119,7 +119,7 @@ def test_a_truncated_gzip_is_damage(tmp_path: Path, name: str) -> None:
         (b" \n", "is empty"),
         (b"PAR1\x15", "is a Parquet file: give its folder, as hub:FOLDER"),
         (b"PK\x03\x04", "is a zip file: unpack it"),
-        (b"id,question\n", "is in no format that is known here"),
+        (b"id,question\n", "has an unknown format"),
         (b"\x1f\x8bnonsense", "is damaged, cut short or cannot be read"),
         (b'[{"a": "\xff"}]', "is not UTF-8"),
     ],

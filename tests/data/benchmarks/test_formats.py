@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyhop.data.benchmarks import GoldFact, Question, find_benchmark
-from polyhop.data.benchmarks.registry import BENCHMARKS, recognise
+from polyhop.data.benchmarks import GoldFact, QuestionRecord, find_benchmark
+from polyhop.data.benchmarks.records import BENCHMARKS, recognize
 from polyhop.data.errors import DatasetError, Problem
 from polyhop.data.passages import Passage
 
@@ -26,10 +26,10 @@ LAYOUTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def read(dataset: str, *records: Any) -> list[Question]:
+def read(dataset: str, *records: Any) -> list[QuestionRecord]:
     made = list(find_benchmark(dataset).read(r.as_record(record) for record in records))
-    assert all(isinstance(item, Question) for item in made), made
-    return [item for item in made if isinstance(item, Question)]
+    assert all(isinstance(item, QuestionRecord) for item in made), made
+    return [item for item in made if isinstance(item, QuestionRecord)]
 
 
 def refused(dataset: str, record: Any) -> str:
@@ -39,7 +39,7 @@ def refused(dataset: str, record: Any) -> str:
     return problem.reason
 
 
-def fields(question: Question) -> dict[str, Any]:
+def fields(question: QuestionRecord) -> dict[str, Any]:
     return {name: value for name, value in vars(question).items() if name != "where"}
 
 
@@ -50,7 +50,7 @@ def test_hotpotqa(layout: dict[str, Any]) -> None:
     tarn = Passage.of("Tarn", sentences=["Tarn is a town.", "Ben Marsh founded it."])
     moss = Passage.of("Moss", sentences=["Moss is another town."])
     assert fields(question) == fields(
-        Question(
+        QuestionRecord(
             id="h1",
             question="Who founded the town where Ada Quill was born?",
             answers=("Ben Marsh",),
@@ -178,10 +178,14 @@ def test_squad() -> None:
         ("hotpotqa", r.without(r.HOTPOTQA, "answer"), "answer is missing"),
         ("hotpotqa", {**r.HOTPOTQA, "question": 5}, "question must be a string, not a number"),
         ("hotpotqa", {**r.HOTPOTQA, "context": []}, "context is missing or empty"),
-        ("hotpotqa", {**r.HOTPOTQA, "context": [["Moss"]]}, "context[0] must be [title, sentences], but has 1 items"),
+        (
+            "hotpotqa",
+            {**r.HOTPOTQA, "context": [["Moss"]]},
+            "context must have [title, sentences] in each row, but row 0 has 1 items",
+        ),
         ("hotpotqa", {**r.HOTPOTQA, "context": [{"title": "Moss"}]}, "context[0].sentences is missing"),
         ("hotpotqa", {**r.HOTPOTQA, "context": [["Moss", "text"]]}, "context[0].sentences must be a list of strings"),
-        ("hotpotqa", r.without(r.HOTPOTQA, "supporting_facts"), "supporting_facts is missing or empty"),
+        ("hotpotqa", r.without(r.HOTPOTQA, "supporting_facts"), "supporting_facts is missing"),
         (
             "hotpotqa",
             {**r.HOTPOTQA, "supporting_facts": [["Moss", "0"]]},
@@ -190,9 +194,9 @@ def test_squad() -> None:
         (
             "2wiki",
             {**r.TWOWIKI, "evidences": [["a", "b"]]},
-            "evidences[0] must be [subject, relation, object], but has 2 items",
+            "evidences must have [subject, relation, object] in each row, but row 0 has 2 items",
         ),
-        ("2wiki", r.without(r.TWOWIKI_OPEN, "supporting_titles"), "supporting_facts is missing or empty"),
+        ("2wiki", r.without(r.TWOWIKI_OPEN, "supporting_titles"), "supporting_facts is missing"),
         ("musique", {**r.MUSIQUE, "paragraphs": []}, "paragraphs is missing or empty"),
         ("musique", {**r.MUSIQUE, "paragraphs": r.MUSIQUE["paragraphs"] * 2}, "paragraphs has the same idx twice"),
         (
@@ -203,7 +207,7 @@ def test_squad() -> None:
         (
             "multihoprag",
             {**r.MULTIHOPRAG, "evidence_list": []},
-            "evidence_list is missing or empty, and this is no null_query",
+            "evidence_list is missing or empty, but question_type is not null_query",
         ),
         ("multihoprag", r.without(r.MULTIHOPRAG, "question_type"), "question_type is missing"),
         ("nq", {"question": "who", "answer": []}, "answer is missing or empty"),
@@ -226,10 +230,10 @@ def test_a_bad_part_of_a_squad_document_leaves_the_rest() -> None:
     made = list(find_benchmark("squad").read([r.as_record({"data": [article, *r.SQUAD["data"]]})]))
     reasons = [item.reason for item in made if isinstance(item, Problem)]
     assert sorted(reasons) == [
-        "data[0].paragraphs[0].qas[0].answers is missing or empty",
+        "data[0].paragraphs[0].qas[0].question is missing",
         "data[0].paragraphs[1].context is missing",
     ]
-    assert [item.id for item in made if isinstance(item, Question)] == ["s1", "s2", "s3", "s4"]
+    assert [item.id for item in made if isinstance(item, QuestionRecord)] == ["s1", "s2", "s3", "s4"]
 
 
 JSON = st.recursive(
@@ -257,8 +261,8 @@ def test_whatever_is_wrong_is_a_problem_and_no_exception(layout: str, data: st.D
     dataset, record = LAYOUTS[layout]
     value = data.draw(spoilt(record).filter(lambda value: isinstance(value, dict)))
     for made in find_benchmark(dataset).read([r.as_record(value)]):
-        assert isinstance(made, Question | Problem)
-        if isinstance(made, Question):
+        assert isinstance(made, QuestionRecord | Problem)
+        if isinstance(made, QuestionRecord):
             assert made.id
             assert made.question
             assert made.answers
@@ -293,8 +297,8 @@ def test_an_unknown_benchmark_lists_the_known() -> None:
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_records_are_recognised(name: str) -> None:
-    likely = [benchmark.name for benchmark in recognise(r.as_record(r.FIRST_RECORDS[name]))]
+def test_records_are_recognize_file(name: str) -> None:
+    likely = [benchmark.name for benchmark in recognize(r.as_record(r.FIRST_RECORDS[name]))]
     assert likely == {"triviaqa": ["nq", "triviaqa"], "nq": ["nq", "own"]}.get(name, [name])
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from polyhop.data.benchmarks import load_questions
-from polyhop.data.benchmarks.registry import BENCHMARKS
+from polyhop.data.benchmarks.records import BENCHMARKS
 from polyhop.data.errors import DatasetError, Problem
 from polyhop.data.passages import Passage
 
@@ -131,7 +131,7 @@ def test_malformed_records_are_left_out_and_reported(load: Load) -> None:
     assert problems[:3] == [
         ("dev.jsonl:2", "answer is missing"),
         ("dev.jsonl:3", "the record must be an object, not a number"),
-        ("dev.jsonl:5", "an earlier question has the id 'h1', too"),
+        ("dev.jsonl:5", "an earlier question has the same id 'h1'"),
     ]
     assert problems[3].where == "dev.jsonl:6"
     assert problems[3].reason.startswith("not JSON")
@@ -142,7 +142,7 @@ def test_malformed_records_are_left_out_and_reported(load: Load) -> None:
     [
         ([r.HOTPOTQA, r.without(r.HOTPOTQA, "answer")], r"dev\.json:record 2: answer is missing\."),
         ([r.HOTPOTQA, 5], r"dev\.json:record 2: the record must be an object, not a number\."),
-        ([r.HOTPOTQA, r.HOTPOTQA], r"dev\.json:record 2: an earlier question has the id 'h1', too\."),
+        ([r.HOTPOTQA, r.HOTPOTQA], r"dev\.json:record 2: an earlier question has the same id 'h1'\."),
     ],
 )
 def test_strict_stops_at_the_first(load: Load, records: list[Any], reason: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from polyhop.data.benchmarks import load_questions, recognised
+from polyhop.data.benchmarks import load_questions, recognize_file
 from polyhop.data.benchmarks.own import NamedFact
 from polyhop.data.errors import DatasetError, Problem
 from polyhop.data.passages import Passage
@@ -163,16 +163,16 @@ def test_a_table_that_is_not_utf8(tmp_path: Path) -> None:
     [
         ({"question": None}, "question is missing"),
         ({"question": " "}, "question is empty"),
-        ({"answer": None}, 'answer is missing; where the passages do not tell, say "answerable": false'),
+        ({"answer": None}, 'answer is missing; if the passages do not contain it, set "answerable": false'),
         ({"answer": True}, "answer cannot be true or false"),
-        ({"answer": ["a", None]}, r"answer\[1\] cannot be null"),
+        ({"answer": ["a", None]}, r"answer \[1\] cannot be null"),
         ({"answer": {"text": "a"}}, "answer must be a text, a number, or a list of them"),
         ({"answerable": "perhaps"}, "answerable must be true or false"),
-        ({"gold": ["A", ""]}, "gold has an empty name"),
-        ({"gold": [["A", 0]]}, r"gold\[0\] cannot be a list"),
+        ({"gold": ["A", ""]}, r"gold\[1\]\.title is empty"),
+        ({"gold": [["A", 0]]}, r"gold \[0\] cannot be a list"),
         ({"gold": [{"sentence": 0}]}, r"gold\[0\]\.title is missing"),
         ({"gold": [{"title": "A", "sentence": -1}]}, r"gold\[0\]\.sentence is counted from 0"),
-        ({"gold": ["B"], "passages": [{"title": "A", "text": "x"}]}, "gold names 'B', which none of the passages is"),
+        ({"gold": ["B"], "passages": [{"title": "A", "text": "x"}]}, "gold names 'B', which is none of the passages"),
         ({"passages": [{"title": "A"}]}, r"passages\[0\]\.text is missing"),
         ({"hops": 0}, "hops must be a positive integer"),
         ({"hops": "two"}, "hops must be a positive integer"),
@@ -193,19 +193,19 @@ def test_there_is_no_hub_for_them() -> None:
 
 
 @pytest.mark.parametrize("dataset", ["hotpotqa", "2wiki", "musique", "multihoprag", "squad", "own"])
-def test_files_are_recognised(tmp_path: Path, dataset: str) -> None:
-    assert recognised(r.write(tmp_path / "dev.jsonl", r.lines([r.FIRST_RECORDS[dataset]]))) == dataset
+def test_files_are_recognize_file(tmp_path: Path, dataset: str) -> None:
+    assert recognize_file(r.write(tmp_path / "dev.jsonl", r.lines([r.FIRST_RECORDS[dataset]]))) == dataset
 
 
 @pytest.mark.parametrize("record", [ASKED, ASKED | {"answer": ["Ada"]}, {"question": "Who?"}])
 def test_plain_questions_are_ones_own(tmp_path: Path, record: dict[str, Any]) -> None:
-    assert recognised(r.write(tmp_path / "q.json", json.dumps([record]))) == "own"
+    assert recognize_file(r.write(tmp_path / "q.json", json.dumps([record]))) == "own"
 
 
-def test_what_cannot_be_recognised(tmp_path: Path) -> None:
+def test_what_cannot_be_recognize_file(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"a\.jsonl:1 looks like none of hotpotqa, .* name the --dataset"):
-        recognised(r.write(tmp_path / "a.jsonl", '{"text": "x"}\n'))
+        recognize_file(r.write(tmp_path / "a.jsonl", '{"text": "x"}\n'))
     with pytest.raises(DatasetError, match=r"b\.jsonl:1 may be of nq or triviaqa: name the --dataset"):
-        recognised(r.write(tmp_path / "b.jsonl", r.lines([r.TRIVIAQA])))
+        recognize_file(r.write(tmp_path / "b.jsonl", r.lines([r.TRIVIAQA])))
     with pytest.raises(DatasetError, match="Name the --dataset that hub:me/mine is"):
-        recognised("hub:me/mine")
+        recognize_file("hub:me/mine")

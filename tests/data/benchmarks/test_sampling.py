@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.benchmarks import Question, in_dev, sample, split_by_id
+from polyhop.data.benchmarks import QuestionRecord, in_dev, sample, split_by_id
 
 IDS = [f"question-{number}" for number in range(1000)]
 UNIQUE = st.lists(st.text(max_size=8), unique=True, max_size=30)
@@ -51,7 +51,7 @@ def test_a_smaller_sample_is_part_of_a_larger(ids: list[str], sizes: tuple[int, 
 
 
 def test_pairs_stay_together() -> None:
-    pairs = [Question(f"{id}{suffix}", "?", ("a",), official_id=id) for id in IDS for suffix in ("", "/x")]
+    pairs = [QuestionRecord(f"{id}{suffix}", "?", ("a",), official_id=id) for id in IDS for suffix in ("", "/x")]
     train, dev = split_by_id(pairs, 0.3)
     assert not {item.official_id for item in train} & {item.official_id for item in dev}
     assert len({item.official_id for item in sample(pairs, 20, seed=3)}) == 10

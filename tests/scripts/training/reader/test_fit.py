@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from polyhop.data.benchmarks import Question
+from polyhop.data.benchmarks import QuestionRecord
 from polyhop.data.sample import SubQuestion
 from polyhop.engines.lexical.prompt import parse_passages
 from polyhop.engines.lexical.ranker import Models
@@ -85,7 +85,7 @@ def test_a_country_is_right_under_every_name() -> None:
 def test_sub_questions_get_their_answers_put_in() -> None:
     steps = (SubQuestion("Slow Glass >> director", "Ann Lee", None), SubQuestion("Where was #1 born?", "Leith", None))
     triples = (("Slow Glass", "director", "Ann Lee"), ("Slow Glass", "never heard of", "X"))
-    question = Question("q", "Where ...?", ("Leith", "Leith, Scotland"), sub_questions=steps, evidences=triples)
+    question = QuestionRecord("q", "Where ...?", ("Leith", "Leith, Scotland"), sub_questions=steps, evidences=triples)
     first, second, third = annotated_hops(question, Random(0))
     assert "Slow Glass" in first.question
     assert "director" in first.question
