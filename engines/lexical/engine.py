@@ -1,7 +1,8 @@
 """The engine behind ``dspy.LM("lexical", engine=LexicalEngine())``, and the registry of its skills.
 
-The engine finds a skill by the names of the signature's fields, inputs and outputs, in any order. Instructions and
-descriptions do not count: optimizers rewrite them. Nor does an output ``reasoning``, which `dspy.ChainOfThought` adds.
+The engine finds a skill by the names of the signature's fields, inputs and outputs, in any order; signatures with the
+same fields share it. Instructions and descriptions do not count, because optimizers rewrite them. Nor does an output
+``reasoning``, which `dspy.ChainOfThought` adds.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import dspy
@@ -122,14 +121,14 @@ def test_any_text_can_stand_in_a_demo(question: str, solved: str, plan: list[str
 
 
 def test_the_shipped_exemplars_change_no_question_of_a_plain_form() -> None:
-    shipped_models = [(each.question, each.sub_questions) for each in ExemplarMemory().exemplars]
+    shipped = [(each.question, each.sub_questions) for each in ExemplarMemory().exemplars]
     for question in (
         "Who is the spouse of the director of film West Of Shanghai?",
         "Which film was released first, Solaris or Stalker?",
         "Are Lake Como and Lake Garda in the same country?",
         "When did Kafka's sister die?",
     ):
-        assert decompose(question, shipped_models) == decompose(question)
+        assert decompose(question, shipped) == decompose(question)
 
 
 # --- through the prompt ----------------------------------------------------------------------------------------------
@@ -144,11 +143,3 @@ def test_demos_in_the_prompt_shape_the_analyzer(adapter: Any, wrap: Any) -> None
         question = "How old was whoever wrote Moby Dick?"
         assert analyzer(question=question).sub_questions == [question]
         assert analyzer(question=question, demos=demos).sub_questions == ["Who wrote Moby Dick?", "How old was #1?"]
-
-
-def test_lessons_do_not_depend_on_the_process(printed: Callable[[str], set[str]]) -> None:
-    code = (
-        "from polyhop.engines.lexical.analogy import learn\n"
-        f"print([learn(*each) for each in {[WHOEVER, LIES, AGES, NESTED]!r}])"
-    )
-    assert len(printed(code)) == 1

@@ -1,4 +1,4 @@
-"""The engine reads real messages of both adapters, behind demos, and writes replies that they parse."""
+"""Prompts of both adapters are parsed, with demonstrations and passages, and their parsers read the replies."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import dspy
 import pytest
 from dspy import lm15
 
-from polyhop.engines.lexical.prompt import Prompt, as_list, read_prompt, write_reply
+from polyhop.data.passages import Evidence, Passage
+from polyhop.engines.lexical.prompt import Prompt, as_list, parse_passages, read_prompt, write_reply
 from polyhop.engines.requests import read_request, respond
+from polyhop.programs.candidates import Candidates
 from polyhop.signatures import AnalyzeQuestion, NumberedPassage, NumberedPassages, SelectEvidence
 
 PASSAGES = NumberedPassages(passages=[NumberedPassage(number=1, title="Solaris", sentences={1: "One.", 2: "Two."})])
@@ -133,3 +135,30 @@ def test_a_prompt_of_no_adapter_is_refused() -> None:
 )
 def test_lists_however_they_are_written(text: str, items: list[str]) -> None:
     assert as_list(text) == items
+
+
+def test_pages_are_read_back_as_the_agents_are_shown_them() -> None:
+    first = Passage.of("Solaris", sentences=["One of\nthem.", "1s2 is a number, [3] a note."])
+    second = Passage.of("", "Untitled text. More of it.")
+    pages = parse_passages(Candidates([first, second]).show([Evidence(first, 1), Evidence(second)]).format())
+    assert [(page.number, page.title) for page in pages] == [("1", "Solaris"), ("2", "")]
+    assert [line.id for page in pages for line in page.sentences] == ["1s2", "2s1", "2s2"]
+    assert pages[0].sentences[0].text == "1s2 is a number, [3] a note."
+
+
+def test_a_line_that_is_no_sentence_is_read_in_pieces() -> None:
+    words = " ".join(f"word{number}" for number in range(1000))
+    (page,) = parse_passages(f"[1] Solaris\n1s1 {words}\n1s2 {'x' * 5000}\n1s3 A novel\nof 1961.")
+    pieces = [line for line in page.sentences if line.id == "1s1"]
+    assert "".join(piece.text for piece in pieces) == words
+    assert all(piece.text.split(" ")[0] in words.split() for piece in pieces)
+    assert [len(line.text) for line in page.sentences if line.id == "1s2"] == [2000, 2000, 1000]
+    assert page.sentences[-1].text == "A novel of 1961."
+
+
+def test_of_a_prompt_without_end_every_page_is_read_up_to_its_share() -> None:
+    endless = "\n".join(f"1s{number} The river runs through meadow {number}." for number in range(1, 20_000))
+    long, short = parse_passages(f"[1] River\n{endless}\n[2] Brook\n2s1 A brook is short.")
+    assert 40_000 < sum(len(line.text) for line in long.sentences) <= 50_000
+    assert long.sentences[0].text == "The river runs through meadow 1."
+    assert [line.text for line in short.sentences] == ["A brook is short."]

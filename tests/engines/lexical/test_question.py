@@ -1,4 +1,4 @@
-"""The names in a question and the parts that it is made of."""
+"""The names in a question, what it asks for, and its sub-questions."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyhop.data.references import references
 from polyhop.data.sample import load_sample
 from polyhop.engines.lexical.decompose import decompose
-from polyhop.engines.lexical.question import mask
+from polyhop.engines.lexical.question import ANSWER_KINDS, answer_type, mask
 
 
 @pytest.mark.parametrize(
@@ -88,16 +89,55 @@ def test_decomposition(question: str, sub_questions: list[str]) -> None:
     assert decompose(question) == sub_questions
 
 
+@pytest.mark.parametrize(
+    ("question", "kind", "head"),
+    [
+        ("Who directed Solaris?", "who", ""),
+        ("Which actor plays the bandit in Rashomon?", "person", "actor"),
+        ("Where was Milan Kundera born?", "where", ""),
+        ("What is the place of birth of Kurt Weill?", "where", "place"),
+        ("In which city does it lie?", "city", "city"),
+        ("The bridge stands in what Nevada city?", "city", "city"),
+        ("Brno lies in which region of the Czech Republic?", "region", "region"),
+        ("What is the nationality of Kurt Weill?", "nationality", "nationality"),
+        ("Which countries border Chad?", "country", "country"),
+        ("When did Boyacá fall?", "when", ""),
+        ("What is the date of death of Kurt Weill?", "when", "date"),
+        ("In which year was it opened?", "year", "year"),
+        ("How many people live in Mirow?", "number", ""),
+        ("What is the population of Brno?", "measure", "population"),
+        ("How tall is Nanda Devi?", "measure", ""),
+        ("What position did Jana Novotna's brother play?", "occupation", "position"),
+        ("What type of forum did he start?", "kind", "forum"),
+        ("What was the name of the fanzine that interviewed the bassist?", "name", "fanzine"),
+        ("Which magazine did she edit?", "work", "magazine"),
+        ("Kara Thrace plays for what team?", "organisation", "team"),
+        ("Which river flows through Brno?", "noun", "river"),
+        ("At which university did she study?", "organisation", "university"),
+        ("Which film came out first, Solaris or Stalker?", "either", "film"),
+        ("Is Brno or Prague larger?", "either", ""),
+        ("Are Brno and Prague in the same country?", "yes/no", ""),
+        ("Why did the tower fall?", "reason", ""),
+    ],
+)
+def test_asked(question: str, kind: str, head: str) -> None:
+    found = answer_type(question)
+    assert (found.kind, found.head) == (kind, head)
+
+
+def test_modifiers_stand_before_the_head() -> None:
+    assert answer_type("Which fantasy novel did she write?").modifiers == ("fantasy",)
+
+
 @given(st.text(min_size=1, max_size=120))
-def test_any_text_decomposes_into_something(text: str) -> None:
+def test_any_text_is_analyzed(text: str) -> None:
+    assert answer_type(text).kind in ANSWER_KINDS
     steps = decompose(text)
     assert 1 <= len(steps) <= 10
     assert all(step.endswith("?") for step in steps)
 
 
-@pytest.mark.parametrize("example", load_sample(), ids=lambda example: example.id)
-def test_references_point_backwards(example: object) -> None:
-    import re
-
-    for number, step in enumerate(decompose(example.question), 1):  # type: ignore[attr-defined]
-        assert all(int(reference) < number for reference in re.findall(r"#(\d+)", step))
+def test_references_point_backwards() -> None:
+    for example in load_sample():
+        for number, step in enumerate(decompose(example.question), 1):
+            assert all(reference < number for reference in references(step))

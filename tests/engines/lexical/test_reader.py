@@ -1,4 +1,4 @@
-"""Questions read over pages."""
+"""Answers read from passages, and comparisons."""
 
 from __future__ import annotations
 
@@ -8,11 +8,21 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
+from polyhop.engines.lexical.decompose import decompose
 from polyhop.engines.lexical.features import FEATURES, features, parse_question
-from polyhop.engines.lexical.hops import read_hops, resolve, support
+from polyhop.engines.lexical.hops import read_hops, same
 from polyhop.engines.lexical.prompt import ParsedPassage, Sentence
 from polyhop.engines.lexical.ranker import Models, Ranker, shipped_models
-from polyhop.engines.lexical.reader import CHAIN, SHORT, answer_chances, read, whole_features
+from polyhop.engines.lexical.reader import (
+    CHAIN,
+    SHORT,
+    answer_chances,
+    compare,
+    magnitude,
+    options,
+    read,
+    whole_features,
+)
 from polyhop.engines.lexical.span_table import SPAN_FEATURES, span_table
 
 WORLD = (
@@ -31,17 +41,17 @@ QUESTION = "Where was the director of Slow Glass born?"
 STEPS = ["Who is the director of Slow Glass?", "Where was #1 born?"]
 
 
-def test_readings_are_ranked_and_say_where_they_stand() -> None:
-    readings = read(QUESTION, STEPS, WORLD)
-    best = readings[0]
+def test_answers_are_ranked_and_say_where_they_stand() -> None:
+    answers = read(QUESTION, STEPS, WORLD)
+    best = answers[0]
     assert best.text == "Leith"
     assert best.sentence is not None
     assert best.sentence.id == "2s2"
     assert best.passage is not None
     assert best.passage.title == "Ann Lee"
     assert [step.text for step in best.steps] == ["Ann Lee", "Leith"]
-    assert all(0 <= reading.probability <= 1 for reading in readings)
-    assert len({reading.text for reading in readings}) == len(readings)
+    assert all(0 <= answer.probability <= 1 for answer in answers)
+    assert len({answer.text for answer in answers}) == len(answers)
 
 
 @pytest.mark.parametrize("steps", [[QUESTION], ["What is Slow Glass?", "Where was #1 born?"], ["Who?", "#7?"]])
@@ -89,27 +99,14 @@ def test_the_name_in_a_question_decides_where_its_answer_stands(question: str, a
         assert best.steps[0].text == answer
 
 
-def test_sub_questions_are_answered_in_order() -> None:
-    answers = resolve(STEPS, WORLD)
-    assert [answer.text for answer in answers] == ["Ann Lee", "Leith"]
-    assert all(0 < answer.score <= 1 for answer in answers)
-
-
-def test_lines_that_answer_are_needed() -> None:
-    needed = support(STEPS, WORLD)
-    assert set(needed) == {"1s1", "2s1", "2s2", "3s1"}
-    assert max(needed, key=lambda line: needed[line]) in ("1s1", "2s2")
-    assert needed["2s2"] > needed["3s1"]
-
-
 def test_a_long_question_without_parts_is_not_read_as_a_single_one() -> None:
-    book, hop = span_table(WORLD), shipped_models().hop
+    table, hop = span_table(WORLD), shipped_models().hop
     indifferent = Ranker(*(np.zeros(shape, np.float32) for shape in ((len(FEATURES), 1), 1, 1, len(FEATURES))))
     long = QUESTION.replace("born", "born, as far as the people of her town remember it today")
     assert len(QUESTION.split()) <= SHORT < len(long.split())
     for question, tells_apart in ((QUESTION, True), (long, False)):
-        rows = whole_features(question, read_hops([question], book, hop), book)
-        chances = answer_chances(indifferent, shipped_models().whole, question, rows, book, 1)
+        rows = whole_features(question, read_hops([question], table, hop), table)
+        chances = answer_chances(indifferent, shipped_models().whole, question, rows, table, 1)
         assert (chances.max() > chances.min() * 1.01) == tells_apart
 
 
@@ -125,11 +122,11 @@ def test_a_mean_of_rankers_gives_the_mean_of_their_scores() -> None:
 
 
 def test_every_candidate_has_every_feature() -> None:
-    book = span_table(WORLD)
-    table = features(parse_question(QUESTION), book)
-    assert table.shape == (len(book.texts), len(FEATURES))
-    assert book.features.shape[1] == len(SPAN_FEATURES)
-    assert np.isfinite(table).all()
+    table = span_table(WORLD)
+    rows = features(parse_question(QUESTION), table)
+    assert rows.shape == (len(table.texts), len(FEATURES))
+    assert table.features.shape[1] == len(SPAN_FEATURES)
+    assert np.isfinite(rows).all()
 
 
 def test_the_shipped_models_fit_the_features_and_come_back_from_their_record() -> None:
@@ -150,3 +147,99 @@ def test_probabilities_are_shares() -> None:
     shares = ranker.probabilities(np.array([[0, 5], [1, 0]], np.float32))
     assert shares.sum() == pytest.approx(1)
     assert shares[1] / shares[0] == pytest.approx(np.e)
+
+
+def pages(**texts: str) -> tuple[ParsedPassage, ...]:
+    """One page for each title, with underscores for spaces; a line for each sentence."""
+    return tuple(
+        ParsedPassage(
+            str(n),
+            title.replace("_", " "),
+            tuple(Sentence(f"{n}s{m}", f"{text}.") for m, text in enumerate(said.split(". "), 1)),
+        )
+        for n, (title, said) in enumerate(texts.items(), 1)
+    )
+
+
+PEOPLE = pages(
+    Ann_Lee="Ann Lee (4 March 1901 – 2 May 1950) was a Scottish painter",
+    Tom_Fox="Tom Fox (9 June 1911 – 1 July 1999) was an Irish painter",
+)
+MOUNTAINS = pages(Mount_Alpha="Mount Alpha is 300 metres high", Mount_Beta="Mount Beta is 900 feet high")
+TOWNS = pages(
+    Alphaville="Alphaville is a town in France",
+    Betaton="Betaton is a village in France",
+    Gamma="Gamma is a city in Chile",
+)
+BANDS = pages(
+    Quill="Quill is a rock band. The band has three members", Slate="Slate is a pop band. The band has 5 members"
+)
+
+
+@pytest.mark.parametrize(
+    ("told", "question", "answer"),
+    [
+        (PEOPLE, "Who was born first, Ann Lee or Tom Fox?", "Ann Lee"),
+        (PEOPLE, "Who was born later, Ann Lee or Tom Fox?", "Tom Fox"),
+        (PEOPLE, "Who is younger, Ann Lee or Tom Fox?", "Tom Fox"),
+        (PEOPLE, "Who is older, Tom Fox or Ann Lee?", "Ann Lee"),
+        (PEOPLE, "Who died first, Tom Fox or Ann Lee?", "Ann Lee"),
+        (PEOPLE, "Who lived longer, Ann Lee or Tom Fox?", "Tom Fox"),
+        (PEOPLE, "Do Ann Lee and Tom Fox have the same nationality?", "no"),
+        (MOUNTAINS, "Which is higher, Mount Alpha or Mount Beta?", "Mount Alpha"),
+        (TOWNS, "Are Alphaville and Betaton located in the same country?", "yes"),
+        (TOWNS, "Are Betaton and Gamma located in the same country?", "no"),
+        (BANDS, "Which band has more members, Quill or Slate?", "Slate"),
+        (BANDS, "Which is a pop band, Quill or Slate?", "Slate"),
+        (BANDS, "Are Quill and Slate both bands?", "yes"),
+        (BANDS, "Are Quill and Slate both painters?", "no"),
+    ],
+)  # fmt: skip
+def test_verdicts(told: tuple[ParsedPassage, ...], question: str, answer: str) -> None:
+    table, ranker = span_table(told), shipped_models().hop
+    comparison = compare(question, read_hops(decompose(question), table, ranker), table, ranker)
+    assert comparison is not None
+    assert comparison.ranked()[0][0] == answer
+
+
+def test_what_is_not_compared_has_no_verdict() -> None:
+    table, ranker = span_table(PEOPLE), shipped_models().hop
+    assert (
+        compare("Where was Ann Lee born?", read_hops(["Where was Ann Lee born?"], table, ranker), table, ranker) is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "sides"),
+    [
+        ("Which film came out first, Solaris or Stalker?", ("Solaris", "Stalker")),
+        ("Who is older, Ann Lee or the painter Tom Fox?", ("Ann Lee", "Tom Fox")),
+        ("Which battle, the Battle of Brno or the Battle of Ghent, was first?", ("Battle of Brno", "Battle of Ghent")),
+        ("Is Brno or Ghent larger?", ("Brno", "Ghent")),
+        ("Where is Brno?", None),
+    ],
+)
+def test_options(question: str, sides: tuple[str, str] | None) -> None:
+    assert options(question) == sides
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("4 March 1901", ("date", (1901, 3, 4))),
+        ("2 km", ("length", (2000,))),
+        ("three", ("number", (3,))),
+        ("4.5 million", ("number", (4_500_000,))),
+        ("blue", ("", ())),
+    ],
+)
+def test_magnitude(text: str, expected: tuple[str, tuple[float, ...]]) -> None:
+    kind, value = magnitude(text)
+    assert kind == expected[0]
+    assert value == pytest.approx(expected[1])
+
+
+def test_same() -> None:
+    assert same("Ghent", "Ghent, Belgium")
+    assert same("an Austrian painter", "Austria", as_country=True)
+    assert not same("Ghent", "Brno")

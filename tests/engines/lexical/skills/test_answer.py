@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import dspy
 import pytest
 
 from polyhop.data.passages import Passage
-from polyhop.engines.lexical import LexicalEngine
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import (
     AnswerFromTrajectory,
@@ -41,10 +38,7 @@ def pages(*numbers: int) -> NumberedPassages:
     return lines(*map(str, numbers))
 
 
-@pytest.fixture(params=[dspy.ChatAdapter(), dspy.JSONAdapter()], ids=["chat", "json"], autouse=True)
-def lexical(request: pytest.FixtureRequest) -> Any:
-    with dspy.context(lm=dspy.LM("lexical", engine=LexicalEngine(), cache=False), adapter=request.param):
-        yield
+pytestmark = pytest.mark.usefixtures("lexical")
 
 
 def test_a_plan_says_what_each_step_needs() -> None:

@@ -1,15 +1,12 @@
-"""The lexical engine as C-3PO's agents and as IRCoT's reasoner, each on a small world."""
+"""The planning skills: C-3PO's agents and IRCoT's reasoner."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from polyhop.data.passages import Passage
-from polyhop.engines.lexical.hops import SubGoal, sub_goals
-from polyhop.engines.lexical.prompt import parse_passages
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import (
     DecideNext,
@@ -20,7 +17,7 @@ from polyhop.signatures import (
     RouteQuestion,
 )
 
-from .play import play
+from ..play import play
 
 WORLD = [
     Passage.of(
@@ -107,17 +104,6 @@ def test_the_decision_maker_asks_the_question_and_then_each_open_sub_goal_once()
     }
 
 
-def test_sub_goals_reached_and_open() -> None:
-    pages = parse_passages(show(1, 2, 3))
-    assert list(sub_goals(ROADMAP, pages[2:], 0.3)) == [SubGoal(ROADMAP[0], "")]  # that page is about something else
-    first, second = sub_goals(ROADMAP, pages[:1], 0.3)
-    assert first == SubGoal(ROADMAP[0], "Andrei Tarkovsky")
-    assert second.question == "Where was Andrei Tarkovsky born?"
-    assert [goal.answer for goal in sub_goals(ROADMAP, pages, 0.3)] == ["Andrei Tarkovsky", "Zavrazhye"]
-    assert list(sub_goals(ROADMAP, (), 0.3)) == [SubGoal(ROADMAP[0], "")]  # the second needs the first
-    assert list(sub_goals(["Where is #7?"], (), 0.3)) == [SubGoal("Where is #7?", "")]  # there is no seventh
-
-
 def reason(shown: tuple[int, ...], *thoughts: str, question: str = QUESTION) -> str:
     said: str = play(ReasonOn, question=question, passages=show(*shown), thoughts=list(thoughts))["next_thought"]
     return said
@@ -141,17 +127,3 @@ def test_the_reasoner_says_what_is_missing_once() -> None:
 
 def test_sentences_of_other_questions_name_what_they_are_about() -> None:
     assert reason((2,), question="Where did Andrei Tarkovsky die?").startswith("Andrei Tarkovsky did die in ")
-
-
-def test_programs_do_not_depend_on_the_process(printed: Callable[[str], set[str]]) -> None:
-    """The order of sets does (PYTHONHASHSEED), and so must nothing that an agent says."""
-    code = (
-        "import dspy, polyhop\n"
-        "from polyhop.data.sample import load_sample, sample_passages\n"
-        "from polyhop.programs import C3PO, IRCoT\n"
-        "dspy.configure(lm=polyhop.lm('lexical'))\n"
-        "pool = polyhop.PassagePool(sample_passages())\n"
-        "for kind in (C3PO, IRCoT):\n"
-        "    print([kind(pool)(**q.inputs()).trace.to_records() for q in list(load_sample('dev'))[:12]])"
-    )
-    assert len(printed(code)) == 1

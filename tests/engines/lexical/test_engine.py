@@ -1,4 +1,4 @@
-"""Each skill on a small world in which the right thing to do is plain."""
+"""The engine finds a skill for every signature, and plays whole programs on a small world."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import pytest
 
 from polyhop import signatures
 from polyhop.data.passages import Passage
-from polyhop.engines.lexical import LexicalEngine, Prompt, engine, skill
+from polyhop.engines.lexical import Prompt, engine, skill
 from polyhop.engines.lexical.engine import find_skill
-from polyhop.engines.lexical.prompt import fields_of
 from polyhop.programs import Direct, Naive, Prism
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import AddEvidence, AnalyzeQuestion, AnswerFromEvidence, SelectEvidence
@@ -42,11 +41,7 @@ WORLD = [
 QUESTION = "Where was the director of Solaris (1972 film) born?"
 
 
-@pytest.fixture(params=[dspy.ChatAdapter(), dspy.JSONAdapter()], ids=["chat", "json"], autouse=True)
-def lexical(request: pytest.FixtureRequest) -> Any:
-    model = dspy.LM("lexical", engine=LexicalEngine(), cache=False)
-    with dspy.context(lm=model, adapter=request.param):
-        yield model
+pytestmark = pytest.mark.usefixtures("lexical")
 
 
 def titles(ids: list[str]) -> set[str]:
@@ -67,16 +62,6 @@ def test_selector_keeps_what_the_question_names_and_adder_follows_the_link() -> 
     assert next(iter(added)).startswith("3s")  # Andrei Tarkovsky first
     assert not titles(added) & {"Lake Solaris", "Steven Soderbergh"}
     assert "3s2" in added
-
-
-def test_adder_adds_nothing_to_a_complete_chain() -> None:
-    added = dspy.Predict(AddEvidence)(
-        question="Who directed Solaris (1972 film)?",
-        sub_questions=["Who directed Solaris (1972 film)?"],
-        candidates=Candidates([WORLD[0], WORLD[4], WORLD[5]]).show(),
-        selected=["1s1"],
-    ).add
-    assert added == []
 
 
 def test_the_loop_ends_stable_with_the_chain_and_the_answer() -> None:
@@ -111,13 +96,15 @@ def test_without_passages_nothing_is_known() -> None:
 
 
 def test_replies_do_not_depend_on_the_process(printed: Callable[[str], set[str]]) -> None:
-    """The order of sets does (PYTHONHASHSEED), and so must nothing that is summed over them."""
+    """The order of sets does (PYTHONHASHSEED)."""
     code = (
         "import dspy, polyhop\n"
         "from polyhop.data.sample import load_sample, sample_passages\n"
+        "from polyhop.programs import C3PO, IRCoT, Prism\n"
         "dspy.configure(lm=polyhop.lm('lexical'))\n"
-        "program = polyhop.Prism(polyhop.PassagePool(sample_passages()))\n"
-        "print([program(**q.inputs()).trace.to_records() for q in load_sample('dev')])"
+        "pool = polyhop.PassagePool(sample_passages())\n"
+        "for kind in (C3PO, IRCoT, Prism):\n"
+        "    print([kind(pool)(**q.inputs()).trace.to_records() for q in list(load_sample('dev'))[:4]])"
     )
     assert len(printed(code)) == 1
 
@@ -174,19 +161,15 @@ def test_a_skill_has_to_fill_all_fields() -> None:
         dspy.Predict("text -> first, second")(text="")
 
 
-def test_every_signature_has_a_skill_of_its_own_fields() -> None:
-    fields = {fields_of(each.input_fields, each.output_fields) for each in SIGNATURES}
-    assert len(fields) == len(SIGNATURES)
+def test_every_signature_has_a_skill() -> None:
     assert all(find_skill(Prompt(each.input_fields, tuple(each.output_fields))) for each in SIGNATURES)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[1] \n", "]]][[[", "[1] T\n1s1 \n", "no ids at all", "[1] A\n9s9 x", "#1 a -> b"]
-)
 @pytest.mark.parametrize("signature", SIGNATURES)
-def test_skills_survive_nonsense(signature: type[dspy.Signature], text: str) -> None:
-    reply = play(signature, **dict.fromkeys(signature.input_fields, text))
-    assert set(reply) >= set(signature.output_fields) - {"reasoning"}
+def test_skills_survive_nonsense(signature: type[dspy.Signature]) -> None:
+    for text in ("", "[1] \n", "]]][[[", "[1] T\n1s1 \n", "no ids", "[1] A\n9s9 x", "#1 a -> b"):
+        reply = play(signature, **dict.fromkeys(signature.input_fields, text))
+        assert set(reply) >= set(signature.output_fields) - {"reasoning"}
 
 
 def test_evidence_with_hostile_text_stays_evidence() -> None:
@@ -214,17 +197,3 @@ def test_large_candidate_lists_are_worked_through() -> None:
     ]
     prediction = Prism(k=200)(question="On which river does Town 7 lie?", pool=pool)
     assert (prediction.answer, prediction.evidence[0].passage.title) == ("River Hull", "Town 7")
-
-
-@pytest.mark.parametrize(
-    ("lines", "question", "answer"),
-    [
-        (("Mount A is 300 metres high.", "Mount B is 900 feet high."), "Which is higher, {} or {}?", "Mount A"),
-        (("Mount A is 2 km high.", "Mount B is 900 metres high."), "Which is higher, {} or {}?", "Mount A"),
-        (("Band A has three members.", "Band B has 5 members."), "Which has more members, {} or {}?", "Band B"),
-    ],
-)
-def test_comparisons_mind_units_and_numbers_in_words(lines: tuple[str, str], question: str, answer: str) -> None:
-    pool = [Passage.of(" ".join(line.split()[:2]), line) for line in lines]
-    asked = question.format(*(passage.title for passage in pool))
-    assert Prism()(question=asked, pool=pool).answer == answer

@@ -8,7 +8,6 @@ import dspy
 import pytest
 
 from polyhop.data.passages import Passage
-from polyhop.engines.lexical import LexicalEngine
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import AssessEvidence, CheckFacts, FilterSpans, ProposeQueries, UpdateKnowledge
 
@@ -20,11 +19,7 @@ WHO, WHERE = "Who is the director of Solaris (1972 film)?", "Where was Andrei Ta
 DIRECTED, BORN = f"{WHO} Andrei Tarkovsky.", f"{WHERE} Zavrazhye."
 
 
-@pytest.fixture(params=[dspy.ChatAdapter(), dspy.JSONAdapter()], ids=["chat", "json"], autouse=True)
-def lexical(request: pytest.FixtureRequest) -> Any:
-    model = dspy.LM("lexical", engine=LexicalEngine(), cache=False)
-    with dspy.context(lm=model, adapter=request.param):
-        yield model
+pytestmark = pytest.mark.usefixtures("lexical")
 
 
 def shown(*passages: Passage) -> Any:
