@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,10 @@ import pytest
 # Before anything imports dspy, which looks at them once.
 os.environ["DSPY_CACHEDIR"] = tempfile.mkdtemp(prefix="polyhop-test-dspy-")
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # prices are looked up, and not on the network
+
+# nohup and some CI systems start us with SIGINT ignored, which children inherit: tests of Ctrl-C need the default.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import dspy
 import hypothesis
