@@ -1,4 +1,4 @@
-"""The questions that a command asks, and what is searched for their answers."""
+"""The questions of a command, and what is searched for their answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..eval.questions import Questions
 
 
-_SHOWN = 5  # names of passages that are not there
+_SHOWN = 5  # warnings about gold passages
 
 
 class Setting(StrEnum):
@@ -33,10 +33,10 @@ class Setting(StrEnum):
 
 
 def dataset_of(file: str | None) -> str:
-    """What is asked if nobody says: what a file looks like, or the sample.
+    """The default dataset: the format of the file, or the sample.
 
     Raises:
-        PolyhopError: there is no such file, or it looks like nothing or like several things.
+        PolyhopError: the file does not exist, or its format is unknown or ambiguous.
     """
     from ..data.benchmarks import recognize_file
 
@@ -47,7 +47,7 @@ def setting_of(dataset: str, setting: Setting | None, index: Path | None) -> Any
     """What is searched: by default the index if there is one, else the questions' own contexts.
 
     Raises:
-        PolyhopError: both are asked for.
+        PolyhopError: an index together with the setting distractor.
     """
     from ..data.benchmarks import find_benchmark
 
@@ -79,7 +79,7 @@ class Source:
     def check(self, name: str, program: dspy.Module) -> None:
         """
         Raises:
-            PolyhopError: the program would have nothing to search.
+            PolyhopError: the program has nothing to search.
         """
         if self.searched is None and self.questions.setting == "open" and hasattr(program, "search"):
             raise PolyhopError(
@@ -88,7 +88,7 @@ class Source:
             )
 
     def warn_of_gold(self, questions: Iterable[dspy.Example]) -> None:
-        """Say on stderr which passages that one's own questions name are not in the index, or are several."""
+        """Warn on stderr about gold passages of your own questions that are missing from the index or ambiguous."""
         index = self.index
         if index is None or self.questions.dataset != "own":
             return
@@ -101,11 +101,11 @@ class Source:
         for problem in problems[:_SHOWN]:
             typer.secho(problem, fg=typer.colors.YELLOW, err=True)
         if len(problems) > _SHOWN:
-            typer.secho(f"... {len(problems)} names of gold passages in all", fg=typer.colors.YELLOW, err=True)
+            typer.secho(f"... {len(problems)} names of gold passages in total", fg=typer.colors.YELLOW, err=True)
 
 
 def _problem(index: BM25Index, name: str) -> str | None:
-    """What is wrong with the name of a passage, or None."""
+    """The problem with the name of a gold passage, or None."""
     found = index.named(name)
     if len(found) > 1:
         several = f"{name!r} names {len(found)} passages, of which {found[0].id} counts"

@@ -1,13 +1,12 @@
-"""A run in MLflow, for who asks for it: `polyhop[tracking]`, and MLFLOW_TRACKING_URI set as everywhere in MLflow.
+"""Tracking in MLflow, if MLFLOW_TRACKING_URI is set (``make tracking`` installs the client).
 
     MLFLOW_TRACKING_URI=sqlite:///mlflow.db polyhop evaluate --out runs/mine
 
-A run gets its parameters, its metrics and the path of its folder; an evaluation also the traces of its questions, agent
-by agent. Without the variable nothing is imported and nothing is sent anywhere.
+Logs parameters, metrics and the path of the run; of an evaluation also traces. Without the variable MLflow is not
+imported.
 
-What was measured is in the run's own folder, so tracking may fail, and the run goes on: a server that is away or hangs
-is waited for some seconds, and once. What MLflow says itself is not shown: its errors have the whole address, in which
-a password may stand.
+The run's folder has all results, so a tracking error does not stop the run: a server that fails or hangs is waited for
+once, for some seconds. MLflow's own messages are hidden, because they contain the address, which may have a password.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ import typer
 ADDRESS = "MLFLOW_TRACKING_URI"
 EXPERIMENT = "MLFLOW_EXPERIMENT_NAME"
 
-_PATIENT = 60.0  # seconds that a step may take in all: the first one makes the tables of a database
-_SETTINGS = {  # unless the user has set them
+_TIMEOUT = 60.0  # seconds per step; the first one creates the tables of a database
+_SETTINGS = {  # defaults of environment variables
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
@@ -38,40 +37,40 @@ _SETTINGS = {  # unless the user has set them
     EXPERIMENT: "polyhop",
 }
 _GIVEN_UP = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "1", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
-_LONGEST = 500  # characters of a parameter
+_LONGEST = 500  # characters of a parameter's value
 
 Record = Callable[[Mapping[str, Any]], None]
-"""Takes the metrics of a run that has ended: numbers, in groups that may be nested."""
+"""Logs the metrics of a finished run: numbers, in groups that may be nested."""
 
 
 @contextmanager
 def tracked(name: str, settings: Mapping[str, Any], out: Path | None, *, traces: bool = False) -> Iterator[Record]:
-    """While this lasts, a run goes on in MLflow; if it is left by an exception, the run has failed there.
+    """A run in MLflow, which an exception marks as failed.
 
     Args:
-        settings: The parameters: texts and numbers, in groups that may be nested.
+        settings: Parameters: texts and numbers, in groups that may be nested.
         out: The folder of the run.
-        traces: Whether the calls of programs, agents and models are recorded.
+        traces: Whether to record the calls of programs, agents and models.
     """
     if not os.environ.get(ADDRESS):
         yield lambda metrics: None
         return
-    desk = _Desk()
+    worker = _Worker()
     if find_spec("mlflow") is None:
-        _warn(f"{ADDRESS} is set, but MLflow is not installed: pip install 'polyhop[tracking]'")
-        desk.closed = True
+        _warn(f"{ADDRESS} is set, but MLflow is not installed: make tracking")
+        worker.closed = True
     else:
         for variable, value in _SETTINGS.items():
             os.environ.setdefault(variable, value)
-        desk.do(lambda: _begin(name, settings, out))
-        if traces and not desk.closed:
+        worker.do(lambda: _begin(name, settings, out))
+        if traces and not worker.closed:
             _trace()
     ended = "FAILED"
     try:
-        yield lambda metrics: desk.do(lambda: _log(metrics))
+        yield lambda metrics: worker.do(lambda: _log(metrics))
         ended = "FINISHED"
     finally:
-        desk.do(lambda: _end(ended))
+        worker.do(lambda: _end(ended))
 
 
 def _begin(name: str, settings: Mapping[str, Any], out: Path | None) -> None:
@@ -104,18 +103,18 @@ def _end(status: str) -> None:
 
 
 def _trace() -> None:
-    """Record what programs do; here, since DSPy is configured by one thread only."""
+    """Record traces. In this thread, because DSPy can be configured by one thread only."""
     import mlflow
 
     mlflow.dspy.autolog(silent=True)
     logging.getLogger("mlflow.tracing").addHandler(_Trouble(logging.WARNING))
 
 
-class _Desk:
-    """Everything that MLflow is asked to do, one after the other, in a thread that nobody has to wait for.
+class _Worker:
+    """Runs the calls to MLflow in order, in a daemon thread.
 
     Attributes:
-        closed: Whether it was given up.
+        closed: Whether tracking stopped after an error.
     """
 
     def __init__(self) -> None:
@@ -124,20 +123,20 @@ class _Desk:
         threading.Thread(target=self._work, daemon=True).start()
 
     def do(self, job: Callable[[], None]) -> None:
-        """Have it done; if it fails or takes too long, that is told, and nothing is done any more."""
+        """Run a call; if it fails or takes too long, print a warning and stop tracking."""
         if self.closed:
             return
         trouble: list[str] = []
         done = threading.Event()
         self._jobs.put((job, trouble, done))
-        if not done.wait(_PATIENT):
-            self.give_up(f"no answer in {_PATIENT:g} s")
+        if not done.wait(_TIMEOUT):
+            self.give_up(f"no answer in {_TIMEOUT:g} s")
         elif trouble:
             self.give_up(trouble[0])
 
     def give_up(self, why: str) -> None:
         self.closed = True
-        _warn(f"what {ADDRESS} names cannot be written to ({why}): nothing more of this run gets there")
+        _warn(f"tracking stopped: cannot write to {ADDRESS} ({why})")
 
     def _work(self) -> None:
         while True:
@@ -146,35 +145,34 @@ class _Desk:
                 job()
             except ImportError as error:
                 trouble.append(str(error))
-            except Exception as error:  # noqa: BLE001  # whatever a tracking server does, the run goes on
+            except Exception as error:  # noqa: BLE001  # a tracking server must not stop the run
                 trouble.append(type(error).__name__)
             done.set()
 
 
 class _Trouble(logging.Handler):
-    """At the first trace that does not get through, no more are made, and those on their way are given a second each;
-    also if they come faster than they are taken."""
+    """Stops tracing at the first trace that cannot be sent, or if traces come faster than they are sent."""
 
     _over = False
 
     def emit(self, record: logging.LogRecord) -> None:
         if not self._over:
             self._over = True
-            _warn(f"not every trace gets to what {ADDRESS} names: no more are made")
+            _warn(f"tracing stopped: cannot send all traces to {ADDRESS}")
             os.environ.update(_GIVEN_UP)
-            threading.Thread(target=_stop_tracing, daemon=True).start()  # this one is MLflow's own, and busy
+            threading.Thread(target=_stop_tracing, daemon=True).start()  # not in MLflow's own thread
 
 
 def _stop_tracing() -> None:
     import mlflow
 
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # it would tell of every span that comes too late
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # or it warns about every late span
     mlflow.tracing.disable()
 
 
 @cache
 def _warn(text: str) -> None:
-    """Say it once."""
+    """Print a warning once."""
     typer.secho(text, fg=typer.colors.YELLOW, err=True)
 
 
@@ -187,5 +185,5 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def _named(key: str) -> str:
-    """A name as MLflow allows it."""
+    """A name with the characters that MLflow allows."""
     return re.sub(r"[^\w\-. /:]", "_", key.replace("@", "_at_"))[: _LONGEST // 2]

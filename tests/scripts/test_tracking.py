@@ -31,7 +31,7 @@ from ..optimizers.tunables.world import Hill, height, numbered
 
 ROOT = Path(tracking.__file__).parents[2]
 KEY, PASSWORD = "sk-planted-0123456789", "secret-of-the-tracking-server"
-WARNING = "what MLFLOW_TRACKING_URI names cannot be written to"
+WARNING = "tracking stopped: cannot write to MLFLOW_TRACKING_URI"
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def test_where_it_is_not_installed_that_is_told_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(tracking, "find_spec", lambda name: None)
     done = evaluate("--program", "direct")
     assert done.exit_code == 0
-    assert done.stderr == "MLFLOW_TRACKING_URI is set, but MLflow is not installed: pip install 'polyhop[tracking]'\n"
+    assert done.stderr == "MLFLOW_TRACKING_URI is set, but MLflow is not installed: make tracking\n"
     assert "naive" in done.stdout
 
 
@@ -122,14 +122,14 @@ def test_a_server_that_fails_is_told_in_one_line_and_the_run_goes_on(monkeypatch
     asked = playing(monkeypatch, set_experiment=refuse)
     done = evaluate()
     assert done.exit_code == 0
-    assert done.stderr == f"{WARNING} (OSError): nothing more of this run gets there\n"
+    assert done.stderr == f"{WARNING} (OSError)\n"
     assert asked == []
 
 
 def test_a_server_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     released = threading.Event()
     asked = playing(monkeypatch, log_metrics=lambda *_, **__: released.wait(60))
-    monkeypatch.setattr(tracking, "_PATIENT", 0.3)
+    monkeypatch.setattr(tracking, "_TIMEOUT", 0.3)
     began = time.monotonic()
     done = evaluate()
     released.set()
@@ -150,7 +150,7 @@ def test_when_a_trace_is_lost_no_more_are_made_and_the_metrics_still_come(monkey
     done = evaluate()
     assert stopped.wait(10)
     assert done.exit_code == 0
-    assert done.stderr == "not every trace gets to what MLFLOW_TRACKING_URI names: no more are made\n"
+    assert done.stderr == "tracing stopped: cannot send all traces to MLFLOW_TRACKING_URI\n"
     assert asked[-1] == "FINISHED"
 
 
@@ -159,7 +159,7 @@ def test_when_a_trace_is_lost_no_more_are_made_and_the_metrics_still_come(monkey
 
 @pytest.fixture
 def mlflow() -> Any:
-    return pytest.importorskip("mlflow", reason="no MLflow here: pip install 'polyhop[tracking]'")
+    return pytest.importorskip("mlflow", reason="MLflow is not installed: make tracking")
 
 
 def stored(mlflow: Any, store: str) -> Any:
@@ -238,7 +238,7 @@ def test_an_optimization_is_there_with_its_test(mlflow: Any, tmp_path: Path) -> 
 @contextmanager
 def dashboard(where: str | Path) -> Iterator[Callable[[str], Any]]:
     """Optuna Dashboard on a port of this machine alone; yields what asks it."""
-    pytest.importorskip("optuna_dashboard", reason="no Optuna Dashboard here: pip install 'polyhop[tracking]'")
+    pytest.importorskip("optuna_dashboard", reason="Optuna Dashboard is not installed: make tracking")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
