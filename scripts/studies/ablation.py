@@ -1,4 +1,4 @@
-"""What each sign of a chain is worth: `ChainRetriever` with one sign left out after the other.
+"""Feature ablation of the chain retriever: one feature is left out at a time.
 
 python -m polyhop.scripts.studies.ablation --on 2wiki:2wiki_dev.json.gz:indexes/2wiki
 """
@@ -15,7 +15,7 @@ from ...data.chain.weights import ChainWeights
 from ..training.chain.workers import ALL_GOLD, RECALL, QuestionSet, Scores, Workers
 from ..training.command import new_app, run_command
 
-SIGNS: dict[str, tuple[str, ...]] = {
+FEATURES: dict[str, tuple[str, ...]] = {
     "the BM25 score": ("bm25",),
     "titles in the question": ("named",),
     "words of the question": ("coverage", "sentence"),
@@ -30,32 +30,31 @@ SIGNS: dict[str, tuple[str, ...]] = {
     "rarity of names": ("rarity",),
     "ambiguity of names": ("ambiguity",),
 }
-"""What is left out, by the weights that are set to 0."""
+"""The weights that are set to 0 to leave a feature out."""
 
 ROUND = dict.fromkeys(("coverage", "sentence", "named", "link", "cue", "fit"), 1.0) | {
     "bm25": 0.1,
     "in_title": 1.5,
     **dict.fromkeys(("explained", "taken", "back", "shared", "rarity", "ambiguity"), 0.5),
 }
-"""Weights that nobody tuned: what they reach is the method's own."""
+"""Untuned, round weights."""
 
 
 def ablate(workers: Workers, weights: ChainWeights, names: list[str]) -> Iterator[tuple[str, Scores]]:
-    """Recall@5 and all-gold@5 of the BM25 score alone, of everything as tuned and with round weights, and without each
-    sign."""
+    """Recall@5 and all-gold@5 of BM25 alone, of all features (tuned and round weights), and without each feature."""
     nothing = dict.fromkeys((name for name in asdict(weights) if name != "in_title"), 0.0)
     yield "the BM25 score alone", workers.recalls(ChainWeights(**{**nothing, "bm25": 1.0}), {0}, names)
     yield "everything", workers.recalls(weights, {0}, names)
     yield "everything, with round weights", workers.recalls(replace(weights, **ROUND), {0}, names)
-    for sign, off in SIGNS.items():
-        yield f"without {sign}", workers.recalls(replace(weights, **dict.fromkeys(off, 0.0)), {0}, names)
+    for feature, off in FEATURES.items():
+        yield f"without {feature}", workers.recalls(replace(weights, **dict.fromkeys(off, 0.0)), {0}, names)
 
 
 app = new_app()
 
 
 @app.command()
-def ablate_signs(
+def ablate_features(
     on: Annotated[
         list[str],
         typer.Option(
@@ -67,7 +66,7 @@ def ablate_signs(
     seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
 ) -> None:
-    """Recall@5 (all gold@5) of the chain retriever, with each of its signs left out, as a Markdown table."""
+    """Recall@5 (all gold@5) of the chain retriever, with each of its features left out, as a Markdown table."""
     try:
         sets = tuple(QuestionSet.parse(text) for text in on)
     except ValueError as error:

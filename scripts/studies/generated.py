@@ -60,7 +60,7 @@ class GeneratedCorpus:
         self._everyday = frozenset(vocabulary[_EVERYDAY])
         self._stream = _running_text(vocabulary[:_WORDS], 1_000_000)
         chance = random.Random(3)
-        # A name stands in its table as often as it is used, so that the bits of a number are enough to choose one.
+        # A name is repeated in its table as often as it is used, so that the bits of a number choose one.
         self._first = _by_popularity(chance, names[:2000], 20, 2**13)
         self._last = _by_popularity(chance, names[2000:], 200, 2**16)
         self._places = chance.sample(names, 2**15)

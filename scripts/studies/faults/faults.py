@@ -62,8 +62,8 @@ def _too_long_openai(exchange: Exchange) -> None:
         f"This model's maximum context length is {tokens // 2} tokens. However, your messages resulted in {tokens} "
         "tokens. Please reduce the length of the messages."
     )
-    told = {"message": message, "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}
-    exchange.reply({"error": told}, 400)
+    body = {"message": message, "type": "invalid_request_error", "param": "messages", "code": "context_length_exceeded"}
+    exchange.reply({"error": body}, 400)
 
 
 def _too_long_vllm(exchange: Exchange) -> None:
@@ -72,15 +72,15 @@ def _too_long_vllm(exchange: Exchange) -> None:
         f"This model's maximum context length is {tokens // 2} tokens. However, you requested {tokens + 200} tokens "
         f"({tokens} in the messages, 200 in the completion). Please reduce the length of the messages or completion."
     )
-    told = {"object": "error", "message": message, "type": "BadRequestError", "param": None, "code": 400}
-    exchange.reply(told, 400)
+    body = {"object": "error", "message": message, "type": "BadRequestError", "param": None, "code": 400}
+    exchange.reply(body, 400)
 
 
 def _too_long_llama(exchange: Exchange) -> None:
     tokens = len(exchange.prompt) // 4
     message = "the request exceeds the available context size, try increasing it"
-    told = {"code": 400, "message": message, "type": "exceed_context_size_error"}
-    exchange.reply({"error": {**told, "n_prompt_tokens": tokens, "n_ctx": tokens // 2}}, 400)
+    body = {"code": 400, "message": message, "type": "exceed_context_size_error"}
+    exchange.reply({"error": {**body, "n_prompt_tokens": tokens, "n_ctx": tokens // 2}}, 400)
 
 
 # --- time and connections --------------------------------------------------------------------------------------------

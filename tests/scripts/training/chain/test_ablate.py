@@ -11,7 +11,7 @@ from polyhop.data.chain import ChainWeights
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
 from polyhop.data.sample import CORPUS, load_sample
-from polyhop.scripts.studies.ablation import SIGNS, ablate, app
+from polyhop.scripts.studies.ablation import FEATURES, ablate, app
 from polyhop.scripts.training.chain.workers import ALL_GOLD, RECALL, QuestionSet, Workers
 
 
@@ -29,7 +29,7 @@ def test_each_sign_is_left_out_once(index: Path) -> None:
         "the BM25 score alone",
         "everything",
         "everything, with round weights",
-        *(f"without {sign}" for sign in SIGNS),
+        *(f"without {sign}" for sign in FEATURES),
     ]
     everything = rows["everything"]
     assert everything[RECALL] > rows["the BM25 score alone"][RECALL] + 0.15
@@ -56,7 +56,7 @@ def test_the_command_prints_a_markdown_table(index: Path) -> None:
     head, rule, *rows = result.stdout.splitlines()
     assert head == "| Recall@5 (all gold@5) | sample |"
     assert rule == "| --- | ---: |"
-    assert len(rows) == 3 + len(SIGNS)
+    assert len(rows) == 3 + len(FEATURES)
     assert rows[0].startswith("| the BM25 score alone | ")
 
 
