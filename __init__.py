@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # for type checkers and editors; `_EXPORTS` is for run time
     from .eval.questions import Questions
     from .eval.run import evaluate
     from .optimizers.artifact import load, save
+    from .optimizers.pipeline import optimize
+    from .optimizers.settings import OptimizationSettings, Splits
     from .programs import (
         C3PO,
         Direct,
@@ -60,6 +62,8 @@ _EXPORTS = {
     "eval.questions": "Questions",
     "eval.run": "evaluate",
     "optimizers.artifact": "load save",
+    "optimizers.pipeline": "optimize",
+    "optimizers.settings": "OptimizationSettings Splits",
     "programs": "C3PO Direct Exemplar Exemplars IRCoT Kair Naive ParRag PolyHop Prism Tunable tunables",
 }
 _MODULES = {name: module for module, names in _EXPORTS.items() for name in names.split()} | {"lm": "engines.models"}

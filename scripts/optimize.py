@@ -1,234 +1,236 @@
-"""`polyhop optimize`: tune exemplars, prompts and thresholds under a budget, as a run that can be stopped."""
+"""`polyhop optimize`: tune a program's exemplars, prompts and tunables, under a budget; runs resume."""
 
 from __future__ import annotations
 
+import inspect
 import json
-import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
 
 from ..data.errors import PolyhopError
+from ..optimizers.settings import OptimizationSettings, read_settings
 from .evaluation_view import show_skipped
-from .joint_view import joint_bar, print_summary
-from .options import (
-    AdaptiveOption,
-    BudgetCallsOption,
-    BudgetDollarsOption,
-    BudgetMinutesOption,
-    DepthOption,
-    ModelsOption,
-    RetrieverOption,
-    SettingsOption,
-    label,
-)
-from .source import Setting, dataset_of
+from .optimization_view import optimization_bar, print_summary
+from .options import build_program, label
+from .source import Setting, Source, dataset_of, setting_of
 from .spending import confirm_cost
 from .text import count
 from .tracking import tracked
-from .tuned import Opened, Setup
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import dspy
 
+    from ..eval.questions import Questions
+    from ..optimizers.settings import Splits
 
+_MIN_TRAIN = 4
+
+
+def _with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command an option for each field of `OptimizationSettings`."""
+    parameters = []
+    for name, field in OptimizationSettings.model_fields.items():
+        extra: Any = field.json_schema_extra or {}
+        flag = extra.get("flag") or f"--{name.replace('_', '-')}"
+        default, several = field.default, get_origin(field.annotation) in (tuple, dict) and name != "stages"
+        types = get_args(field.annotation) or (field.annotation,)
+        kind: Any = list[str] if several else next((each for each in (bool, int, float, Path) if each in types), str)
+        shown = ",".join(default) if name == "stages" else default
+        suffix = "" if shown in (None, (), {}, False) else f"  [default: {shown}]"
+        metavar = extra.get("metavar") or (None if kind is bool else "N" if kind in (int, float) else "TEXT")
+        option = typer.Option(flag, metavar=metavar, help=f"{field.description}{suffix}", show_default=False)
+        optional: Any = bool if kind is bool else kind | None
+        annotation = Annotated[optional, option]
+        value = False if kind is bool else None
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=annotation))
+    signature = inspect.signature(command, eval_str=True)
+    own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+    out, *others = (each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own)
+    command.__signature__ = signature.replace(parameters=[out, *parameters, *others])  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in (out, *parameters, *others)}
+    return command
+
+
+@_with_settings
 def optimize(
-    out: Annotated[
-        Path,
-        typer.Option(metavar="RUN", help="The folder of the run. If it holds this run already, the run is continued."),
-    ],
-    program: Annotated[str, typer.Option(metavar="NAME|DIR", help="As for 'ask'.")] = "polyhop",
-    dataset: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="hotpotqa, 2wiki, musique, multihoprag, squad; own, for your own questions; or sample.  "
-            "[default: what --train looks like; without it sample]",
-        ),
+    out: Annotated[Path, typer.Option(metavar="RUN", help="The folder of the run. An interrupted run resumes.")],
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Read settings from a TOML file or a run's manifest.json; options override."),
     ] = None,
-    train: Annotated[str | None, typer.Option(metavar="FILE", help="Questions to tune on.")] = None,
-    val: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Questions that decide what is kept.  [default: a part of --train]"),
-    ] = None,
-    test: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Questions that the result is measured on, once.  [default: a part of --val or --train; of the "
-            "sample: dev]",
-        ),
-    ] = None,
-    index: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Search this index, made by 'polyhop index' (setting open).")
-    ] = None,
-    setting: Annotated[Setting | None, typer.Option(help="As for 'evaluate'.", show_default=False)] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take N random questions of each file.")] = None,
-    lm: ModelsOption = None,
-    prompt_lm: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPEC",
-            help="A model that writes instructions, for optimizers that need one; of a profile (FILE.toml) the one for "
-            "everything.",
-        ),
-    ] = None,
-    k: DepthOption = None,
-    retriever: RetrieverOption = None,
-    adaptive: AdaptiveOption = False,
-    settings: SettingsOption = None,
-    stages: Annotated[
-        str, typer.Option(metavar="LIST", help="What is tuned, in this order.")
-    ] = "exemplars,prompts,tunables",
-    rounds: Annotated[int, typer.Option(min=1, help="How often the stages are played, as long as one helps.")] = 1,
-    metric: Annotated[
-        str, typer.Option(help="What is to be high: answer_em, answer_f1, evidence_f1, fact_f1 or joint_f1.")
-    ] = "joint_f1",
-    cost: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="What is to be low as well: lm_calls, lm_calls_critical_path, searches, seconds, ..."
-        ),
-    ] = None,
-    level: Annotated[
-        float, typer.Option(min=0.0001, max=1, help="A change is kept if the paired test says p < LEVEL.")
-    ] = 0.05,
-    optimizer: Annotated[
-        str, typer.Option(metavar="NAME", help="Of the prompts: labeled, bootstrap, random_search, mipro, gepa, ...")
-    ] = "random_search",
-    preset: Annotated[str, typer.Option(help="How much it may ask: light, medium or heavy.")] = "light",
-    trials: Annotated[int, typer.Option(min=2, help="Of the search over the tunables.")] = 40,
-    sampler: Annotated[str, typer.Option(help="Of that search: tpe, cmaes, random or grid.")] = "tpe",
-    freeze: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Tunables that keep their values, such as 'search.*'. May be repeated."),
-    ] = None,
-    range_: Annotated[
-        list[str] | None,
-        typer.Option("--range", metavar="NAME=LOW..HIGH", help="A narrower range, or NAME=A,B for some choices."),
-    ] = None,
-    exemplars: Annotated[int, typer.Option(min=1, help="The most new exemplars of each number of hops.")] = 25,
-    budget_calls: BudgetCallsOption = None,
-    budget_usd: BudgetDollarsOption = None,
-    budget_minutes: BudgetMinutesOption = None,
-    threads: Annotated[int, typer.Option(min=1, help="Questions asked at once; pays with remote models.")] = 1,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes that search tunables; pays with the lexical engine.")] = 1,
-    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask five questions, print what it would cost at most, and stop.")
+        bool, typer.Option("--dry-run", help="Ask five questions, print an upper bound of the cost, and stop.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Start without asking, whatever it costs.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation, whatever the cost.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
+    **options: Any,
 ) -> None:
-    """Tune a program: its exemplars, its prompts and its thresholds, for quality and cost, under a budget.
+    """Tune a program: its exemplars, prompts and tunables, for quality and cost, under a budget.
 
-    Stages tune on the train questions; what they come to is kept if it is better on the validation questions, by a
-    paired test; the result is measured on the test questions. RUN/best is the tuned program, for --program RUN/best and
-    polyhop.load. A run that was stopped, however, goes on when the same command is started again.
+    Each stage tunes on the training split; its candidate replaces the incumbent only if it is better on the validation
+    split, by a paired test. The result is measured on the test split. RUN/best is the tuned program, for --program
+    RUN/best and polyhop.load. An interrupted run resumes with the same command.
     """
     from rich.console import Console
 
     from ..engines.budget import Budget, BudgetSpent
     from ..engines.costs import FREE
     from ..eval.folder import RunError, account
-    from ..optimizers.joint.checks import check_plan
-    from ..optimizers.joint.plan import Plan
-    from ..optimizers.joint.run import optimize as run
+    from ..optimizers.pipeline import check_settings
+    from ..optimizers.pipeline import optimize as run
 
-    setup = Setup(
-        program,
-        dataset or dataset_of(train or val or test),
-        train,
-        val,
-        test,
-        index,
-        setting.value if setting else None,
-        tuple(lm or ()),
-        k,
-        retriever,
-        adaptive,
-        tuple(settings or ()),
-        limit,
-        seed,
-    )
-    plan = Plan(
-        stages=tuple(stage.strip() for stage in stages.split(",")),  # type: ignore[misc]  # the plan looks at them
-        rounds=rounds,
-        metric=metric,
-        cost=cost,
-        level=level,
-        optimizer=optimizer,
-        preset=preset,
-        trials=trials,
-        sampler=sampler,
-        freeze=tuple(freeze or ()),
-        ranges=dict(map(_range, range_ or ())),
-        exemplars=exemplars,
-        seed=seed,
-    )
-    opened = Opened(setup)
+    settings = _settings(config, options)
+    opened = _Opened(settings)
     try:
         splits = opened.splits()
     finally:
-        for asked in opened.read:
-            show_skipped(asked)
-    for questions in splits.named.values():
-        opened.source.warn_of_gold(questions)
-    prompt_model = _prompt_model(prompt_lm, lm or ()) if prompt_lm else None
-    check_plan(plan, opened.program(), prompt_model)
-    console = Console(file=sys.stderr)  # the terminal, also while prompt optimizers print to a file
+        for questions in opened.read:
+            show_skipped(questions)
+    for part in splits.named.values():
+        opened.source.warn_of_gold(part)
+    prompt_model = _prompt_model(settings.prompt_lm, settings.lm) if settings.prompt_lm else None
+    program = opened.program()
+    check_settings(settings, program, prompt_model)
+    console = Console(stderr=True)
     if out.exists() and not out.is_dir():
-        raise RunError(f"{out} is a file: name another --out.")
-    budget = Budget(budget_calls, budget_usd, budget_minutes, file=None if dry_run else account(out))
+        raise RunError(f"{out} is a file: choose another --out.")
     if dry_run or not (out / "stages.jsonl").exists():
-        told = Console() if dry_run else console
-        estimated = (opened.program(), splits, plan, budget, prompt_model, told)
-        confirm_cost(*estimated, threads=threads, dry_run=dry_run, yes=yes)
+        limits = (settings.budget_calls, settings.budget_usd, settings.budget_minutes)
+        budget = Budget(*limits, file=None if dry_run else account(out))
+        shown = Console() if dry_run else console
+        confirm_cost(opened.program(), splits, settings, budget, prompt_model, shown, dry_run=dry_run, yes=yes)
+        budget.close()
     if dry_run:
         return
-    if 2.0 * 0.5 ** len(splits.val) >= level:  # all of them better, by the two-sided permutation test
+    if 2.0 * 0.5 ** len(splits.val) >= settings.level:  # all of them better, by the two-sided permutation test
         few = count(len(splits.val), "validation question")
-        typer.secho(f"{few} can never show p < {level:g}: nothing will be kept. Bring more.", fg="yellow", err=True)
-    if jobs > 1 and any(each.lm is not None and each.lm.model not in FREE for each in opened.program().predictors()):
-        told_jobs = f"each of {jobs} processes keeps the limits of the profile by itself: divide them by {jobs}"
-        typer.secho(told_jobs, fg=typer.colors.YELLOW, err=True)
-    settings_told = {"program": program, "dataset": setup.dataset, **plan.to_record()}
-    with tracked(f"optimize {label(program)}", settings_told, out) as record, joint_bar(console) as show:
+        _warn(f"{few} cannot give p < {settings.level:g}: no candidate can be kept. Use more questions.")
+    if settings.jobs > 1 and any(each.lm is not None and each.lm.model not in FREE for each in program.predictors()):
+        _warn(f"the limits of the profile apply to each of {settings.jobs} processes: divide them by {settings.jobs}")
+    shown_settings = {**settings.model_dump(mode="json", exclude_none=True), "dataset": opened.dataset}
+    with (
+        tracked(f"optimize {label(settings.program)}", shown_settings, out) as record,
+        optimization_bar(console) as show,
+    ):
         try:
             summary = run(
-                opened.program,
+                program,
                 splits,
                 out,
-                plan=plan,
-                budget=budget,
-                threads=threads,
+                settings,
                 prompt_model=prompt_model,
-                jobs=jobs,
                 sources=opened.sources,
                 dataset=opened.source.questions.dataset,
                 look_up=opened.source.look_up,
-                on_told=show,
+                on_progress=show,
             )
-            record({"test": {**(summary["test"] or {}), "runs": {}}, "spent": summary["spent"]})
+            test = summary.test.model_dump(exclude={"runs"}) if summary.test else {}
+            record({"test": test, "spent": summary.spent.model_dump()})
         except BudgetSpent as spent:
             raise PolyhopError(
-                f"the budget ({spent}) does not suffice to measure the program on the {len(splits.val)} validation "
-                "questions: --dry-run says what is needed"
+                f"the budget ({spent}) cannot pay for the program on {len(splits.val)} validation questions: --dry-run "
+                "shows what is needed"
             ) from None
         except KeyboardInterrupt:
-            typer.echo(f"{out}: the same command goes on from here.", err=True)
+            typer.echo(f"{out}: run the same command again to resume.", err=True)
             raise
     if as_json:
-        typer.echo(json.dumps(summary, ensure_ascii=False))
+        typer.echo(json.dumps(summary.to_json(), ensure_ascii=False))
     else:
-        print_summary(summary, out, plan)
+        print_summary(summary, out, settings)
+
+
+def _settings(config: Path | None, options: dict[str, Any]) -> OptimizationSettings:
+    """The settings of a file, overridden by options."""
+    given = {name: value for name, value in options.items() if value not in (None, False, [])}
+    if "ranges" in given:
+        given["ranges"] = dict(map(_range, given["ranges"]))
+    return OptimizationSettings.of({**(read_settings(config) if config else {}), **given}, str(config or "optimize"))
+
+
+def _warn(text: str) -> None:
+    typer.secho(text, fg=typer.colors.YELLOW, err=True)
+
+
+class _Opened:
+    """The program and the questions that settings name."""
+
+    def __init__(self, settings: OptimizationSettings) -> None:
+        from ..eval.questions import Questions
+
+        self._settings = settings
+        named = {"train": settings.train, "val": settings.val, "test": settings.test}
+        self.dataset = settings.dataset or dataset_of(settings.train or settings.val or settings.test)
+        self._sample = self.dataset.casefold() == "sample"
+        if self._sample and any(named.values()):
+            raise PolyhopError("the sample has its own questions: name the --dataset of your files")
+        if not settings.train and not self._sample:
+            raise PolyhopError(f"name the training questions: --dataset {self.dataset} --train FILE")
+        if self._sample:
+            named = {"train": "train", "test": "dev"}
+        self._files = {name: file for name, file in named.items() if file}
+        self.sources = dict(self._files)
+        setting = setting_of(self.dataset, Setting(settings.setting) if settings.setting else None, settings.index)
+        self.source = Source(Questions(self.dataset, settings.train, setting=setting), settings.index)
+        self.read: list[Questions] = []
+
+    def program(self) -> dspy.Module:
+        settings = self._settings
+        program = build_program(
+            settings.program,
+            self.source.searched,
+            settings.lm,
+            settings.k,
+            retriever=settings.retriever,
+            adaptive=settings.adaptive,
+            settings=settings.set,
+        )
+        self.source.check(settings.program, program)
+        return program
+
+    def splits(self) -> Splits:
+        """The questions. Splits without a file are parts of another one, as ``sources`` says."""
+        from ..optimizers.settings import Splits, divide
+
+        seed = self._settings.seed
+        train, val, test = self._read("train"), self._read("val"), self._read("test")
+        if len(train) < _MIN_TRAIN:
+            raise PolyhopError(f"{len(train)} training questions are too few: at least {_MIN_TRAIN} are needed")
+        source = self._files["train"]
+        if not val and not test:
+            self.sources |= {"val": source, "test": source}
+            train, val, test = divide(train, (0.5, 0.25, 0.25), seed)
+        elif not val:
+            self.sources["val"] = source
+            train, val = divide(train, (0.6, 0.4), seed)
+        elif not test:
+            self.sources["test"] = self._files["val"]
+            val, test = divide(val, (0.5, 0.5), seed)
+        return Splits(train, val, test)
+
+    def _read(self, name: str) -> list[dspy.Example]:
+        from ..eval.questions import Questions
+
+        if name not in self._files:
+            return []
+        limit = self._settings.limit
+        questions = Questions(
+            self.dataset,
+            None if self._sample else self._files[name],
+            split=self._files[name] if self._sample else None,
+            setting=self.source.questions.setting,
+            limit=limit,
+            seed=self._settings.seed if limit else None,
+        )
+        self.read.append(questions)
+        return list(questions)
 
 
 def _prompt_model(name: str, models: Sequence[str]) -> dspy.LM:
-    """The model that writes instructions, reached as the profile says that the program's models have."""
+    """The model that writes instructions, reached as the profile of the program's models says."""
     from ..engines.models import chosen_models, language_model
     from ..engines.profile import SUFFIX
 
@@ -236,7 +238,7 @@ def _prompt_model(name: str, models: Sequence[str]) -> dspy.LM:
     if not name.endswith(SUFFIX):
         return language_model(name, profile)
     if profile and profile.lm is None:
-        raise PolyhopError(f'{name} has no model for everything: give it a line such as lm = "openai/gpt-4o-mini"')
+        raise PolyhopError(f'{name} has no default model: add a line such as lm = "openai/gpt-4o-mini"')
     return language_model(default, profile)
 
 

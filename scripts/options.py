@@ -138,7 +138,7 @@ def label(name: str) -> str:
     if name in PROGRAMS or not path.is_dir():
         return path.name
     from ..optimizers.artifact import read_manifest
-    from ..optimizers.joint.checkpoint import BEST
+    from ..optimizers.records import BEST
 
     try:
         program = read_manifest(path).program

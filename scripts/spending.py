@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..data.errors import PolyhopError
-from .joint_view import show_estimate
+from .optimization_view import show_estimate
 
 if TYPE_CHECKING:
     import dspy
     from rich.console import Console
 
     from ..engines.budget import Budget
-    from ..optimizers.joint.plan import Plan, Splits
+    from ..optimizers.settings import OptimizationSettings, Splits
 
 ASKED_FROM = 1_000
 """LM calls of a model that may cost something, from which on the run has to be confirmed."""
@@ -24,12 +24,11 @@ ASKED_FROM = 1_000
 def confirm_cost(
     program: dspy.Module,
     splits: Splits,
-    plan: Plan,
+    settings: OptimizationSettings,
     budget: Budget,
     prompt_model: dspy.LM | None,
     console: Console,
     *,
-    threads: int,
     dry_run: bool,
     yes: bool,
 ) -> None:
@@ -41,7 +40,7 @@ def confirm_cost(
     """
     from ..engines.budget import BudgetSpent
     from ..engines.costs import FREE
-    from ..optimizers.joint.estimate import check_budget, estimate, total
+    from ..optimizers.estimate import CostBound, total
     from ..optimizers.prompts import Probe
 
     models = [predictor.lm for predictor in program.predictors()]
@@ -52,14 +51,15 @@ def confirm_cost(
         budget.meter_program(program)
     before = budget.spent.calls
     try:
-        probe = Probe.of(program, splits.val, threads=threads)
+        probe = Probe.of(program, splits.val, threads=settings.threads)
     except BudgetSpent as spent:
         raise PolyhopError(f"the budget ({spent}) does not suffice to ask five questions") from None
-    rows = estimate(program, splits, plan, probe, prompt_model)
+    bound = CostBound(program, splits, settings, probe, prompt_model)
+    rows = bound.rows()
     if not free or dry_run:
         show_estimate(rows, console, splits)
     if free or budget.spent.calls - before >= probe.questions:  # else DSPy's cache has replies, which cost nothing
-        check_budget(budget, program, splits, plan, probe, prompt_model)
+        bound.check(budget)
     calls = round(total(rows).lm_calls)
     if free or dry_run or yes or min(calls, budget.calls or calls) < ASKED_FROM:
         return

@@ -17,8 +17,9 @@ from ...eval.report.numbers import between, count, lower, name, number, p_value
 from ...eval.report.page import Section, render
 from ...programs.exemplars import Exemplar
 from ..diff import Difference, Side, compare
+from ..records import MeanRecord, MeasuredRecord, StageRecord, TestRecord
 from ..tunables.result import StudyResult, TrialRecord
-from .reading import MeanRecord, MeasuredRecord, OptimizationRun, StageRecord, TestRecord, read_run
+from .reading import OptimizationRun, read_run
 
 _SCORES = ("answer_em", "answer_f1", "evidence_precision", "evidence_recall", "evidence_f1", "fact_f1", "joint_f1",
            "passage_recall@5")  # fmt: skip
@@ -68,7 +69,7 @@ def _row(title: str, run: OptimizationRun) -> list[str]:
             gain, p = _mean(test.difference, plan.metric, "+"), _p(test.p)
     else:
         stages = [run.stages[0], run.kept or run.stages[0]] if run.stages else []
-        means, calls = [stage.score for stage in stages], [stage.cost("lm_calls") for stage in stages]
+        means, calls = [stage.score for stage in stages], [stage.mean_cost("lm_calls") for stage in stages]
     changed = dict.fromkeys(number(each, "lm_calls") for each in calls if each is not None)
     scores = [number(mean, plan.metric) for mean in means] or ["", ""]
     return [title, *scores, gain, p, " → ".join(changed), _result(run), _goal(run), run.name, _dataset(run)]
@@ -114,7 +115,7 @@ def _plan(run: OptimizationRun) -> Section:
             number(stage.score, plan.metric),
             "" if stage.gain is None else number(stage.gain, plan.metric, "+"),
             _p(stage.p),
-            number(stage.cost(cost), cost),
+            number(stage.mean_cost(cost), cost),
             _verdict(stage),
         ]
         for stage in run.stages

@@ -6,114 +6,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ...eval.folder import ACCOUNT, MANIFEST, SUMMARY, RunError
 from ..artifact import Artifact, read
-from ..joint.checkpoint import BEST, CANDIDATE, STAGES, START
-from ..joint.plan import StageName
-from ..joint.run import PROPOSAL
+from ..records import (
+    BEST,
+    PROPOSAL,
+    STAGE_LINES,
+    START,
+    OptimizationManifest,
+    OptimizationSummary,
+    ProposalRecord,
+    SpentRecord,
+    StageRecord,
+    TestRecord,
+)
+from ..settings import OptimizationSettings
 from ..tunables.result import StudyResult, TrialRecord
 
-
-class _Record(BaseModel):
-    """Some fields of a file; others are ignored."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-M = TypeVar("M", bound=_Record)
-
-
-class PlanRecord(_Record):
-    """See `polyhop.optimizers.joint.plan.Plan`."""
-
-    stages: tuple[StageName, ...]
-    rounds: int
-    metric: str
-    cost: str | None
-    level: float
-    optimizer: str
-    preset: str
-    trials: int
-    sampler: str
-    seed: int
-
-
-class _Manifest(_Record):
-    plan: PlanRecord | None = None  # other kinds of runs have none
-    program: dict[str, Any] = {}
-
-
-class StageRecord(_Record):
-    """A finished stage: its verdict, and the scores and costs of its program on the validation questions."""
-
-    n: int
-    round: int
-    stage: StageName | Literal["start"]
-    kept: bool
-    why: str = ""
-    note: str | None = None
-    score: float | None = None
-    gain: float | None = None
-    p: float | None = None
-    failures: int = 0
-    scores: list[float] = []
-    costs: list[dict[str, float]] = []
-
-    @property
-    def folder(self) -> str:
-        return START if self.stage == START else f"{self.n}-{self.stage}"
-
-    def cost(self, name: str) -> float | None:
-        """The mean over the questions."""
-        known = [costs[name] for costs in self.costs if name in costs]
-        return sum(known) / len(known) if known else None
-
-
-class _Proposal(_Record):
-    study: StudyResult | None
-
-
-class MeanRecord(_Record):
-    mean: float
-    low: float
-    high: float
-
-
-class MeasuredRecord(_Record):
-    """Means and intervals of a program on the test questions."""
-
-    metrics: dict[str, float | None]
-    intervals: dict[str, tuple[float, float]]
-    counts: dict[str, int]
-
-
-class TestRecord(_Record):
-    """The programs at the start and in the end, on the test questions; one run if they are the same."""
-
-    metric: str
-    start: MeanRecord
-    best: MeanRecord
-    difference: MeanRecord
-    p: float
-    runs: dict[str, MeasuredRecord]
-
-
-class _Summary(_Record):
-    ended: str
-    stages: list[StageRecord]
-    test: TestRecord | None
-
-
-class Spent(_Record):
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    usd: float = 0.0
-    seconds: float = 0.0
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -128,13 +42,13 @@ class OptimizationRun:
     """
 
     path: Path
-    plan: PlanRecord
+    plan: OptimizationSettings
     program: Mapping[str, Any]
     stages: Sequence[StageRecord]
     running: str | None
     ended: str | None
     test: TestRecord | None
-    spent: Spent | None
+    spent: SpentRecord | None
 
     @property
     def name(self) -> str:
@@ -154,12 +68,12 @@ class OptimizationRun:
         """The program of a stage; the result, which has the scores of all, for the one that was kept."""
         if self.ended is not None and stage is self.kept and (self.path / BEST).is_dir():
             return read(self.path / BEST)
-        return read(self.path / (START if stage.stage == START else f"{stage.folder}/{CANDIDATE}"))
+        return read(self.path / stage.artifact)
 
     def searches(self) -> Iterator[tuple[str, StudyResult | None, Sequence[TrialRecord]]]:
         """Finished searches and the running one: the folder of the stage, the result if there is one, the trials."""
         for name in [*(stage.folder for stage in self.stages if stage.n), *([self.running] if self.running else [])]:
-            proposal = _read(_Proposal, self.path / name / PROPOSAL)
+            proposal = _read(ProposalRecord, self.path / name / PROPOSAL)
             if proposal is not None and proposal.study is not None:
                 yield name, proposal.study, proposal.study.trials
             elif proposal is None and (trials := _trials(self.path / name / f"{name.partition('-')[2]}.journal")):
@@ -171,14 +85,14 @@ def read_run(path: Path) -> OptimizationRun:
     Raises:
         RunError: the folder is not an optimization run, or is damaged.
     """
-    manifest = _read(_Manifest, path / MANIFEST)
+    manifest = _read(OptimizationManifest, path / MANIFEST)
     if manifest is None:
         raise RunError(f"{path} is not a run folder: it has no {MANIFEST}.")
-    plan = manifest.plan
+    plan = manifest.settings
     if plan is None:
         raise RunError(f"{path} is another kind of run, not an optimization.")
-    stages = list(_stages(path / STAGES))
-    summary = _read(_Summary, path / SUMMARY)
+    stages = list(_stages(path / STAGE_LINES))
+    summary = _read(OptimizationSummary, path / SUMMARY)
     if summary is not None and len(summary.stages) < len(stages):
         summary = None  # resumed after its end, with a larger budget
     running = None
@@ -193,7 +107,7 @@ def read_run(path: Path) -> OptimizationRun:
         running,
         summary.ended if summary else None,
         summary.test if summary else None,
-        _read(Spent, path / f"{ACCOUNT}.json"),
+        _read(SpentRecord, path / f"{ACCOUNT}.json"),
     )
 
 

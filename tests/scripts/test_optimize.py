@@ -1,4 +1,4 @@
-"""`polyhop optimize`: a joint run from the command line."""
+"""`polyhop optimize`: an optimization from the command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.endpoint import unguarded
-from polyhop.optimizers.joint import checks as joint_checks
+from polyhop.optimizers import pipeline
 from polyhop.scripts import optimize as optimize_script
 from polyhop.scripts.main import app
 
@@ -95,9 +95,9 @@ def test_a_budget_ends_it_in_good_order(tmp_path: Path) -> None:
 def test_a_budget_that_cannot_be_enough_is_refused_before_it_is_spent(tmp_path: Path) -> None:
     done = run("--out", tmp_path / "run", *QUICK, "--budget-calls", "20")
     assert done.exit_code == 1
-    assert "a budget of 20 LM calls is too small: measuring the start on 23 validation questions" in done.stderr
+    assert "a budget of 20 LM calls is too small: the start on 23 validation questions" in done.stderr
     least = 23 + 2 * 34 + 1.25 * (23 + 2 * 55)  # start, two trials, and what is kept back: a call a question
-    assert f"on 55 test questions, take at least about {ceil(least)}\n" in done.stderr
+    assert f"on 55 test questions take at least about {ceil(least)}\n" in done.stderr
     assert not (tmp_path / "run" / "spent.json").exists()
     several = run("--out", tmp_path / "run", *QUICK, "--program", "prism", "--budget-calls", str(ceil(least)))
     assert "is too small" in several.stderr  # it asks more than once a question
@@ -107,7 +107,7 @@ def test_a_budget_that_cannot_be_enough_is_refused_before_it_is_spent(tmp_path: 
 def test_of_what_is_paid_for_five_questions_are_asked(tmp_path: Path, sold: list[object]) -> None:
     done = run("--out", tmp_path / "run", *QUICK, "--budget-calls", "20", "--yes")
     assert done.exit_code == 1
-    assert "on 55 test questions, take at least about 263\n" in done.stderr
+    assert "on 55 test questions take at least about 263\n" in done.stderr
     assert len(sold) == 5
     done = run("--out", tmp_path / "run", *QUICK, "--budget-usd", "0.03", "--yes")
     assert re.search(r"a budget of \$0.03 is too small: .* take at least about \$0\.\d+", done.stderr)
@@ -128,8 +128,11 @@ def test_what_the_cache_has_is_paid_from_no_budget(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--dataset", "hotpotqa"], "name the questions to tune on: --dataset hotpotqa --train FILE"),
-        (["--stages", "magic"], "no stage 'magic': choose from exemplars, prompts, tunables"),
+        (["--dataset", "hotpotqa"], "name the training questions: --dataset hotpotqa --train FILE"),
+        (
+            ["--stages", "magic"],
+            "stages.0: Input should be 'exemplars', 'prompts' or 'tunables', got 'magic'",
+        ),
         (["--metric", "beauty"], "no metric 'beauty': choose from answer_em"),
         (["--range", "rounds"], "neither NAME=LOW..HIGH nor NAME=A,B"),
         (["--stages", "tunables", "--range", "beauty=1..2"], "beauty"),
@@ -137,7 +140,7 @@ def test_what_the_cache_has_is_paid_from_no_budget(tmp_path: Path, monkeypatch: 
         (["--stages", "prompts", "--optimizer", "gepa"], "lexical cannot write instructions"),
         (["--stages", "prompts", "--optimizer", "magic"], "no prompt optimizer 'magic'"),
         (["--program", "magic"], "unknown program 'magic'"),
-        (["--dataset", "sample", "--train", "mine.jsonl"], "the sample brings its own questions: name the --dataset"),
+        (["--dataset", "sample", "--train", "mine.jsonl"], "the sample has its own questions: name the --dataset"),
         (["--cost", "beauty"], "no cost 'beauty'"),
     ],
 )
@@ -183,11 +186,11 @@ def test_who_writes_instructions_is_reached_as_the_profile_says(
 ) -> None:
     seen: list[dspy.LM] = []
 
-    def look(plan: object, program: object, prompt_model: dspy.LM) -> None:
+    def look(settings: object, program: object, prompt_model: dspy.LM) -> None:
         seen.append(prompt_model)
         raise PolyhopError("seen")
 
-    monkeypatch.setattr(joint_checks, "check_plan", look)
+    monkeypatch.setattr(pipeline, "check_settings", look)
     profile = tmp_path / "models.toml"
     section = 'api_base = "http://localhost:9/v1"\napi_key_env = "MINE"\nconcurrency = 3'
     profile.write_text(f'lm = "openai/writer"\n[models."openai/*"]\n{section}')
@@ -209,7 +212,7 @@ def test_a_profile_of_roles_alone_does_not_say_who_writes_instructions(tmp_path:
     (tmp_path / "models.toml").write_text('[roles]\nanswerer = "lexical"')
     done = run("--out", tmp_path / "run", *QUICK, "--prompt-lm", tmp_path / "models.toml")
     assert done.exit_code == 1
-    assert 'models.toml has no model for everything: give it a line such as lm = "openai' in done.stderr
+    assert 'models.toml has no default model: add a line such as lm = "openai' in done.stderr
 
 
 def test_who_tracks_is_told_the_dataset_that_was_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,4 +239,4 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "the same command goes on from here" in errors.decode()
+    assert "run the same command again to resume" in errors.decode()

@@ -1,6 +1,6 @@
-"""A program and a model that are quick, and that every stage of a joint run can make better.
+"""A fast program and model that every stage of an optimization can improve.
 
-Run as a script it plays a joint run in a folder, with DSPy's cache on disk: ``tiny.py RUN CACHE LOG``.
+As a script it runs an optimization in a folder, with DSPy's cache on disk: ``tiny.py RUN CACHE LOG``.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Engine:
     """Right if the effort is enough for the question and not too much; demos make every question easier.
 
     Attributes:
-        calls: How often it was asked; each call is also a line of ``log``.
+        calls: The number of requests; each is also a line of ``log``.
     """
 
     def __init__(self, log: Path | None = None) -> None:
@@ -132,17 +132,14 @@ def make(engine: Any, cache: bool = False) -> Tiny:
 
 
 if __name__ == "__main__":
-    from polyhop.optimizers.joint.plan import Plan as JointPlan
-    from polyhop.optimizers.joint.plan import Splits
-    from polyhop.optimizers.joint.run import optimize
+    from polyhop.optimizers.pipeline import optimize
+    from polyhop.optimizers.settings import OptimizationSettings, Splits
 
     run, cache, log = map(Path, sys.argv[1:])
     dspy.configure_cache(enable_disk_cache=True, enable_memory_cache=True, disk_cache_dir=str(cache))
-    engine = Engine(log)
     optimize(
-        lambda: make(engine, cache=True),
+        make(Engine(log), cache=True),
         Splits(examples(0, 24), examples(100, 24), examples(200, 16)),
         run,
-        plan=JointPlan(metric="answer_em", optimizer="bootstrap", trials=8, seed=3),
-        threads=2,
+        OptimizationSettings(metric="answer_em", optimizer="bootstrap", trials=8, seed=3, threads=2),
     )

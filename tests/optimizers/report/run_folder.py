@@ -57,7 +57,7 @@ def write_run(path: Path, **more: str) -> Path:
         "sampler": "tpe",
         "seed": 0,
     }
-    write(path / "manifest.json", {"plan": plan, "program": {"name": texts["name"], "retriever": "BM25"}})
+    write(path / "manifest.json", {"settings": plan, "program": {"name": texts["name"], "retriever": "BM25"}})
     write(path / "1-tunables/proposal.json", {"note": "", "spent": None, "study": study(texts["style"])})
     write(path / "2-prompts/proposal.json", {"note": "", "spent": None, "study": None})
     asked = {"scores": [0.0, 0.5], "costs": [{"lm_calls": 2}, {"lm_calls": 3}]}

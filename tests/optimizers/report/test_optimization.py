@@ -13,9 +13,9 @@ import pytest
 
 from polyhop.eval.folder import RunError
 from polyhop.eval.report.page import Section
-from polyhop.optimizers.joint.plan import Plan, Splits
-from polyhop.optimizers.joint.run import Told, optimize
+from polyhop.optimizers.pipeline import OptimizationProgress, optimize
 from polyhop.optimizers.report import comparison, sections
+from polyhop.optimizers.settings import OptimizationSettings, Splits
 
 from ..joint.tiny import Engine, examples, make
 from .run_folder import measured_both, study, write, write_run
@@ -197,17 +197,17 @@ def test_no_text_becomes_markup(made: Path, tmp_path: Path) -> None:
 
 
 def test_a_running_optimization_is_reported_and_not_changed(tmp_path: Path) -> None:
-    out, plan = tmp_path / "run", Plan(metric="answer_em", optimizer="bootstrap", trials=8, seed=3)
+    out, plan = tmp_path / "run", OptimizationSettings(metric="answer_em", optimizer="bootstrap", trials=8, seed=3)
     seen: dict[str, Page] = {}
 
-    def on_told(each: Told) -> None:
-        key = f"{each.stage}: {each.report.detail.partition(',')[0]}"
-        if key not in seen or each.report.done == 4:
+    def on_told(each: OptimizationProgress) -> None:
+        key = f"{each.stage}: {each.progress.detail.partition(',')[0]}"
+        if key not in seen or each.progress.done == 4:
             before = snapshot(out)
             seen[key] = page(out)
             assert snapshot(out) == before
 
-    optimize(lambda: make(Engine()), SPLITS, out, plan=plan, on_told=on_told)
+    optimize(make(Engine()), SPLITS, out, plan, on_progress=on_told)
     start = "0 of at most 3 stages are done; the program is measured at the start"
     assert start in seen["start: validation questions"].text
     tuning = seen["tunables: trials"]
@@ -244,7 +244,7 @@ def test_a_resumed_run_is_not_finished(run: Path) -> None:
     ("name", "damage"),
     [
         ("manifest.json", b"{"),
-        ("manifest.json", b'{"plan": {"stages": ["../../etc"]}}'),
+        ("manifest.json", b'{"settings": {"stages": ["../../etc"]}}'),
         ("stages.jsonl", b'{"n": 0}\n'),
         ("stages.jsonl", b'{"n": 0, "round": 0, "stage": "start", "kept": true, "why": "\\ud800"}\n'),
         ("summary.json", b'{"ended": 3}'),

@@ -1,0 +1,208 @@
+"""The settings of an optimization: what `polyhop optimize` takes as options, reads from a file and stores in a run's
+manifest, and what `polyhop.optimize` takes; and the questions that it uses."""
+
+from __future__ import annotations
+
+import json
+import random
+import tomllib
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from ..data.errors import PolyhopError
+
+if TYPE_CHECKING:
+    import dspy
+
+StageName = Literal["exemplars", "prompts", "tunables"]
+STAGES: tuple[StageName, ...] = get_args(StageName)
+
+_UNSAVED = ("ensemble", "knn")  # prompt optimizers whose programs no artifact can hold
+
+
+def _split(value: Any) -> Any:
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+def _each_once(stages: tuple[str, ...]) -> tuple[str, ...]:
+    if not stages or len(set(stages)) < len(stages):
+        raise ValueError("name at least one stage, and each stage once")
+    return stages
+
+
+def _artifact(optimizer: str) -> str:
+    if optimizer in _UNSAVED:
+        raise ValueError(
+            f"{optimizer} wraps programs in a program that no artifact can hold: use it from Python "
+            "(polyhop.optimizers.prompts)"
+        )
+    return optimizer
+
+
+def _option(default: Any, description: str, metavar: str | None = None, flag: str | None = None, **limits: Any) -> Any:
+    """A field that is also a command-line option."""
+    extra: dict[str, Any] = {key: value for key, value in {"metavar": metavar, "flag": flag}.items() if value}
+    return Field(default, description=description, json_schema_extra=extra, validate_default=True, **limits)
+
+
+class OptimizationSettings(BaseModel):
+    """What to tune, how, and with what resources. Unknown keys are errors.
+
+    Python callers pass program, questions and models themselves; the fields from ``program`` to ``set`` say what the
+    command opens.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    program: str = _option("polyhop", "A program, or the folder of a saved one.", "NAME|DIR")
+    dataset: str | None = _option(
+        None,
+        "hotpotqa, 2wiki, musique, multihoprag, squad; own, for your own questions; or sample.  [default: recognized "
+        "from --train; without it sample]",
+        "NAME",
+    )
+    train: str | None = _option(None, "Training questions.", "FILE")
+    val: str | None = _option(None, "Validation questions.  [default: a part of --train]", "FILE")
+    test: str | None = _option(
+        None, "Test questions, used once.  [default: a part of --val or --train; of the sample: dev]", "FILE"
+    )
+    index: Path | None = _option(None, "Search this index, made by 'polyhop index' (open setting).", "DIR")
+    setting: Literal["distractor", "open"] | None = _option(
+        None, "distractor searches each question's own passages, open an index."
+    )
+    limit: int | None = _option(None, "Take N random questions of each file.", "N", ge=1)
+    lm: tuple[str, ...] = _option(
+        (),
+        "The language model: 'lexical' (embedded) or a LiteLLM name such as openai/gpt-4o-mini, for the whole program "
+        "or for one ROLE; or a profile, FILE.toml. May be repeated.  [default: $POLYHOP_LM or lexical]",
+        "[ROLE=]SPEC",
+    )
+    prompt_lm: str | None = _option(
+        None, "The model that writes instructions; of a profile (FILE.toml) its default model.", "SPEC"
+    )
+    k: int | None = _option(None, "Passages per search.", flag="-k", ge=1, le=200)
+    retriever: str | None = _option(
+        None, "The retriever, as for 'ask'.  [default: chain; for a saved program as it was saved]", "NAME"
+    )
+    adaptive: bool = _option(False, "Let the chain retriever decide how many passages it returns, at most 6 and -k.")
+    set: tuple[str, ...] = _option((), "Set a tunable, such as rounds=1. May be repeated.", "NAME=VALUE")
+
+    stages: Annotated[tuple[StageName, ...], BeforeValidator(_split), AfterValidator(_each_once)] = _option(
+        STAGES, "The stages, in their order.", "LIST"
+    )
+    rounds: int = _option(1, "How often to run the stages; stops after a round in which none helped.", ge=1)
+    metric: str = _option(
+        "joint_f1", "Metric to maximize: answer_em, answer_f1, evidence_f1, fact_f1 or joint_f1.", "NAME"
+    )
+    cost: str | None = _option(
+        None, "Cost to minimize as well: lm_calls, lm_calls_critical_path, searches, seconds, ...", "NAME"
+    )
+    level: float = _option(0.05, "A candidate replaces the incumbent if the paired test gives p < LEVEL.", gt=0, le=1)
+    optimizer: Annotated[str, AfterValidator(_artifact)] = _option(
+        "random_search", "The prompt optimizer: labeled, bootstrap, random_search, mipro, gepa, ...", "NAME"
+    )
+    preset: str = _option("light", "How many calls it may make: light, medium or heavy.")
+    trials: int = _option(40, "Trials of the search over tunables.", ge=2)
+    sampler: str = _option("tpe", "The sampler of that search: tpe, cmaes, random or grid.")
+    freeze: tuple[str, ...] = _option((), "Do not tune these, such as 'search.*'. May be repeated.", "NAME")
+    ranges: dict[str, tuple[Any, ...]] = _option(
+        {}, "A narrower range, or NAME=A,B for some choices. May be repeated.", "NAME=LOW..HIGH", "--range"
+    )
+    exemplars: int = _option(25, "New exemplars at most, for each number of hops.", ge=1)
+    seed: int = _option(0, "Random seed.")
+
+    budget_calls: int | None = _option(None, "LM calls at most.", "N", ge=1)
+    budget_usd: float | None = _option(None, "Dollars at most.", "X", ge=0)
+    budget_minutes: float | None = _option(None, "Minutes at most.", "M", ge=0)
+    threads: int = _option(1, "Questions answered at the same time; useful with remote models.", ge=1)
+    jobs: int = _option(1, "Processes of the search over tunables; useful with the lexical engine.", ge=1)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], where: str = "settings") -> OptimizationSettings:
+        """Settings from a mapping.
+
+        Raises:
+            PolyhopError: a key is unknown or a value is invalid.
+        """
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False)[0]
+            name = ".".join(map(str, first["loc"]))
+            reason = first["msg"].removeprefix("Value error, ")
+            raise PolyhopError(f"{where}: {name}: {reason}, got {first['input']!r}") from error
+
+    def changeable(self) -> dict[str, Any]:
+        """The fields that may change when a run is resumed: resources, and the names of what is compared by content."""
+        names = list(type(self).model_fields)
+        fixed = names[names.index("stages") : names.index("budget_calls")]
+        return self.model_dump(mode="json", exclude={*fixed})
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Questions by purpose; no question is in two of them.
+
+    Attributes:
+        train: Programs are tuned on these.
+        val: These decide whether a candidate replaces the incumbent.
+        test: The result is measured on these, which no stage sees.
+
+    Raises:
+        PolyhopError: one is empty, or two share a question.
+    """
+
+    train: Sequence[dspy.Example]
+    val: Sequence[dspy.Example]
+    test: Sequence[dspy.Example]
+
+    def __post_init__(self) -> None:
+        seen: dict[str, str] = {}
+        for name, questions in self.named.items():
+            if not questions:
+                raise PolyhopError(f"there are no {name} questions")
+            for example in questions:
+                other = seen.setdefault(example.question, name)
+                if other != name:
+                    raise PolyhopError(
+                        f"a question is in both the {other} and the {name} split: {example.question[:80]!r}"
+                    )
+
+    @property
+    def named(self) -> dict[str, Sequence[dspy.Example]]:
+        return {"train": self.train, "val": self.val, "test": self.test}
+
+
+def divide(questions: Sequence[dspy.Example], shares: Sequence[float], seed: int = 0) -> list[list[dspy.Example]]:
+    """Split questions at random, in shares that sum to 1; each part keeps their order, and questions with the same
+    text stay together."""
+    texts = sorted({example.question for example in questions})
+    random.Random(seed).shuffle(texts)
+    ends = [round(share * len(texts)) for share in accumulate(shares)]
+    part = {text: bisect_right(ends, place) for place, text in enumerate(texts)}
+    return [[example for example in questions if part[example.question] == n] for n in range(len(shares))]
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings in a TOML or JSON file, or in the manifest of a run.
+
+    Raises:
+        PolyhopError: the file cannot be read.
+    """
+    try:
+        text = path.read_text()
+        values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise PolyhopError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise PolyhopError(f"{path} is not a valid {path.suffix.removeprefix('.').upper()} file: {error}") from error
+    found = values.get("settings", values) if isinstance(values, dict) else values
+    if not isinstance(found, dict):
+        raise PolyhopError(f"{path} does not contain settings")
+    return found

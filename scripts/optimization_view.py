@@ -1,0 +1,96 @@
+"""What `polyhop optimize` prints: an upper bound of the cost, progress, the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..optimizers.estimate import Row
+    from ..optimizers.pipeline import OptimizationProgress
+    from ..optimizers.records import OptimizationSummary
+    from ..optimizers.settings import OptimizationSettings, Splits
+
+
+def show_estimate(rows: Sequence[Row], console: Console, splits: Splits) -> None:
+    from rich.table import Table
+
+    from ..optimizers.estimate import total
+
+    counts = ", ".join(f"{len(part):,} {name}" for name, part in splits.named.items())
+    table = Table(title=f"Upper bound, for {counts} questions", title_justify="left", header_style="bold")
+    table.add_column("")
+    for name in ("LM calls", "tokens in", "tokens out", "dollars"):
+        table.add_column(name, justify="right")
+    for name, cost in [*rows, ("in all", total(rows))]:
+        dollars = "?" if cost.cost_usd is None else f"{cost.cost_usd:,.2f}"
+        table.add_row(name, *(f"{value:,.0f}" for value in (cost.lm_calls, cost.tokens_in, cost.tokens_out)), dollars)
+    console.print(table)
+
+
+@contextmanager
+def optimization_bar(console: Console) -> Iterator[Callable[[OptimizationProgress], None]]:
+    """A progress bar for each part of a stage; without a terminal a line."""
+    from ..eval.bar import progress_bar
+
+    with progress_bar("tuning", console) as bar:
+        task = bar.add_task("", total=None)
+        before = ""
+
+        def show(each: OptimizationProgress) -> None:
+            nonlocal before
+            progress, spent = each.progress, each.spent
+            part = f"{each.stage}: {progress.detail.partition(',')[0]}"
+            if part != before:
+                before = part
+                bar.reset(task)
+                if not console.is_terminal:
+                    typer.echo(part, err=True)
+            dollars = f", ${spent.usd:.2f}" if spent.usd else ""
+            bar.tasks[0].total = progress.total  # `update` takes None for "as before"
+            description = f"{each.stage}: {progress.detail}; {spent.calls:,} LM calls{dollars} in all"
+            bar.update(task, completed=progress.done, description=description)
+
+        yield show
+
+
+def print_summary(summary: OptimizationSummary, out: Path, settings: OptimizationSettings) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..eval.report.numbers import p_value
+
+    metric, cost = settings.metric, settings.cost
+    table = Table(title=f"{metric} on the validation questions", title_justify="left", header_style="bold")
+    table.add_column("stage")
+    for name in ("score", "gain", "p", *([cost] if cost else [])):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for stage in summary.stages:
+        cells = [f"{100 * stage.score:.1f}" if stage.score is not None else ""]
+        cells.append("" if stage.gain is None else f"{100 * stage.gain:+.1f}")
+        cells.append("" if stage.p is None else p_value(stage.p))
+        cells += [f"{stage.cost:.2f}" if stage.cost is not None else ""] if cost else []
+        verdict = "" if stage.stage == "start" else f"{'kept' if stage.kept else 'not kept'}: {stage.why}"
+        table.add_row(stage.stage, *cells, verdict + (f" ({stage.note})" if stage.note else ""))
+    console = Console()
+    console.print(table)
+    console.print(f"{summary.ended}; {summary.spent.calls:,} LM calls and ${summary.spent.usd:.2f} in all")
+    test = summary.test
+    if test is None:
+        console.print("The test questions were not used.")
+    else:
+        questions = next(iter(test.runs.values())).counts["questions"]
+        gap = test.difference
+        between = f"95% {100 * gap.low:+.1f} to {100 * gap.high:+.1f}, p {p_value(test.p)}"
+        console.print(
+            f"{questions:,} test questions: {metric} {100 * test.start.mean:.1f} at the start, "
+            f"{100 * test.best.mean:.1f} tuned ({100 * gap.mean:+.1f}, {between})"
+        )
+    console.print(f"{out / 'best'}: the program, for --program, polyhop.load, polyhop diff and polyhop export")

@@ -1,0 +1,271 @@
+"""The optimization of a program, with a model that every stage can help."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+
+from polyhop.data.errors import PolyhopError
+from polyhop.engines.budget import BudgetSpent
+from polyhop.eval.folder import RunError
+from polyhop.optimizers.artifact import load, read
+from polyhop.optimizers.measure import Measured
+from polyhop.optimizers.pipeline import OptimizationProgress, judge, optimize
+from polyhop.optimizers.records import OptimizationSummary
+from polyhop.optimizers.settings import OptimizationSettings, Splits
+
+from .joint.tiny import Engine, Tiny, examples, make
+
+SPLITS = Splits(examples(0, 24), examples(100, 60), examples(200, 16))
+SETTINGS = OptimizationSettings(metric="answer_em", optimizer="bootstrap", trials=8, seed=3)
+
+
+def changed(**more: Any) -> OptimizationSettings:
+    return OptimizationSettings.model_validate({**SETTINGS.model_dump(), **more})
+
+
+SEARCH = changed(stages=("tunables",))
+
+
+def run(
+    out: Path, settings: OptimizationSettings = SEARCH, engine: Engine | None = None, **more: Any
+) -> OptimizationSummary:
+    return optimize(make(engine or Engine()), SPLITS, out, settings, **more)
+
+
+class Watching(Engine):
+    """Notes the stages of the requests, and to which split (0, 1, 2) their questions belong."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stages: list[str] = []
+        self.seen: dict[str, set[int]] = {}
+
+    def watch(self, each: OptimizationProgress) -> None:
+        self.stages.append(each.stage if "validation" not in each.progress.detail else "validation")
+
+    def complete(self, request: Any) -> Any:
+        text = "".join(part.text for part in request.messages[-1].parts)
+        number = int(text.partition("the number after ")[2].partition("?")[0])
+        self.seen.setdefault(self.stages[-1] if self.stages else "", set()).add(number // 100)
+        return super().complete(request)
+
+
+def test_stages_are_kept_if_they_help(tmp_path: Path) -> None:
+    engine = Watching()
+    summary = run(tmp_path / "run", SETTINGS, engine, on_progress=engine.watch)
+    assert [(stage.stage, stage.kept) for stage in summary.stages] == [
+        ("start", True),
+        ("exemplars", False),  # plans of other questions do not help
+        ("prompts", True),
+        ("tunables", True),
+    ]
+    scores = [stage.score or 0.0 for stage in summary.stages]
+    assert scores[0] == scores[1] < scores[2] < scores[3]
+    assert summary.test
+    assert summary.test.start.mean < summary.test.best.mean
+    assert list(dict.fromkeys(engine.stages)) == ["validation", "exemplars", "prompts", "tunables", "test"]
+    assert 2 not in set().union(*(seen for stage, seen in engine.seen.items() if stage != "test"))
+    assert 2 in engine.seen["test"]
+    best = load(tmp_path / "run" / "best", program=Tiny())
+    assert best.effort.value > Tiny().effort.value
+    assert best.answerer.demos
+    record = read(tmp_path / "run" / "best").manifest
+    assert record.scores["test"]["answer_em"].mean == summary.test.best.mean
+    assert record.splits["test"].count == 16
+
+
+# --- the verdict -----------------------------------------------------------------------------------------------------
+
+
+def measured(right: list[float], calls: float = 2.0) -> Measured:
+    return Measured(dict(enumerate(right)), {n: {"lm_calls": calls} for n in range(len(right))})
+
+
+OLD = measured([0.0] * 10 + [1.0] * 10)
+
+
+@pytest.mark.parametrize(
+    ("new", "kept", "why"),
+    [
+        ([1.0] * 8 + [0.0] * 2 + [1.0] * 10, True, "better"),  # 8 of 8 changes are improvements: p = 2 / 2^8
+        ([1.0] * 3 + [0.0] * 7 + [1.0] * 10, False, "not significantly better"),  # p = 2 / 2^3
+        ([0.0] * 10 + [1.0] * 10, False, "not better"),
+        ([0.0] * 20, False, "not better"),
+    ],
+)
+def test_a_candidate_must_be_significantly_better(new: list[float], kept: bool, why: str) -> None:
+    verdict = judge(measured(new), OLD, SETTINGS)
+    assert (verdict["kept"], verdict["why"]) == (kept, why)
+    assert verdict["gain"] == pytest.approx(sum(new) / 20 - 0.5)
+    if why == "better":
+        assert verdict["p"] == pytest.approx(2 / 2**8, abs=0.004)
+
+
+@pytest.mark.parametrize(
+    ("right", "calls", "kept", "why"),
+    [
+        (10, 1.0, True, "cheaper and not worse"),
+        (9, 1.0, False, "neither better nor cheaper"),  # one question lost
+        (10, 2.0, False, "neither better nor cheaper"),
+        (18, 3.0, True, "better"),  # quality first
+    ],
+)
+def test_a_cheaper_candidate_is_kept_if_nothing_is_lost(right: int, calls: float, kept: bool, why: str) -> None:
+    new = measured([0.0] * (20 - right) + [1.0] * right, calls)
+    verdict = judge(new, OLD, changed(cost="lm_calls"))
+    assert (verdict["kept"], verdict["why"]) == (kept, why)
+    assert verdict["saved"] == pytest.approx(2.0 - calls)
+
+
+# --- budgets ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("calls", [400, 700])
+def test_budgets_are_never_exceeded(tmp_path: Path, calls: int) -> None:
+    engine = Engine()
+    summary = run(tmp_path / "run", changed(budget_calls=calls, threads=16), engine)
+    assert engine.calls <= calls
+    assert summary.spent.calls == engine.calls
+    assert "allows no further stage" in summary.ended
+    assert summary.test is not None  # reserved from the start
+    if calls == 400:
+        whole = run(tmp_path / "run", changed(budget_calls=20_000))
+        assert whole.ended == "all stages ran"
+        assert whole.test
+        assert whole.test.best.mean > whole.test.start.mean
+
+
+def test_a_search_that_the_budget_ends_proposes_its_best_trial(tmp_path: Path) -> None:
+    engine = Engine()
+    settings = {"stages": ("tunables", "prompts"), "trials": 40}
+    summary = run(tmp_path / "run", changed(**settings, budget_calls=700), engine)
+    assert engine.calls <= 700
+    assert str(summary.stages[1].note).startswith("40 trials, tpe, ended by the budget after ")
+    assert summary.stages[1].kept
+    lines = (tmp_path / "run/stages.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "run/stages.jsonl").write_text(lines[0])  # killed before the verdict was written
+    again = run(tmp_path / "run", changed(**settings, budget_calls=2_000))
+    assert [stage.stage for stage in again.stages] == [stage.stage for stage in summary.stages]
+
+
+def test_a_budget_must_allow_to_measure_the_start(tmp_path: Path) -> None:
+    with pytest.raises(BudgetSpent):
+        run(tmp_path / "run", changed(budget_calls=10))
+
+
+def test_a_model_of_the_context_is_paid_too(tmp_path: Path) -> None:
+    engine = Engine()
+    with dspy.context(lm=dspy.LM("tiny/model", engine=engine, cache=False)):
+        summary = optimize(Tiny(), SPLITS, tmp_path / "run", changed(stages=("tunables",), trials=2))
+    assert summary.spent.calls == engine.calls
+
+
+# --- settings --------------------------------------------------------------------------------------------------------
+
+
+def test_frozen_tunables_and_ranges_apply_to_all_stages(tmp_path: Path) -> None:
+    summary = run(tmp_path / "run", changed(stages=("exemplars",), freeze=("exemplars.*",), rounds=3))
+    assert "frozen" in str(summary.stages[1].note)
+    assert len(summary.stages) == 2
+    assert summary.ended == "no stage of a round helped"
+    limits = {"freeze": ("*.mode", "effort"), "ranges": {"*.count": (2, 3)}}
+    run(tmp_path / "other", changed(stages=("exemplars",), **limits))
+    study = json.loads((tmp_path / "other/1-exemplars/proposal.json").read_bytes())["study"]
+    assert {name for trial in study["trials"] for name in trial["values"]} == {"exemplars.count"}
+    assert {trial["values"]["exemplars.count"] for trial in study["trials"][1:]} <= {2, 3}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"metric": "fact_f1"}, "fact_f1 cannot be measured on the train questions"),
+        ({"metric": "evidence_f1"}, "evidence_f1 cannot be measured on the train questions"),
+        ({"cost": "money"}, "no cost 'money': choose from lm_calls"),
+        ({"freeze": ("no.*",)}, "no tunable 'no.\\*'"),
+        ({"sampler": "magic"}, "no sampler 'magic'"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_first(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    engine = Engine()
+    with pytest.raises(PolyhopError, match=message):
+        run(tmp_path / "run", changed(**change), engine)
+    assert engine.calls == 0
+
+
+def test_costs_that_a_cache_hides_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(PolyhopError, match="tokens_in is unknown for replies from DSPy's cache"):
+        optimize(make(Engine(), cache=True), SPLITS, tmp_path / "run", changed(cost="tokens_in"))
+
+
+# --- interrupted and resumed -----------------------------------------------------------------------------------------
+
+
+def test_a_run_resumes_after_ctrl_c_and_a_finished_one_asks_nothing(tmp_path: Path) -> None:
+    class Impatient(Engine):
+        def complete(self, request: Any) -> Any:
+            if self.calls == 300:
+                raise KeyboardInterrupt
+            return super().complete(request)
+
+    whole = run(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "run", engine=Impatient())
+    engine = Engine()
+    summary = run(tmp_path / "run", engine=engine)
+    assert engine.calls < whole.spent.calls
+    assert summary.stages == whole.stages
+    assert (tmp_path / "run/best/state.json").read_bytes() == (tmp_path / "whole/best/state.json").read_bytes()
+    engine = Engine()
+    again = run(tmp_path / "run", changed(stages=("tunables",), threads=2), engine)  # resources may change
+    assert engine.calls == 0
+    assert again.model_copy(update={"spent": summary.spent}) == summary
+    with pytest.raises(RunError, match=r"settings.trials: 8 before, 9 now"):
+        run(tmp_path / "run", changed(stages=("tunables",), trials=9))
+    with pytest.raises(RunError, match=r"questions.train"):
+        optimize(make(Engine()), replace(SPLITS, train=examples(300, 5)), tmp_path / "run", SEARCH)
+
+
+def test_a_folder_with_other_files_is_refused_and_unchanged(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").touch()
+    with pytest.raises(RunError, match="contains thesis.txt"):
+        run(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+    (tmp_path / "thesis.txt").unlink()
+    (tmp_path / "manifest.json").write_text('{"schema": 1, "program": {}}')
+    with pytest.raises(RunError, match="another kind of run"):
+        run(tmp_path)
+
+
+# --- failures and secrets --------------------------------------------------------------------------------------------
+
+
+def test_a_program_that_always_fails_is_an_error(tmp_path: Path) -> None:
+    class Broken(Engine):
+        def complete(self, request: Any) -> Any:
+            raise RuntimeError("no model here")
+
+    with pytest.raises(PolyhopError, match="failed on every validation question: .*no model here"):
+        run(tmp_path / "run", engine=Broken())
+
+
+def test_neither_keys_nor_error_messages_are_written(tmp_path: Path) -> None:
+    class Leaking(Engine):
+        def complete(self, request: Any) -> Any:
+            if "after 3?" in str(request):
+                raise RuntimeError("https://gpu7.example refused the key sk-live-1234")
+            return super().complete(request)
+
+    planted = {"api_key": "sk-planted", "headers": {"X": "sk-planted"}, "api_base": "http://sk-planted"}
+    writer = dspy.LM("openai/gpt-4o-mini", **planted)
+    run(tmp_path / "run", changed(stages=("tunables",), trials=2), Leaking(), prompt_model=writer)
+    for file in (tmp_path / "run").rglob("*"):
+        assert not file.is_file() or b"sk-planted" not in file.read_bytes(), file
+    for file in (tmp_path / "run/best").rglob("*"):
+        assert b"sk-live" not in file.read_bytes(), file
+    assert json.loads((tmp_path / "run/manifest.json").read_bytes())["program"]["lms"]["answerer"]["model"]
