@@ -1,7 +1,7 @@
 """Corpora as streams of passages: JSON Lines (plain or gzip), folders of texts, single texts.
 
-A corpus may be larger than memory: one record is held at a time. A record that cannot be read is reported with its
-file, line and reason and left out; a file that is no corpus at all is an error.
+One record is held in memory at a time. A malformed record is reported with its file, line and reason, and skipped; a
+file of another kind is an error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .passages import Passage
 from .text import split_sentences
 
 TEXT_SUFFIXES = (".md", ".txt")
-LONGEST_ID = 512  # characters; an id is a keyword in the index, and some of those have limits
+LONGEST_ID = 512  # characters
 
 _GZIP = b"\x1f\x8b"
 _CONTEXTS = re.compile(rb'"(?:context|paragraphs|data|document\w*)"\s*:')
@@ -32,7 +32,7 @@ _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 @dataclass(frozen=True)
 class _Source:
     path: Path
-    name: str  # as reported: the file's name, with its folder where a folder was given
+    name: str  # in reports: the file's name, with its folder if a folder was given
     id: str | None = None  # the passage's id, for a text
     benchmark: bool = False  # a benchmark's own format, or its questions with their contexts
 
@@ -42,18 +42,18 @@ class Corpus:
 
     Args:
         paths: JSON Lines files, gzip or plain (``{id?, title?, text}``, ``{id?, title?, sentences}``, or Pyserini's
-            ``{id, contents}``); text files (.txt, .md: one passage each); folders, searched through for text files;
-            and what `benchmark_passages` reads, such as the questions of HotpotQA, whose contexts are pooled.
+            ``{id, contents}``); text files (.txt, .md: one passage each); folders, searched recursively for text
+            files; and what `benchmark_passages` reads, such as HotpotQA questions, whose contexts are pooled.
         strict: Raise at the first malformed record instead of reporting it.
-        on_problem: Called with each record that is left out.
+        on_problem: Called with each skipped record.
 
     Attributes:
-        size: Bytes of all files together, as they lie on disk.
+        size: Bytes of all files on disk.
         position: Bytes read so far.
 
     Raises:
-        CorpusError: a path does not exist, or is nothing that can be read. While iterating: a file is damaged, or a
-            record is malformed and ``strict`` is set.
+        CorpusError: a path does not exist or has an unknown format; while iterating, a file is damaged, or a record is
+            malformed and ``strict`` is set.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Corpus:
         self.position = 0
 
     def __iter__(self) -> Iterator[tuple[Passage, str]]:
-        """Every passage with the place it came from (``"corpus.jsonl:17"``)."""
+        """Every passage with its place (``"corpus.jsonl:17"``)."""
         finished = 0
         for source in self._sources:
             if source.benchmark:
@@ -93,7 +93,7 @@ class Corpus:
             self.position = finished
 
     def reject(self, problem: Problem) -> None:
-        """Report a record that is left out, or raise if the corpus is read strictly."""
+        """Report a skipped record, or raise if ``strict``."""
         if self._strict:
             raise CorpusError(f"{problem.where}: {problem.reason}")
         self._on_problem(problem)
@@ -110,7 +110,7 @@ def _sources(path: Path) -> list[_Source]:
         if not visible:
             raise CorpusError(f"The folder {path} has no .txt or .md file. Name other files one by one.")
         name = path.resolve().name
-        # The folder's name is part of the id: many a folder has a README.md.
+        # The folder's name is part of the id, since many folders have a README.md.
         names = [f"{name}/{file.as_posix()}" for file in visible]
         return [_Source(path / file, name, name) for file, name in zip(visible, names, strict=True)]
     if not path.exists():
@@ -121,7 +121,7 @@ def _sources(path: Path) -> list[_Source]:
 
 
 def _is_benchmark(path: Path) -> bool:
-    """Whether a file is in a benchmark's own format rather than JSON Lines; told by its first bytes.
+    """Whether a file is in a benchmark's format instead of JSON Lines, judged by its first bytes.
 
     Raises:
         CorpusError: it is neither.
@@ -146,18 +146,18 @@ def _is_benchmark(path: Path) -> bool:
         if holds_passages(path):
             return True
     if first.startswith(b"["):
-        raise CorpusError(f"{path} is a JSON array of something else than passages. {expected}")
+        raise CorpusError(f"{path} is a JSON array, but not of passages. {expected}")
     if first and not first.startswith(b"{") and not {".jsonl", ".ndjson", ".json"} & set(path.suffixes):
         raise CorpusError(f"{path} is in no format that is known here. {expected}")
     return False
 
 
 def _holds_passage(line: bytes) -> bool:
-    """Whether a line of JSON, perhaps cut short, names what `Passage.from_record` looks for."""
+    """Whether a line of JSON, possibly truncated, has the fields of `Passage.from_record`."""
     try:
         record = ujson.loads(line)
     except (ValueError, OverflowError):
-        return line != b"{" and not _CONTEXTS.search(line)  # a brace alone opens a document over several lines
+        return line != b"{" and not _CONTEXTS.search(line)  # a brace alone opens an indented document
     return isinstance(record, dict) and not record.keys().isdisjoint(("text", "sentences", "contents"))
 
 
@@ -170,7 +170,7 @@ def _opened(source: _Source) -> BufferedReader:
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 
-_Made = tuple[str, Passage | str]  # where, and a passage or the reason why there is none
+_Made = tuple[str, Passage | str]  # a place, and a passage or the reason why it is skipped
 
 
 def _read_lines(source: _Source, file: BufferedReader) -> Iterator[_Made]:
@@ -203,7 +203,7 @@ def _read_record(line: bytes) -> Passage | str | None:
 
 
 def _with_our_names(record: dict[str, Any]) -> Mapping[str, Any]:
-    """BEIR's ``_id``, and Pyserini's ``contents``, which is a text or, with a line break, a title and a text."""
+    """Convert BEIR's ``_id`` and Pyserini's ``contents``, a text or a title and a text separated by a line break."""
     if "_id" in record and "id" not in record:
         record["id"] = record["_id"]
     contents = record.get("contents")
@@ -248,10 +248,10 @@ def _objection(passage: Passage) -> str | None:
 
 
 def split_long(passage: Passage, max_words: int) -> list[Passage]:
-    """Cut a passage into pieces of at most ``max_words`` words, between sentences; a longer sentence between words.
+    """Split a passage into pieces of at most ``max_words`` words, at sentence boundaries where possible.
 
-    The pieces keep the title and have the ids ``<id>#1``, ``<id>#2``, ...; a passage that is short enough is returned
-    as it is. Pieces of a passage with given sentences keep those.
+    The pieces keep the title and the given sentences, and have the ids ``<id>#1``, ``<id>#2``, ...; a short passage is
+    returned unchanged.
 
     Raises:
         ValueError: ``max_words`` is not positive.

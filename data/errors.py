@@ -1,4 +1,4 @@
-"""The errors of the data layer. Each message says what to do; none hides its cause."""
+"""The errors of the data layer; each message says what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class PolyhopError(Exception):
-    """The base of every error that polyhop raises on purpose."""
+    """The base class of polyhop's errors."""
 
 
 class CorpusError(PolyhopError):
@@ -22,11 +22,11 @@ class IndexFault(PolyhopError):
 
 
 class JavaError(PolyhopError):
-    """Java is missing or too old, the virtual machine does not start, or the process was forked after it had."""
+    """Java is missing or too old, does not start, or was started before the process was forked."""
 
 
 class Problem(NamedTuple):
-    """A record that was left out: where it stands (``"corpus.jsonl:17"``) and why."""
+    """A skipped record: its place (``"corpus.jsonl:17"``) and the reason."""
 
     where: str
     reason: str

@@ -1,7 +1,7 @@
-"""The form of a question: what kinds of words it is made of, whatever it is about.
+"""The form of a question, independent of its topic.
 
-`features` counts them, for a classifier; `masked` puts one word in the place of every name, for comparisons. The
-features do not see case, punctuation at the end or names, so that "who wrote solaris" counts as "Who wrote Solaris?".
+`features` counts kinds of words, for a classifier; `masked` replaces names by one symbol, for comparisons. The features
+ignore case, final punctuation and names: "who wrote solaris" equals "Who wrote Solaris?".
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 from .text import FUNCTION_WORDS
 
 NAME = "@"
-"""What stands for a name in a masked question."""
+"""Replaces a name in a masked question."""
 
 _WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*'?")
 
@@ -33,7 +33,7 @@ _KIN_OF_KIN = (  # two steps in one word
 )
 _KINDS: dict[str, str] = {
     "wh words": "how what when who whom why",
-    "relative words": "that when where which who whom whose",  # inside the question: its first word asks
+    "relative words": "that when where which who whom whose",  # not counted as the first word
     "prepositions": (
         "about after against along among around as at before behind beside between by during for from in inside into "
         "near on over through to under with within"
@@ -102,7 +102,7 @@ FEATURES: tuple[str, ...] = (
     "begins with a preposition",
     "ends with a preposition",
 )
-"""The names of the features, in their order."""
+"""The names of the features, in order."""
 
 
 def features(question: str) -> list[float]:
@@ -153,9 +153,9 @@ _NAMED = re.compile(
 
 
 def masked(question: str) -> str:
-    """The question in lower case with one word in the place of each quoted title, number and run of capitals.
+    """The question in lower case, with `NAME` for each quoted title, number and run of capitalized words.
 
-    The word that it begins with keeps its place, unless it can be nothing but a name: "Who wrote @".
+    A function word at the start stays: "Who wrote @".
     """
     text = question.strip()
     opening = re.match(r"\w+", text)

@@ -1,21 +1,21 @@
-"""References to earlier answers: in "Where was #1 born?" the "#1" stands for the answer to the first sub-question."""
+"""References to earlier answers: "#1" in "Where was #1 born?" is the answer to the first sub-question."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-# "#1s" is a name, and no list is so long that a number of it has ten digits.
+# "#1s" is a name.
 _REFERENCE = re.compile(r"#(\d{1,9})\b")
 
 
 def references(text: str) -> list[int]:
-    """The numbers that a text refers to, in its order, each once."""
+    """The distinct numbers that a text refers to, in order."""
     return list(dict.fromkeys(map(int, _REFERENCE.findall(text))))
 
 
 def replace_references(text: str, answer: Callable[[int], str | None]) -> str:
-    """The text with an answer for each number in place of the references to it; they stay where it is None."""
+    """The text with each reference replaced by its answer, unless that is None."""
 
     def put(reference: re.Match[str]) -> str:
         found = answer(int(reference[1]))

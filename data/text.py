@@ -1,8 +1,7 @@
-"""Text analysis that the whole package shares: cleaning, sentences, words, stems, titles.
+"""Text analysis for the whole package: cleaning, sentences, words, stems, titles.
 
-Retrieval, the in-memory pool and the lexical engine must agree on what a word and a sentence are, so they all ask here.
-Word analysis follows Lucene's English analyzer (lower case, possessives, stop words, Porter stems) closely enough that
-the in-memory pool ranks like the index.
+Word analysis follows Lucene's English analyzer (lower case, possessives, stop words, Porter stems), so that pools in
+memory rank like an index.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ LUCENE_STOP_WORDS = frozenset(
     "to was will with".split()
 )
 
-# Words that carry no topic: what a question and a passage may share without being about the same thing.
+# Words without a topic, which unrelated texts share.
 FUNCTION_WORDS = LUCENE_STOP_WORDS | frozenset(
     "about above after all also am among any because been before being below between both can could did do does "
     "doing during each few from further had has have having he her here hers him his how i its itself just me more "
@@ -37,8 +36,8 @@ _LETTERS = str.maketrans(
 )
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# Marks that Python's \w leaves out although they belong to the letter before: accents, Hebrew and Arabic points, and
-# the vowel signs of the scripts of India.
+# Marks that Python's \w excludes although they belong to the letter before: accents, Hebrew and Arabic points, and
+# Indic vowel signs.
 _MARKS = r"\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0900-\u0963\u0966-\u0dff"
 WORD = re.compile(rf"[\w{_MARKS}]+(?:['’‘.](?=\w)[\w{_MARKS}]+)*")
 # Lucene's StandardTokenizer (Unicode text segmentation): "U.S", "O'Neill", "foo:bar" and "1,000.5" are one word each,
@@ -56,7 +55,7 @@ _stemmers = threading.local()  # a PyStemmer object is not thread-safe
 
 
 def clean(text: str) -> str:
-    """Replace what UTF-8 cannot carry (lone surrogates from broken JSON escapes) by U+FFFD, and drop NULs."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD, and NULs by spaces."""
     if "\x00" in text:
         text = text.replace("\x00", " ")
     return _SURROGATE.sub("\ufffd", text) if not text.isascii() else text
@@ -64,12 +63,12 @@ def clean(text: str) -> str:
 
 @lru_cache(maxsize=16384)
 def fold(text: str) -> str:
-    """Lower case without accents: how names are compared ("Besançon" and "Besancon" are one)."""
+    """Lower case without accents, to compare names: "Besançon" and "Besancon" are equal."""
     return _fold(text)
 
 
 def _fold(text: str) -> str:
-    # Character by character, so that a long text costs little more than its few characters beyond ASCII.
+    # Only runs beyond ASCII are normalized, which is slow.
     return text.lower() if text.isascii() else _NOT_ASCII.sub(_fold_match, text).lower()
 
 
@@ -90,7 +89,7 @@ def words(text: str) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """The Porter stem of a lower-cased word, with the two departures from the paper that Lucene makes."""
+    """The Porter stem of a lower-case word, with Lucene's two deviations from the paper."""
     if len(word) < 3:
         return word
     stemmer = getattr(_stemmers, "porter", None)
@@ -105,7 +104,7 @@ def stem(word: str) -> str:
 
 
 def terms(text: str) -> list[str]:
-    """Index terms as Lucene's English analyzer makes them: possessives off, lower case, no stop words, Porter stems."""
+    """The index terms of Lucene's English analyzer: no possessives, lower case, no stop words, Porter stems."""
     found = []
     for word in _TERM.findall(text):
         word = _POSSESSIVE.sub("", word).replace("İ", "I").lower()
@@ -116,7 +115,7 @@ def terms(text: str) -> list[str]:
 
 @lru_cache(maxsize=16384)
 def content_terms(text: str) -> tuple[str, ...]:
-    """Accent-folded stems of the words that carry a topic: what the lexical engine matches on."""
+    """Accent-folded stems of topic words, which the lexical engine matches."""
     found = []
     for word in WORD.findall(fold(text)):
         word = _POSSESSIVE.sub("", word)
@@ -128,7 +127,7 @@ def content_terms(text: str) -> tuple[str, ...]:
 # --- sentences -------------------------------------------------------------------------------------------------------
 
 # A full stop after one of these does not end a sentence. Compared without the stop.
-# Before a name: the name follows, whatever it starts with.
+# Before a name.
 _TITLES = frozenset(
     "mr mrs ms dr drs prof rev fr gen col maj capt cpt cpl sgt lt cmdr adm gov sen rep pres hon messrs mme mlle msgr "
     "asst".split()
@@ -137,19 +136,19 @@ _TITLES = frozenset(
 _COUNTERS = frozenset("no nos vol vols pp op fig figs".split())
 # In the middle of a sentence, and lower-case only: "c." is circa where "C." is an initial.
 _CONNECTIVES = frozenset("v vs cf ca c p approx e.g i.e viz b d r fl aft bef lit transl a.k.a".split())
-# May stand at the end of a sentence too ("... and Sons Ltd."): the next word decides.
+# May also end a sentence ("... and Sons Ltd."): the next word decides.
 _ABBREVIATIONS = frozenset(
     "jr sr st ste mt ft ed eds trans al etc inc ltd co corp bros dept univ est feat spp subsp var "
     "jan feb mar apr jun jul aug sep sept oct nov dec ph.d b.sc m.sc ed.d d.phil".split()
 )
-# Words that, with a capital, show that a sentence begins: names hardly ever start with them.
+# Capitalized, these start a sentence: names rarely start with them.
 _OPENERS = frozenset(
     "a an the he she it they his her its their this that these those in on at from after before during while when "
     "as since for by with there both one other although though however despite according it's we i you "
     "some many most all no another also and but or between among under following".split()
 )
 
-# No step can backtrack, and no two matches look at the same text: linear in the text, whatever it is.
+# No step can backtrack, and matches do not overlap: linear time for any text.
 _BOUNDARY = re.compile(
     r"""(?<![.!?…])(?P<end>[.!?…]++)(?P<close>["'”’»)\]]*+)(?P<space>\s++)(?=[\s"'“‘«(\[]*(?P<next>\w++(?:['’]\w++)?|\S))"""
     r"""|(?P<cjk>[。！？]["”』」）]*+)\s*+"""
@@ -160,10 +159,10 @@ _BLANK_LINE = re.compile(r"\n\s*\n")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split running text into sentences; joined by spaces they give the text back (white space folded).
+    """Split text into sentences; joined by spaces they equal the text (white space folded).
 
-    Holds together initials ("I. V. Sasi"), titles and abbreviations ("St. Louis", "Cpl. Jennings", "c. 1500"),
-    decimals and dotted names; splits after closing quotes and at blank lines; knows CJK full stops.
+    Does not split initials ("I. V. Sasi"), titles and abbreviations ("St. Louis", "Cpl. Jennings", "c. 1500"),
+    decimals and dotted names; splits after closing quotes, at blank lines and at CJK full stops.
     """
     sentences: list[str] = []
     for block in _BLANK_LINE.split(text):
@@ -191,7 +190,7 @@ def _ends_sentence(block: str, start: int, match: re.Match[str]) -> bool:
     if following in ("A", "I", "No") and block.startswith(".", match.end("next")):
         opens = False  # "by S. A. Corey", "a U.S. No. 29 hit"
     if match["end"] != ".":
-        # An ellipsis is more often a pause or a cut in a title than an end.
+        # An ellipsis is usually a pause or a cut in a title.
         return opens or not ("..." in match["end"] or "…" in match["end"])
     before = _LAST_TOKEN.search(block[max(start, match.start() - _LONGEST_TOKEN) : match.start()])
     written = before.group() if before else ""
@@ -233,7 +232,7 @@ def join_initials(text: str) -> str:
 
 
 def key_words(text: str) -> list[str]:
-    """The words of a text as they stand in a `title_key`. Not cached: texts are many."""
+    """The words of a text in the form of a `title_key`; not cached, since texts rarely repeat."""
     folded = join_initials(_fold(text))
     found = (_ASCII_WORD if folded.isascii() else WORD).findall(folded)
     return [word if word.isalnum() else _key_word(word) for word in found]
@@ -241,7 +240,7 @@ def key_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def key_word(word: str) -> str:
-    """One of the `words` of a text as it stands in a `title_key`; a few, such as "8½", stand there as two."""
+    """One of the `words` of a text in the form of a `title_key`; a few, such as "8½", become two."""
     return " ".join(key_words(word))
 
 
@@ -251,18 +250,18 @@ def _key_word(folded: str) -> str:
 
 @lru_cache(maxsize=16384)
 def title_key(title: str) -> str:
-    """How titles are matched: accents, case and punctuation folded.
+    """The form in which titles are compared: accents, case and punctuation folded.
 
-    "Paris, Texas" and "paris texas" are one, and so are "J. R. R. Tolkien" and "J.R.R. Tolkien". A title without
-    letters and digits ("!!!") is its own key.
+    "Paris, Texas" equals "paris texas", and "J. R. R. Tolkien" equals "J.R.R. Tolkien". A title without letters and
+    digits ("!!!") is its own key.
     """
     return " ".join(key_words(title)) or " ".join(fold(title).split())
 
 
 @lru_cache(maxsize=8192)
 def title_names(title: str) -> tuple[str, ...]:
-    """Keys under which other texts may mention the subject of a title: in full, without parentheses, without what
-    follows a comma ("Paris, Texas" -> "paris"), without an article."""
+    """The keys by which other texts may mention a title's subject: in full, without parentheses, up to a comma
+    ("Paris, Texas" -> "paris"), without an article."""
     keys = [title_key(title), title_key(bare_title(title))]
     if "," in title:
         keys.append(title_key(bare_title(title).split(",")[0]))

@@ -1,4 +1,4 @@
-"""`polyhop index`: make a BM25 index of a corpus, add vectors to it, or check one."""
+"""`polyhop index`: build a BM25 index, add vectors to it, or check one."""
 
 from __future__ import annotations
 
@@ -29,19 +29,17 @@ def index(
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The folder of the index.")] = None,
     max_words: Annotated[int | None, typer.Option(min=1, help="Split longer passages at sentence boundaries.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad or duplicate record.")] = False,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads that write.  [default: as many as pay]")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Writer threads.  [default: at most 2]")] = None,
     dense: Annotated[
         bool,
         typer.Option("--dense", help="Add vectors for dense retrieval: to the new index, or to an existing one."),
     ] = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Read an existing index through and compare checksums.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Verify the checksums of an existing index.")] = False,
 ) -> None:
-    """Make a BM25 index of a corpus, add --dense vectors to one, or --check one.
+    """Build a BM25 index of a corpus, add --dense vectors to one, or --check one.
 
-    An index that is in DIR already is replaced when the new one is complete; until then, and if the build is stopped,
-    it stays as it is. Vectors that a stopped run has made are kept, and `polyhop index --dense DIR` goes on from there.
+    An existing index in DIR is replaced when the new one is complete; an interrupted build leaves it unchanged. An
+    interrupted `polyhop index --dense DIR` resumes.
     """
     corpus = corpus or []
     if check and dense:
@@ -53,7 +51,7 @@ def index(
     elif not corpus or out is None:
         raise typer.BadParameter("name a corpus and a folder: polyhop index CORPUS... --out DIR")
     else:
-        encoder = _encoder() if dense else None  # first of all: it may not be installed
+        encoder = _encoder() if dense else None  # fails early if it is not installed
         _build(corpus, out, max_words, strict, threads)
         if encoder:
             _embed(out, encoder)
@@ -96,11 +94,11 @@ def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, t
         )
     _summarize(manifest, out, monotonic() - started, first)
     for folder in corpus:
-        _tell_of_other_files(folder)
+        _warn_of_other_files(folder)
 
 
-def _tell_of_other_files(folder: Path) -> None:
-    """Of a folder only texts are read; what else is in it is easily thought to be in the index."""
+def _warn_of_other_files(folder: Path) -> None:
+    """Only text files of a folder are indexed; warn about others."""
     from collections import Counter
 
     from ..data.corpora import TEXT_SUFFIXES
@@ -108,11 +106,11 @@ def _tell_of_other_files(folder: Path) -> None:
     suffixes = (each.suffix.lower() for each in folder.rglob("*") if each.is_file() and not each.name.startswith("."))
     others = Counter(suffix for suffix in suffixes if suffix not in TEXT_SUFFIXES)
     if others:
-        kinds = ", ".join(suffix or "no ending" for suffix, _ in others.most_common(5))
-        told = (
+        kinds = ", ".join(suffix or "no suffix" for suffix, _ in others.most_common(5))
+        message = (
             f"{others.total():,} other files in {folder} were not read ({kinds}): name files such as .jsonl one by one"
         )
-        typer.secho(told, fg=typer.colors.YELLOW, err=True)
+        typer.secho(message, fg=typer.colors.YELLOW, err=True)
 
 
 def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: list[Problem]) -> None:
@@ -124,7 +122,7 @@ def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: lis
         ("index", str(out)),
         ("corpus", ", ".join(manifest.corpus)),
         ("passages", f"{manifest.passages:,}"),
-        ("left out", f"{manifest.malformed:,} malformed, {manifest.duplicates:,} duplicate"),
+        ("skipped", f"{manifest.malformed:,} malformed, {manifest.duplicates:,} duplicate"),
         ("size", f"{size / 1e6:,.1f} MB"),
         ("time", f"{seconds:.1f} s ({manifest.passages / seconds:,.0f} passages/s)"),
     ]
@@ -136,11 +134,11 @@ def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: lis
             fg=typer.colors.YELLOW,
             err=True,
         )
-    left_out = manifest.malformed + manifest.duplicates
+    skipped = manifest.malformed + manifest.duplicates
     for problem in problems:
         typer.secho(f"  {problem.where}: {problem.reason}", fg=typer.colors.YELLOW, err=True)
-    if left_out > len(problems):
-        typer.secho(f"  ... and {left_out - len(problems):,} more: {out / PROBLEMS}", fg=typer.colors.YELLOW, err=True)
+    if skipped > len(problems):
+        typer.secho(f"  ... and {skipped - len(problems):,} more: {out / PROBLEMS}", fg=typer.colors.YELLOW, err=True)
 
 
 def _table(rows: list[tuple[str, str]]) -> None:
@@ -164,7 +162,7 @@ def _embed(folder: Path, encoder: Encoder | None = None) -> None:
 
     console = Console(stderr=True)
     started = monotonic()
-    before: list[int] = []  # passages that an earlier run embedded
+    before: list[int] = []  # passages embedded by earlier runs
 
     def rate(done: int) -> str:
         return f"{(done - before[0]) / max(monotonic() - started, 1e-9):,.0f} passages/s"
@@ -174,7 +172,7 @@ def _embed(folder: Path, encoder: Encoder | None = None) -> None:
 
         def show(done: int, rows: int) -> None:
             nonlocal started
-            if not before:  # loading the model is over
+            if not before:  # the model is loaded
                 before.append(done)
                 started = monotonic()
             bar.update(task, completed=done, total=rows, description=rate(done))
@@ -185,7 +183,7 @@ def _embed(folder: Path, encoder: Encoder | None = None) -> None:
         ("index", str(folder)),
         ("vectors", f"{vectors.rows:,} of {vectors.dimension} dimensions, {vectors.size / 1e6:,.1f} MB"),
         ("encoder", vectors.encoder),
-        ("time", f"{monotonic() - started:.1f} s ({rate(vectors.rows)})" if made else "they were there already"),
+        ("time", f"{monotonic() - started:.1f} s ({rate(vectors.rows)})" if made else "already complete"),
     ]
     _table(rows)
 

@@ -1,7 +1,7 @@
-"""The sample world that ships with polyhop: some 350 passages of real-world facts and 165 questions over them.
+"""The sample that ships with polyhop: about 350 passages of real-world facts and 165 questions.
 
-`passages.jsonl` is a corpus like any other. `questions.jsonl` holds questions of 1 to 4 hops with their answers, the
-sentences that prove them, and the sub-questions that lead there; some have no answer in the corpus.
+`questions.jsonl` has questions of 1 to 4 hops with answers, gold sentences and sub-questions; some have no answer in
+the corpus.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import dspy
 
 CORPUS = Path(__file__).with_name("passages.jsonl")
-"""The corpus, as `polyhop index` takes it."""
+"""The corpus, for `polyhop index`."""
 
 _QUESTIONS = Path(__file__).with_name("questions.jsonl")
 
@@ -25,7 +25,7 @@ Split = Literal["train", "dev", "test"]
 
 
 class SubQuestion(NamedTuple):
-    """One hop. "#1" in ``question`` is the first sub-question's answer; ``passage_id`` is None if no passage tells."""
+    """One hop. "#1" in ``question`` is the first sub-question's answer; ``passage_id`` is None if no passage has it."""
 
     question: str
     answer: str
@@ -41,7 +41,7 @@ def sample_passages() -> tuple[Passage, ...]:
 def load_sample(split: Split | None = None) -> list[dspy.Example]:
     """The questions of one split, or all of them, as DSPy examples whose input is ``question``.
 
-    Fields: ``id``, ``question``, ``answers`` (the first is the main one; ``("unknown",)`` where the corpus has none),
+    Fields: ``id``, ``question``, ``answers`` (the first is the main one; ``("unknown",)`` if the corpus has none),
     ``gold_passages`` (ids), ``gold_facts`` (`Fact`), ``hops``, ``kind`` (single, bridge, composition, comparison,
     yes_no, unanswerable), ``sub_questions`` (`SubQuestion`), ``split``.
 

@@ -126,7 +126,7 @@ def test_dense_afterwards(corpus: Path, tmp_path: Path, encoder: Lengths) -> Non
     assert "passages/s)\n" in made.stdout
     assert DenseIndex(tmp_path / "ix", encoder).search("Rome", 1)
     again = run("--dense", "--out", tmp_path / "ix")
-    assert "they were there already" in again.stdout
+    assert "already complete" in again.stdout
 
 
 def test_dense_errors(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
