@@ -182,7 +182,7 @@ def test_every_program_ends_with_an_answer_in_a_small_context(name: str) -> None
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_every_agent_is_told_what_dspy_would_tell_it(name: str) -> None:
+def test_prompts_are_those_of_dspy(name: str) -> None:
     plain = dspy.ChatAdapter()
     for _, agent in new_program(name).named_predictors():
         inputs = dict.fromkeys(agent.signature.input_fields, "x")
@@ -242,9 +242,7 @@ def test_programs_use_it_unless_another_one_is_set(call: Callable[[Program], Any
 
 @pytest.mark.parametrize("call", [Asking.__call__, awaited], ids=["called", "awaited"])
 @pytest.mark.parametrize("native", [True, False])
-def test_programs_use_dspys_json_adapter_with_an_end_to_its_mending(
-    call: Callable[[Program], Any], native: bool
-) -> None:
+def test_programs_bound_the_repairs_of_dspys_json_adapter(call: Callable[[Program], Any], native: bool) -> None:
     given = dspy.JSONAdapter([BaseCallback()], native, parallel_tool_calls=not native)
     with dspy.context(adapter=given):
         used = call(Asking())
@@ -263,7 +261,7 @@ def test_the_prompts_of_dspys_json_adapter_stay_what_they_are(name: str) -> None
         assert ours.format(agent.signature, demos, inputs) == given.format(agent.signature, demos, inputs)
 
 
-# --- replies that nobody can read ------------------------------------------------------------------------------------
+# --- unreadable replies ------------------------------------------------------------------------------------
 
 
 class Planned(dspy.Signature):
@@ -358,7 +356,7 @@ def test_an_unreadable_reply_is_requested_again_as_json(fallback: bool) -> None:
 
 
 def test_tasks_run_at_the_same_time_and_answer_in_order() -> None:
-    meeting = threading.Barrier(3, timeout=10)  # nobody passes unless all three are running
+    meeting = threading.Barrier(3, timeout=10)  # passes only if all three are running
     trace = Trace()
 
     def task(n: int) -> int:

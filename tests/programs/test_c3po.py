@@ -155,7 +155,7 @@ def test_the_hop_count_in_an_id_is_never_read() -> None:
 # --- searching -------------------------------------------------------------------------------------------------------
 
 
-def test_ten_passages_a_search_and_ten_kept_unless_told_otherwise() -> None:
+def test_defaults_are_ten_passages_per_search_and_ten_kept() -> None:
     many = [Passage.of(f"Vertigo {n}", f"Vertigo number {n}.", id=str(n)) for n in range(30)]
     script, prediction = play(
         pool=many,
@@ -256,12 +256,12 @@ def test_what_the_answer_cites_comes_first() -> None:
 ROUTES = [{"route": "plan", "query": ""}, {"route": "direct", "query": ""}, {"route": "single", "query": "ignored"}]
 
 
-def test_the_router_is_asked_once_unless_told_otherwise() -> None:
+def test_the_router_is_called_once_by_default() -> None:
     script, _ = play(router=ROUTES, decider=[search_for("Vertigo"), ENOUGH])
     assert len(script.asked("router")) == 1
 
 
-def test_the_router_judges_each_sub_goal_if_told_so() -> None:
+def test_the_router_can_judge_each_sub_goal() -> None:
     def reply(request: Request) -> dict[str, Any]:
         return answer("France" if request.inputs["question"] == "Country of Paris?" else "done")
 
@@ -325,7 +325,7 @@ def test_ids_that_name_nothing_are_counted(adapter: Any) -> None:
         router={"route": "single", "query": ""},
         filter=keep("0", 99, "1s2", "1", "Vertigo", "3", "3"),
     )
-    assert kept(prediction) == ["film", "man"]  # a sentence stands for its passage
+    assert kept(prediction) == ["film", "man"]  # a sentence means its passage
     assert steps(prediction, Selected)[0].invalid == ("0", "99", "Vertigo", "3")
     assert prediction.trace.dropped == 4
 

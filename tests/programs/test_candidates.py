@@ -122,7 +122,7 @@ def test_whatever_the_reply_every_entry_is_found_or_reported(reply: list[Any]) -
     assert repeated == ()
 
 
-def test_a_number_before_prose_is_no_passage() -> None:
+def test_a_number_before_prose_is_not_a_passage() -> None:
     candidates = Candidates([Passage.of("Rome", "A city."), Passage.of("Oslo", "Another.")])
     kept, invalid = candidates.resolve(["2 passages are relevant", "[1] Rome", "**2s1**"])
     assert [item.fact for item in kept] == [
@@ -235,7 +235,7 @@ def test_a_sentence_whose_markers_were_broken_up_is_copied_as_it_was_shown() -> 
         ("2s2 It is", [("dust", 1)]),
         ("2s2", [("dust", 1)]),
         ("[1s3]", [("lee", 2)]),
-        ("2s1 Dust was written in 1941.", []),  # stands in another passage
+        ("2s1 Dust was written in 1941.", []),  # in another passage
         ("9s1 It is long.", []),
         ("9s1", []),
         ("Dust", [("lee", 2)]),

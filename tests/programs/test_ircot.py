@@ -113,7 +113,7 @@ def test_the_chain_ends_after_so_many_sentences(sentences: int) -> None:
     assert prediction.trace.searches == sentences + 1  # each sentence is searched for
 
 
-def test_ten_sentences_four_paragraphs_fifteen_in_all_unless_told_otherwise() -> None:
+def test_defaults_are_ten_sentences_four_paragraphs_fifteen_in_all() -> None:
     program = IRCoT()
     assert (program.sentences.value, program.search.k.value, program.most.value) == (10, 4, 15)
     assert program.search.k.choices == (2, 4, 6, 8)

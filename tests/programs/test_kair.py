@@ -208,7 +208,7 @@ def test_runaway_lists_are_cut_and_citations_of_nothing_reported() -> None:
 # --- h and rules (3), (4): what enters D -----------------------------------------------------------------------------
 
 
-def test_spans_that_stand_in_no_document_are_dropped_and_counted() -> None:
+def test_spans_in_no_document_are_dropped_and_counted() -> None:
     spans = ["Its director was Sir Alfred Hitchcock.", "1s2 Its  director was\nAlfred Hitchcock", "9s9"]
     _, prediction = play(filterer={"spans": spans}, settings={"steps": 1})
     assert facts(prediction) == [("film", 1)]
@@ -230,7 +230,7 @@ def test_a_sentence_that_no_fact_and_no_gap_accepts_is_not_kept() -> None:
     assert (step.kept, step.flagged) == ((("film", 1),), (("album", 0),))
 
 
-def test_a_sentence_that_only_a_gap_accepts_is_flagged_and_stands_last() -> None:
+def test_a_sentence_that_only_a_gap_accepts_is_flagged_and_ranked_last() -> None:
     updater = {"new_facts": [f"{DIRECTED} (1s2)"], "gaps": ["Who made films?"]}
     spans = {"spans": ["Hitchcock made films.", FILM_SPAN]}
     settings = {"k": 3, "steps": 1, "acceptance": 0.6}

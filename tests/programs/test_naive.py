@@ -41,7 +41,7 @@ def test_one_search_one_call(adapter: dspy.Adapter, own: bool) -> None:
 
 
 def test_an_empty_pool_is_taken_as_such() -> None:
-    """It is the question's own, so nothing is found, and nobody is asked to read nothing."""
+    """An empty pool finds nothing, and no agent is called."""
     with playing(scripted(answerer=answer("London", 0.9))) as script:
         prediction = Naive(PassagePool(PASSAGES))(question="Who?", pool=[])
     assert script.order == []

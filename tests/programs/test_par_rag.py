@@ -60,7 +60,7 @@ def test_a_comparison_step_by_step(adapter: Any) -> None:
     first = asked(script, "step_answerer", "Who directed Vertigo?").inputs
     assert first["sources"].startswith("[1] Vertigo\n1s1 Vertigo is a film.\n1s2 Vertigo was directed by")
     assert set(first) == {"question", "sources"}
-    asked(script, "step_answerer", "When was Alfred Hitchcock born?")  # the answer stands in place of #1
+    asked(script, "step_answerer", "When was Alfred Hitchcock born?")  # the answer replaces #1
 
     evidence = (
         "[1] Vertigo\n1s2 Vertigo was directed by Alfred Hitchcock.\n"
@@ -92,7 +92,7 @@ def test_a_comparison_step_by_step(adapter: Any) -> None:
 
 
 def test_independent_steps_run_at_the_same_time() -> None:
-    meeting = threading.Barrier(2, timeout=10)  # nobody passes unless two are running
+    meeting = threading.Barrier(2, timeout=10)  # passes only if two are running
 
     def reply(request: Request) -> dict[str, Any]:
         meeting.wait()
@@ -212,7 +212,7 @@ def test_garbage_citations_are_counted_and_left_out() -> None:
     assert steps(prediction, StepAnswered)[0].invalid == ("0", "9s9", "1s2", "Vertigo")
 
 
-def test_the_same_sentence_is_evidence_once_and_a_whole_passage_stands_for_its_sentences() -> None:
+def test_the_same_sentence_is_evidence_once_and_a_whole_passage_replaces_its_sentences() -> None:
     replies: list[Reply] = [{"cited": ["1s2"], "answer": "x"}, {"cited": ["1"], "answer": "y"}]
     plan = [{"thought": "", "question": text} for text in ("Who directed Vertigo?", "Is Vertigo by #1?")]
     _, prediction = play(planner={"steps": plan}, step_answerer=replies)

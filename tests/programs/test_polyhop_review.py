@@ -40,7 +40,7 @@ def test_an_answer_in_doubt_is_verified() -> None:
     [
         ("doubt", cited("Leytonstone", 0.9), False),
         ("doubt", cited("yes", 0.9), False),
-        ("doubt", cited("Atlantis", 0.9), True),  # stands nowhere
+        ("doubt", cited("Atlantis", 0.9), True),  # not in the evidence
         ("doubt", cited("unknown", 0.9), True),
         ("always", cited("Leytonstone", 0.9), True),
         ("never", cited("Atlantis", 0.1), False),
@@ -55,7 +55,7 @@ def test_the_verifier_may_correct_from_the_evidence() -> None:
     script, prediction = play(**DOUBTFUL, verifier=verdict("contradictory", 0.1, "Alfred Hitchcock"))
     assert script.order[-1] == "verifier"  # no further call
     assert prediction.answer == "Alfred Hitchcock"
-    assert prediction.confidence == pytest.approx(0.7)  # (0.9 + 0.5) / 2: nobody has judged the correction
+    assert prediction.confidence == pytest.approx(0.7)  # (0.9 + 0.5) / 2: the correction was not judged
     assert steps(prediction, Replaced)[0].answer == "Alfred Hitchcock"
 
 
@@ -122,7 +122,7 @@ def test_an_unreadable_verdict_speaks_against_the_answer() -> None:
     assert prediction.confidence < 0.5
 
 
-def test_a_model_that_fails_is_no_verdict() -> None:
+def test_an_error_of_the_model_is_not_a_verdict() -> None:
     with pytest.raises(Exception, match="gone"):
         play(**DOUBTFUL, verifier=ConnectionError("gone"))
 

@@ -63,7 +63,7 @@ def test_every_program_returns_the_same_fields(kind: type[dspy.Module], adapter:
 
 @pytest.mark.parametrize("kind", PROGRAMS)
 @pytest.mark.parametrize("question", ["", "  \n", "?!", None, 3, ["Who?"]])
-def test_what_is_no_question_is_refused_before_a_call(kind: type[dspy.Module], question: Any) -> None:
+def test_an_invalid_question_is_refused_before_a_call(kind: type[dspy.Module], question: Any) -> None:
     with playing(scripted()) as script, pytest.raises(QuestionError):
         build(kind)(question=question)
     assert script.requests == []
@@ -140,7 +140,7 @@ def test_no_answer_is_unknown(text: str) -> None:
     assert closed(answer=text).answer == UNKNOWN
 
 
-def test_a_json_null_is_no_answer_called_none() -> None:
+def test_a_json_null_is_unknown() -> None:
     with playing(scripted(answerer=answer("x") | {"answer": None}), dspy.JSONAdapter()):
         assert Direct()(question="Who?").answer == UNKNOWN
 

@@ -42,7 +42,7 @@ class Recorder:
 
 @pytest.fixture(scope="module", params=sorted(PROGRAMS))
 def prompts(request: pytest.FixtureRequest) -> dict[str, list[list[Asked]]]:
-    """What each agent of a program was sent, question by question; agents are told apart by their system message."""
+    """What each agent of a program was sent, question by question; agents are identified by their system message."""
     recorder = Recorder()
     program = new_program(request.param, ChainRetriever(SOURCE), SOURCE)
     program.set_lm(dspy.LM("recorder", engine=recorder, cache=False))

@@ -102,7 +102,7 @@ def test_an_accuracy_that_cannot_be_read_is_0_and_recorded() -> None:
 
 
 @pytest.mark.parametrize("agent", ["accuracy_judge", "attribution_judge", "reviser"])
-def test_a_model_that_fails_is_no_verdict(agent: str) -> None:
+def test_an_error_of_the_model_is_not_a_verdict(agent: str) -> None:
     with pytest.raises(Exception, match="gone") as caught:
         review_with(agent, ConnectionError("gone"))
     assert not isinstance(caught.value, AdapterParseError)
@@ -148,7 +148,7 @@ def test_an_unconfident_or_empty_revision_changes_nothing(reply: dict[str, Any])
     assert [step.accepted for step in of(trace, Revised)] == [False]
 
 
-def test_where_there_is_nothing_to_read_nobody_is_asked() -> None:
+def test_the_reviser_is_not_called_without_sources() -> None:
     trace = Trace()
     with playing(scripted()) as script:
         done = Review()(UNSURE, Candidates(), HALF, [], trace, shown=2)
@@ -170,7 +170,7 @@ def test_what_is_not_known_rests_on_nothing(answer: str) -> None:
     assert read_cited(answer, ["1s1"], Candidates([FILM])) == ("unknown", (), ())
 
 
-def test_what_cannot_be_used_is_told() -> None:
+def test_invalid_citations_are_reported() -> None:
     long = "word " * 500
     text, cited, invalid = read_cited(long, ["0", "1s9", 1.2, "1s2", None], Candidates([FILM]))
     assert len(text) <= 400

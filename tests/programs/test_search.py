@@ -116,7 +116,7 @@ def test_copies_share_the_retriever_and_nothing_else(program: type[Search | Naiv
     assert len(retriever.searches) == 3
 
 
-def test_the_retriever_is_no_state(tmp_path: Path) -> None:
+def test_the_retriever_is_not_state(tmp_path: Path) -> None:
     program = Prism(Recorder())
     program.save(tmp_path / "x.json")
     assert "retriever" not in (tmp_path / "x.json").read_text()
@@ -271,6 +271,6 @@ def test_copies_have_weights_of_their_own_and_share_the_chain() -> None:
         assert program.search.chain["link"].value == before
 
 
-def test_a_path_is_no_retriever() -> None:
+def test_a_path_is_not_a_retriever() -> None:
     with pytest.raises(PolyhopError, match=r"such as BM25Index\('DIR'\); got 'indexes/mine'"):
         PolyHop("indexes/mine")  # type: ignore[arg-type]

@@ -63,7 +63,7 @@ def test_traces_do_not_share_steps() -> None:
     assert other.steps == []
 
 
-def test_of_branches_side_by_side_all_cost_and_the_longest_waits() -> None:
+def test_parallel_branches_cost_all_calls_and_wait_for_the_longest() -> None:
     trace = Trace([Decomposed(("Who?",)), Parallel((full(), Trace([Answered("x", "", 1.0)]))), Stopped("x")])
     assert (trace.lm_calls, trace.lm_calls_critical_path) == (1 + 4 + 1, 1 + 4)
     assert trace.searches == 2

@@ -45,6 +45,6 @@ def test_words_that_are_read(kind: Any, reply: str, word: str) -> None:
         (Revision, "I revised it"),
     ],
 )
-def test_what_is_no_choice_is_refused(kind: Any, reply: Any) -> None:
+def test_invalid_choices_are_refused(kind: Any, reply: Any) -> None:
     with pytest.raises(ValidationError, match="not one of"):
         TypeAdapter(kind).validate_python(reply)

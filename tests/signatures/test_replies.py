@@ -64,7 +64,7 @@ def test_read_ids(reply: Any, ids: list[str]) -> None:
 @pytest.mark.parametrize(
     "reply", ["The first passage is relevant.", "I keep 2s1 because it is about him", "Nothing is left"]
 )
-def test_prose_is_no_list_of_ids(reply: str) -> None:
+def test_prose_is_not_a_list_of_ids(reply: str) -> None:
     with pytest.raises(ValueError, match="not a list of ids"):
         read_ids(reply)
 
@@ -94,7 +94,7 @@ def test_read_questions(reply: Any, questions: list[str]) -> None:
     assert read_questions(reply) == questions
 
 
-def test_prose_is_no_list_of_questions() -> None:
+def test_prose_is_not_a_list_of_questions() -> None:
     with pytest.raises(ValueError, match="not a list of questions"):
         read_questions("I cannot do this.\nSorry about that.")
 
@@ -218,7 +218,7 @@ def test_read_texts(reply: Any, texts: list[str]) -> None:
     assert read_texts(reply) == texts
 
 
-def test_prose_is_no_list_of_texts() -> None:
+def test_prose_is_not_a_list_of_texts() -> None:
     with pytest.raises(ValueError, match="not a list"):
         read_texts("I cannot do this.\nSorry about that.")
 
@@ -249,7 +249,7 @@ def test_read_steps(reply: Any, steps: list[tuple[str, str]]) -> None:
     assert json.loads(json.dumps(read)) == read  # so that demos are saved as plain JSON
 
 
-def test_prose_is_no_plan() -> None:
+def test_prose_is_not_a_plan() -> None:
     with pytest.raises(ValueError, match="not a list of questions"):
         TypeAdapter(Steps).validate_python("I cannot do this.\nSorry about that.")
 
@@ -287,6 +287,6 @@ def test_ids_with_words_around_them(reply: str, ids: list[str]) -> None:
     assert read_ids(reply) == ids
 
 
-def test_a_remark_behind_a_bare_number_is_no_choice() -> None:
+def test_a_remark_after_a_bare_number_is_not_a_choice() -> None:
     with pytest.raises(ValueError, match="not a list of ids"):
         read_ids("3: not supported")

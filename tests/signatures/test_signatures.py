@@ -1,4 +1,4 @@
-"""The agents: one class each, told apart by name, instructions and outputs; prompts that say everything; replies that
+"""The agents: one class each, distinct in name, instructions and fields; prompts that say everything; replies that
 a model would write are read, others are refused."""
 
 from __future__ import annotations
