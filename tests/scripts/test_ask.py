@@ -105,13 +105,13 @@ def test_broken_text_in_a_question_is_repaired() -> None:
     [
         ([""], "the question '' has no word in it"),
         (["?!"], "has no word in it: ask something"),
-        (["word " * 2_000], "a question of 10,000 characters: ask in 5,000 at the most"),
+        (["word " * 2_000], "a question of 10,000 characters; the limit is 5,000"),
         ([QUESTION, "--program", "nope"], "unknown program 'nope'"),
-        ([QUESTION, "--lm", "nope"], "no language model 'nope'"),
-        ([QUESTION, "--lm", "judge=lexical"], "no role 'judge'"),
-        ([QUESTION, "--adaptive", "--retriever", "bm25"], "--adaptive is for programs that search with"),
-        ([QUESTION, "--retriever", "dense"], "--retriever dense needs an --index with vectors"),
-        ([QUESTION, "--retriever", "chain-dense"], "--retriever chain-dense needs an --index with vectors"),
+        ([QUESTION, "--lm", "nope"], "unknown language model 'nope'"),
+        ([QUESTION, "--lm", "judge=lexical"], "has no role 'judge'"),
+        ([QUESTION, "--adaptive", "--retriever", "bm25"], "--adaptive needs a program that searches with"),
+        ([QUESTION, "--retriever", "dense"], "--retriever needs an --index with vectors"),
+        ([QUESTION, "--retriever", "chain-dense"], "--retriever needs an --index with vectors"),
         ([QUESTION, "--lm", "openai/gpt-4o-mini"], "no API key found"),
     ],
 )
@@ -134,7 +134,7 @@ def test_what_is_no_index_is_an_error(folder: str, tmp_path: Path) -> None:
     assert str(tmp_path / folder) in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [[], [QUESTION, "-k", "0"], [QUESTION, "--nope"], [QUESTION, "--retriever", "x"]])
+@pytest.mark.parametrize("arguments", [[], [QUESTION, "-k", "0"], [QUESTION, "--nope"]])
 def test_wrong_usage_is_2(arguments: list[str]) -> None:
     assert ask(*arguments).exit_code == 2
 
@@ -144,7 +144,7 @@ def test_nonsense_from_a_model_is_an_error(parrot: Callable[[str], Any], monkeyp
     result = ask(QUESTION)
     assert result.exit_code == 1
     assert (
-        "the model's reply to PlanResearch has not the fields it was asked for (route, sub_questions): 'Cats!'"
+        "the model's reply to PlanResearch does not have the expected fields (route, sub_questions): 'Cats!'"
         in result.stderr
     )
 
