@@ -325,8 +325,8 @@ def _provenance(manifest: Manifest) -> Iterator[str]:
     lines += [f"{split}: {each.count:,} questions of {each.file}." for split, each in manifest.splits.items()]
     lines += [f"Tuned for {manifest.metric}."] if manifest.metric else []
     for split, scores in manifest.scores.items():
-        told = [f"{name} {score.mean:.3f} ({score.low:.3f} to {score.high:.3f})" for name, score in scores.items()]
-        lines.append(f"Scores on {split}, with intervals: {', '.join(told)}.")
+        each = [f"{name} {score.mean:.3f} ({score.low:.3f} to {score.high:.3f})" for name, score in scores.items()]
+        lines.append(f"Scores on {split}, with intervals: {', '.join(each)}.")
     lines += [f"Spent: {', '.join(f'{name} {value:g}' for name, value in manifest.spent.items())}."] * bool(
         manifest.spent
     )

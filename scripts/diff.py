@@ -105,8 +105,8 @@ def _print_agent(console: Console, name: str, change: AgentChange) -> None:
         console.print(_instructions(change.instructions))
     for mark, demos in (("-", change.removed), ("+", change.added)):
         for demo in demos:
-            told = short(json.dumps(demo, ensure_ascii=False))
-            console.print(Text(f"  {mark} demo {told}", _STYLES[mark]))
+            text = short(json.dumps(demo, ensure_ascii=False))
+            console.print(Text(f"  {mark} demo {text}", _STYLES[mark]))
     console.print()
 
 
@@ -158,24 +158,24 @@ def _scored(name: str, before: dict[str, float] | None, after: dict[str, float] 
     split, _, metric = name.partition(" ")
     shown = quantity(metric)
 
-    def told(score: dict[str, float] | None) -> str:
+    def text(score: dict[str, float] | None) -> str:
         if score is None:
             return ""
         mean, low, high = (shown.text(score[each]) for each in ("mean", "low", "high"))
         return f"{mean} ({low} to {high})"
 
-    return plain(f"{split} {shown.heading}"), told(before), told(after)
+    return plain(f"{split} {shown.heading}"), text(before), text(after)
 
 
 def _joined(about: dict[str, tuple[Any, Any]]) -> Iterator[tuple[str, tuple[Any, Any]]]:
     """Changes in the manifest; agents with the same models share a line."""
     of, models = "model of ", [(name, pair) for name, pair in about.items() if name.startswith("model of ")]
-    told: list[tuple[Any, Any]] = []
+    seen: list[tuple[Any, Any]] = []
     for name, pair in about.items():
         if not name.startswith(of):
             yield name, pair
-        elif pair not in told:
-            told.append(pair)
+        elif pair not in seen:
+            seen.append(pair)
             yield of + ", ".join(each.removeprefix(of) for each, theirs in models if theirs == pair), pair
 
 

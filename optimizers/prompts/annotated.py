@@ -167,8 +167,8 @@ class SolvedQuestion:
             reasoning = f"The evidence says so in {self._cited(self.evidence)}." if cite else f"It is {self.answer}."
         else:
             cited = [f" {self._cited(step.evidence)}" if cite and step.evidence else "" for step in self.steps]
-            told = zip(self.steps, cited, strict=True)
-            reasoning = " ".join(f"{step.asked} {step.answer}{ids}." for step, ids in told)
+            pairs = zip(self.steps, cited, strict=True)
+            reasoning = " ".join(f"{step.asked} {step.answer}{ids}." for step, ids in pairs)
         return {"reasoning": reasoning, "answer": self.answer, "confidence": _CONFIDENT}
 
     def _cited(self, evidence: Sequence[Evidence]) -> str:
