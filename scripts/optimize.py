@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
@@ -94,7 +95,7 @@ def optimize(
     prompt_model = _prompt_model(settings.prompt_lm, settings.lm) if settings.prompt_lm else None
     program = opened.program()
     check_settings(settings, program, prompt_model)
-    console = Console(stderr=True)
+    console = Console(file=sys.stderr)  # stays on the terminal while prompt optimizers write to a file
     if out.exists() and not out.is_dir():
         raise RunError(f"{out} is a file: choose another --out.")
     if dry_run or not (out / "stages.jsonl").exists():
