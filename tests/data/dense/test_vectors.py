@@ -149,6 +149,7 @@ def test_a_folder_that_cannot_be_locked(own: Path) -> None:
         embed_index(own, Hashing("tests/other"))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
     if not Path("/proc/self/status").exists():
         pytest.skip("measured by Linux's /proc")

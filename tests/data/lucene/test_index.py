@@ -320,6 +320,7 @@ def test_damaged_folders(damaged: Path, tmp_path: Path) -> None:
         check_index(damaged / "manifest.json")
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_corpus(tmp_path: Path, write: Write) -> None:
     code = """
 import sys
