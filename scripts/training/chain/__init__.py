@@ -1,9 +1,8 @@
-"""Tuning the chain retriever: its weights, and what each sign is worth.
+"""Tuning the weights of the chain retriever: python -m polyhop.scripts.training.chain.tune
 
-workers.py    questions under many weights, in processes of their own
+workers.py    worker processes that keep the questions' graphs
 search.py     the search for weights
-run.py        a tuning run: cross-validated, recorded, continued
-tune.py       the command: python -m polyhop.scripts.training.chain.tune
-ablate.py     the command: python -m polyhop.scripts.studies.ablation
+run.py        a cross-validated run that can be resumed
+tune.py       the command
 weights.json  the record of the run that gave the shipped weights
 """

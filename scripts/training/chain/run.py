@@ -1,7 +1,7 @@
-"""A tuning run: cross-validated, recorded, and continued where it was stopped.
+"""A cross-validated tuning run that can be resumed.
 
-DIR/settings.json    what the run is
-DIR/trials.jsonl     one line a set of weights on a set of questions: what a continued run need not measure again
+DIR/settings.json    the settings
+DIR/trials.jsonl     one line per measurement, which a resumed run does not repeat
 DIR/tuning.json      the result, written last
 """
 
@@ -25,15 +25,15 @@ from .workers import ALL_GOLD, RECALL, QuestionSet, Scores, Workers
 
 SETTINGS, TRIALS, RESULT = "settings.json", "trials.jsonl", "tuning.json"
 F1 = "evidence_f1"
-_KEEPABLE = ("start", "centre", "best")  # outcomes that are no single lucky trial; of equals the first
+_KEEPABLE = ("start", "centre", "best")  # outcomes that do not rest on a single trial; of equal ones the first
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run is, but for the number of trials and workers: with more trials it goes on, and workers change nothing.
+    """The settings of a run. A run can be resumed with more trials; the number of workers does not change the result.
 
     Raises:
-        PolyhopError: no set counts, two have the same name, or no weight can move.
+        PolyhopError: two sets have the same name, every set or every weight is 0, or the reach is too small.
     """
 
     sets: tuple[QuestionSet, ...]
@@ -45,11 +45,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         if len(self.shares) < len(self.sets):
-            raise PolyhopError("two of the sets have the same name: a set is called like its file")
+            raise PolyhopError("two of the sets have the same name: a set is named after its file")
         if not any(self.shares.values()):
-            raise PolyhopError("every set has the weight 0: there is nothing to tune on")
+            raise PolyhopError("every set has weight 0: there is nothing to tune on")
         if self.reach <= 1:
-            raise PolyhopError(f"the reach is a factor above 1, got {self.reach}")
+            raise PolyhopError(f"the reach must be greater than 1, got {self.reach}")
         if not tuned_names(self.start):
             raise PolyhopError("every weight is 0: there is nothing to tune")
 
@@ -58,7 +58,7 @@ class Settings:
         return {each.name: each.weight for each in self.sets}
 
     def describe(self) -> dict[str, Any]:
-        """For the record. Files and indexes by what is in them."""
+        """For the record; files and indexes by their hashes."""
         from ....data.lucene.layout import IndexManifest
 
         sets = {
@@ -91,10 +91,10 @@ def _sha256(file: Path) -> str:
 
 
 class Journal(LockedFolder):
-    """The measurements of a run, so that none is made twice; use it in a ``with`` block.
+    """The measurements of a run, so that none is repeated; use it in a ``with`` block.
 
     Raises:
-        RunError: the folder is of a run with other settings, holds something else, or is in use.
+        RunError: the folder contains a run with other settings or other files, or is in use.
     """
 
     manifest_name = SETTINGS
@@ -128,15 +128,14 @@ def tune(
     jobs: int = 1,
     on_trial: Callable[[str, float], None] = lambda part, value: None,
 ) -> dict[str, Any]:
-    """Tune, cross-validate and write the record, which is returned. A run that was stopped goes on.
+    """Tune, cross-validate, and write and return the record. An interrupted run resumes.
 
     Args:
-        trials: Of each search; there is one for each fold and one for all questions.
+        trials: Per search; there is one search for each fold and one for all questions.
         on_trial: Called with the part ("fold 1", "all") and the objective of each trial.
 
     Raises:
-        PolyhopError: what `Settings`, `Workers` and `Journal` raise, or the retriever has changed since the run was
-            started.
+        PolyhopError: see `Settings`, `Workers` and `Journal`; or the retriever has changed since the run started.
     """
     started = monotonic()
     described = settings.describe()
@@ -184,17 +183,17 @@ class _Run:
     def check(self, out: Path) -> None:
         """
         Raises:
-            PolyhopError: the start has other scores than on file.
+            PolyhopError: the start has other scores than recorded.
         """
         start, everywhere = self._settings.start, range(self._settings.folds)
         before, now = self._journal.get(start, everywhere), self._workers.recalls(start, everywhere, self._counting)
         if before is None:
             self._journal.add(start, everywhere, now)
         elif before != now:
-            raise PolyhopError(f"the retriever has changed since {out} was started: name another --out")
+            raise PolyhopError(f"the retriever has changed since {out} was started: choose another --out")
 
     def tuned(self, part: str, folds: Collection[int], seed: int) -> dict[str, ChainWeights]:
-        """What is made of a search on the questions of some folds, each with its own threshold."""
+        """The outcomes of a search on the questions of some folds, each with its own threshold."""
         start, shares = self._settings.start, self._settings.shares
 
         def score(weights: ChainWeights) -> float:
@@ -211,7 +210,7 @@ class _Run:
         }
 
     def validate(self, fold: int, others: Collection[int]) -> dict[str, dict[str, Any]]:
-        """What was before, and what is made of a search on the other folds, on the questions of one."""
+        """The start and the outcomes of a search on the other folds, measured on one fold."""
         found = {"before": self._settings.start} | self.tuned(
             f"fold {fold + 1}", others, self._settings.seed + fold + 1
         )
@@ -221,7 +220,7 @@ class _Run:
         }
 
     def scores(self, weights: ChainWeights, folds: Collection[int]) -> Scores:
-        """Everything, for the record."""
+        """All scores, for the record."""
         recalls = self._workers.recalls(weights, folds, self._settings.shares)
         chains = f1(self._workers.chains(weights, folds), weights.enough)
         return {name: recalls[name] | {F1: chains[name]} for name in self._settings.shares if name in recalls}

@@ -1,4 +1,4 @@
-"""The search for weights: CMA-ES on what questions are found, and a sweep for where chains stop."""
+"""The search for weights: CMA-ES on the recall of rankings, and a sweep of the threshold where chains stop."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from operator import itemgetter
 from ....data.chain.weights import ChainWeights
 from .workers import ALL_GOLD, RECALL, Chains, Scores
 
-_SWEPT = "enough"  # shapes no ranking: has a sweep of its own
-_NEEDS_VECTORS = "similarity"  # to be tuned where the graphs have similarities; none has yet
-PENALTY = 0.002  # where all weights are at the end of their reach
+_SWEPT = "enough"  # does not change rankings; has a sweep of its own
+_NEEDS_VECTORS = "similarity"  # the graphs have no similarities
+PENALTY = 0.002  # if all weights are at the end of their reach
 _STEP = 0.02  # of the sweep
 _BEST = 10  # trials that are averaged
 
@@ -20,7 +20,7 @@ Trial = tuple[ChainWeights, float]  # with the objective
 
 
 def tuned_names(start: ChainWeights) -> list[str]:
-    """The weights that are searched: all but those that are 0 at the start, which so are left out."""
+    """The weights that are searched; those that are 0 at the start are left out."""
     names = (weight.name for weight in fields(start))
     return [name for name in names if name not in (_SWEPT, _NEEDS_VECTORS) and getattr(start, name)]
 
@@ -31,7 +31,7 @@ def objective(scores: Scores, shares: Mapping[str, float]) -> float:
 
 
 def penalty(weights: ChainWeights, start: ChainWeights, reach: float) -> float:
-    """What it costs to leave the start: the mean of squares of the weights' ways, in logarithms."""
+    """The penalty for leaving the start: the mean square of the weights' logarithmic distances."""
     ways = [math.log(getattr(weights, name) / getattr(start, name), reach) for name in tuned_names(start)]
     return PENALTY * math.fsum(way * way for way in ways) / len(ways)
 
@@ -42,17 +42,17 @@ def search(
     """Trials of CMA-ES around the start, which is the first. The same scores and seed give the same trials."""
     import optuna
 
-    optuna.logging.set_verbosity(optuna.logging.ERROR)  # an interrupt is no news
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # an interrupt needs no warning
     names = tuned_names(start)
-    # The study itself stays in memory: a continued run goes through the same trials, whose scores are on file. So it
-    # ends as it would have without the stop, which a stored study does only if its sampler is stored, too.
+    # The study stays in memory: a resumed run repeats its trials with the recorded scores, and so ends like an
+    # uninterrupted one. A stored study would do so only with a stored sampler.
     sampler = optuna.samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.enqueue_trial(dict.fromkeys(names, 0.0))
     found: list[Trial] = []
 
     def run(trial: optuna.Trial) -> float:
-        # Ways in logarithms, with the start in the middle: that is where the sampler begins, with steps of a third.
+        # Logarithmic distances with the start in the middle, where the sampler begins, with steps of a third.
         weights = _moved(start, {name: reach ** trial.suggest_float(name, -1.0, 1.0) for name in names})
         found.append((weights, score(weights)))
         return found[-1][1]
@@ -71,8 +71,8 @@ def _moved(start: ChainWeights, factors: Mapping[str, float]) -> ChainWeights:
 
 
 def outcomes(trials: Sequence[Trial]) -> dict[str, ChainWeights]:
-    """What may be made of a search: ``start``, nothing; ``centre``, where its last third moved about, which is the mean
-    of CMA-ES's distribution; ``best``, the mean of the best 10 trials; ``luckiest``, the best trial."""
+    """Candidates: ``start``; ``centre``, the mean of the last third of the trials, which is about the mean of CMA-ES's
+    distribution; ``best``, the mean of the best 10 trials; ``luckiest``, the best trial."""
     ranked = sorted(trials, key=itemgetter(1), reverse=True)
     chosen = {"centre": trials[-max(len(trials) // 3, 1) :], "best": ranked[:_BEST], "luckiest": ranked[:1]}
     averages = {name: _average([weights for weights, _ in each]) for name, each in chosen.items()}
@@ -96,7 +96,7 @@ def f1(chains: Chains, enough: float) -> dict[str, float]:
 
 
 def sweep(chains: Chains, shares: Mapping[str, float]) -> float:
-    """The threshold with the best passage F1: the middle of the best five of a grid, since single ones are luck."""
+    """The threshold with the best passage F1, averaged over five neighbors of a grid."""
     high = next(weight.metadata["high"] for weight in fields(ChainWeights) if weight.name == _SWEPT)
     grid = [round(step * _STEP, 6) for step in range(round(high / _STEP) + 1)]
     found = [mean(f1(chains, enough), shares) for enough in grid]

@@ -1,12 +1,12 @@
-"""Tunes the weights of `ChainRetriever` on benchmark questions, as a run that is recorded and can be continued.
+"""Tunes the weights of `ChainRetriever` on benchmark questions, as a run that can be resumed.
 
     python -m polyhop.scripts.training.chain.tune --out runs/weights \\
         --on 2wiki:2wiki_dev.json.gz:indexes/2wiki --on musique:musique_dev.jsonl.gz:indexes/musique:0.5
 
-CMA-ES (Hansen, arXiv 1604.00772) moves all weights at once, by factors, from the shipped ones. What it maximises is
-Recall@5 + all-gold@5 / 2, less a little for every weight that leaves its place: the sets are small, and what is only
-luck shows on questions kept apart. So what is reported is cross-validated: every question is scored by weights that
-were tuned without it. The stop threshold follows, by a sweep over chains of up to 6 passages.
+CMA-ES (Hansen, arXiv 1604.00772) moves all weights at once, by factors, from the shipped ones. It maximizes Recall@5 +
+all-gold@5 / 2, minus a small penalty for every weight that leaves its start, since the sets are small. The report is
+cross-validated: every question is scored by weights that were tuned without it. The stop threshold is tuned afterwards,
+by a sweep over chains of up to 6 passages.
 """
 
 from __future__ import annotations
@@ -37,14 +37,12 @@ def tune_weights(
             "counts (1); with 0 it is only scored. May be repeated.",
         ),
     ],
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder of the run. If it holds this run already, it is continued.")
-    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the run. An interrupted run resumes.")],
     trials: Annotated[int, typer.Option(min=1, help="Sets of weights tried in each search.")] = 200,
     folds: Annotated[int, typer.Option(min=2, help="Parts of the cross-validation.")] = 2,
     limit: Annotated[int | None, typer.Option(min=1, help="Take N random questions of each set.")] = None,
-    reach: Annotated[float, typer.Option(help="The factor by which a weight may leave its place.")] = 2.5,
-    seed: Annotated[int, typer.Option(help="Of sample, folds and search.")] = 0,
+    reach: Annotated[float, typer.Option(help="The factor by which a weight may change.")] = 2.5,
+    seed: Annotated[int, typer.Option(help="Random seed of sample, folds and search.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     start: Annotated[
         Path | None,
@@ -53,8 +51,7 @@ def tune_weights(
 ) -> None:
     """Tune the weights of the chain retriever on benchmark questions, with cross-validation.
 
-    The result is in DIR/tuning.json. A run that was stopped goes on when the same command is started again, and ends
-    as it would have without the stop.
+    The result is in DIR/tuning.json. An interrupted run resumes with the same command, to the same result.
     """
     from rich.console import Console
 
@@ -77,7 +74,7 @@ def tune_weights(
         try:
             record = tune(settings, out, trials, jobs, show)
         except KeyboardInterrupt:
-            typer.echo(f"{out}: the same command goes on from here", err=True)
+            typer.echo(f"{out}: run the same command again to resume", err=True)
             raise
     _print(record)
     typer.echo(f"{out / RESULT}: everything else")
@@ -89,7 +86,7 @@ def _read_weights(file: Path) -> ChainWeights:
     except OSError as error:
         raise PolyhopError(f"cannot read {file}: {error.strerror}") from error
     except (ValueError, TypeError) as error:
-        raise PolyhopError(f"{file} does not hold the weights of a chain as a JSON object: {error}") from error
+        raise PolyhopError(f"{file} does not contain the weights of a chain as a JSON object: {error}") from error
 
 
 def _print(record: Mapping[str, Any]) -> None:
@@ -107,7 +104,7 @@ def _print(record: Mapping[str, Any]) -> None:
         table.add_row(name, str(before["questions"]), *cells)
     Console().print(table)
     if kept == "start":
-        typer.echo("No tuned weights were better on questions kept apart: only the threshold was tuned.")
+        typer.echo("No tuned weights were better in cross-validation: only the threshold was tuned.")
     started = record["settings"]["start"]
     typer.echo("  ".join(f"{name} {started[name]:g} -> {value:g}" for name, value in record["weights"].items()))
 

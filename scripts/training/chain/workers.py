@@ -1,7 +1,6 @@
-"""Questions under many weights: worker processes that keep what does not depend on the weights.
+"""Worker processes that measure many weights: each keeps the graphs of its share of the questions.
 
-A question's graph is built once, with all its searches, and a set of weights only chooses anew. Java does not survive a
-fork, so each worker opens its own indexes, and keeps its share of the questions.
+A question's graph, with all its searches, does not depend on the weights and is built once.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class QuestionSet:
         dataset: The benchmark's name, or sample.
         questions: Their file; None for the sample.
         index: The folder of the index.
-        weight: Of the set's scores in the objective; 0 for questions that are scored and never tuned on.
+        weight: Of the set's scores in the objective; 0 for questions that are only scored.
     """
 
     dataset: str
@@ -91,12 +90,12 @@ class Workers:
     Args:
         sets: The questions.
         jobs: The number of processes.
-        folds: The number of parts that the questions are dealt to, by their ids.
+        folds: The number of parts that the questions are split into, by their ids.
         limit: Questions of each set, a random sample; None for all.
         seed: Of sample and folds.
 
     Attributes:
-        report: What was found of each set, for the record.
+        report: Questions, and those with missing gold passages, by set.
 
     Raises:
         PolyhopError: a file or an index cannot be read, a set's gold passages are not in its index, or a fold is empty.
@@ -104,8 +103,8 @@ class Workers:
 
     def __init__(self, sets: Sequence[QuestionSet], jobs: int, folds: int, limit: int | None, seed: int) -> None:
         if len({each.name for each in sets}) < len(sets):
-            raise PolyhopError("two of the sets have the same name: a set is called like its file")
-        # Not forked: Java does not survive it. One process each: a question's graph stays where it was made.
+            raise PolyhopError("two of the sets have the same name: a set is named after its file")
+        # Java does not survive a fork. One process per pool, so that a question's graph stays in its process.
         spawn = get_context("spawn")
         self._pools = [ProcessPoolExecutor(1, spawn) for _ in range(jobs)]
         try:
@@ -122,7 +121,7 @@ class Workers:
         scored = _by_set(self._ask(_recalls, [(weights, frozenset(folds), frozenset(sets))] * len(self._pools)))
         return {
             name: {"questions": len(each)}
-            # fsum: the same whatever the number of workers.
+            # fsum: does not depend on the number of workers.
             | {metric: math.fsum(one[metric] for one in each) / len(each) for metric in (RECALL, ALL_GOLD)}
             for name, each in scored.items()
         }
@@ -136,7 +135,7 @@ class Workers:
             pending = [pool.submit(function, *each) for pool, each in zip(self._pools, arguments, strict=True)]
             return [future.result() for future in pending]
         except BrokenProcessPool as error:
-            raise PolyhopError("a worker was ended from outside: if memory ran out, use a smaller --limit") from error
+            raise PolyhopError("a worker was killed: if memory ran out, use a smaller --limit") from error
 
     def close(self) -> None:
         for pool in self._pools:
@@ -160,7 +159,7 @@ def _by_set(answers: Iterable[list[tuple[str, _T]]]) -> dict[str, list[_T]]:
 
 
 class _Share(NamedTuple):
-    """What a worker holds: how many questions of each set, and of how many of those some gold passage is missing."""
+    """The share of a worker: the questions of each set, and how many of them miss a gold passage."""
 
     questions: dict[str, int]
     missing: dict[str, int]
@@ -181,7 +180,7 @@ _held: list[_Held] = []  # of this worker
 
 
 def _hold(sets: Sequence[QuestionSet], folds: int, limit: int | None, seed: int, job: int, jobs: int) -> _Share:
-    """In a worker: take over every ``jobs``-th question that has gold passages."""
+    """In a worker: take every ``jobs``-th question that has gold passages."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to every process; the first one ends the others
     from ....data.chain import ChainRetriever
     from ....data.lucene.bm25 import BM25Index
@@ -211,7 +210,7 @@ def _hold(sets: Sequence[QuestionSet], folds: int, limit: int | None, seed: int,
 
 
 def _fold(id: str, folds: int, seed: int) -> int:
-    """The same on every machine, and in whatever order the questions come."""
+    """The same on every machine, in any order of the questions."""
     return int.from_bytes(hashlib.blake2b(f"fold {seed}\n{id}".encode(), digest_size=8).digest()) % folds
 
 
@@ -243,7 +242,7 @@ def _recalls(weights: ChainWeights, folds: frozenset[int], sets: frozenset[str])
 def _chains(weights: ChainWeights, folds: frozenset[int]) -> list[tuple[str, Chain]]:
     from ....data.chain.retriever import follow
 
-    endless = replace(weights, enough=0.0)  # where a chain stops does not change what comes before: sweep afterwards
+    endless = replace(weights, enough=0.0)  # where a chain stops does not change its passages
     found = []
     for held in _held:
         if held.fold in folds:

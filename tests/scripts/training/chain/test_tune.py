@@ -114,7 +114,7 @@ def test_another_retriever_is_no_continuation(settings: Settings, tmp_path: Path
     with Journal(tmp_path, settings.describe()) as journal:
         scores = {"sample": {"questions": 16, "passage_recall@5": 0.1, "all_gold@5": 0.1}}
         journal.add(settings.start, range(2), scores)
-    with pytest.raises(PolyhopError, match="the retriever has changed since .* was started: name another --out"):
+    with pytest.raises(PolyhopError, match="the retriever has changed since .* was started: choose another --out"):
         tune(settings, tmp_path)
 
 
@@ -212,9 +212,9 @@ def test_sets_have_names_and_weights_of_their_own(index: Path) -> None:
     one = QuestionSet("sample", None, index)
     with pytest.raises(PolyhopError, match="two of the sets have the same name"):
         Settings((one, one), SHIPPED)
-    with pytest.raises(PolyhopError, match="the reach is a factor above 1, got 1"):
+    with pytest.raises(PolyhopError, match="the reach must be greater than 1, got 1"):
         Settings((one,), SHIPPED, reach=1.0)
-    with pytest.raises(PolyhopError, match="every set has the weight 0"):
+    with pytest.raises(PolyhopError, match="every set has weight 0"):
         Settings((replace(one, weight=0.0),), SHIPPED)
 
 
@@ -239,7 +239,7 @@ def test_questions_must_fit_the_index(settings: Settings, tmp_path: Path) -> Non
 
 def test_a_folder_holds_one_run(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(PolyhopError, match="holds notes.txt: name another --out"):
+    with pytest.raises(PolyhopError, match="contains notes.txt: choose another --out"):
         tune(settings, tmp_path)
     run = tmp_path / "run"
     run.mkdir()
@@ -253,7 +253,7 @@ def test_a_start_holds_weights(content: str, index: Path, tmp_path: Path) -> Non
     start = tmp_path / "start.json"
     start.write_text(content)
     result = command("--on", f"sample::{index}", "--out", tmp_path / "run", "--start", start)
-    assert "start.json does not hold the weights of a chain" in str(result.exception)
+    assert "start.json does not contain the weights of a chain" in str(result.exception)
 
 
 def test_the_module_is_a_command(tmp_path: Path) -> None:
