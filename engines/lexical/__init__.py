@@ -17,11 +17,11 @@ that any model gets and writes the reply that the adapter expects.
 A program's own agent runs on this engine when a skill is registered for its signature:
 
     @polyhop.engines.lexical.skill(CountWords)
-    def count_words(prompt: Prompt) -> dict[str, Any]:
+    def count_words(prompt: ParsedPrompt) -> dict[str, Any]:
         return {"count": len(prompt.text("text").split())}
 """
 
 from .engine import LexicalEngine, skill
-from .prompt import Prompt
+from .prompt import ParsedPrompt
 
-__all__ = ["LexicalEngine", "Prompt", "skill"]
+__all__ = ["LexicalEngine", "ParsedPrompt", "skill"]

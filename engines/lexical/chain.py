@@ -17,7 +17,7 @@ from ...data.references import replace_references
 from ...data.text import content_terms, title_key
 from .chain_features import ChainFeatures, ExtensionFeatures, StopFeatures, rarity, weighted_sum
 from .hops import support
-from .prompt import ParsedPassage, Prompt, Sentence, parse_passages
+from .prompt import ParsedPassage, ParsedPrompt, Sentence, parse_passages
 from .weights import END, FIRST, NEXT
 
 GOES_ON = 0.28  # least probability of the best passage with which a chain is extended
@@ -32,7 +32,7 @@ OUTSIDE = 0.2  # weight of a mention of a passage that is not chosen
 _CERTAINTY = (1.0, 0.9, 0.6, 0.6)  # that a mention of each of a passage's names refers to the passage
 
 
-def read_chain(prompt: Prompt) -> tuple[Chain, list[ParsedPassage]]:
+def read_chain(prompt: ParsedPrompt) -> tuple[EvidenceChain, list[ParsedPassage]]:
     """The chain of a prompt, and the passages selected so far."""
     chain = _chain(prompt.question, tuple(prompt.listed("sub_questions")), prompt.text("candidates"))
     selected = {entry.partition("s")[0] for entry in prompt.listed("selected")}
@@ -40,11 +40,11 @@ def read_chain(prompt: Prompt) -> tuple[Chain, list[ParsedPassage]]:
 
 
 @lru_cache(maxsize=64)  # Selector and Adder read the same candidates in every round
-def _chain(question: str, sub_questions: tuple[str, ...], candidates: str) -> Chain:
-    return Chain(question, sub_questions, parse_passages(candidates))
+def _chain(question: str, sub_questions: tuple[str, ...], candidates: str) -> EvidenceChain:
+    return EvidenceChain(question, sub_questions, parse_passages(candidates))
 
 
-class Chain:
+class EvidenceChain:
     """The chain of a question among the passages of one prompt.
 
     Args:

@@ -15,9 +15,9 @@ import dspy
 from dspy import lm15
 
 from ..requests import read_request, respond
-from .prompt import Fields, Prompt, fields_of, read_prompt, write_reply
+from .prompt import Fields, ParsedPrompt, fields_of, read_prompt, write_reply
 
-Skill = Callable[[Prompt], dict[str, Any]]
+Skill = Callable[[ParsedPrompt], dict[str, Any]]
 AnySkill = TypeVar("AnySkill", bound=Skill)
 
 _SKILLS: dict[Fields, Skill] = {}
@@ -27,7 +27,7 @@ def skill(*signatures: type[dspy.Signature] | str) -> Callable[[AnySkill], AnySk
     """Register a function as the skill for one or more signatures.
 
         @skill(CountWords)
-        def count_words(prompt: Prompt) -> dict[str, Any]:
+        def count_words(prompt: ParsedPrompt) -> dict[str, Any]:
             return {"count": len(prompt.text("text").split())}
 
     The function gets the prompt's inputs as text and returns a value for every output field but ``reasoning``.
@@ -51,7 +51,7 @@ def skill(*signatures: type[dspy.Signature] | str) -> Callable[[AnySkill], AnySk
     return register
 
 
-def find_skill(prompt: Prompt) -> Skill:
+def find_skill(prompt: ParsedPrompt) -> Skill:
     """The skill for a prompt.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Answers sub-questions from passages, one after the other, and tells which of them are still open.
+"""Answers sub-questions from passages, one after the other, and lists those that are still open.
 
 A sub-question is read once for each likely answer of the sub-questions that it refers to, and its answers are weighed
 by the probabilities of those: a beam over chains of answers, so that one wrong answer need not break the chain.

@@ -39,7 +39,7 @@ class Demo:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class ParsedPrompt:
     """A parsed prompt.
 
     Attributes:
@@ -78,7 +78,7 @@ class Prompt:
         return parse_passages(self.text(name))
 
 
-def read_prompt(system: str, task: str, turns: Iterable[tuple[str, str]] = ()) -> Prompt:
+def read_prompt(system: str, task: str, turns: Iterable[tuple[str, str]] = ()) -> ParsedPrompt:
     """Parse a system prompt and its last message.
 
     Args:
@@ -93,7 +93,7 @@ def read_prompt(system: str, task: str, turns: Iterable[tuple[str, str]] = ()) -
         raise ValueError("the lexical engine reads prompts of dspy.ChatAdapter and dspy.JSONAdapter only")
     demos = (Demo(_fields(user, input_names), _outputs(reply, output_names, as_json)) for user, reply in turns)
     kept = tuple(demo for demo in demos if demo.inputs and demo.outputs)
-    return Prompt(inputs, output_names, as_json, kept, input_names)
+    return ParsedPrompt(inputs, output_names, as_json, kept, input_names)
 
 
 def write_reply(values: Mapping[str, Any], as_json: bool) -> str:

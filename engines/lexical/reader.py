@@ -159,7 +159,7 @@ def _f1(a: Counter[str], b: Counter[str]) -> float:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedAnswers:
     """A comparison's two answers, the probability of the first, and how it was decided: ``by`` names a calibration."""
 
     first: str
@@ -183,7 +183,7 @@ _AFTER_COMMA = re.compile(r"^(?:[^,:]|[,:](?! ))*[,:] (?:the )?(.+?),? or (?:the
 _OF = re.compile(r"\b(?:the )?([a-z]+ of (?:the )?@\d+),? or (?:the )?([a-z]+ of (?:the )?@\d+)")
 
 
-def compare(question: str, hops: Sequence[Hop], table: SpanTable, ranker: Ranker) -> Comparison | None:
+def compare(question: str, hops: Sequence[Hop], table: SpanTable, ranker: Ranker) -> ComparedAnswers | None:
     """Decide which of two comes first, is larger or lived longer, whether two are the same, or whether a claim holds.
 
     None if the answer has to be read from the text, or what is compared was not found.
@@ -199,7 +199,7 @@ def compare(question: str, hops: Sequence[Hop], table: SpanTable, ranker: Ranker
     if not _comparative(question):
         return _claimed(question, sides, table)
     chance = _first_wins(question, hops, table)
-    return None if chance is None else Comparison(*sides, chance, "comparison")
+    return None if chance is None else ComparedAnswers(*sides, chance, "comparison")
 
 
 @lru_cache(maxsize=1024)
@@ -222,23 +222,23 @@ def _comparative(question: str) -> str:
     return found[1].lower() if found else ""
 
 
-def _claimed(question: str, sides: tuple[str, str], table: SpanTable) -> Comparison | None:
+def _claimed(question: str, sides: tuple[str, str], table: SpanTable) -> ComparedAnswers | None:
     """The side whose passages have more of the question's words; None if both have as many."""
     claim = frozenset(content_terms(question)).difference(*(content_terms(side) for side in sides))
     keys = [(title_key(bare_title(side)), title_key(side)) for side in sides]
     known = [frozenset[str]().union(*(p.terms for p in table.passages if about(p, *key) >= ABOUT)) for key in keys]
     first, second = (_share(claim, terms) for terms in known)
-    return Comparison(*sides, 0.5 + (first - second) / 2, "claim") if first != second else None
+    return ComparedAnswers(*sides, 0.5 + (first - second) / 2, "claim") if first != second else None
 
 
-def _yes_or_no(question: str, hops: Sequence[Hop], table: SpanTable) -> Comparison:
+def _yes_or_no(question: str, hops: Sequence[Hop], table: SpanTable) -> ComparedAnswers:
     lowered = question.lower()
     if len(hops) >= 2:
         if re.search(r"\bsame\b|\bshare\b|\bin common\b|\bboth (?:located|from|in)\b", lowered):
-            return Comparison("yes", "no", _sameness(table, hops[-2], hops[-1], lowered), "same")
+            return ComparedAnswers("yes", "no", _sameness(table, hops[-2], hops[-1], lowered), "same")
         if _comparative(question) and (chance := _first_wins(question, hops, table)) is not None:
-            return Comparison("yes", "no", chance, "comparison")
-    return Comparison("yes", "no", _held(question, table), "claim")
+            return ComparedAnswers("yes", "no", chance, "comparison")
+    return ComparedAnswers("yes", "no", _held(question, table), "claim")
 
 
 def _sameness(table: SpanTable, left: Hop, right: Hop, question: str) -> float:
@@ -339,7 +339,7 @@ def magnitude(text: str) -> tuple[str, tuple[float, ...]]:
     return "", ()
 
 
-def _lifespans(sides: tuple[str, str], table: SpanTable, ranker: Ranker) -> Comparison | None:
+def _lifespans(sides: tuple[str, str], table: SpanTable, ranker: Ranker) -> ComparedAnswers | None:
     years = []
     for side in sides:
         hops = read_hops((f"When was {side} born?", f"When did {side} die?"), table, ranker)
@@ -349,4 +349,4 @@ def _lifespans(sides: tuple[str, str], table: SpanTable, ranker: Ranker) -> Comp
         if born is None or died is None:
             return None
         years.append(sum(scale * (d - b) for scale, b, d in zip((1, 1 / 12, 1 / 365), born, died, strict=True)))
-    return Comparison(*sides, 0.9 if years[0] > years[1] else 0.1, "comparison")
+    return ComparedAnswers(*sides, 0.9 if years[0] > years[1] else 0.1, "comparison")

@@ -74,7 +74,7 @@ class ChoiceStep:
 
 
 @dataclass
-class Case:
+class SelectorCase:
     """A question with its passages."""
 
     name: str  # of its question set
@@ -124,7 +124,7 @@ class Case:
         return scores(len(found & self.gold), len(found), len(self.gold))
 
 
-def fit(cases: Sequence[Case]) -> Array:
+def fit(cases: Sequence[SelectorCase]) -> Array:
     """The weights, from zeros."""
     for case in cases:
         passages = case.features.passages
@@ -139,7 +139,7 @@ def fit(cases: Sequence[Case]) -> Array:
     return weights
 
 
-def _fit_steps(cases: Sequence[Case], start: Array) -> Array:
+def _fit_steps(cases: Sequence[SelectorCase], start: Array) -> Array:
     """The weights that maximize the likelihood of the correct choices."""
     steps = [(step, case.weight / len(case.steps)) for case in cases for step in case.steps.values()]
     steps = [(step, weight) for step, weight in steps if step.correct.any()]
@@ -165,7 +165,7 @@ def _fit_steps(cases: Sequence[Case], start: Array) -> Array:
     return np.asarray(found.x / scale)
 
 
-def cases_of(file: QuestionFile, limit: int | None, seed: int) -> list[Case]:
+def cases_of(file: QuestionFile, limit: int | None, seed: int) -> list[SelectorCase]:
     """The questions of a set (of the sample: train questions) with the passages that the chain retriever finds."""
     sample = () if file.questions else sample_passages()
     index = BM25Index(file.index) if file.index else None
@@ -180,7 +180,7 @@ def cases_of(file: QuestionFile, limit: int | None, seed: int) -> list[Case]:
             seed=seed if limit else None,
         )
     )
-    found: list[Case] = []
+    found: list[SelectorCase] = []
     for example in examples:
         hits = ChainRetriever(source or PassagePool(example.pool)).search(example.question, _CANDIDATES)
         candidates = Candidates([hit.passage for hit in hits])
@@ -192,7 +192,9 @@ def cases_of(file: QuestionFile, limit: int | None, seed: int) -> list[Case]:
         features = ChainFeatures(example.question, decompose(example.question), shown)
         name = f"{file.name}, {'open' if source else 'own contexts'}"
         weight = (file.number or 1.0) / len(examples)
-        found.append(Case(name, example.question, features, frozenset(numbers.get(id, id) for id in gold), weight))
+        found.append(
+            SelectorCase(name, example.question, features, frozenset(numbers.get(id, id) for id in gold), weight)
+        )
     return found
 
 

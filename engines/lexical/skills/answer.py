@@ -18,10 +18,10 @@ from ....signatures import (
     AnswerWithCitations,
     VerifyAnswer,
 )
-from ..chain import Chain
+from ..chain import EvidenceChain
 from ..decompose import decompose
 from ..engine import skill
-from ..prompt import ParsedPassage, Prompt, parse_passages
+from ..prompt import ParsedPassage, ParsedPrompt, parse_passages
 from ..reader import RankedAnswer, read
 from ..vocabulary import relation_terms
 
@@ -32,7 +32,7 @@ _STEP = re.compile(r"#(\d{1,9}) (.*) -> (.*)", re.DOTALL)
 
 
 @skill(AnswerFromPassages, AnswerFromEvidence, AnswerFromKnowledge, AnswerFromCollection, AnswerWithCitations)
-def answer_question(prompt: Prompt) -> dict[str, Any]:
+def answer_question(prompt: ParsedPrompt) -> dict[str, Any]:
     """Answer from the passages in the prompt."""
     sub_questions, answers = _read_prompt(prompt)
     if not answers:
@@ -53,7 +53,7 @@ def answer_question(prompt: Prompt) -> dict[str, Any]:
 
 
 @skill(VerifyAnswer)
-def verify_answer(prompt: Prompt) -> dict[str, Any]:
+def verify_answer(prompt: ParsedPrompt) -> dict[str, Any]:
     """The probability of the proposed answer among those that the evidence gives, and the likeliest of them."""
     _, answers = _read_prompt(prompt)
     if not answers:
@@ -64,7 +64,7 @@ def verify_answer(prompt: Prompt) -> dict[str, Any]:
     return {"attribution": verdict, "accuracy": round(accuracy, 2), "correction": best.text}
 
 
-def _read_prompt(prompt: Prompt) -> tuple[list[str], list[RankedAnswer]]:
+def _read_prompt(prompt: ParsedPrompt) -> tuple[list[str], list[RankedAnswer]]:
     """The sub-questions of a prompt, and the candidate answers in its passages.
 
     Selected evidence is read alone and together with other passages: alone it distracts less, together it lacks less.
@@ -95,7 +95,7 @@ def _cited(best: RankedAnswer) -> list[str]:
 # --- PAR-RAG ---------------------------------------------------------------------------------------------------------
 
 
-class PlanStep(NamedTuple):
+class TrajectoryStep(NamedTuple):
     """An answered step of a trajectory."""
 
     number: int
@@ -103,14 +103,14 @@ class PlanStep(NamedTuple):
     answer: str
 
 
-def read_trajectory(prompt: Prompt) -> list[PlanStep]:
+def read_trajectory(prompt: ParsedPrompt) -> list[TrajectoryStep]:
     """The steps in a prompt's trajectory, "#n question -> answer" each."""
     steps = filter(None, map(_STEP.fullmatch, prompt.listed("trajectory")))
-    return [PlanStep(int(step[1]), step[2], step[3]) for step in steps]
+    return [TrajectoryStep(int(step[1]), step[2], step[3]) for step in steps]
 
 
 @dataclass(frozen=True)
-class CitedAnswer:
+class PassageAnswer:
     """The answer of some passages to a question, and the ids of the sentences that state it."""
 
     answer: str
@@ -118,10 +118,10 @@ class CitedAnswer:
     cited: tuple[str, ...] = ()
 
 
-NO_ANSWER = CitedAnswer(UNKNOWN, 0.0)
+NO_ANSWER = PassageAnswer(UNKNOWN, 0.0)
 
 
-def read_answer(question: str, passages: str) -> CitedAnswer:
+def read_answer(question: str, passages: str) -> PassageAnswer:
     """Read the answer to a question from rendered passages.
 
     If a question without parts is answered and no cited passage has all of its words, it has parts that `decompose`
@@ -134,7 +134,7 @@ def read_answer(question: str, passages: str) -> CitedAnswer:
     numbers = {id.partition("s")[0] for id in found.cited}
     if any(_explains(passage, question) for passage in parsed if passage.number in numbers):
         return found
-    chain = Chain(question, tuple(parts), parsed)
+    chain = EvidenceChain(question, tuple(parts), parsed)
     chosen = chain.extend([])
     ids = [*found.cited, *(sentence.id for sentence in chain.sentences(chosen, chosen))]
     return replace(found, cited=tuple(dict.fromkeys(ids)))
@@ -146,22 +146,22 @@ def _explains(passage: ParsedPassage, question: str) -> bool:
     return relation_terms(question) <= relation_terms(" ".join(texts))
 
 
-def _likeliest(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> CitedAnswer:
+def _likeliest(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> PassageAnswer:
     best = next(iter(read(question, sub_questions, passages)), None)
     if best is None or best.probability < LEAST:
         return NO_ANSWER
-    return CitedAnswer(best.text, round(best.probability, 2), tuple(_cited(best)))
+    return PassageAnswer(best.text, round(best.probability, 2), tuple(_cited(best)))
 
 
 @skill(AnswerStep)
-def answer_step(prompt: Prompt) -> dict[str, Any]:
+def answer_step(prompt: ParsedPrompt) -> dict[str, Any]:
     """The answer to one step, with the sentences that state it."""
     found = read_answer(prompt.question, prompt.text("sources"))
     return {"cited": list(found.cited), "answer": found.answer if found.cited else "I don't know"}
 
 
 @skill(AnswerFromTrajectory)
-def answer_from_trajectory(prompt: Prompt) -> dict[str, Any]:
+def answer_from_trajectory(prompt: ParsedPrompt) -> dict[str, Any]:
     """Answer from a trajectory; from the passages alone if it is empty."""
     steps = read_trajectory(prompt)
     if not steps:

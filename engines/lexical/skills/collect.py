@@ -22,18 +22,18 @@ from ....signatures import (
     SelectEvidence,
     UpdateKnowledge,
 )
-from ..chain import Chain, read_chain
+from ..chain import EvidenceChain, read_chain
 from ..decompose import decompose
 from ..engine import skill
 from ..hops import find_gaps, is_covered, resolve
-from ..prompt import ParsedPassage, Prompt, Sentence
+from ..prompt import ParsedPassage, ParsedPrompt, Sentence
 from ..question import mask
 
 SUPPORTED = 0.6  # least share of a statement's words in one sentence with its title
 
 
 @skill(SelectEvidence)
-def select_evidence(prompt: Prompt) -> dict[str, Any]:
+def select_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     """Start a new chain: what is selected competes with all candidates."""
     chain, _ = read_chain(prompt)
     kept = chain.extend([])
@@ -41,7 +41,7 @@ def select_evidence(prompt: Prompt) -> dict[str, Any]:
 
 
 @skill(AddEvidence, CompleteEvidence)
-def add_evidence(prompt: Prompt) -> dict[str, Any]:
+def add_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     """Extend the chain of the selected passages, and list the open questions."""
     chain, selected = read_chain(prompt)
     added = chain.extend(selected)
@@ -53,12 +53,12 @@ def add_evidence(prompt: Prompt) -> dict[str, Any]:
 
 
 @skill(FilterPassages, FilterForObjective)
-def filter_passages(prompt: Prompt) -> dict[str, Any]:
+def filter_passages(prompt: ParsedPrompt) -> dict[str, Any]:
     """The passages of the chain; for one sub-goal the first of them, if the sub-goal names it."""
     objective, passages = prompt.text("objective"), prompt.passages("passages")
     goal = objective.partition(": ")[2] or objective or prompt.question
     steps = decompose(goal)
-    kept = Chain(goal, tuple(steps), passages).extend([])
+    kept = EvidenceChain(goal, tuple(steps), passages).extend([])
     if goal != prompt.question and len(steps) == 1:
         key = f" {title_key(goal)} "
         kept = [passage for passage in kept[:1] if any(f" {name} " in key for name in passage.names)]
@@ -71,7 +71,7 @@ def filter_passages(prompt: Prompt) -> dict[str, Any]:
 
 
 @skill(ProposeQueries)
-def propose_queries(prompt: Prompt) -> dict[str, Any]:
+def propose_queries(prompt: ParsedPrompt) -> dict[str, Any]:
     """Each gap, the names in it, and these with the question; the focus decides which form comes first."""
     question, focus = prompt.question.strip(" ?"), prompt.text("focus")
     known = _known(decompose(prompt.question), prompt.listed("known"))
@@ -92,7 +92,7 @@ def propose_queries(prompt: Prompt) -> dict[str, Any]:
 
 
 @skill(UpdateKnowledge)
-def update_knowledge(prompt: Prompt) -> dict[str, Any]:
+def update_knowledge(prompt: ParsedPrompt) -> dict[str, Any]:
     """Answer the open sub-questions, and quote the sentences of the chain."""
     sub_questions = decompose(prompt.question)
     known = _known(sub_questions, prompt.listed("known"))
@@ -117,12 +117,12 @@ def update_knowledge(prompt: Prompt) -> dict[str, Any]:
 
 
 @skill(FilterSpans)
-def filter_spans(prompt: Prompt) -> dict[str, Any]:
+def filter_spans(prompt: ParsedPrompt) -> dict[str, Any]:
     return {"spans": [f"{sentence.id} {sentence.text}" for sentence in _chain_sentences(prompt)]}
 
 
-def _chain_sentences(prompt: Prompt) -> list[Sentence]:
-    chain = Chain(prompt.question, tuple(decompose(prompt.question)), prompt.passages("passages"))
+def _chain_sentences(prompt: ParsedPrompt) -> list[Sentence]:
+    chain = EvidenceChain(prompt.question, tuple(decompose(prompt.question)), prompt.passages("passages"))
     chosen = chain.extend([])
     return chain.sentences(chosen, chosen)
 
@@ -139,7 +139,7 @@ def _known(sub_questions: Sequence[str], facts: Sequence[str]) -> dict[int, str]
 
 
 @skill(CheckFacts)
-def check_facts(prompt: Prompt) -> dict[str, Any]:
+def check_facts(prompt: ParsedPrompt) -> dict[str, Any]:
     """Supported: most words of the statement are in one sentence. Relevant: it shares a word with a gap."""
     passages = prompt.passages("passages")
     required = frozenset(content_terms(" ".join(prompt.listed("required"))))
@@ -161,7 +161,7 @@ def _share(terms: frozenset[str], passage: ParsedPassage) -> float:
 
 
 @skill(AssessEvidence)
-def assess_evidence(prompt: Prompt) -> dict[str, Any]:
+def assess_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     """The share of the sub-questions that the evidence answers."""
     sub_questions = decompose(prompt.question)
     gaps = find_gaps(prompt.question, sub_questions, prompt.passages("evidence"))

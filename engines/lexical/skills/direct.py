@@ -9,13 +9,13 @@ from typing import Any
 
 from ....signatures import AnswerDirectly
 from ..engine import skill
-from ..prompt import Prompt
+from ..prompt import ParsedPrompt
 
 _LONGEST_SUM, _LONGEST_NUMBER = 200, 300  # characters of an expression, digits of a number
 
 
 @skill(AnswerDirectly, "question -> answer")
-def answer_directly(prompt: Prompt) -> dict[str, Any]:
+def answer_directly(prompt: ParsedPrompt) -> dict[str, Any]:
     """Answer small talk and arithmetic; everything else is unknown."""
     question = prompt.question
     if reply := small_talk(question):

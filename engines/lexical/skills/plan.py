@@ -20,7 +20,7 @@ from ....signatures import (
 from ..decompose import Solved, decompose
 from ..engine import skill
 from ..hops import SubGoal, sub_goals
-from ..prompt import Prompt, as_list
+from ..prompt import ParsedPrompt, as_list
 from ..question import mask
 from ..vocabulary import WH
 from .answer import UNKNOWN, answer_question, read_trajectory
@@ -37,7 +37,7 @@ _SEARCHED = re.compile(r'^"(?P<query>.*)"(?:, page \d+)? - ')
 
 
 @skill(AnalyzeQuestion)
-def analyze_question(prompt: Prompt) -> dict[str, Any]:
+def analyze_question(prompt: ParsedPrompt) -> dict[str, Any]:
     """The ordered sub-questions, by rules and by analogy to the demonstrations in the prompt."""
     solved: list[Solved] = [
         (question, tuple(plan))
@@ -48,13 +48,13 @@ def analyze_question(prompt: Prompt) -> dict[str, Any]:
 
 
 @skill(PlanResearch)
-def plan_research(prompt: Prompt) -> dict[str, Any]:
+def plan_research(prompt: ParsedPrompt) -> dict[str, Any]:
     """The sub-questions and the route."""
     return analyze_question(prompt) | {"route": route_question(prompt)["route"]}
 
 
 @skill(RouteQuestion)
-def route_question(prompt: Prompt) -> dict[str, Any]:
+def route_question(prompt: ParsedPrompt) -> dict[str, Any]:
     """No search for small talk and arithmetic, one for one relation of one name, a plan for everything else."""
     question = prompt.question
     if small_talk(question) or arithmetic(question) is not None:
@@ -76,12 +76,12 @@ def _is_atomic(question: str) -> bool:
 
 
 @skill(DrawRoadmap)
-def draw_roadmap(prompt: Prompt) -> dict[str, Any]:
+def draw_roadmap(prompt: ParsedPrompt) -> dict[str, Any]:
     return {"roadmap": decompose(prompt.question)}
 
 
 @skill(PlanSteps)
-def plan_steps(prompt: Prompt) -> dict[str, Any]:
+def plan_steps(prompt: ParsedPrompt) -> dict[str, Any]:
     """One step per sub-question; its thought lists the steps that it refers to."""
     return {"steps": [{"thought": _thought(each), "question": each} for each in decompose(prompt.question)]}
 
@@ -94,14 +94,14 @@ def _thought(question: str) -> str:
 
 
 @skill(RefineQuestion)
-def refine_question(prompt: Prompt) -> dict[str, Any]:
+def refine_question(prompt: ParsedPrompt) -> dict[str, Any]:
     """The next question with the known answers in place of its references."""
     known = {step.number: step.answer for step in read_trajectory(prompt) if step.answer != UNKNOWN}
     return {"refined_question": replace_references(prompt.text("next_question"), known.get)}
 
 
 @skill(DecideNext)
-def decide_next(prompt: Prompt) -> dict[str, Any]:
+def decide_next(prompt: ParsedPrompt) -> dict[str, Any]:
     """Search for the question first, then once for each open sub-goal; then answer."""
     matches = (_SEARCHED.match(entry) for entry in prompt.listed("queries"))
     searched = {title_key(match["query"]) for match in matches if match}
@@ -121,7 +121,7 @@ _WHERE_IS = re.compile(
 
 
 @skill(ReasonOn)
-def reason_on(prompt: Prompt) -> dict[str, Any]:
+def reason_on(prompt: ParsedPrompt) -> dict[str, Any]:
     """State the answer of the first sub-question that the thoughts do not cover, or that it is missing."""
     thoughts = {title_key(thought) for thought in prompt.listed("thoughts")}
     for goal in sub_goals(decompose(prompt.question), prompt.passages("passages"), STATED):

@@ -9,16 +9,16 @@ from ....data.text import title_key
 from ....signatures import JudgeAccuracy, JudgeAttribution, ReviseAnswer
 from ..engine import skill
 from ..hops import same
-from ..prompt import ParsedPassage, Prompt, parse_passages
+from ..prompt import ParsedPassage, ParsedPrompt, parse_passages
 from ..vocabulary import relation_terms
-from .answer import NO_ANSWER, UNKNOWN, CitedAnswer, read_answer
+from .answer import NO_ANSWER, UNKNOWN, PassageAnswer, read_answer
 
 MARGIN = 0.1  # least lead in confidence of a better answer
 ATTRIBUTABLE = 0.4  # least confidence at which cited evidence supports an answer
 
 
 @skill(JudgeAccuracy)
-def judge_accuracy(prompt: Prompt) -> dict[str, Any]:
+def judge_accuracy(prompt: ParsedPrompt) -> dict[str, Any]:
     """The confidence of a second reading if it agrees; else at most what it leaves."""
     sources, answer = prompt.text("sources"), prompt.text("answer")
     second = read_answer(prompt.question, sources)
@@ -29,7 +29,7 @@ def judge_accuracy(prompt: Prompt) -> dict[str, Any]:
 
 
 @skill(JudgeAttribution)
-def judge_attribution(prompt: Prompt) -> dict[str, Any]:
+def judge_attribution(prompt: ParsedPrompt) -> dict[str, Any]:
     """Whether a cited sentence has the answer and what is asked, or another answer that fits better."""
     question, evidence, answer = prompt.question, prompt.text("evidence"), prompt.text("answer")
     second, passages = read_answer(question, evidence), parse_passages(evidence)
@@ -42,7 +42,7 @@ def judge_attribution(prompt: Prompt) -> dict[str, Any]:
 
 
 @skill(ReviseAnswer)
-def revise_answer(prompt: Prompt) -> dict[str, Any]:
+def revise_answer(prompt: ParsedPrompt) -> dict[str, Any]:
     """Read all sources again, and revise the answer if another one is clearly more confident."""
     sources, draft = prompt.text("sources"), prompt.text("draft")
     second = read_answer(prompt.question, sources)
@@ -64,7 +64,7 @@ def _states(answer: str, question: str, passages: Iterable[ParsedPassage]) -> bo
     )
 
 
-def _support(answer: str, question: str, passages: str) -> CitedAnswer:
+def _support(answer: str, question: str, passages: str) -> PassageAnswer:
     """The reading of the passages that mention an answer, if it gives that answer."""
     key = title_key(answer)
     mentioning = [passage for passage in parse_passages(passages) if _mentions(passage, key)] if key else []

@@ -11,7 +11,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any, TypeVar
 
-from ....engines.lexical.prompt import ParsedPassage, Prompt, parse_passages
+from ....engines.lexical.prompt import ParsedPassage, ParsedPrompt, parse_passages
 from ....eval.scoring import exact_match
 from .annotations import Annotated, GoldPage
 
@@ -53,7 +53,7 @@ class Scene:
     """A call: the prompt, the gold, and pseudo-random numbers, which depend only on the seed, the fields of the prompt
     and their purpose."""
 
-    def __init__(self, prompt: Prompt, known: Annotated, rates: Rates, seed: int) -> None:
+    def __init__(self, prompt: ParsedPrompt, known: Annotated, rates: Rates, seed: int) -> None:
         self.prompt, self.known, self.rates = prompt, known, rates
         given = [text for item in sorted(prompt.inputs.items()) for text in item]
         self._key = blake2b("\0".join((str(seed), *prompt.outputs, *given)).encode("utf-8", "replace"))

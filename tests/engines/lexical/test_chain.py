@@ -10,7 +10,7 @@ from polyhop.data.chain import ChainRetriever
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
-from polyhop.engines.lexical.chain import LONGEST, Chain, _SentenceSelection
+from polyhop.engines.lexical.chain import LONGEST, EvidenceChain, _SentenceSelection
 from polyhop.engines.lexical.decompose import decompose
 from polyhop.engines.lexical.prompt import ParsedPassage, parse_passages
 from polyhop.programs.candidates import Candidates
@@ -28,8 +28,8 @@ WORLD = {
 PAGES = [Passage.of(title, text) for title, text in WORLD.items()]
 
 
-def chain_of(question: str, passages: list[Passage]) -> Chain:
-    return Chain(question, tuple(decompose(question)), parse_passages(Candidates(passages).show().format()))
+def chain_of(question: str, passages: list[Passage]) -> EvidenceChain:
+    return EvidenceChain(question, tuple(decompose(question)), parse_passages(Candidates(passages).show().format()))
 
 
 def titles(pages: list[ParsedPassage]) -> set[str]:

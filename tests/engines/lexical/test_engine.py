@@ -10,7 +10,7 @@ import pytest
 
 from polyhop import signatures
 from polyhop.data.passages import Passage
-from polyhop.engines.lexical import Prompt, engine, skill
+from polyhop.engines.lexical import ParsedPrompt, engine, skill
 from polyhop.engines.lexical.engine import find_skill
 from polyhop.programs import Direct, Naive, Prism
 from polyhop.programs.candidates import Candidates
@@ -144,7 +144,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("registry")
 def test_a_skill_of_a_users_program_serves_its_signature_whatever_the_order_of_its_fields() -> None:
     @skill(CountWords)
-    def count_words(prompt: Prompt) -> dict[str, Any]:
+    def count_words(prompt: ParsedPrompt) -> dict[str, Any]:
         return {"count": len(prompt.inputs["text"].split())}
 
     for signature in (CountWords, "unit, text -> count: int", "text, unit -> reasoning, count: int"):
@@ -162,7 +162,7 @@ def test_a_skill_has_to_fill_all_fields() -> None:
 
 
 def test_every_signature_has_a_skill() -> None:
-    assert all(find_skill(Prompt(each.input_fields, tuple(each.output_fields))) for each in SIGNATURES)
+    assert all(find_skill(ParsedPrompt(each.input_fields, tuple(each.output_fields))) for each in SIGNATURES)
 
 
 @pytest.mark.parametrize("signature", SIGNATURES)

@@ -9,7 +9,7 @@ import pytest
 from dspy import lm15
 
 from polyhop.data.passages import Evidence, Passage
-from polyhop.engines.lexical.prompt import Prompt, as_list, parse_passages, read_prompt, write_reply
+from polyhop.engines.lexical.prompt import ParsedPrompt, as_list, parse_passages, read_prompt, write_reply
 from polyhop.engines.requests import read_request, respond
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import AnalyzeQuestion, NumberedPassage, NumberedPassages, SelectEvidence
@@ -29,7 +29,7 @@ class Reader:
 
     def __init__(self, values: dict[str, Any]) -> None:
         self.values = values
-        self.prompt: Prompt | None = None
+        self.prompt: ParsedPrompt | None = None
 
     def complete(self, request: lm15.Request) -> lm15.Response:
         system, messages = read_request(request)
@@ -38,7 +38,9 @@ class Reader:
         return respond(request, write_reply(self.values, self.prompt.as_json))
 
 
-def read(adapter: Any, signature: Any, values: dict[str, Any], demos: list[Any], **inputs: Any) -> tuple[Prompt, Any]:
+def read(
+    adapter: Any, signature: Any, values: dict[str, Any], demos: list[Any], **inputs: Any
+) -> tuple[ParsedPrompt, Any]:
     reader = Reader(values)
     with dspy.context(lm=dspy.LM("reader", engine=reader, cache=False), adapter=adapter):
         reply = dspy.Predict(signature)(demos=demos, **inputs)

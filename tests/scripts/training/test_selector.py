@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.lexical.chain_features import ExtensionFeatures, StopFeatures
 from polyhop.scripts.training.command import QuestionFile
-from polyhop.scripts.training.selector import Case, app, as_code, cases_of, fit
+from polyhop.scripts.training.selector import SelectorCase, app, as_code, cases_of, fit
 
 SIZE = 2 * len(ExtensionFeatures._fields) + len(StopFeatures._fields)
 
 
-def sample_cases() -> list[Case]:
+def sample_cases() -> list[SelectorCase]:
     return cases_of(QuestionFile.parse("sample:"), limit=8, seed=0)
 
 
@@ -27,7 +27,7 @@ def test_fitted_weights_find_the_evidence() -> None:
 
 def test_what_is_learned_is_what_is_said_to_be_right() -> None:
     cases = [
-        Case(case.name, case.question, case.features, frozenset({case.features.passages[-1].number}), 1.0)
+        SelectorCase(case.name, case.question, case.features, frozenset({case.features.passages[-1].number}), 1.0)
         for case in sample_cases()
     ]
     weights = fit(cases)
@@ -36,7 +36,7 @@ def test_what_is_learned_is_what_is_said_to_be_right() -> None:
 
 def test_a_question_is_in_one_fold_whatever_set_it_is_from() -> None:
     case, *_ = sample_cases()
-    twin = Case("another", case.question, case.features, case.gold, 2.0)
+    twin = SelectorCase("another", case.question, case.features, case.gold, 2.0)
     assert twin.fold(5) == case.fold(5)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.engines.lexical.prompt import Prompt
+from polyhop.engines.lexical.prompt import ParsedPrompt
 from polyhop.engines.lexical.skills.direct import answer_directly, arithmetic, small_talk
 
 
@@ -80,6 +80,6 @@ def test_sums_of_whole_numbers(a: int, b: int) -> None:
 
 
 def test_of_the_world_nothing_is_known() -> None:
-    assert answer_directly(Prompt({"question": "Hi"}, ()))["answer"] == "Hello!"
-    reply = answer_directly(Prompt({"question": "What is the capital of France?"}, ()))
+    assert answer_directly(ParsedPrompt({"question": "Hi"}, ()))["answer"] == "Hello!"
+    reply = answer_directly(ParsedPrompt({"question": "What is the capital of France?"}, ()))
     assert (reply["answer"], reply["confidence"]) == ("unknown", 0.0)
