@@ -1,71 +1,15 @@
-"""The engine behind ``dspy.LM("lexical", engine=LexicalEngine())``, and the registry of its skills.
-
-The engine finds a skill by the names of the signature's fields, inputs and outputs, in any order; signatures with the
-same fields share it. Instructions and descriptions do not count, because optimizers rewrite them. Nor does an output
-``reasoning``, which `dspy.ChainOfThought` adds.
-"""
+"""The engine behind ``dspy.LM("lexical", engine=LexicalEngine())``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
-import dspy
 from dspy import lm15
 
 from ..requests import read_request, respond
-from .prompt import Fields, ParsedPrompt, fields_of, read_prompt, write_reply
-
-Skill = Callable[[ParsedPrompt], dict[str, Any]]
-AnySkill = TypeVar("AnySkill", bound=Skill)
-
-_SKILLS: dict[Fields, Skill] = {}
-
-
-def skill(*signatures: type[dspy.Signature] | str) -> Callable[[AnySkill], AnySkill]:
-    """Register a function as the skill for one or more signatures.
-
-        @skill(CountWords)
-        def count_words(prompt: ParsedPrompt) -> dict[str, Any]:
-            return {"count": len(prompt.text("text").split())}
-
-    The function gets the prompt's inputs as text and returns a value for every output field but ``reasoning``.
-
-    Args:
-        signatures: Signature classes, or strings such as ``"question -> answer"``.
-
-    Raises:
-        ValueError: another function is registered for a signature with the same fields.
-    """
-
-    def register(function: AnySkill) -> AnySkill:
-        for signature in map(dspy.ensure_signature, signatures):
-            fields = fields_of(signature.input_fields, signature.output_fields)
-            known = _SKILLS.setdefault(fields, function)
-            if (known.__module__, known.__qualname__) != (function.__module__, function.__qualname__):
-                raise ValueError(f"the skill {known.__qualname__} is registered for the fields of {signature.__name__}")
-            _SKILLS[fields] = function  # a notebook may define it again
-        return function
-
-    return register
-
-
-def find_skill(prompt: ParsedPrompt) -> Skill:
-    """The skill for a prompt.
-
-    Raises:
-        ValueError: no skill is registered for its fields.
-    """
-    from . import skills  # noqa: F401  # importing them registers them
-
-    if (found := _SKILLS.get(prompt.fields)) is None:
-        inputs, outputs = (", ".join(sorted(names)) for names in prompt.fields)
-        raise ValueError(
-            f"the lexical engine has no skill for the signature '{inputs} -> {outputs}': "
-            "register one with @polyhop.engines.lexical.skill(SIGNATURE)"
-        )
-    return found
+from .prompt import read_prompt, write_reply
+from .registry import find_skill
 
 
 class LexicalEngine:
@@ -81,6 +25,8 @@ class LexicalEngine:
             ValueError: the prompt is not in a format that the engine reads, no skill is registered for its fields, or
                 the skill does not return all of them.
         """
+        from . import skills  # noqa: F401  # importing the skills registers them; it takes a moment
+
         system, (*earlier, task) = read_request(request)
         turns = [(a.text, b.text) for a, b in pairwise(earlier) if (a.role, b.role) == ("user", "assistant")]
         prompt = read_prompt(system, task.text, turns)

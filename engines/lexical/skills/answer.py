@@ -20,9 +20,9 @@ from ....signatures import (
 )
 from ..chain import EvidenceChain
 from ..decompose import decompose
-from ..engine import skill
 from ..prompt import ParsedPassage, ParsedPrompt, parse_passages
 from ..reader import RankedAnswer, read
+from ..registry import skill
 from ..vocabulary import relation_terms
 
 UNKNOWN = "unknown"

@@ -24,10 +24,10 @@ from ....signatures import (
 )
 from ..chain import EvidenceChain, read_chain
 from ..decompose import decompose
-from ..engine import skill
 from ..hops import find_gaps, is_covered, resolve
 from ..prompt import ParsedPassage, ParsedPrompt, Sentence
 from ..question import mask
+from ..registry import skill
 
 SUPPORTED = 0.6  # least share of a statement's words in one sentence with its title
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from ....signatures import AnswerDirectly
-from ..engine import skill
 from ..prompt import ParsedPrompt
+from ..registry import skill
 
 _LONGEST_SUM, _LONGEST_NUMBER = 200, 300  # characters of an expression, digits of a number
 

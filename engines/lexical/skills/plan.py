@@ -18,10 +18,10 @@ from ....signatures import (
     RouteQuestion,
 )
 from ..decompose import Solved, decompose
-from ..engine import skill
 from ..hops import SubGoal, sub_goals
 from ..prompt import ParsedPrompt, as_list
 from ..question import mask
+from ..registry import skill
 from ..vocabulary import WH
 from .answer import UNKNOWN, answer_question, read_trajectory
 from .direct import arithmetic, small_talk

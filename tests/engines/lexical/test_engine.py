@@ -11,7 +11,7 @@ import pytest
 from polyhop import signatures
 from polyhop.data.passages import Passage
 from polyhop.engines.lexical import ParsedPrompt, engine, skill
-from polyhop.engines.lexical.engine import find_skill
+from polyhop.engines.lexical.registry import find_skill
 from polyhop.programs import Direct, Naive, Prism
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import AddEvidence, AnalyzeQuestion, AnswerFromEvidence, SelectEvidence
