@@ -7,16 +7,14 @@ this module for ``--help``, so retrievers are imported when they are built.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .chain import ChainRetriever
 from .errors import PolyhopError
+from .importing import import_named
 from .passages import Retriever
 
 if TYPE_CHECKING:
@@ -107,7 +105,7 @@ def build_retriever(name: str, source: SearchSource) -> Retriever | None:
             vectors.
     """
     if ":" in name:
-        retriever = _import(name)(source)
+        retriever = import_named(name, "retriever")(source)
         if not isinstance(retriever, Retriever):
             raise PolyhopError(f"--retriever {name}: it returned {type(retriever).__name__}, not a Retriever")
         return retriever
@@ -134,14 +132,3 @@ def describe_retriever(retriever: Retriever | None) -> str | None:
     with_vectors = (*parts, getattr(retriever, "vectors", None))
     encoders = {part.encoder.name for part in with_vectors if hasattr(part, "encoder")}
     return " ".join((classes, *sorted(encoders))) or None
-
-
-def _import(name: str) -> Callable[[SearchSource], Any]:
-    module, _, function = name.partition(":")
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)  # as `python -m` does
-    try:
-        found: Callable[[SearchSource], Any] = getattr(import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise PolyhopError(f"--retriever {name} cannot be imported: {error}") from error
-    return found

@@ -16,17 +16,15 @@ DSPy passes a trace while it collects exemplars; the metric then returns whether
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
-from pathlib import Path
 from typing import Any, Literal
 
 import dspy
 
 from ..data.errors import PolyhopError
+from ..data.importing import import_named
 from . import scoring
 from .gold import Gold, LookUp, ProgramOutput, gold_of, gold_with_texts
 from .scoring import CUTOFFS, NDCG_CUTOFF, Scores
@@ -208,19 +206,13 @@ def find_metric(name: str) -> Metric:
     Raises:
         PolyhopError: it does not exist.
     """
-    module, colon, attribute = name.partition(":")
-    if not colon:
+    if ":" not in name:
         if name not in METRICS:
             raise PolyhopError(
                 f"no metric {name!r}: choose from {', '.join(METRICS)}, or name your own as module:metric"
             )
         return METRICS[name]
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise PolyhopError(f"cannot import the metric {name!r}: {error}") from error
+    found = import_named(name, "metric")
     if not isinstance(found, Metric):
         raise PolyhopError(f"{name!r} is not a metric: decorate it with @polyhop.eval.metrics.metric(label=...)")
     return found

@@ -22,7 +22,7 @@ def ask(
     question: Annotated[str, typer.Argument(help="The question.", show_default=False)],
     index: IndexOption = None,
     program: Annotated[
-        str, typer.Option(metavar="NAME|DIR", help="A program, or the folder of an artifact.")
+        str, typer.Option(metavar="NAME|DIR", help="A program, the folder of an artifact, or your own MODULE:CLASS.")
     ] = "polyhop",
     lm: ModelsOption = None,
     k: DepthOption = None,

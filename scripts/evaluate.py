@@ -60,7 +60,7 @@ def evaluate(
     program: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME|DIR|FILE",
+            metavar="NAME|DIR",
             help="As for 'ask'; may be repeated without --out.  [default: polyhop; without --out also prism and naive]",
         ),
     ] = None,
@@ -193,7 +193,7 @@ def _run(
     from ..programs import PROGRAMS
 
     called = label(name)
-    file = None if name in PROGRAMS else Path(name)
+    file = None if name in PROGRAMS or ":" in name else Path(name)
     manifest = RunManifest.of(
         program,
         source.questions,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.importing import import_named
 from ..data.retrievers import RETRIEVERS, build_retriever, follows_chain, retriever_name
 
 if TYPE_CHECKING:
@@ -159,15 +160,20 @@ def _artifact(name: str) -> Artifact | None:
 
 
 def _program(name: str, source: BM25Index | PassagePool | None, retriever: str | None) -> dspy.Module:
-    from ..programs import PROGRAMS, new_program
+    from ..programs import PROGRAMS, Program
 
-    if name in PROGRAMS:
-        if retriever is not None and not PROGRAMS[name].searches:
+    if name in PROGRAMS or ":" in name:
+        kind = PROGRAMS[name] if name in PROGRAMS else import_named(name, "program")
+        if not (isinstance(kind, type) and issubclass(kind, Program)):
+            raise PolyhopError(f"{name} is not a subclass of polyhop.programs.Program")
+        if retriever is not None and not kind.searches:
             raise PolyhopError(f"{name} does not search: --retriever does not apply")
-        return new_program(name, build_retriever(retriever or "chain", source), source)
+        return kind.over(build_retriever(retriever or "chain", source), source)
     if artifact := _artifact(name):
         return _loaded(artifact, source, retriever)
-    raise PolyhopError(f"unknown program {name!r}: choose {', '.join(PROGRAMS)}, or the folder of an artifact")
+    raise PolyhopError(
+        f"unknown program {name!r}: choose {', '.join(PROGRAMS)}, the folder of an artifact, or MODULE:CLASS"
+    )
 
 
 def _loaded(artifact: Artifact, source: BM25Index | PassagePool | None, retriever: str | None) -> dspy.Module:

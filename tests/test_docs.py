@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from polyhop.data.lucene.index import build_index
 from polyhop.engines.profile import read_profile
+from polyhop.eval.records import read_summary
+from polyhop.scripts.main import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -29,6 +34,30 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (notes / "kestrel.md").write_text("# Kestrel\n\nKestrel was founded by Otto Lind in 2004.")
     build_index([notes], folder / "indexes" / "mine")
     return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def mine(folder: Path) -> Iterator[None]:
+    """The module of docs/extending.md, in the current folder of the examples."""
+    (module,) = blocks(ROOT / "docs" / "extending.md", "py")
+    (folder / "mine.py").write_text(module, encoding="utf-8")
+    sys.path.insert(0, str(folder))
+    yield
+    sys.path.remove(str(folder))
+
+
+def test_the_own_module_works_on_the_command_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    options = "--dataset sample --limit 3 --program mine:Relay --retriever mine:TitlesFirst --metric mine:answer_words"
+    result = CliRunner().invoke(app, ["evaluate", *options.split(), "--out", "runs/own"])
+    assert result.exit_code == 0, result.output
+    summary = read_summary(folder / "runs" / "own")
+    assert summary["metrics"]["answer_words"] > 0
+    assert summary["by_agent"].keys() == {"scout", "answerer"}
+    result = CliRunner().invoke(
+        app, ["ask", "Who founded Kestrel?", "--index", "indexes/mine", "--program", "mine:Relay"]
+    )
+    assert "Otto Lind" in result.output
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem)

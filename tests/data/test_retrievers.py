@@ -69,10 +69,13 @@ def test_an_own_retriever_is_a_function_of_what_is_searched(tmp_path: Path, monk
     ("name", "message"),
     [
         ("bm52", "no retriever 'bm52': choose chain, bm25, dense, fused, chain-dense, or your own as MODULE:FUNCTION"),
-        ("no_such_module_here:build", "no_such_module_here:build cannot be imported: No module named"),
-        ("json:no_such_function", "json:no_such_function cannot be imported: module 'json' has no attribute"),
-        ("json:", "json: cannot be imported"),
-        (":build", ":build cannot be imported"),
+        ("no_such_module_here:build", "cannot import the retriever 'no_such_module_here:build': No module named"),
+        (
+            "json:no_such_function",
+            "cannot import the retriever 'json:no_such_function': module 'json' has no attribute",
+        ),
+        ("json:", "cannot import the retriever 'json:'"),
+        (":build", "cannot import the retriever ':build'"),
         *((name, "needs an --index with vectors") for name in ("dense", "fused", "chain-dense")),
     ],
 )

@@ -42,7 +42,9 @@ def test_programs_by_name_and_from_artifacts(name: str, kind: Any, tmp_path: Pat
 
 def test_an_unknown_program(tmp_path: Path) -> None:
     known = ", ".join(sorted(NAMES))
-    with pytest.raises(PolyhopError, match=f"unknown program 'prsm': choose {known}, or the folder of an artifact"):
+    with pytest.raises(
+        PolyhopError, match=f"unknown program 'prsm': choose {known}, the folder of an artifact, or MODULE:CLASS"
+    ):
         build_program("prsm", POOL)
     with pytest.raises(PolyhopError, match="manifest.json"):
         build_program(str(tmp_path), POOL)
