@@ -27,7 +27,9 @@ import hypothesis
 from dspy import lm15
 from dspy.dsp.utils.settings import DEFAULT_CONFIG
 
-hypothesis.settings.register_profile("polyhop", deadline=None)  # no test depends on how busy the machine is
+hypothesis.settings.register_profile(
+    "polyhop", deadline=None, max_examples=40
+)  # no test depends on how busy the machine is
 hypothesis.settings.load_profile("polyhop")
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"

@@ -25,29 +25,6 @@ def read(*paths: Path) -> tuple[list[tuple[Passage, str]], list[Problem]]:
     return list(Corpus(paths, on_problem=problems.append)), problems
 
 
-HOTPOT = {
-    "_id": "h1",
-    "question": "Where is it?",
-    "answer": "Rome",
-    "type": "bridge",
-    "level": "easy",
-    "supporting_facts": [["Rome", 0]],
-    "context": [["Rome", ["A city."]]],
-}
-MUSIQUE = {
-    "id": "2hop__1_2",
-    "paragraphs": [
-        {"idx": 0, "title": "Rome", "paragraph_text": "A city.", "is_supporting": True},
-        {"idx": 1, "title": "Oslo", "paragraph_text": "Far away. " * 500, "is_supporting": False},
-    ],
-    "question": "Where is it?",
-    "answer": "Rome",
-    "answer_aliases": [],
-    "answerable": True,
-    "question_decomposition": [],
-}
-
-
 def made(path: Path, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -110,12 +87,6 @@ def test_bad_records_are_reported_and_left_out(tmp_path: Path, line: bytes, reas
         list(Corpus([file], strict=True))
 
 
-def test_surrogates_and_nuls_are_cleaned(tmp_path: Path) -> None:
-    [(passage, _)], problems = read(made(tmp_path / "c.jsonl", rb'{"title": "a\ud800b", "text": "c\u0000d"}'))
-    assert (passage.title, passage.text, problems) == ("a\ufffdb", "c d", [])
-    passage.text.encode()
-
-
 def test_folder_of_texts(tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     made(folder / "b.txt", "Grüße.".encode())
@@ -171,19 +142,6 @@ def test_damaged_gzip(tmp_path: Path, damage: object) -> None:
         list(Corpus([file]))
 
 
-def test_position_reaches_size(tmp_path: Path) -> None:
-    corpus = Corpus([made(tmp_path / "a.jsonl", LINES), made(tmp_path / "b.jsonl.gz", gzip.compress(LINES))])
-    positions = [corpus.position for _ in corpus]
-    assert positions == sorted(positions)
-    assert corpus.position == corpus.size == sum(path.stat().st_size for path in tmp_path.iterdir())
-    assert corpus.names == ("a.jsonl", "b.jsonl.gz")
-
-
-def test_a_book_is_split_to_its_end() -> None:
-    pieces = split_long(Passage.of("Book", " ".join(f"Sentence {n} is short." for n in range(3_000))), 50)
-    assert pieces[-1].sentences[-1] == "Sentence 2999 is short."
-
-
 def test_split_long() -> None:
     passage = Passage.of("T", "One two three. Four five. Six seven eight nine ten eleven twelve.", id="p")
     pieces = split_long(passage, 5)
@@ -206,18 +164,3 @@ def test_splitting_loses_no_word(text: str, max_words: int) -> None:
     assert " ".join(piece.text for piece in pieces).split() == passage.text.split()
     assert all(len(piece.text.split()) <= max_words for piece in pieces)
     assert len({piece.id for piece in pieces}) == len(pieces)
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("hippo.json", '[{"title": "Rome", "text": "A city.", "idx": 0}]'),
-        ("hotpot.json", json.dumps([HOTPOT])),
-        ("musique.jsonl", json.dumps(MUSIQUE)),
-    ],
-)
-def test_files_of_benchmarks_are_corpora(tmp_path: Path, name: str, content: str) -> None:
-    corpus = Corpus([made(tmp_path / name, content.encode())])
-    first, *_ = [passage for passage, _ in corpus]
-    assert (first.title, first.text) == ("Rome", "A city.")
-    assert corpus.position == corpus.size

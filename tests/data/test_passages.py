@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.passages import PAGE, Evidence, Fact, Hit, Passage, Retriever, content_id
-from polyhop.data.pool import PassagePool
+from polyhop.data.passages import PAGE, Evidence, Fact, Passage, content_id
 
 ANY_TEXT = st.text(st.characters(codec=None, categories=None), max_size=30)  # with NULs and lone surrogates
 
@@ -38,11 +37,6 @@ def test_given_sentences_keep_their_boundaries_and_their_count() -> None:
     assert passage.text == "One. Two.  Three"
 
 
-def test_white_space_around_title_and_text_goes() -> None:
-    passage = Passage.of(" T\n", "  One.  Two. ")
-    assert (passage.title, passage.text) == ("T", "One.  Two.")
-
-
 @pytest.mark.parametrize("given", [False, True])
 def test_of_a_book_the_first_page_is_read(given: bool) -> None:
     sentences = [f"Sentence {n} is short." for n in range(3_000)]
@@ -53,15 +47,6 @@ def test_of_a_book_the_first_page_is_read(given: bool) -> None:
     assert sentences[len(book.sentences) - 1].startswith(book.sentences[-1])
     assert Evidence(book).text == book.text[:PAGE]
     assert Passage.from_record(book.to_record()) == book  # nothing of it is lost
-
-
-def test_a_sentence_as_long_as_a_book_is_cut() -> None:
-    assert Passage.of("Book", sentences=["word " * PAGE, "End."]).sentences == (("word " * PAGE)[:PAGE],)
-
-
-def test_a_text_is_split_into_sentences() -> None:
-    assert Passage.of("T", "One is here. Two is there.").sentences == ("One is here.", "Two is there.")
-    assert Passage.of("T", "").sentences == ()
 
 
 @pytest.mark.parametrize(
@@ -100,14 +85,6 @@ def test_a_malformed_record_says_what_is_wrong(record: Any, message: str) -> Non
     assert str(caught.value) == message
 
 
-def test_ids_of_records() -> None:
-    assert Passage.from_record({"id": 0, "text": "x"}).id == "0"
-    assert Passage.from_record({"id": "a b", "text": "x"}).id == "a b"
-    for nothing in (None, ""):
-        assert Passage.from_record({"id": nothing, "title": "T", "text": "x"}).id == content_id("T", "x")
-    assert Passage.from_record({"text": "x"}).title == ""
-
-
 def test_content_ids_are_the_same_on_every_machine() -> None:
     # printf 'Paris\nParis is the capital of France.' | b2sum -l 64
     # Another value would mean that no index and no prediction file written before matches any more.
@@ -115,26 +92,10 @@ def test_content_ids_are_the_same_on_every_machine() -> None:
     assert content_id("", "") != content_id("", "x")
 
 
-def test_content_ids_tell_texts_and_titles_apart() -> None:
-    pairs = [("T", "one"), ("T", "two"), ("U", "one"), ("T one", ""), ("", "T one"), ("T one", "two"), ("T", "one two")]
-    assert len({content_id(*pair) for pair in pairs}) == len(pairs)
-
-
 def test_content_ids_ignore_white_space_and_boundaries() -> None:
     one = Passage.of("The  Title", "One.\nTwo.")
     assert one.id == Passage.of(" The Title ", sentences=["One.", " Two."]).id
     assert one.id == content_id("The Title", "One. Two.")
-
-
-@given(ANY_TEXT, ANY_TEXT)
-def test_content_ids_never_fail(title: str, text: str) -> None:
-    assert len(content_id(title, text)) == 16
-
-
-def test_lone_surrogates_are_replaced_everywhere() -> None:
-    passage = Passage.from_record(json.loads('{"id": "a\\ud800", "title": "b\\udfff", "text": "c\\ud83d d"}'))
-    assert (passage.id, passage.title, passage.text) == ("a\ufffd", "b\ufffd", "c\ufffd d")
-    json.dumps(passage.to_record(), ensure_ascii=False).encode("utf-8")
 
 
 def test_evidence_addresses_a_sentence_or_the_whole_passage() -> None:
@@ -154,8 +115,3 @@ def test_passages_are_values() -> None:
     assert pickle.loads(pickle.dumps(passage)) == passage
     with pytest.raises(AttributeError):
         passage.title = "U"  # type: ignore[misc]
-
-
-def test_the_retriever_protocol_can_be_checked() -> None:
-    assert isinstance(PassagePool([]), Retriever)
-    assert not isinstance(Hit(Passage.of("T", "x"), 1.0, 1), Retriever)

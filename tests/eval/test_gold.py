@@ -30,11 +30,6 @@ def test_unique_titles_are_found_in_whatever_was_seen() -> None:
     assert gold_of(asked).passages == ("title:Paris",)
 
 
-def test_a_passage_that_was_not_seen_keeps_its_id() -> None:
-    asked = example(GoldFact("Paris", None, PARIS.id))
-    assert gold_of(asked, [ROME]) == Gold(("France",), (PARIS.id,), ())
-
-
 def test_quoted_facts_name_the_passages_that_they_stand_in() -> None:
     asked = example(GoldFact("News", text="in  France."), GoldFact("News", text="is a city."), GoldFact("No", text="x"))
     assert gold_of(asked, [PARIS]).passages == (PARIS.id, "title:No")

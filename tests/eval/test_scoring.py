@@ -20,8 +20,6 @@ from polyhop.eval.scoring import (
     normalize_answer,
     passage_scores,
     ranking_scores,
-    scores,
-    sentences_of,
     token_overlap,
 )
 
@@ -132,27 +130,9 @@ def test_passages_count_once() -> None:
     assert passage_scores(evidence, ["a", "b"]) == Scores(0.5, 0.5, 0.5)
 
 
-def test_a_sentence_is_a_fact() -> None:
-    evidence = [Evidence(A, 0), Evidence(B, 0)]
-    assert fact_scores(evidence, [Fact("a", 0), Fact("b", 1)]) == Scores(0.5, 0.5, 0.5)
-
-
 def test_a_whole_passage_is_all_of_its_sentences() -> None:
     precision, recall, f1 = fact_scores([Evidence(A), Evidence(B)], [Fact("a", 2), Fact("b", 0)])
     assert [precision, recall, f1] == pytest.approx([2 / 5, 1.0, 4 / 7])
-
-
-def test_a_sentence_of_a_whole_passage_counts_once() -> None:
-    assert fact_scores([Evidence(C), Evidence(C, 0)], [Fact("c", 0)]) == Scores(1.0, 1.0, 1.0)
-
-
-def test_sentences_of_evidence_stand_once_in_its_order() -> None:
-    assert sentences_of([Evidence(B, 1), Evidence(C), Evidence(B)]) == [(B, 1), (C, 0), (B, 0)]
-
-
-@pytest.mark.parametrize(("common", "found", "wanted"), [(0, 0, 0), (0, 3, 0), (0, 0, 3), (0, 2, 2)])
-def test_nothing_in_common_is_zero(common: int, found: int, wanted: int) -> None:
-    assert scores(common, found, wanted) == Scores(0.0, 0.0, 0.0)
 
 
 items = st.lists(st.sampled_from([Evidence(p, s) for p in (A, B, C) for s in (None, *range(len(p.sentences)))]))
@@ -188,15 +168,6 @@ def test_a_ranking() -> None:
             "passage_ndcg@10": (1 / log2(3) + 1 / log2(6)) / (1 + 1 / log2(3) + 1 / 2),
         }
     )
-
-
-@pytest.mark.parametrize(("ranking", "gold"), [([], ["a"]), (["a"], []), (["b"], ["a"]), ([], [])])
-def test_nothing_found_is_zero(ranking: list[str], gold: list[str]) -> None:
-    assert set(ranking_scores(ranking, gold).values()) == {0.0}
-
-
-def test_a_repeated_passage_counts_once() -> None:
-    assert ranking_scores(["x", "x", "x", "a"], ["a"])["passage_recall@2"] == 1
 
 
 ids = st.integers(0, 40).map(str)

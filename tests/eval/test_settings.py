@@ -12,7 +12,7 @@ from polyhop.data.fusion import FusedRetriever
 from polyhop.data.passages import Hit, Passage
 from polyhop.data.pool import PassagePool
 from polyhop.eval.settings import ProgramSettings
-from polyhop.programs import Direct, Naive, Prism
+from polyhop.programs import Naive, Prism
 
 POOL = PassagePool([Passage.of("Paris", "Paris is a city.")])
 
@@ -59,10 +59,6 @@ VECTORS: Any = Vectors()
 @pytest.mark.parametrize("program", [Naive, Prism])
 def test_the_retriever_is_named(program: type[Naive | Prism], retriever: Any, told: str | None) -> None:
     assert manifest(program(retriever))["retriever"] == told
-
-
-def test_a_program_that_does_not_search_has_no_retriever() -> None:
-    assert manifest(Direct())["retriever"] is None
 
 
 def test_the_weights_of_a_chain_are_among_the_tunables() -> None:

@@ -24,12 +24,6 @@ def test_a_run_and_its_qrels(tmp_path: Path) -> None:
     assert qrels.read_text() == "q%201 0 b 1\nq%201 0 a 1\n"
 
 
-def test_an_empty_id_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="empty id"):
-        trec.write_run(tmp_path / "run.trec", [("q", [""])], "tag")
-    assert not list(tmp_path.iterdir())
-
-
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)
 
 

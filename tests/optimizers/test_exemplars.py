@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 import polyhop
-from polyhop.data.benchmarks import load_questions
 from polyhop.data.errors import PolyhopError
 from polyhop.data.sample import SubQuestion, load_sample, sample_passages
 from polyhop.eval.folder import RunError
@@ -129,11 +128,3 @@ def test_errors(tmp_path: Path, run: Path) -> None:
     result = CliRunner().invoke(app, ["--run", str(run), "--out", str(tmp_path / "no" / "memory.jsonl")])
     assert isinstance(result.exception, PolyhopError)
     assert "cannot write" in str(result.exception)
-
-
-def test_all_decompositions_of_musique_are_exemplars(shared_data: Path) -> None:
-    questions = list(load_questions("musique", shared_data / "musique_ans_train.jsonl.gz"))
-    found = list(from_musique(questions))
-    assert len(found) == len(questions)
-    assert all(len(exemplar.sub_questions) == exemplar.hops for exemplar in found)
-    assert not [step for exemplar in found for step in exemplar.sub_questions if ">>" in step or not step.endswith("?")]

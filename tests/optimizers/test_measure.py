@@ -81,11 +81,6 @@ def test_a_metric_that_fails_is_an_error_and_no_score() -> None:
         measure(Counting(), QUESTIONS, broken)
 
 
-def test_nothing_to_ask_is_an_error() -> None:
-    with pytest.raises(PolyhopError, match="no questions"):
-        measure(Counting(), [], exact)
-
-
 @pytest.mark.parametrize("threads", [1, 4])
 def test_what_is_no_exception_ends_it_at_once(threads: int) -> None:
     class Spent(BaseException):

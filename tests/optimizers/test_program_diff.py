@@ -13,7 +13,7 @@ import polyhop
 from polyhop.eval.statistics import Interval
 from polyhop.optimizers.artifact import Provenance, read
 from polyhop.optimizers.diff import Difference, Side, compare, words
-from polyhop.programs import Exemplar, Naive, PolyHop, Prism
+from polyhop.programs import Exemplar, PolyHop, Prism
 
 
 def side(program: dspy.Module) -> Side:
@@ -64,14 +64,6 @@ def test_tuned_programs() -> None:
     change = found.exemplars["exemplars.memory"]
     assert (sum(change.before.values()), sum(change.after.values()), change.removed, change.added) == (24, 23, 2, 1)
     assert not found.same
-
-
-def test_programs_of_two_kinds() -> None:
-    found = compare(side(Prism()), side(Naive()))
-    assert "agent selector" in found.only_before
-    assert "tunable rounds" in found.only_before
-    assert found.only_after == ()
-    assert found.agents["answerer"].fields == ("sub_questions", "evidence", "passages")
 
 
 def test_scores_and_provenance(tmp_path: Path) -> None:

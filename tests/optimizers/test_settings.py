@@ -75,9 +75,3 @@ def test_division_keeps_equal_questions_together(numbers: list[int], seed: int) 
     assert [[q.question for q in part] for part in parts] == [
         [q.question for q in part] for part in divide(questions, (0.5, 0.25, 0.25), seed)
     ]
-
-
-def test_shares_and_seeds() -> None:
-    questions = [example(f"What is {number}?") for number in range(100)]
-    assert [len(part) for part in divide(questions, (0.6, 0.4))] == [60, 40]
-    assert divide(questions, (0.6, 0.4), seed=1) != divide(questions, (0.6, 0.4), seed=2)

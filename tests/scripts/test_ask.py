@@ -46,18 +46,6 @@ def test_the_trace_tells_why_each_passage_was_found() -> None:
     assert "the question names it" not in ask(QUESTION, "--trace", "--retriever", "bm25").stdout
 
 
-def test_a_chain_may_take_fewer_passages() -> None:
-    records = [
-        json.loads(ask(QUESTION, "--program", "naive", "-k", "15", "--json", *more).stdout)
-        for more in ((), ("--adaptive",))
-    ]
-    whole, needed = (record["ranking"] for record in records)
-    assert len(whole) == 15
-    assert 0 < len(needed) < 15
-    assert needed == whole[: len(needed)]
-    assert records[1]["trace"][0]["reasons"][0]["via"] == "named"
-
-
 @pytest.mark.parametrize("program", ["polyhop", "prism", "naive", "direct"])
 def test_json_is_one_object_and_nothing_else(program: str) -> None:
     result = ask(QUESTION, "--program", program, "--json")
@@ -87,19 +75,6 @@ def test_json_is_one_object_and_nothing_else(program: str) -> None:
     assert bool(record["ranking"]) == (program != "direct")
 
 
-def test_a_program_without_evidence_says_so() -> None:
-    assert "no evidence" in ask(QUESTION, "--program", "direct").stdout
-
-
-def test_depth_limits_the_search() -> None:
-    record = json.loads(ask(QUESTION, "--program", "naive", "-k", "2", "--json").stdout)
-    assert len(record["ranking"]) == 2
-
-
-def test_broken_text_in_a_question_is_repaired() -> None:
-    assert json.loads(ask("Who is \udcff?", "--json").stdout)["question"] == "Who is \ufffd?"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -124,16 +99,6 @@ def test_errors_are_one_line_on_stderr(arguments: list[str], message: str) -> No
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("folder", ["missing", "empty", "file"])
-def test_what_is_no_index_is_an_error(folder: str, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "file").write_text("x")
-    result = ask(QUESTION, "--index", str(tmp_path / folder))
-    assert result.exit_code == 1, result.output
-    assert result.stderr.startswith("error: ")
-    assert str(tmp_path / folder) in result.stderr
-
-
 @pytest.mark.parametrize("arguments", [[], [QUESTION, "-k", "0"], [QUESTION, "--nope"]])
 def test_wrong_usage_is_2(arguments: list[str]) -> None:
     assert ask(*arguments).exit_code == 2
@@ -147,13 +112,6 @@ def test_nonsense_from_a_model_is_an_error(parrot: Callable[[str], Any], monkeyp
         "the model's reply to PlanResearch does not have the expected fields (route, sub_questions): 'Cats!'"
         in result.stderr
     )
-
-
-@pytest.mark.parametrize("how", [{"POLYHOP_DEBUG": "1"}, ["--debug"]])
-def test_debug_shows_the_traceback(how: Any) -> None:
-    flags, env = (how, {}) if isinstance(how, list) else ([], how)
-    result = CliRunner().invoke(app, [*flags, "ask", ""], env=env)
-    assert type(result.exception).__name__ == "QuestionError"
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")

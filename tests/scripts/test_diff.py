@@ -69,20 +69,6 @@ def test_the_usual_scores_are_shown(tmp_path: Path) -> None:
     assert list(found["scores"]) == [f"test {name}" for name in names]
 
 
-def test_a_program_over_bm25(tmp_path: Path) -> None:
-    program = Prism(rounds=2)
-    path = str(polyhop.save(program, tmp_path / "best"))
-    found = json.loads(run("prism", path, "--json").stdout)
-    assert found["tunables"] == {"rounds": [3, 2, "1..6"]}
-    assert (found["only_before"], found["only_after"], found["same"]) == ([], [], False)
-    assert json.loads(run(path, path, "--json").stdout)["same"]
-
-
-def test_the_same(tuned: Path) -> None:
-    result = run(str(tuned), str(tuned))
-    assert (result.exit_code, result.stdout.startswith("The same instructions, demos")) == (0, True)
-
-
 def test_a_program_of_somebodys_own_and_other_programs(tmp_path: Path) -> None:
     class Own(dspy.Module):
         def __init__(self) -> None:

@@ -55,22 +55,6 @@ def test_programs_stand_side_by_side() -> None:
         assert heading in result.stdout
 
 
-def test_json_is_one_object_and_the_same_every_time() -> None:
-    first, second = (json.loads(evaluate("--limit", "4", "--json").stdout)["programs"] for _ in range(2))
-    assert list(first) == ["polyhop", "prism", "naive"]
-    for program in ("polyhop", "prism", "naive"):
-        assert first[program]["counts"]["questions"] == 4
-        assert steady(first[program]) == steady(second[program])
-
-
-def test_failures_are_shown_with_their_cause(parrot: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec, profile=None: parrot("Cats!"))
-    result = evaluate("--program", "naive", "--limit", "2")
-    assert result.exit_code == 1
-    assert "naive: 2 failed: the model's reply to AnswerFromPassages" in result.stderr
-    assert "error: every question failed" in result.stderr
-
-
 # --- runs ------------------------------------------------------------------------------------------------------------
 
 
@@ -105,42 +89,12 @@ def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
     assert set(manifest["versions"]) == {"polyhop", "dspy", "pyserini"}
 
 
-def test_no_key_and_no_endpoint_gets_into_a_run(tmp_path: Path, hotpotqa: Path) -> None:
-    import dspy
-
-    from polyhop.eval.questions import Questions
-    from polyhop.eval.run import evaluate as run
-    from polyhop.programs import Naive
-
-    # Nobody listens on this port.
-    secrets = {"api_key": "sk-secret", "api_base": "http://127.0.0.1:9/secret", "extra_headers": {"X": "sk-secret"}}
-    lm = dspy.LM("openai/gpt-4o-mini", cache=False, num_retries=0, temperature=0.5, **secrets)
-    with dspy.context(lm=lm):
-        run(Naive(), Questions("hotpotqa", str(hotpotqa)), tmp_path / "run")
-    written = b"".join(path.read_bytes() for path in (tmp_path / "run").iterdir())
-    assert b"openai/gpt-4o-mini" in written
-    assert b'"temperature": 0.5' in written
-    assert b"secret" not in written
-
-
 def test_an_index_without_the_gold_passages_is_noticed(tmp_path: Path, hotpotqa: Path) -> None:
     corpus, index = tmp_path / "other.jsonl", tmp_path / "other"
     corpus.write_text('{"title": "Oslo", "text": "A city on a fjord."}\n')
     build_index([corpus], index)
     result = evaluate("--dataset", "hotpotqa", "--questions", hotpotqa, "--index", index, "--program", "naive")
     assert "3 of 3 questions have gold passages that are not in the index" in result.stderr
-
-
-def test_files_that_are_gone_are_made_again(tmp_path: Path, hotpotqa: Path) -> None:
-    out = tmp_path / "run"
-    arguments = ("--dataset", "hotpotqa", "--questions", hotpotqa, "--program", "naive", "--out", out)
-    evaluate(*arguments)
-    before = (out / "hotpotqa_predictions.json").read_bytes()
-    for name in ("hotpotqa_predictions.json", "run.trec"):
-        (out / name).unlink()
-    assert evaluate(*arguments).exit_code == 0
-    assert (out / "hotpotqa_predictions.json").read_bytes() == before
-    assert (out / "run.trec").exists()
 
 
 def test_an_index_is_searched_when_it_is_given(tmp_path: Path, hotpotqa: Path) -> None:
@@ -254,9 +208,3 @@ def test_wrong_arguments(arguments: list[str], status: int, message: str) -> Non
     result = evaluate(*arguments)
     assert result.exit_code == status
     assert message in " ".join(result.stderr.split())
-
-
-def test_a_seed_that_would_draw_nothing_is_refused() -> None:
-    result = evaluate("--seed", "3")
-    assert result.exit_code == 2
-    assert "--limit N" in result.output

@@ -79,15 +79,6 @@ def test_errors(corpus: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "ix").exists()
 
 
-def test_many_problems_are_summarised(tmp_path: Path) -> None:
-    corpus = tmp_path / "c.jsonl"
-    corpus.write_text('{"text": "good"}\n' + "bad\n" * 1500)
-    built = run(corpus, "--out", tmp_path / "ix")
-    assert built.stderr.count("not JSON") == 5
-    assert "1,495 more" in built.stderr
-    assert len((tmp_path / "ix" / "problems.jsonl").read_text().splitlines()) == 1000
-
-
 class Lengths:
     """An encoder that needs nothing: how long a text is, and how many words it has."""
 
@@ -106,14 +97,6 @@ def encoder(monkeypatch: pytest.MonkeyPatch) -> Lengths:
 
 def replace_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polyhop.data.dense.MiniLM", Lengths)
-
-
-def test_dense_with_a_build(corpus: Path, tmp_path: Path, encoder: Lengths) -> None:
-    built = run(corpus, "--out", tmp_path / "ix", "--dense")
-    assert built.exit_code == 0, built.output
-    assert "passages  2\n" in built.stdout
-    assert "vectors   2 of 2 dimensions, 0.0 MB\n" in built.stdout
-    assert len(DenseIndex(tmp_path / "ix", encoder).search("Rome", 5)) == 2
 
 
 def test_dense_afterwards(corpus: Path, tmp_path: Path, encoder: Lengths) -> None:
@@ -147,14 +130,3 @@ def test_dense_errors(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     replace_default(monkeypatch)
     missing = run("--dense", tmp_path / "ix")
     assert (missing.exit_code, "There is no index at" in missing.stderr) == (1, True)
-
-
-def test_other_files_of_a_folder_are_told(tmp_path: Path) -> None:
-    notes = tmp_path / "notes"
-    notes.mkdir()
-    for name in ("a.txt", "b.jsonl", "c.PNG", ".hidden"):
-        (notes / name).write_text("Ada Berg works for Kestrel.")
-    result = CliRunner().invoke(app, ["index", str(notes), "--out", str(tmp_path / "idx")])
-    assert result.exit_code == 0
-    assert "2 other files in" in result.stderr
-    assert "(.jsonl, .png)" in result.stderr

@@ -29,11 +29,6 @@ def test_a_java_that_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (found.status, "ignored: JAVA_HOME=" in found.found) == (Status.warning, True)
 
 
-def test_a_java_that_is_too_slow() -> None:
-    found = checks.check_java(seconds=0.01)
-    assert (found.status, found.found) == (Status.failed, "Java did not answer in 0.01 s")
-
-
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_a_virtual_machine_that_takes_its_process_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     crash = tmp_path / "python"
@@ -71,20 +66,6 @@ def test_a_damaged_index(index: Path) -> None:
         f"Build it again: polyhop index CORPUS --out {index}",
     )
     assert "is damaged" in found.found
-
-
-def test_an_index_that_is_not_there(tmp_path: Path) -> None:
-    (found,) = checks.check_index_folder(tmp_path / "none")
-    assert (found.status, found.found, found.fix) == (
-        Status.failed,
-        f"There is no index at {tmp_path / 'none'}",
-        f"Build one: polyhop index CORPUS --out {tmp_path / 'none'}",
-    )
-
-
-def test_an_index_that_takes_too_long(index: Path) -> None:
-    slow, _ = checks.check_index_folder(index, seconds=0.01)
-    assert (slow.status, slow.fix) == (Status.warning, f"polyhop index --check {index}")
 
 
 def test_an_index_with_long_passages(tmp_path: Path) -> None:

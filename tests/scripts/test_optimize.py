@@ -20,7 +20,6 @@ from typer.testing import CliRunner, Result
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.endpoint import unguarded
 from polyhop.optimizers import pipeline
-from polyhop.scripts import optimize as optimize_script
 from polyhop.scripts.main import app
 
 QUICK = (
@@ -53,24 +52,6 @@ def test_a_run_and_its_best_program(tmp_path: Path) -> None:
     assert {**json.loads(again.stdout), "spent": 0} == {**summary, "spent": 0}
     asked = CliRunner().invoke(app, ["ask", "Who directed Solaris?", "--program", str(out / "best"), "--json"])
     assert asked.exit_code == 0, asked.output
-
-
-def test_workers_in_processes_share_a_search(tmp_path: Path) -> None:
-    done = run("--out", tmp_path / "run", *QUICK, "--jobs", "2")
-    assert done.exit_code == 0, done.output
-    study = json.loads((tmp_path / "run/1-tunables/proposal.json").read_bytes())["study"]
-    assert [trial["number"] for trial in study["trials"]] == [0, 1, 2]
-
-
-def test_workers_search_the_program_of_the_stage(tmp_path: Path) -> None:
-    stage = ("--program", "polyhop", "--stages", "exemplars", "--limit", "12", "--metric", "evidence_f1")
-    hashes = []
-    for jobs in ("1", "2"):
-        done = run("--out", tmp_path / jobs, *stage, "--jobs", jobs)
-        assert done.exit_code == 0, done.output
-        study = json.loads((tmp_path / jobs / "1-exemplars/proposal.json").read_bytes())["study"]
-        hashes.append(study["settings"]["program"]["state_hash"])
-    assert hashes[0] == hashes[1]
 
 
 def test_a_dry_run_says_what_it_would_cost_and_does_nothing(tmp_path: Path) -> None:
@@ -112,17 +93,6 @@ def test_of_what_is_paid_for_five_questions_are_asked(tmp_path: Path, sold: list
     done = run("--out", tmp_path / "run", *QUICK, "--budget-usd", "0.03", "--yes")
     assert re.search(r"a budget of \$0.03 is too small: .* take at least about \$0\.\d+", done.stderr)
     assert len(sold) == 10
-
-
-def test_what_the_cache_has_is_paid_from_no_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from polyhop.engines import models
-    from polyhop.engines.lexical import LexicalEngine
-
-    cached = dspy.LM("openai/asked-before", engine=LexicalEngine(), temperature=0.3)
-    monkeypatch.setattr(models, "language_model", lambda spec="", profile=None: cached)
-    for name, budget in (("first", "1000"), ("again", "20")):
-        done = run("--out", tmp_path / name, *QUICK, "--budget-calls", budget, "--yes")
-        assert done.exit_code == 0, done.output
 
 
 @pytest.mark.parametrize(
@@ -206,25 +176,6 @@ def test_who_writes_instructions_is_reached_as_the_profile_says(
     assert unguarded(model).kwargs["api_base"] == "http://localhost:9/v1"
     assert unguarded(model).kwargs["api_key"] == "some-key"
     assert model.engine.endpoint.limits.concurrency == 3
-
-
-def test_a_profile_of_roles_alone_does_not_say_who_writes_instructions(tmp_path: Path) -> None:
-    (tmp_path / "models.toml").write_text('[roles]\nanswerer = "lexical"')
-    done = run("--out", tmp_path / "run", *QUICK, "--prompt-lm", tmp_path / "models.toml")
-    assert done.exit_code == 1
-    assert 'models.toml has no default model: add a line such as lm = "openai' in done.stderr
-
-
-def test_who_tracks_is_told_the_dataset_that_was_recognised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def look(name: str, settings: dict[str, object], out: Path) -> None:
-        raise PolyhopError(f"of {settings['dataset']}")
-
-    monkeypatch.setattr(optimize_script, "tracked", look)
-    lines = [json.dumps({"question": f"Who made film {n}?", "answer": f"Maker {n}"}) for n in range(60)]
-    (tmp_path / "mine.jsonl").write_text("\n".join(lines))
-    plan = ("--program", "direct", "--stages", "prompts", "--optimizer", "labeled", "--setting", "open")
-    done = run("--out", tmp_path / "run", "--train", tmp_path / "mine.jsonl", *plan)
-    assert done.stderr == "error: of own\n", done.output
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:

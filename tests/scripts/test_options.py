@@ -12,10 +12,9 @@ import pytest
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
-from polyhop.data.sample import sample_passages
 from polyhop.optimizers.artifact import save
 from polyhop.programs import C3PO, Direct, IRCoT, Kair, Naive, ParRag, PolyHop, Prism, tunables
-from polyhop.scripts.options import build_program, label, open_source
+from polyhop.scripts.options import build_program, label
 
 POOL = PassagePool([])
 NAMES = {
@@ -59,12 +58,6 @@ def test_depth() -> None:
         build_program("ircot", POOL, k=5)
 
 
-def test_the_sample_is_the_default_source() -> None:
-    source = open_source(None)
-    assert isinstance(source, PassagePool)
-    assert len(source) == len(sample_passages())
-
-
 # --- retrievers ------------------------------------------------------------------------------------------------------
 
 
@@ -105,13 +98,6 @@ def test_a_program_that_does_not_search(tmp_path: Path) -> None:
     for name in ("direct", artifact(Direct(), tmp_path)):
         with pytest.raises(PolyhopError, match="does not search: --retriever does not apply"):
             build_program(name, POOL, retriever="bm25")
-
-
-@pytest.mark.parametrize("name", ["dense", "fused", "chain-dense"])
-@pytest.mark.parametrize("source", [POOL, None])
-def test_vectors_need_an_index(name: str, source: Any) -> None:
-    with pytest.raises(PolyhopError, match="--retriever needs an --index with vectors: polyhop index .* --dense"):
-        build_program("prism", source, retriever=name)
 
 
 def test_differences_of_an_artifact_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,8 +195,3 @@ def test_a_role_that_no_program_has(profile: Callable[[str], str], monkeypatch: 
 def test_invalid_profiles(text: str, more: list[str], message: str, profile: Callable[[str], str]) -> None:
     with pytest.raises(PolyhopError, match=message):
         build_program("prism", POOL, [profile(text), *more])
-
-
-def test_a_missing_profile() -> None:
-    with pytest.raises(PolyhopError, match="cannot read the profile none.toml: No such file"):
-        build_program("prism", POOL, ["none.toml"])

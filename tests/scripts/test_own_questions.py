@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-import polyhop
 from polyhop.data.lucene.index import build_index
 from polyhop.scripts.main import app
 
@@ -117,14 +116,6 @@ def test_without_gold(tmp_path: Path, index: Path) -> None:
     assert refused.stderr.endswith("name another --metric, such as answer_f1\n")
 
 
-def test_optimize_tells_what_it_skips(tmp_path: Path, index: Path) -> None:
-    questions = written(tmp_path, [{"question": "Who?"}, *QUESTIONS[:2]])
-    result = run("optimize", "--train", questions, "--index", index, "--program", "naive", "--out", tmp_path / "x")
-    assert result.exit_code == 1
-    assert "skipped q.jsonl:1: answer is missing" in result.stderr
-    assert "error: 2 train questions are too few" in result.stderr
-
-
 def test_pieces_are_named_by_id_or_by_words(tmp_path: Path) -> None:
     text = tmp_path / "long.md"
     text.write_text(
@@ -154,19 +145,3 @@ def test_own_passages_need_no_index(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     (summary,) = json.loads(result.stdout)["programs"].values()
     assert summary["metrics"]["answer_em"] == summary["metrics"]["evidence_recall"] == 1.0
-
-
-def test_without_an_index_they_have_nothing_to_search(tmp_path: Path) -> None:
-    result = run("evaluate", "--questions", written(tmp_path, QUESTIONS), "--program", "naive")
-    assert result.exit_code == 1
-    assert "q.jsonl:1 has no contexts of its own: use the setting open, with an index (--index DIR)." in result.stderr
-
-
-def test_in_python(tmp_path: Path, index: Path) -> None:
-    opened = polyhop.BM25Index(index)
-    questions = polyhop.Questions("own", str(written(tmp_path, QUESTIONS)))
-    with_lexical = polyhop.Naive(opened)
-    with_lexical.set_lm(polyhop.lm("lexical"))
-    summary = polyhop.evaluate(with_lexical, questions, look_up=opened.named)
-    assert summary["counts"]["questions"] == 6
-    assert summary["counts"]["gold_not_found"] == 0

@@ -73,11 +73,6 @@ def test_settings_are_read() -> None:
     assert TableSetting.parse("2wiki:dev.json").name == "2wiki distractor"
 
 
-@pytest.mark.parametrize("text", ["", "2wiki", "2wiki:", "a:b:c:d", ":dev.json"])
-def test_what_is_no_setting_is_wrong_usage(text: str, tmp_path: Path) -> None:
-    assert table("--on", text, "--out", tmp_path).exit_code == 2
-
-
 def test_runs_that_would_share_a_folder_are_refused(hotpotqa: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
@@ -87,13 +82,6 @@ def test_runs_that_would_share_a_folder_are_refused(hotpotqa: Path, tmp_path: Pa
         result = table(*on, "--out", tmp_path / "runs", "--program", "direct")
         assert result.exit_code == 2
         assert "two of these runs have the same folder" in result.stderr
-
-
-def test_after_a_failure_no_further_run_is_started(hotpotqa: Path, tmp_path: Path) -> None:
-    programs = ("--program", "prsm", "--program", "direct", "--program", "naive")
-    result = table("--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path / "runs", *programs)
-    assert result.exit_code == 1
-    assert not list((tmp_path / "runs").glob("naive-*"))
 
 
 @pytest.mark.slow

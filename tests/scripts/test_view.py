@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from typing import Any
 
 import dspy
@@ -15,7 +14,6 @@ from polyhop.engines.costs import Ledger
 from polyhop.programs import trace as steps
 from polyhop.programs.prediction import conclude, read_answer
 from polyhop.programs.trace import Added, Searched, Selected, Trace
-from polyhop.scripts.text import address, plain
 from polyhop.scripts.tree import trace_tree
 from polyhop.scripts.view import cost, evidence_table, print_answer, to_record
 
@@ -67,15 +65,6 @@ def test_the_tree_tells_what_happened() -> None:
     assert "stopped stable" in text
 
 
-def test_the_record_says_what_the_prediction_says() -> None:
-    record = to_record("q?", prediction(), 0.25, Ledger())
-    assert record["evidence"] == [
-        {"passage_id": "h", "title": HOSTILE.title, "sentence": 1, "text": HOSTILE.sentences[1]}
-    ]
-    assert record["ranking"] == ["h"]
-    assert (record["lm_calls"], record["searches"], record["seconds"]) == (3, 1, 0.25)
-
-
 @pytest.mark.parametrize(
     ("seen", "verified"),
     [
@@ -102,15 +91,6 @@ def test_that_there_is_no_answer_needs_no_mark(capsys: pytest.CaptureFixture[str
     trace = Trace([steps.Weighed(0.5, 0.0, False)])
     print_answer("q?", conclude("unknown", 0.0, trace, stop="abstained"), 0.1, Ledger())
     assert "unknown  confidence 0.00\n" in capsys.readouterr().out
-
-
-def test_addresses() -> None:
-    assert address(Fact("x", 0)) == "x:0"
-    assert address(Fact("x")) == "x"
-
-
-def test_plain_text_is_one_line() -> None:
-    assert plain("a\x00b\r\n  c\u2028d") == "a b c d"
 
 
 FOUND = (("f", "Solaris", 2.0), ("d", "Andrei Tarkovsky", 1.0), ("t", "Zavr\x1b[31mazhye", 0.5))
@@ -140,32 +120,6 @@ def test_why_a_passage_was_found_is_told(reason: Reason, told: str) -> None:
     assert second.partition("Andrei Tarkovsky  ")[2] == told
     assert first.endswith("Solaris  the question names it: x")
     assert "\x1b" not in third
-
-
-def test_a_source_without_a_title_is_known_by_its_id() -> None:
-    found = (("p7", "", 2.0), ("d", "Andrei Tarkovsky", 1.0))
-    [_, line] = tree(Reason("words", "", None, ()), Reason("link", "tarkovsky", "p7", ()), found=found)
-    assert "p7 mentions it: tarkovsky" in line
-
-
-def test_without_reasons_the_tree_has_titles_only() -> None:
-    assert [line.split("  ")[-1] for line in tree()] == ["Solaris", "Andrei Tarkovsky", "Zavr [31mazhye"]
-
-
-def test_only_the_passages_that_are_shown_are_explained() -> None:
-    found = tuple((f"p{n}", f"Title {n}", 20.0 - n) for n in range(12))
-    reasons = [Reason("named", f"title {n}", None, ()) for n in range(12)]
-    lines = tree(*reasons, found=found)
-    assert len(lines) == 10
-    assert all(f"Title {n}  the question names it: title {n}" in line for n, line in enumerate(lines))
-
-
-def test_the_record_has_the_reasons() -> None:
-    trace = Trace()
-    trace.add(Searched("q", FOUND[:1], (Reason("named", "solaris", None, ("Solaris",)),)))
-    record = to_record("q?", close(trace), 0.0, Ledger())
-    [reason] = json.loads(json.dumps(record))["trace"][0]["reasons"]
-    assert reason == {"via": "named", "name": "solaris", "source": None, "words": ["Solaris"]}
 
 
 EVERY_STEP: list[steps.TraceStep] = [

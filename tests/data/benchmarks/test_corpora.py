@@ -58,11 +58,6 @@ def test_questions_pool_their_contexts(dataset: str, tmp_path: Path) -> None:
         assert all(any(fact.matches(passage) for passage in pooled) for fact in question.gold)
 
 
-def test_places(tmp_path: Path) -> None:
-    path = r.write(tmp_path / "dev.json", json.dumps([r.HOTPOTQA]))
-    assert [where for _, where in benchmark_passages(path)] == ["dev.json:record 1"] * 3
-
-
 def test_hipporag(tmp_path: Path) -> None:
     rows = [
         {"title": "Tarn", "text": "The Orm flows through Tarn.", "idx": 0},
@@ -110,11 +105,6 @@ def test_windows_lose_nothing(text: str, words: int) -> None:
     assert " ".join(piece.text for piece in pieces).split() == text.split()
     assert all(1 <= len(piece.text.split()) <= words for piece in pieces)
     assert all(len(piece.text.split()) == words for piece in pieces[:-1])
-
-
-def test_windows_have_words() -> None:
-    with pytest.raises(ValueError, match="words must be positive"):
-        windows(Passage.of("T", "a"), 0)
 
 
 def test_what_is_no_corpus(tmp_path: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from polyhop.data.benchmarks import load_questions
-from polyhop.data.errors import DatasetError, Problem
+from polyhop.data.errors import DatasetError
 
 from . import records as r
 
@@ -77,14 +76,6 @@ def test_names_configurations_and_defaults(monkeypatch: pytest.MonkeyPatch) -> N
     ]
 
 
-def test_bad_rows_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = datasets.Dataset.from_list([r.NQ, {**r.NQ, "answer": None}])
-    monkeypatch.setattr(datasets, "load_dataset", lambda *args, **options: rows)
-    problems: list[Problem] = []
-    assert len(list(load_questions("nq", on_problem=problems.append))) == 1
-    assert problems == [("google-research-datasets/nq_open:validation:2", "answer is missing")]
-
-
 def test_what_the_library_says_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def load_dataset(*args: Any, **options: Any) -> Any:
         raise ConnectionError("no network")
@@ -92,12 +83,3 @@ def test_what_the_library_says_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     with pytest.raises(DatasetError, match=r"ConnectionError: no network.*hub:OWNER/NAME\[:CONFIG\]"):
         load_questions("musique")
-
-
-def test_json_strings_inside_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = {name: json.dumps(r.TWOWIKI[name]) for name in ("context", "supporting_facts", "evidences", "evidences_id")}
-    rows = datasets.Dataset.from_list([{**r.TWOWIKI, **texts}])
-    monkeypatch.setattr(datasets, "load_dataset", lambda *args, **options: rows)
-    (question,) = load_questions("2wiki")
-    assert len(question.pool) == 3
-    assert len(question.evidences) == 2

@@ -55,27 +55,7 @@ def test_one_shape(load: Load, dataset: str, name: str) -> None:
     assert question.official_id == question.id
 
 
-def test_sample() -> None:
-    questions = list(load_questions("sample", split="dev", setting="open"))
-    assert len(questions) > 30
-    assert all(fact.passage_id and fact.sentence is not None for question in questions for fact in question.gold)
-    assert {question.answerable for question in questions} == {True, False}
-    assert all(question.sub_questions and question.pool is None for question in questions)
-
-
-def test_importing_costs_nothing() -> None:
-    code = "import sys, polyhop.data.benchmarks; print({'dspy', 'datasets', 'pyarrow'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
-
-
 # --- settings --------------------------------------------------------------------------------------------------------
-
-
-def test_settings(load: Load) -> None:
-    assert len(load("musique", [r.MUSIQUE], setting="distractor")[0].pool) == 3
-    (question,) = load("musique", [r.MUSIQUE], setting="open")
-    assert question.pool is None
-    assert all(fact.passage_id for fact in question.gold)
 
 
 @pytest.mark.parametrize("dataset", ["nq", "triviaqa", "multihoprag", "sample"])

@@ -89,21 +89,6 @@ def test_names(name: str, text: str | None, named: bool) -> None:
     assert NamedFact(name, text=text).matches(passage) == named
 
 
-def test_pieces_have_the_name_of_the_whole_and_their_own() -> None:
-    piece = Passage.of("Kestrel Mill", "It grinds oats.", id="notes/kestrel.md#2")
-    assert [NamedFact(name).matches(piece) for name in ("kestrel.md", "kestrel.md#2", "kestrel.md#1")] == [
-        True,
-        True,
-        False,
-    ]
-
-
-def test_own_passages(tmp_path: Path) -> None:
-    question = read(tmp_path, **r.OWN)
-    assert [passage.title for passage in question.pool] == ["Ada Quill", "Tarn", "Moss"]
-    assert [sum(fact.matches(passage) for passage in question.pool) for fact in question.gold] == [1, 1]
-
-
 # --- files -----------------------------------------------------------------------------------------------------------
 
 TABLE = """Question, Answer ,gold,answerable,hops
@@ -128,12 +113,6 @@ def test_tables(tmp_path: Path, name: str) -> None:
     assert [question.where for question in (first, second, third)] == [f"{name}:{line}" for line in (2, 3, 5)]
 
 
-def test_a_table_may_have_semicolons(tmp_path: Path) -> None:
-    path = r.write(tmp_path / "q.csv", 'question;answer;gold\nWho, then?;Ada;"A;B"\n')
-    (question,) = load(path, strict=True)
-    assert (question.question, len(question.gold)) == ("Who, then?", 2)
-
-
 def test_a_row_with_too_many_cells(tmp_path: Path) -> None:
     path = r.write(tmp_path / "q.csv", "question,answer\nHow many?,4,200\nWho?,Ada\nWhat?\n")
     problems: list[Problem] = []
@@ -147,12 +126,6 @@ def test_a_table_needs_a_header(tmp_path: Path) -> None:
     path = r.write(tmp_path / "q.csv", "Who owns it?,Ada\n")
     with pytest.raises(DatasetError, match=r"q\.csv has no column 'question': .* It is 'Who owns it\?,Ada'"):
         load(path)
-
-
-def test_a_table_that_is_not_utf8(tmp_path: Path) -> None:
-    (tmp_path / "q.csv").write_bytes("question,answer\nWer?,Jörg\n".encode("cp1252"))
-    with pytest.raises(DatasetError, match=r"q\.csv is not UTF-8"):
-        load(tmp_path / "q.csv")
 
 
 # --- what is wrong ---------------------------------------------------------------------------------------------------
@@ -190,11 +163,6 @@ def test_there_is_no_hub_for_them() -> None:
 
 
 # --- what a file looks like ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dataset", ["hotpotqa", "2wiki", "musique", "multihoprag", "squad", "own"])
-def test_files_are_recognize_file(tmp_path: Path, dataset: str) -> None:
-    assert recognize_file(r.write(tmp_path / "dev.jsonl", r.lines([r.FIRST_RECORDS[dataset]]))) == dataset
 
 
 @pytest.mark.parametrize("record", [ASKED, ASKED | {"answer": ["Ada"]}, {"question": "Who?"}])

@@ -83,8 +83,3 @@ def test_values_are_cleaned_and_nulls_are_missing() -> None:
 def test_wrong_values_are_named(fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(Malformed, match=f"^{reason}"):
         read(**fields)
-
-
-def test_a_record_is_an_object() -> None:
-    with pytest.raises(Malformed, match="the record must be an object, not a list"):
-        as_record([])

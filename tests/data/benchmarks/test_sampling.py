@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,9 +54,3 @@ def test_pairs_stay_together() -> None:
     train, dev = split_by_id(pairs, 0.3)
     assert not {item.official_id for item in train} & {item.official_id for item in dev}
     assert len({item.official_id for item in sample(pairs, 20, seed=3)}) == 10
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.1])
-def test_shares_are_shares(share: float) -> None:
-    with pytest.raises(ValueError, match="dev_share must be between 0 and 1"):
-        split_by_id(IDS, share)

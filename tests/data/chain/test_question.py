@@ -23,25 +23,12 @@ def stems(*words: str) -> frozenset[str]:
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def test_words_carry_a_topic_and_stay_as_written() -> None:
-    question = asked("Where was Solaris's Director, the director of films, born in Besançon?")
-    assert question.words(question.all_words) == ("Solaris's", "Director", "films", "born", "Besançon")
-
-
 def test_a_mask_says_which_words_of_the_question_are_there() -> None:
     question = asked("Where was the director of Solaris born?")
     assert question.words(question.mask(stems("directors", "born", "film", "where"))) == ("director", "born")
     assert question.mask(stems("film")) == 0
     assert question.mask(frozenset()) == 0
     assert question.mask(stems("director", "solaris", "born")) == question.all_words
-
-
-@given(st.sets(st.sampled_from("moon river castle stone film".split())))
-def test_masks_are_sets(some: set[str]) -> None:
-    question = asked("Which film has a moon, a castle and a river?")
-    expected = {word for word in some if word != "stone"}
-    assert set(question.words(question.mask(stems(*some)))) == expected
-    assert question.mask(stems(*some)).bit_count() == len(expected)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "What is it, and why?", "the of", "?!", "\x00\x07", "\ud800"])
@@ -65,11 +52,6 @@ def test_of_a_very_long_question_the_beginning_is_read() -> None:
     assert question.weights(question.all_words) == pytest.approx(1)
 
 
-def test_lone_surrogates_and_nuls_are_cleaned() -> None:
-    question = asked("Which moon\x00river \ud800 flows?")
-    assert question.words(question.all_words) == ("moon", "river", "flows")
-
-
 # --- worth -----------------------------------------------------------------------------------------------------------
 
 
@@ -80,12 +62,6 @@ def test_the_worth_of_words_is_their_share_of_the_weight() -> None:
     assert question.weights(question.mask(stems("solaris", "born"))) == pytest.approx(0.9)
     assert question.weights(question.mask(stems("zzz"))) == 0
     assert question.weights(question.all_words) == pytest.approx(1)
-
-
-def test_words_that_no_passage_has_are_worth_nothing() -> None:
-    question = asked("Where is Xyzzy?", lambda word: 0.0)
-    assert question.all_words
-    assert question.weights(question.all_words) == 0
 
 
 SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=10)
@@ -110,13 +86,6 @@ def test_what_is_explained_is_worth_less_and_the_rest_as_much(
     assert after(asked & explained) == pytest.approx((1 - degree) * before(asked & explained))
     assert after(asked) <= before(asked)
     assert before(asked) == WordWeights(shares)(asked)  # the first one stays as it was
-
-
-def test_what_is_explained_entirely_is_worth_nothing() -> None:
-    worth = WordWeights([0.25, 0.25, 0.5])
-    assert worth.after(0b011, 1.0)(0b111) == 0.5
-    assert worth.after(0b011, 1.0).after(0b111, 0.5)(0b111) == 0.25
-    assert worth.after(0b111, 0.0)(0b111) == 1.0
 
 
 # --- names -----------------------------------------------------------------------------------------------------------
@@ -151,20 +120,6 @@ def test_what_is_only_part_of_a_word_has_no_place() -> None:
     assert not question.mentions(NameKey.of("art"))
     assert question.find(NameKey.of("art")) is None
     assert "art" not in question.title_candidates
-
-
-def test_places_overlap_where_names_share_a_word_and_not_where_they_only_touch() -> None:
-    question = asked("Did Anna Berg Olsen sing?")
-    places = [question.find(NameKey.of(name)) for name in ("anna berg", "berg olsen", "olsen")]
-    one, two, three = (range(*place) for place in places if place)
-    assert set(one) & set(two)
-    assert set(two) & set(three)
-    assert not set(one) & set(three)
-
-
-@pytest.mark.parametrize("title", ["", "What", "The"])
-def test_function_words_are_no_title_candidates(title: str) -> None:
-    assert title_key(title) not in asked("What is the moon?").title_candidates
 
 
 def test_a_name_is_as_rare_as_its_words_together() -> None:

@@ -51,13 +51,6 @@ def test_a_title_has_several_forms(title: str, expected: list[str]) -> None:
     assert forms(title) == expected
 
 
-@pytest.mark.parametrize("title", ["Solaris", "Help! (film)", "Paris, Texas (film)", "The Beatles", "Anna Maria Berg"])
-def test_only_the_whole_title_is_certain(title: str) -> None:
-    certainties = {name.key.strip(): certainty for name, certainty in titled(title).names}
-    assert certainties.pop(title_key(title)) == 1
-    assert all(0 < certainty < 1 for certainty in certainties.values())
-
-
 def test_what_follows_a_comma_is_less_certain_than_what_stands_in_parentheses() -> None:
     certainties = {name.key.strip(): certainty for name, certainty in titled("Paris, Texas (film)").names}
     assert 1 > certainties["paris texas"] > certainties["paris"]
@@ -154,25 +147,7 @@ def test_initials_belong_to_the_name(text: str, expected: list[str]) -> None:
     assert mentioned(text) == expected
 
 
-def test_the_own_name_comes_first_and_without_its_disambiguation() -> None:
-    reading = titled("Help! (film)", "Richard Lester made Help! in London.")
-    assert [name.key.strip() for name in reading.mentioned] == ["help", "richard lester", "london"]
-
-
-@pytest.mark.parametrize("text", ["القاهرة عاصمة مصر", "東京は日本の首都です。", "दिल्ली भारत की राजधानी है", "12 + 30"])
-def test_scripts_without_capitals_mention_no_names_but_have_words(text: str) -> None:
-    assert mentioned(text) == []
-    assert titled("", text).title_candidates
-    assert titled("", text).sentences[0][0].strip()
-
-
 # --- runs of words that may be titles --------------------------------------------------------------------------------
-
-
-def test_runs_begin_with_a_capital_or_a_digit_and_end_with_a_word_that_carries_a_topic() -> None:
-    found = titled("", "It is The Isle of Man in 1990.").title_candidates
-    assert {"the isle of man", "isle", "isle of man", "man", "1990"} <= set(found)
-    assert not {"is", "is the isle", "isle of", "the isle of", "in 1990", "the", "it"} & set(found)
 
 
 WORDS = st.text("abcdeé", min_size=2, max_size=6).filter(lambda word: fold(word) not in FUNCTION_WORDS)
@@ -209,11 +184,6 @@ def test_of_a_very_long_passage_the_beginning_is_read(glue: str) -> None:
     assert again.text_key == reading.text_key
     assert again.title_candidates == reading.title_candidates
     assert len(reading.text_key) <= PAGE + 2 * len(reading.sentences)
-
-
-def test_given_sentences_are_kept() -> None:
-    keys = [key.strip() for key, _ in says("One. Two.", "Three").sentences]
-    assert keys == ["one two", "three"]
 
 
 def test_the_stems_of_a_sentence_and_of_the_title() -> None:

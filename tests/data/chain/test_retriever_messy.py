@@ -86,20 +86,6 @@ def test_chains_in_other_scripts(messy: ChainRetriever, question: str, chain: li
     assert (hits[1].reason.via, hits[1].reason.name, hits[1].reason.source) == ("link", name, chain[0])
 
 
-def test_text_without_spaces_is_found_as_bm25_finds_it(messy: ChainRetriever) -> None:
-    assert ids(messy.search("日本の首都はどこですか", 1)) == ["ja"]
-
-
-def test_a_passage_without_text_is_found_by_its_title(messy: ChainRetriever) -> None:
-    hits = messy.search("Who built the Empty Hall?", 1)
-    assert ids(hits) == ["empty"]
-    assert hits[0].reason == Reason("named", "empty hall", None, ("Empty", "Hall"))
-
-
-def test_titles_without_letters_or_of_stop_words_are_found_by_their_text(messy: ChainRetriever) -> None:
-    assert set(ids(messy.search("Which band or group, !!! or The Who, plays loudly?", 2))) == {"marks", "stop-words"}
-
-
 @pytest.mark.parametrize("query", ["", "   ", "What is it and who are they?", "the of", "?!", "\x00", "\x1b\x07"])
 def test_queries_that_ask_for_nothing(messy: ChainRetriever, query: str) -> None:
     """An index has nothing to say to them; a pool is handed out whole, as without chains."""
@@ -108,22 +94,6 @@ def test_queries_that_ask_for_nothing(messy: ChainRetriever, query: str) -> None
     assert sorted(ids(hits)) == sorted(ids(messy.source.search(query, 500)))
     adaptive = messy.with_weights(messy.weights, adaptive=True).search(query, 500)
     assert adaptive == hits[: len(adaptive)]
-
-
-@pytest.mark.parametrize("query", ["quixotic\x00null", "quixotic \ud800 null", "\ufeffquixotic\x1b null", "quixotic\n"])
-def test_queries_with_oddities(messy: ChainRetriever, query: str) -> None:
-    hits = messy.search(query, 3)
-    assert hits[0].passage.id == "broken"
-    assert hits[0].reason
-    assert hits[0].reason.words[0] == "quixotic"
-    "".join(hits[0].reason.words).encode()
-
-
-def test_a_query_of_3000_words(messy: ChainRetriever) -> None:
-    query = "Who composed the music of Night Garden? " + " ".join(f"filler{n} loaf" for n in range(1500))
-    hits = messy.search(query, 5)
-    assert len(hits) == 5
-    assert "garden" in ids(hits)
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -140,8 +110,3 @@ def test_a_corpus_of_one_passage(tmp_path: Path, k: int) -> None:
 def test_an_empty_pool_has_nothing() -> None:
     assert over().search("moon", 3) == []
     assert ChainRetriever(PassagePool([]), adaptive=True).search("moon", 3) == []
-
-
-def test_identical_texts_under_several_ids_are_all_ranked() -> None:
-    twins = [Passage.of("Moon", "The moon circles the Earth.", id=f"twin-{n}") for n in range(3)]
-    assert sorted(ids(over(*twins).search("What does the moon circle?", 5))) == ["twin-0", "twin-1", "twin-2"]

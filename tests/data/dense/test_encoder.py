@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,16 +15,6 @@ from polyhop.data.dense import DenseIndex, MiniLM, Vectors, embed_index
 from polyhop.data.errors import PolyhopError
 
 from .hashing import build
-
-
-def test_importing_it_costs_nothing() -> None:
-    code = """
-import sys
-import polyhop.data.dense, polyhop.data.fusion
-print(sorted({"torch", "sentence_transformers", "transformers", "jnius"} & set(sys.modules)))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
 
 
 def test_without_the_extra(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:

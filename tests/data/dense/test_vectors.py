@@ -62,18 +62,6 @@ def test_a_build_that_fails_keeps_them(own: Path, tmp_path: Path) -> None:
     assert len(DenseIndex(own, Hashing())) == 1000
 
 
-def test_only_our_files_are_removed(tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text('{"text": "moon"}\n')
-    for name in ("vectors-of-mine.f16", "vectors-0123456789ab.json", "vectors-0123456789ab-x.npz"):
-        folder = tmp_path / name.replace(".", "-")
-        folder.mkdir()
-        (folder / name).write_text("mine")
-        with pytest.raises(IndexFault, match="has other files"):
-            build_index([corpus], folder)
-        assert (folder / name).read_text() == "mine"
-
-
 KILLED = """
 import sys, time
 from pathlib import Path
@@ -140,13 +128,6 @@ except IndexFault as error:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert "could not be written" in done.stdout, done.stderr
     assert embed_index(own, Hashing("tests/other")).rows == 1000
-
-
-def test_a_folder_that_cannot_be_locked(own: Path) -> None:
-    (own / ".lock").unlink()
-    (own / ".lock").mkdir()
-    with pytest.raises(IndexFault, match="could not be written"):
-        embed_index(own, Hashing("tests/other"))
 
 
 @pytest.mark.slow

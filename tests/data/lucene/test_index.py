@@ -18,7 +18,6 @@ import pytest
 from polyhop.data.errors import CorpusError, IndexFault, Problem
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import BuildProgress, build_index, check_index
-from polyhop.data.lucene.jvm import autoclass, call
 from polyhop.data.lucene.layout import IndexManifest
 from polyhop.data.passages import Passage
 
@@ -67,17 +66,6 @@ def test_build(tmp_path: Path, write: Write) -> None:
     assert files(tmp_path / "deep" / "ix") == {"manifest.json", "problems.jsonl", ".lock", manifest.lucene_folder}
     assert seen[-1] == BuildProgress(corpus.stat().st_size, corpus.stat().st_size, 3)
     assert found(tmp_path / "deep" / "ix", "capital of France") == ["p", "r"]
-
-
-def test_the_corpus_hash_is_of_the_passages(tmp_path: Path, write: Write) -> None:
-    import gzip
-
-    plain = write()
-    packed = tmp_path / "packed.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    one, same = (build_index([path], tmp_path / path.stem).corpus_hash for path in (plain, packed))
-    other = build_index([write(RECORDS[:2])], tmp_path / "other").corpus_hash
-    assert one == same != other
 
 
 def test_what_is_left_out(tmp_path: Path, write: Write) -> None:
@@ -147,13 +135,6 @@ def test_foreign_folders_are_refused(tmp_path: Path, write: Write) -> None:
     build_index([write()], tmp_path / "empty")
     (tmp_path / "empty" / "README").write_text("about this index")
     build_index([write()], tmp_path / "empty")
-
-
-def test_arguments(tmp_path: Path, write: Write) -> None:
-    with pytest.raises(ValueError, match="max_words"):
-        build_index([write()], tmp_path / "ix", max_words=0)
-    with pytest.raises(ValueError, match="threads"):
-        build_index([write()], tmp_path / "ix", threads=0)
 
 
 # --- stopped builds --------------------------------------------------------------------------------------------------
@@ -229,16 +210,6 @@ except IndexFault as error:
     assert not (tmp_path / "ix").exists()
 
 
-def test_builds_leave_no_thread_in_java(tmp_path: Path, write: Write) -> None:
-    beans = call(autoclass("java.lang.management.ManagementFactory"), "getThreadMXBean")
-    corpus = write()
-    build_index([corpus], tmp_path / "ix")
-    before = call(beans, "getThreadCount")
-    for _ in range(5):
-        build_index([corpus], tmp_path / "ix", threads=4)
-    assert call(beans, "getThreadCount") <= before
-
-
 # --- damage ----------------------------------------------------------------------------------------------------------
 
 
@@ -261,11 +232,6 @@ def damaged(sound: Path, tmp_path: Path) -> Path:
 
 def part(index: Path, suffix: str) -> Path:
     return next((index / IndexManifest.read(index).lucene_folder).glob(f"*{suffix}"))
-
-
-def test_a_sound_index(sound: Path) -> None:
-    report = check_index(sound)
-    assert (report.problems, report.manifest.passages) == ((), 3000)
 
 
 @pytest.mark.parametrize("suffix", [".doc", ".fdt", ".tim", ".nvd"])
@@ -337,20 +303,3 @@ print(samples[len(samples) // 3], samples[-1])
     command = [sys.executable, "-c", code, str(write(large(20_000))), str(tmp_path / "ix")]
     early, late = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
     assert late < early + 60, (early, late, time.monotonic() - started)
-
-
-def test_a_manifest_that_contradicts_the_index_is_found(tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text('{"title": "Rome", "text": "A city."}\n')
-    build_index([corpus], tmp_path / "index")
-    manifest = tmp_path / "index" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"passages": 1', '"passages": 99'))
-    assert check_index(tmp_path / "index").problems == ("it has 1 passages, but its manifest says 99",)
-
-
-def test_files_of_one_name_in_two_folders_are_two_passages(tmp_path: Path) -> None:
-    for folder, text in (("a", "Kestrels hover."), ("b", "Owls are silent.")):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "README.md").write_text(text)
-    manifest = build_index([tmp_path / "a", tmp_path / "b"], tmp_path / "index")
-    assert (manifest.passages, manifest.duplicates) == (2, 0)

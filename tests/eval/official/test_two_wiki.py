@@ -75,11 +75,6 @@ def test_joint_is_the_product_of_all_three() -> None:
     assert values["joint_f1"] == pytest.approx(2 / 7)
 
 
-def test_without_triples_the_joint_is_zero() -> None:
-    values = score(Prediction("q", "USSR", [("Hostile Whirlwinds", 0)]), QUESTION)
-    assert (values["em"], values["sp_em"], values["evi_em"], values["joint_em"], values["joint_f1"]) == (1, 1, 0, 0, 0)
-
-
 def test_the_script_prints_rounded_percentages() -> None:
     pairs = [(Prediction("1", "USSR"), QUESTION), (Prediction("2"), QUESTION), (Prediction("3"), QUESTION)]
     values = evaluate(pairs)

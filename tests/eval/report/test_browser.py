@@ -230,17 +230,6 @@ def test_sections_that_do_not_fit_into_a_row_are_a_menu(open_page: Callable[...,
     assert not page.is_visible("#links")
 
 
-def test_sections_that_fit_are_a_row(open_page: Callable[..., Any], report: Path) -> None:
-    page = open_page(report)
-    assert not page.is_visible("#menu")
-    assert len({link.bounding_box()["y"] for link in page.locator("#links a").all()}) == 1
-    page.set_viewport_size({"width": 700, "height": 900})
-    page.wait_for_selector("#menu")
-    page.set_viewport_size({"width": 1440, "height": 900})
-    page.wait_for_selector("#links")
-    assert not page.is_visible("#menu")
-
-
 def test_one_set_of_questions_is_shown_at_a_time(open_page: Callable[..., Any], tmp_path: Path) -> None:
     for count in (3, 5):
         evaluate(Fake(), numbered(count), tmp_path / str(count))
@@ -291,16 +280,6 @@ def test_hostile_texts_do_nothing(open_page: Callable[..., Any], report_on: Call
     assert page.text_content("#question .answers dd").startswith(hostile)
 
 
-def test_names_of_object_properties(open_page: Callable[..., Any], report_on: Callable[..., Path]) -> None:
-    names = ["constructor", "__proto__"]
-    page = open_page(report_on(gold=names, trace=[{"step": name, "what": "unknown"} for name in names]))
-    page.click("#row-0")
-    wait_until_open(page, "question 0")
-    gold = page.locator("#question .part", has_text="Gold passages").locator("th")
-    assert gold.all_text_contents() == [f"★ gold {name} (not found by any run)" for name in names]
-    assert page.locator("#question .steps > .step > .kind").all_text_contents() == names
-
-
 def test_rounds_show_what_changed(open_page: Callable[..., Any], report_on: Callable[..., Path]) -> None:
     kept = [[["paris", 1], ["rome", 0]], [["rome", 0], ["paris", 1]], [["paris", 1]]]
     trace = [{"step": "selected", "round": n, "kept": each, "invalid": []} for n, each in enumerate(kept, 1)]
@@ -311,23 +290,6 @@ def test_rounds_show_what_changed(open_page: Callable[..., Any], report_on: Call
     assert "sentence 2" in first
     assert second.split("\n") == ["round 2: kept", "the same 2 as before"]
     assert "no longer kept" in third
-
-
-def test_long_and_right_to_left_texts(open_page: Callable[..., Any], report_on: Callable[..., Path]) -> None:
-    long, name = "a<b>kind</b>" * 20, "\u202eprism"
-    page = open_page(report_on(2, name, **dict.fromkeys(("kind", "answer", "stop_reason"), long)), 390)
-    page.click("#row-0")
-    wait_until_open(page, "question 0")
-    assert overflow(page) <= 0
-    notice = page.locator(".notice strong")
-    assert notice.text_content() == name
-    gap = """strong => {
-        const range = document.createRange();
-        range.setStart(strong.nextSibling, 1);
-        range.setEnd(strong.nextSibling, 3);
-        return range.getBoundingClientRect().left - strong.getBoundingClientRect().right;
-    }"""
-    assert notice.evaluate(gap) > 0  # the text after the name stays after it
 
 
 def every_step(text: str) -> list[dict[str, Any]]:

@@ -23,19 +23,6 @@ def test_by_hand() -> None:
     ]
 
 
-def test_the_ends_of_the_scale() -> None:
-    found = calibration([0.0, 1.0], [False, True], questions=2)
-    assert found is not None
-    assert [(each.low, each.answers) for each in found.bins] == [(0.0, 1), (0.9, 1)]
-    assert found.ece == found.brier == 0
-
-
-def test_answers_of_the_same_confidence_come_together_whatever_their_order() -> None:
-    one = calibration([0.5, 0.9, 0.5], [True, True, False], questions=3)
-    other = calibration([0.5, 0.5, 0.9], [False, True, True], questions=3)
-    assert one == other
-
-
 def test_the_curve_is_drawn_where_it_is_steady() -> None:
     sure = [1 - n / 100 for n in range(30)]
     found = calibration(sure, [0.0] * 30, 60)

@@ -38,10 +38,6 @@ def test_sections_of_several_runs_are_distinct(tmp_path: Path) -> None:
     assert 'id="index"' not in text
 
 
-def test_the_sections_of_one_run_do_not_name_it(tmp_path: Path) -> None:
-    assert headings(written(tmp_path, SECTIONS[0])) == [("history", "History")]
-
-
 def test_no_text_becomes_markup(tmp_path: Path) -> None:
     body = render("groups.html.j2", parts=[(HOSTILE, HOSTILE)] * 2)
     assert "<script" not in body

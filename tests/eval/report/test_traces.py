@@ -81,14 +81,6 @@ def test_a_selector_that_collects_is_known_by_the_end() -> None:
     assert found.rounds == (Round(0.5, 1.0), Round(0.5, 1.0), Round(0.5, 0.5))
 
 
-def test_what_is_still_required() -> None:
-    required = {"step": "required", "questions": ["Who?"], "invalid": []}
-    learned = {"step": "learned", "known": [], "required": ["Who?", "Where?"], "invalid": []}
-    found = course(record(line(trace=[selected(1, "a"), required, learned, selected(2, "a", "b")])))
-    assert found is not None
-    assert [each.required for each in found.rounds] == [1, 2]
-
-
 def test_sub_questions_with_citations_are_rounds() -> None:
     first = {"step": "stepanswered", "number": 1, "question": "?", "answer": "x", "cited": [["a", 0]]}
     revised = {"step": "revised", "answer": "y", "reason": "", "accepted": True, "cited": [["b", 1]]}
@@ -96,12 +88,6 @@ def test_sub_questions_with_citations_are_rounds() -> None:
     found = course(record(line(trace=[first, {**first, "number": 2, "cited": []}, refused, revised])))
     assert found is not None
     assert found.rounds == (Round(0.5, 1.0), Round(1.0, 1.0))
-
-
-def test_nothing_to_follow() -> None:
-    assert course(record(line(gold=[]))) is None
-    assert course(record(line(trace=[]))) is None
-    assert course(record(failed())) is None
 
 
 def test_a_question_that_ended_keeps_what_it_had() -> None:

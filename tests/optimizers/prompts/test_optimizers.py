@@ -20,11 +20,11 @@ from polyhop.engines.models import language_model
 from polyhop.eval import metrics
 from polyhop.optimizers.measure import measure
 from polyhop.optimizers.prompts import OPTIMIZERS, PRESETS, Cost, Probe, estimate, estimates, optimize_prompts
-from polyhop.programs import Exemplars, Naive, Prism, tunables
+from polyhop.programs import Prism, tunables
 from polyhop.programs.agent import Agent
 
 from ...programs.scripted import Script, lm
-from .world import MAGIC, instructions, moody, players, program, questions, state, writer
+from .world import instructions, moody, players, program, questions, state, writer
 
 NUMBERS: dict[str, dict[str, int]] = {
     "labeled": {"demos": 2},
@@ -146,15 +146,6 @@ def test_some_programs_cost_more_for_each_question(name: str, calls: int, compil
     assert prediction.trace.lm_calls == len(done.script.requests) == calls
 
 
-def test_mipro_takes_a_program_of_one_agent() -> None:
-    student = Naive()
-    student.set_lm(lm(players()))
-    numbers = {"demos": 1, "candidates": 2, "trials": 12, "minibatch": 1, "full_every": 1, "val": 2}
-    arguments: dict[str, Any] = {"numbers": numbers, "prompt_model": lm(writer())}
-    result = optimize_prompts("mipro", student, questions(2, 2), questions(0, 2), METRIC, **arguments)
-    assert measure(result, questions(0, 2), METRIC).score == 1.0
-
-
 def test_simba_writes_rules_where_answers_vary() -> None:
     pen = writer()
     optimize_prompts("simba", program(moody()), questions(4, 4), [], METRIC, numbers=SIMBA, prompt_model=lm(pen))
@@ -162,34 +153,6 @@ def test_simba_writes_rules_where_answers_vary() -> None:
     for request in pen.requests:
         trajectory = request.inputs["better_program_trajectory"]
         assert {"analyzer", "selector", "adder", "answerer"} <= set(re.findall(r'"module_name": "(\w+)"', trajectory))
-
-
-def test_candidates_do_not_share_their_rules(compiled: Callable[[str], Compiled]) -> None:
-    """DSPy writes them into the signature that all programs share."""
-    done = compiled("infer_rules")
-    assert all(text.count(MAGIC) == 1 for text in instructions(done.result).values())
-    assert not any(MAGIC in text for text in instructions(Prism()).values())
-
-
-@pytest.mark.parametrize("name", ["labeled", "random_search", "gepa"])
-def test_an_exemplar_memory_is_kept(name: str) -> None:
-    class Planned(dspy.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.exemplars = Exemplars(count=2)
-            self.answerer = Prism(rounds=1)
-
-        def forward(self, question: str, pool: Any) -> Any:
-            return self.answerer(question=question, pool=pool)
-
-    student = Planned()
-    student.set_lm(lm(players()))
-    exemplar = {"question": "Who?", "sub_questions": ["Who?"], "hops": 1, "source": "own"}
-    student.exemplars.memory.load_state({"exemplars": [exemplar]})
-    arguments: dict[str, Any] = {"numbers": NUMBERS[name], "prompt_model": lm(writer())}
-    result = optimize_prompts(name, student, questions(6, 0), questions(2, 2), METRIC, **arguments)
-    assert [each.question for each in result.exemplars.memory.exemplars] == ["Who?"]
-    assert result.exemplars.count.value == 2
 
 
 def test_gepa_resumes_from_its_log(tmp_path: Path) -> None:
@@ -220,13 +183,6 @@ def test_a_probe_measures_the_first_questions() -> None:
     script.replies["selector"] = [RuntimeError("out of order")]
     with pytest.raises(PolyhopError, match="every question: .*out of order"):
         Probe.of(program(script), questions(2, 0))
-
-
-def test_an_unknown_price_makes_the_sum_unknown() -> None:
-    known, unknown = Cost(1, 10, 1, 0.5), Cost(1, 10, 1, None)
-    assert known + known * 2 == Cost(3, 30, 3, 1.5)
-    assert (known + unknown).cost_usd is None
-    assert (known + unknown * 0).cost_usd == 0.5
 
 
 def test_the_table_of_estimates_has_a_row_for_each_optimizer_and_preset() -> None:
@@ -309,18 +265,6 @@ def test_a_program_that_fails_is_an_error(name: str) -> None:
         optimize_prompts(name, program(broken), questions(6, 6), questions(4, 4), METRIC, **arguments)
 
 
-def test_a_failed_question_scores_zero() -> None:
-    def sometimes(request: Any) -> dict[str, Any]:
-        if "Book 2 " in request.inputs["question"]:
-            raise RuntimeError("out of order")
-        return {"sub_questions": ["Who wrote the book?"]}
-
-    script = players()
-    script.replies["analyzer"] = [sometimes]
-    result = optimize_prompts("bootstrap", program(script), questions(6, 0), [], METRIC, numbers={"demos": 6})
-    assert len(result.answerer.demos) == 5
-
-
 @pytest.mark.parametrize("name", WRITING)
 def test_unreadable_proposals_are_an_error(name: str) -> None:
     nonsense = Script({"other": ["I would rather not."]})
@@ -337,15 +281,6 @@ def test_the_embedded_engine_cannot_write(name: str) -> None:
         with pytest.raises(PolyhopError, match=r"lexical cannot write.*--prompt-lm.*labeled.*bootstrap.*ensemble"):
             optimize_prompts(name, student, questions(4, 4), questions(4, 4), METRIC, prompt_model=given)
     assert not script.requests
-
-
-def test_another_model_writes_for_a_lexical_program() -> None:
-    student, pen = Prism(rounds=1), writer()
-    student.set_lm(language_model())
-    numbers = {"train": 2, "breadth": 2, "depth": 1}
-    result = optimize_prompts("copro", student, questions(2, 2), [], METRIC, numbers=numbers, prompt_model=lm(pen))
-    assert len(pen.requests) == 4
-    assert all(predictor.lm.model == "lexical" for predictor in result.predictors())
 
 
 def test_agents_keep_their_models() -> None:

@@ -87,11 +87,6 @@ def change(file: Path, **changes: Any) -> None:
     write(file, {**json.loads(file.read_text()), **changes})
 
 
-def test_sections(made: Path) -> None:
-    found = [section.name for section in sections(made)]
-    assert found == ["optimization", "test", "search-1-tunables", "changes", "spent"]
-
-
 def test_stages_and_verdicts(made: Path) -> None:
     found = page(made, "optimization")
     assert found.rows == [
@@ -138,24 +133,6 @@ def test_a_search_with_a_cost_shows_the_front(run: Path) -> None:
     assert found.row("trial 1, chosen") == ["trial 1, chosen", "0.9", "3"]
 
 
-def test_equal_values_can_be_drawn(run: Path) -> None:
-    same = study(cost="lm_calls")
-    for trial in [*same["trials"], same["best"], same["default"], *same["front"]]:
-        trial["score"] = 0.0
-    write(run / "1-tunables/proposal.json", {"study": same})
-    assert page(run, "search-1-tunables").row("trial 0") == ["trial 0", "0", "2"]
-    zero = {"mean": 0.0, "low": 0.0, "high": 0.0}
-    change(run / "summary.json", test={**measured_both(), "start": zero, "best": zero, "difference": zero})
-    assert "Answer F1 is 0.0 at the start and 0.0 tuned" in page(run, "test").text
-
-
-def test_thousands_of_trials_stay_small(run: Path) -> None:
-    write(run / "1-tunables/proposal.json", {"study": study(trials=2_000)})
-    (found,) = (section for section in sections(run) if section.name == "search-1-tunables")
-    assert found.body.count("<circle") == 2_000
-    assert len(found.body) < 300_000
-
-
 def test_changes_are_marked(made: Path) -> None:
     found = page(made, "changes")
     assert "answerer: instructions; 1 demo added" in found.text
@@ -165,10 +142,6 @@ def test_changes_are_marked(made: Path) -> None:
     assert "Not kept: the proposal of tunables (stage 1)" in found.text
     folded = ["open" not in attributes for tag, attributes in found.tags if tag == "details"]
     assert folded == [False, True, True]
-
-
-def test_spending(made: Path) -> None:
-    assert [row[1] for row in page(made, "spent").rows[1:]] == ["1,234", "50,000", "600", "1.50", "1.5"]
 
 
 def test_several_runs_have_a_row_each(made: Path, run: Path, tmp_path: Path) -> None:
@@ -230,11 +203,6 @@ def test_a_run_that_keeps_nothing(run: Path) -> None:
     assert "The result is the program as it was at the start" in page(run, "optimization").text
     assert "Nothing was kept" in page(run, "changes").text
     assert page(run, "test").row("Answer F1") == ["Answer F1", "25.0 (15.0 to 35.0)"]
-
-
-def test_a_resumed_run_is_not_finished(run: Path) -> None:
-    change(run / "summary.json", stages=json.loads((run / "summary.json").read_text())["stages"][:2])
-    assert "This run is not finished: 2 of at most 2 stages are done" in page(run, "optimization").text
 
 
 # --- errors ----------------------------------------------------------------------------------------------------------

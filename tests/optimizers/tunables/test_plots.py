@@ -8,7 +8,6 @@ import dspy
 import pytest
 
 from polyhop.optimizers.tunables import StudyResult, TunableSearch, plots
-from polyhop.programs.tunable import tunables
 
 from .world import Costly, Hill, height, numbered
 
@@ -45,16 +44,3 @@ def test_the_front_is_a_line_through_its_trials() -> None:
     (best,) = [circle for circle in root.findall("circle") if circle.get("class") == "s2"]
     assert f"trial {result.best.number}," in (best.findtext("title") or "")
     assert "LM calls per question" in [text.text for text in root.findall("text")]
-
-
-def test_importances_are_bars_in_their_order(result: StudyResult) -> None:
-    root = ElementTree.fromstring(plots.importances(result))
-    names = [text.text for text in root.findall("text[@class='end']")]
-    assert names[::-1] == list(result.importances)
-    assert set(tunables(Hill())) == set(names)
-    bars = [float(str(bar.get("width"))) for bar in root.findall("rect")][::-1]
-    assert bars == sorted(bars, reverse=True)
-    shares = list(result.importances.values())
-    assert bars[1] / bars[0] == pytest.approx(shares[1] / shares[0], abs=0.01)
-    without = result.model_copy(update={"importances": {}})
-    assert not ElementTree.fromstring(plots.importances(without)).findall("rect")

@@ -53,11 +53,3 @@ def test_the_front_is_what_no_trial_dominates() -> None:
 def test_without_a_complete_trial_the_error_says_why() -> None:
     with pytest.raises(PolyhopError, match="found nothing: too many rounds"):
         choose([trial(0, [], state="failed", error="too many rounds")], None, {})
-
-
-def test_files_hold_neither_single_scores_nor_replies() -> None:
-    record = trial(1, [0.5, 0.7], failure="a reply")
-    assert set(record.model_dump()) == {
-        "number", "state", "values", "score", "costs", "questions", "failures", "error"
-    }  # fmt: skip
-    assert TrialRecord.model_validate({"slot": 3, "state": "complete", "values": {}}).number == 3  # an older file

@@ -34,20 +34,6 @@ def test_the_distortion_is_found() -> None:
     assert calibration_error(apply(confidence, slope, offset), right) < 0.03 < calibration_error(confidence, right)
 
 
-def test_the_error_by_hand() -> None:
-    """Ten answers at 0.95, seven right; ten at 0.15, two right: (0.25 + 0.05) / 2."""
-    confidence = np.array([0.95] * 10 + [0.15] * 10)
-    right = np.array([1.0] * 7 + [0.0] * 3 + [1.0] * 2 + [0.0] * 8)
-    assert calibration_error(confidence, right) == pytest.approx(0.15)
-
-
-def test_confidence_that_tells_everything_or_nothing_stays_finite() -> None:
-    for right in (np.array([0.0, 1.0] * 50), np.repeat([0.0, 1.0], 50)):
-        slope, offset = fit(np.repeat([0.1, 0.9], 50), right)
-        assert 0 <= slope < 10
-        assert abs(offset) < 10
-
-
 def test_a_program_takes_what_was_fitted() -> None:
     calibration = Calibration()
     assert calibration(0.7) == 0.7  # as it is, until something was fitted

@@ -80,23 +80,6 @@ def test_a_trained_head_knows_new_questions_of_the_form() -> None:
     assert scores["2 hops taken for 1"] == 0
 
 
-def test_a_rare_number_of_hops_counts_as_much_as_a_frequent_one() -> None:
-    """One form asked for as often with 1 hop as with 2, but 2 hops have ten times as many questions in all."""
-    frequent = questions("made up", 2, 200)
-    same = [Labelled("Is it so?", 1, "made up", f"a{n}") for n in range(10)]
-    same += [Labelled("Is it so?", 2, "made up", f"b{n}") for n in range(10)]
-    rest = [each for hops in (3, 4) for each in questions("made up", hops)]
-    head = train([*frequent, *same, *rest], folds=2)
-    one, two, *_ = ComplexityEstimator(head)("Is it so?").probabilities
-    assert one > 2 * two
-
-
-def test_scores_are_of_questions_that_training_did_not_see() -> None:
-    """Labels without any regularity: what is learned by heart does not show."""
-    noise = [Labelled(f"Who wrote {'a ' * (n % 7)}book {n}?", 1 + n * 7919 % 4, "noise", str(n)) for n in range(200)]
-    assert train(noise, folds=5).training["cross-validated"]["mean recall"] < 0.45
-
-
 def test_unseen_datasets_and_held_out_questions_are_reported() -> None:
     known = [each for hops in CHAINS for each in questions("known", hops)]
     other = [each for hops in (1, 2) for each in questions("other", hops)]
@@ -129,16 +112,6 @@ def test_the_command_writes_an_estimator(files: list[str], tmp_path: Path, monke
     )
     assert set(training["questions"]) == {"musique", SINGLE, "sample", "squad"}
     assert ComplexityEstimator(ComplexityHead.load(out))("Where was the author of Book 5 born?").hops == 2
-
-
-def test_wrong_options_are_explained(files: list[str], tmp_path: Path) -> None:
-    out = ["--out", str(tmp_path / "out.json")]
-    result = CliRunner().invoke(app, [*files, *out, "--also", "hotpotqa"])
-    assert result.exit_code == 2
-    assert "is not DATASET:FILE" in result.output
-    result = CliRunner().invoke(app, [*files, "--out", str(tmp_path / "no" / "out.json")])
-    assert isinstance(result.exception, PolyhopError)
-    assert "cannot write" in str(result.exception)
 
 
 def test_the_shipped_estimator_on_benchmark_questions(shared_data: Path) -> None:

@@ -25,21 +25,6 @@ def test_fitted_weights_find_the_evidence() -> None:
     assert np.mean([case.score(np.zeros(SIZE)).f1 for case in cases]) < 0.6
 
 
-def test_what_is_learned_is_what_is_said_to_be_right() -> None:
-    cases = [
-        SelectorCase(case.name, case.question, case.features, frozenset({case.features.passages[-1].number}), 1.0)
-        for case in sample_cases()
-    ]
-    weights = fit(cases)
-    assert np.mean([case.score(weights).recall for case in cases]) > 0.9
-
-
-def test_a_question_is_in_one_fold_whatever_set_it_is_from() -> None:
-    case, *_ = sample_cases()
-    twin = SelectorCase("another", case.question, case.features, case.gold, 2.0)
-    assert twin.fold(5) == case.fold(5)
-
-
 def test_the_code_holds_the_weights() -> None:
     weights = np.random.default_rng(0).normal(size=SIZE)
     found: dict[str, ExtensionFeatures | StopFeatures] = {}

@@ -14,9 +14,8 @@ import pytest
 from polyhop.engines import endpoint
 from polyhop.engines.endpoint import Limits
 from polyhop.eval.records import read_summary
-from polyhop.scripts.studies.faults.__main__ import cells, markdown
-from polyhop.scripts.studies.faults.faults import FAULTS, dies, drip, slow
-from polyhop.scripts.studies.faults.schedule import Always, During, Every, First, Longer, Share
+from polyhop.scripts.studies.faults.faults import FAULTS, drip, slow
+from polyhop.scripts.studies.faults.schedule import Always, Every, First, Longer, Share
 from polyhop.scripts.studies.faults.server import Server
 from polyhop.scripts.studies.faults.study import CASES, Case, Row, Study, cases_named
 
@@ -58,19 +57,6 @@ def test_what_never_comes_is_asked_for_again(fault: object) -> None:
     assert row.done["repeated after timeout"] >= row.injected >= 2  # a busy machine may be late by itself
 
 
-def test_a_storm_ends(study: Study) -> None:
-    row = sound(study.run(Case("429", "for a moment", ((During(0.0, 0.3), FAULTS["429"]),))))
-    assert row.answered == 6
-    assert 1 <= row.done["repeated after rate_limit"] == row.injected <= 12  # all wait until it is over
-
-
-def test_a_server_comes_back(study: Study) -> None:
-    row = sound(study.run(Case("dies", "twice", ((Every(15), dies(0.3)),))))
-    assert row.answered == 6
-    assert row.injected >= 1
-    assert row.done["repeated after transport"] >= row.injected
-
-
 @pytest.mark.parametrize("name", ["context-openai", "context-vllm", "context-llama"])
 def test_small_contexts_are_read_in_part(study: Study, name: str) -> None:
     row = sound(study.run(Case(name, "long prompts", ((Longer(8_000), FAULTS[name]),), differs="read less")))
@@ -106,17 +92,6 @@ def test_what_lasts_is_a_failure_with_its_cause(
     assert all(len(failure["message"]) < 500 for failure in summary["failures"])
 
 
-def test_a_run_says_what_happened(study: Study, tmp_path: Path) -> None:
-    row = study.run(Case("500", "at first", ((First(), FAULTS["500"]),)), tmp_path / "run")
-    assert read_summary(tmp_path / "run")["incidents"] == row.done == {"repeated after server": row.injected}
-
-
-def test_a_budget_stops_a_run_that_is_continued(study: Study) -> None:
-    faults = ((Share(0.1, 1), FAULTS["500"]), (Share(0.1, 2), FAULTS["empty"]))
-    row = sound(study.run(Case("mixed", "stopped", faults, calls=12)))
-    assert row.answered == 6
-
-
 def test_an_answer_that_differs_is_wrong_unless_it_is_said_why(study: Study) -> None:
     less = ((Longer(8_000), FAULTS["context-openai"]),)
     row = study.run(Case("context", "long prompts", less))
@@ -132,13 +107,6 @@ def test_every_fault_is_in_the_table() -> None:
     assert named == set(FAULTS)
     assert [case.name for case in cases_named(["dies", "429"])] == ["429", "dies"]
     assert len(cases_named(["mixed"])) == 4
-
-
-def test_a_table_for_the_readme(study: Study) -> None:
-    row = Row(CASES[0], 1_000, 1, 6, 4, 0, 0, 0, 0, 1.25, {"prompt shortened": 2}, {"model": 1, "reply": 1})
-    head, rule, line, *_ = markdown([row]).splitlines()
-    assert head.count("|") == rule.count("|") == line.count("|") == len(cells(row)) + 1
-    assert "| 1,000 | 1 | prompt shortened 2 | 6 | 4 | model 1, reply 1 | 0 | 0 | 0 | 0 |" in line
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------

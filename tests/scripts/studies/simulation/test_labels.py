@@ -29,14 +29,6 @@ def test_a_run_with_a_simulated_model_is_labelled(tmp_path: Path) -> None:
     assert summary_table({"prism": summary}, "hotpotqa: 2 questions").title == "hotpotqa: 2 questions (simulation)"
 
 
-def test_one_simulated_agent_makes_a_simulation(tmp_path: Path) -> None:
-    examples = hotpotqa(tmp_path, 2)
-    program = Prism(k=20)
-    assign_models(program)
-    program.adder.lm = simulated_lm(examples, Rates(miss=0.2), seed=3)
-    assert evaluate(program, examples)["simulation"] == LABEL
-
-
 def test_other_runs_are_not_labelled(tmp_path: Path) -> None:
     program = Prism(k=20)
     assign_models(program)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from polyhop.data.errors import PolyhopError
 from polyhop.eval.records import read_manifest
-from polyhop.scripts.studies.simulation import runs, study
+from polyhop.scripts.studies.simulation import study
 from polyhop.scripts.studies.simulation.designs import BASELINE, DESIGNS
 from polyhop.scripts.studies.simulation.report import program_rows
 from polyhop.scripts.studies.simulation.runs import VALUES, Condition, QuestionSet, play_all
@@ -89,17 +87,6 @@ def conditions_of(arguments: list[str]) -> list[Condition]:
     return [Condition(questions, 0.2, design, seed) for design in DESIGNS for seed in (0, 1)]
 
 
-def test_jobs_change_nothing_and_end_with_the_study(small: list[str], tmp_path: Path) -> None:
-    conditions = conditions_of(small)
-    one = {each.name: values for each, values in play_all(conditions, tmp_path / "one", 1)}
-    playing = play_all(conditions, tmp_path / "two", 2)
-    two = {each.name: values for each, values in (next(playing) for _ in range(3))}
-    assert len(active_children()) == 2
-    playing.close()  # as Ctrl-C does
-    assert active_children() == []
-    assert two == {name: one[name] for name in two}
-
-
 def test_seeds_are_averaged_before_questions_are_compared() -> None:
     def values(recalls: list[float], calls: float) -> dict[str, list[float]]:
         return {name: [float("nan")] * 2 for name in VALUES} | {
@@ -123,29 +110,7 @@ def test_seeds_are_averaged_before_questions_are_compared() -> None:
     assert one["calls_saved"] == pytest.approx(1 - 5 / 8)
 
 
-def test_ctrl_c_says_how_far_it_got(small: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    played = runs.play
-
-    def play(condition: Condition, out: Path) -> runs.Values:
-        if condition.name == f"hotpotqa-{BASELINE}-rate-0-seed-0":
-            raise KeyboardInterrupt
-        return played(condition, out)
-
-    monkeypatch.setattr(runs, "play", play)
-    result = invoke(*small)
-    assert result.exit_code != 0
-    assert "2 of 24 runs are done; the same command goes on from there." in result.stderr
-    assert result.stdout == ""
-
-
 # --- arguments -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("on", ["hotpotqa", "hotpotqa:", ":x.json"])
-def test_a_set_is_a_dataset_and_a_file(on: str, tmp_path: Path) -> None:
-    result = invoke("--on", on, "--out", str(tmp_path))
-    assert result.exit_code == 2
-    assert "is not DATASET:FILE" in re.sub(r"\W*\n\W*", " ", result.output)
 
 
 def test_what_cannot_be_studied_is_said_before_anything_is_played(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,7 +17,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.index import build_index
 from polyhop.data.sample import CORPUS, load_sample, sample_passages
 from polyhop.scripts.training.chain.run import RESULT, SETTINGS, TRIALS, Journal, Settings, tune
-from polyhop.scripts.training.chain.search import outcomes, penalty, search, sweep
+from polyhop.scripts.training.chain.search import outcomes, search, sweep
 from polyhop.scripts.training.chain.tune import app
 from polyhop.scripts.training.chain.workers import Chain, QuestionSet
 
@@ -151,26 +149,6 @@ def test_the_search_finds_a_better_place_and_can_be_repeated() -> None:
         assert (found[way].similarity, found[way].enough) == (SHIPPED.similarity, SHIPPED.enough)
 
 
-def test_a_weight_that_is_0_is_left_out() -> None:
-    trials = search(far_from({"cue": 1.0}), replace(SHIPPED, link=0.0), 2.5, 12, seed=0)
-    assert {weights.link for weights, _ in trials} == {0.0}
-    assert len({weights.back for weights, _ in trials}) == 12
-
-
-def test_a_weight_stays_in_its_range() -> None:
-    start = replace(SHIPPED, explained=0.99, in_title=1.01)
-    for weights, _ in search(far_from({"explained": 3.0}), start, 2.5, 30, seed=0):
-        assert weights.explained <= 1
-        assert weights.in_title >= 1
-
-
-def test_leaving_the_start_costs() -> None:
-    assert penalty(SHIPPED, SHIPPED, 2.5) == 0
-    near, far = (penalty(replace(SHIPPED, link=factor * SHIPPED.link), SHIPPED, 2.5) for factor in (1.5, 2))
-    assert 0 < near < far
-    assert far == pytest.approx(penalty(replace(SHIPPED, link=SHIPPED.link / 2), SHIPPED, 2.5))
-
-
 def test_a_chain_stops_at_the_first_small_gain_but_has_a_passage() -> None:
     chain = Chain((0.5, 0.9, 0.3, 0.8), (True, True, False, False), 2)
     assert chain.f1(0.95) == pytest.approx(2 / 3)
@@ -218,25 +196,6 @@ def test_sets_have_names_and_weights_of_their_own(index: Path) -> None:
         Settings((replace(one, weight=0.0),), SHIPPED)
 
 
-def test_what_is_not_there_is_named(settings: Settings, index: Path, hotpotqa: Path, tmp_path: Path) -> None:
-    missing = tmp_path / "nowhere"
-    with pytest.raises(PolyhopError, match="There is no index at .*nowhere"):
-        tune(replace(settings, sets=(QuestionSet("sample", None, missing),)), tmp_path / "run")
-    with pytest.raises(PolyhopError, match="cannot read .*nowhere: No such file"):
-        tune(replace(settings, sets=(QuestionSet("hotpotqa", missing, index),)), tmp_path / "run")
-    with pytest.raises(PolyhopError, match="looks like HotpotQA.*, not like MuSiQue"):  # in a worker
-        tune(replace(settings, sets=(QuestionSet("musique", hotpotqa, index),)), tmp_path / "run")
-
-
-def test_questions_must_fit_the_index(settings: Settings, tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text('{"title": "Solaris", "text": "Solaris is a novel."}\n')
-    build_index([corpus], tmp_path / "other")
-    other = replace(settings.sets[0], index=tmp_path / "other")
-    with pytest.raises(PolyhopError, match="no question of sample has all its gold passages in .*other"):
-        tune(replace(settings, sets=(other,)), tmp_path / "run")
-
-
 def test_a_folder_holds_one_run(settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(PolyhopError, match="contains notes.txt: choose another --out"):
@@ -254,12 +213,3 @@ def test_a_start_holds_weights(content: str, index: Path, tmp_path: Path) -> Non
     start.write_text(content)
     result = command("--on", f"sample::{index}", "--out", tmp_path / "run", "--start", start)
     assert "start.json does not contain the weights of a chain" in str(result.exception)
-
-
-def test_the_module_is_a_command(tmp_path: Path) -> None:
-    call = (sys.executable, "-m", "polyhop.scripts.training.chain.tune")
-    run = subprocess.run(
-        [*call, "--on", "sample::nowhere", "--out", str(tmp_path / "run")], capture_output=True, text=True
-    )
-    assert run.returncode == 1
-    assert run.stderr.startswith("error: There is no index at nowhere")

@@ -12,7 +12,6 @@ import pytest
 from polyhop.data.benchmarks import QuestionRecord
 from polyhop.data.sample import SubQuestion
 from polyhop.engines.lexical.prompt import parse_passages
-from polyhop.engines.lexical.ranker import Models
 from polyhop.engines.lexical.reader import read_with
 from polyhop.engines.lexical.span_table import span_table
 from polyhop.scripts.training.command import QuestionFile
@@ -56,12 +55,6 @@ def test_the_report_tells_held_out_from_in_sample(fit: ReaderFit) -> None:
     assert figures["answers"]["people gold"]["questions"] == len(NAMES)
     assert figures["answers"]["people gold"]["cross-validated"]["f1"] >= 80
     assert set(figures["probabilities"]) == {"ece", "auc"}
-
-
-def test_models_survive_their_record(fit: ReaderFit) -> None:
-    again = Models.from_record(json.loads(json.dumps(fit.models.to_record())))
-    rows = np.random.default_rng(0).random((5, fit.models.hop.hidden.shape[0]), np.float32)
-    assert again.hop.scores(rows) == pytest.approx(fit.models.hop.scores(rows), abs=0.05)
 
 
 def test_training_finds_the_sign_that_tells_and_is_repeatable() -> None:
