@@ -27,9 +27,8 @@ import hypothesis
 from dspy import lm15
 from dspy.dsp.utils.settings import DEFAULT_CONFIG
 
-hypothesis.settings.register_profile(
-    "polyhop", deadline=None, max_examples=40
-)  # no test depends on how busy the machine is
+# No test depends on how busy the machine is.
+hypothesis.settings.register_profile("polyhop", deadline=None, max_examples=40)
 hypothesis.settings.load_profile("polyhop")
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"

@@ -56,14 +56,6 @@ def test_the_sum() -> None:
     ]
 
 
-def test_depth_and_pages() -> None:
-    fused = FusedRetriever([Fixed("abcdef"), Fixed("fedcba")], depth=2)
-    whole = fused.search("q", 100)
-    assert ids(whole) == "afbe"
-    for offset, k in ((0, 1), (1, 2), (3, 5), (4, 1), (100, 3)):
-        assert fused.search("q", k, offset) == whole[offset : offset + k]
-
-
 def test_arguments() -> None:
     with pytest.raises(ValueError, match="at least one"):
         FusedRetriever([])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.passages import PAGE, Evidence, Fact, Passage, content_id
+from polyhop.data.passages import PAGE, Evidence, Passage, content_id
 
 ANY_TEXT = st.text(st.characters(codec=None, categories=None), max_size=30)  # with NULs and lone surrogates
 
@@ -96,14 +96,6 @@ def test_content_ids_ignore_white_space_and_boundaries() -> None:
     one = Passage.of("The  Title", "One.\nTwo.")
     assert one.id == Passage.of(" The Title ", sentences=["One.", " Two."]).id
     assert one.id == content_id("The Title", "One. Two.")
-
-
-def test_evidence_addresses_a_sentence_or_the_whole_passage() -> None:
-    passage = Passage.of("T", sentences=["One.", "Two."], id="p")
-    assert Evidence(passage, 1).text == "Two."
-    assert Evidence(passage, 1).fact == Fact("p", 1) == ("p", 1)
-    assert Evidence(passage).text == "One. Two."
-    assert Evidence(passage).fact == ("p", None)
 
 
 def test_passages_are_values() -> None:

@@ -35,19 +35,6 @@ def test_scores_by_hand() -> None:
     assert [hit.passage.id for hit in pool.search("cat dog", 3)] == ["cats", "long", "bird"]
 
 
-def test_k1_and_b() -> None:
-    texts = ("hop", "hop hop hop", "hop and seven more words stand here")
-    one, three, padded = (Passage.of("", text, id=text) for text in texts)
-    rare = Passage.of("", "else", id="else")
-    pool = PassagePool([one, three, padded, rare])
-    flat = scores(pool.with_bm25(k1=1e-9, b=0.0), "hop")
-    assert flat[one.id] == pytest.approx(flat[three.id]) == pytest.approx(flat[padded.id])  # presence alone
-    steep = scores(pool.with_bm25(k1=3.0, b=0.0), "hop")
-    assert steep[three.id] > steep[one.id] == pytest.approx(steep[padded.id])  # frequency counts, length does not
-    fair = scores(pool.with_bm25(k1=0.9, b=1.0), "hop")
-    assert fair[one.id] > fair[padded.id]  # length counts
-
-
 def test_views_do_not_disturb_each_other() -> None:
     pool = PassagePool([CATS, BIRD, LONG])
     before = scores(pool, "cat dog")

@@ -154,19 +154,6 @@ def test_tokens_and_cost_are_counted_also_of_failures(tmp_path: Path, parrot: Ca
     assert "cost_usd" not in summary["metrics"]  # nobody knows what a parrot costs
 
 
-def test_threads_work_at_the_same_time_and_inherit_the_settings_of_dspy() -> None:
-    meet, seen = threading.Barrier(3, timeout=10), []
-
-    def look() -> None:
-        meet.wait()
-        seen.append(dspy.settings.lm)
-
-    with dspy.context(lm="the model"):
-        summary = evaluate(Fake(dict.fromkeys("abc", look)), examples("abc"), threads=3)
-    assert summary["counts"]["failed"] == 0
-    assert seen == ["the model"] * 3
-
-
 def test_threads_change_nothing_but_the_time() -> None:
     program, questions = Fake(mixed(40), seconds=0.001), numbered(40)
     one, many = (evaluate(program, questions, threads=threads) for threads in (1, 8))

@@ -179,14 +179,3 @@ def test_dollars_are_told_for_all_or_not_at_all(tmp_path: Path) -> None:
     assert "cost_usd" not in summary["metrics"]
     assert not seen[-1].priced
     assert "cost_usd" not in sum_costs(summary["by_agent"].values())
-
-
-def test_what_a_model_could_not_be_asked_is_not_paid_again(tmp_path: Path) -> None:
-    """Replies that were good come from DSPy's cache when the question is asked again; bad ones do not."""
-    engine = Troubled(a=[lm15.AuthError("no key")])
-    program = Pair()
-    program.one.lm = dspy.LM("one", engine=(first := Troubled()))
-    program.other.lm = dspy.LM("other", engine=engine, num_retries=0)
-    assert evaluate(program, examples("a"), tmp_path / "run")["counts"]["failed"] == 1
-    assert evaluate(program, examples("a"), tmp_path / "run", retry_failed=True)["counts"]["failed"] == 0
-    assert (first.calls, engine.calls) == (1, 2)

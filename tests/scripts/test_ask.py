@@ -33,12 +33,6 @@ def test_the_answer_comes_with_evidence_and_cost() -> None:
     assert re.search(r"stopped: \w+ · \d+ LM calls · 1 search · [\d,.k]+ tokens · \d\.\d\d s", result.stdout)
 
 
-def test_the_trace_shows_every_step() -> None:
-    result = ask(QUESTION, "--trace")
-    for word in ("asked", "#1 ", "found 20 passages", "kept", "added", "in round 1", "answered", "stopped"):
-        assert word in result.stdout
-
-
 def test_the_trace_tells_why_each_passage_was_found() -> None:
     text = " ".join(ask(QUESTION, "--trace").stdout.split())
     assert "Stalker (1979 film) the question names it: stalker (" in text

@@ -12,12 +12,6 @@ from polyhop.scripts import checks
 from polyhop.scripts.checks import Status
 
 
-def test_python() -> None:
-    assert checks.check_python().status is Status.ok
-    old = checks.check_python((3, 10, 4))
-    assert (old.status, "3.10.4" in old.found, "3.11" in old.fix) == (Status.failed, True, True)
-
-
 def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"optuna": "4.9", "psycopg": "2.0"}
     real = metadata.version

@@ -48,19 +48,6 @@ def test_two_real_runs(runs: tuple[Path, Path]) -> None:
     assert everything.count("    gold ") == wins + losses
 
 
-def test_three_runs_fit_a_terminal_of_80_columns(runs: tuple[Path, Path], tmp_path: Path) -> None:
-    again = shutil.copytree(runs[1], tmp_path / "prism, once more")
-    result = polyhop("compare", *runs, again, columns=80)
-    assert result.exit_code == 0, result.output
-    assert max(map(len, result.stdout.splitlines())) <= 80
-    assert "…" not in result.stdout
-    for metric in ("Answer EM", "LM calls", "Tokens"):
-        means, *differences = [line for line in result.stdout.splitlines() if line.strip().startswith(metric)]
-        assert len(means.removeprefix(f" {metric}").split()) == 3
-        assert [len(re.findall(r"[+-][\d,.]+", line)) for line in differences] == [3, 3]
-        assert all(re.search(r" \d+ / \d+ *$", line) for line in differences)
-
-
 def test_files(runs: tuple[Path, Path], tmp_path: Path) -> None:
     table, tex = tmp_path / "t.csv", tmp_path / "t.tex"
     result = polyhop("compare", *runs, "--metric", "fact_f1", "--metric", "lm_calls", "--csv", table, "--latex", tex)

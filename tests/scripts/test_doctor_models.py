@@ -129,14 +129,6 @@ def test_the_models_of_a_profile(endpoint: Listening, tmp_path: Path, monkeypatc
     assert_nothing_private(result, endpoint)
 
 
-def test_a_server_that_fails_is_asked_once(endpoint: Listening) -> None:
-    endpoint.act = fails(500, "CUDA_ERROR_OUT_OF_MEMORY")
-    result = run("--lm", SPEC)
-    assert result.exit_code == 1
-    assert lines(result)[f"model {SPEC}"].endswith("-> use another model with --lm; --lm lexical always works")
-    assert len(endpoint.seen) == 1
-
-
 def test_a_model_that_sends_a_byte_now_and_then(endpoint: Listening) -> None:
     """No pause is as long as the limit, so the client's own time limit never ends it."""
     endpoint.act = drip(0.1).act

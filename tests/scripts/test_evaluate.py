@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -143,15 +142,6 @@ def test_the_same_command_continues_and_another_is_refused(tmp_path: Path) -> No
         assert refused.exit_code == 1, refused.output
         assert message in refused.stderr
         assert "choose another --out" in refused.stderr
-
-
-def test_too_many_failures(tmp_path: Path, parrot: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    out = tmp_path / "run"
-    monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec, profile=None: parrot("Cats!"))
-    result = evaluate("--program", "naive", "--limit", "9", "--max-failures", "2", "--out", out)
-    assert result.exit_code == 1
-    assert "error: Stopped after 2 failures, with 2 of 9 questions done. The last: the model's reply" in result.stderr
-    assert len((out / "predictions.jsonl").read_text().splitlines()) == 2
 
 
 def test_ctrl_c_in_a_real_terminal(tmp_path: Path) -> None:

@@ -94,12 +94,6 @@ def test_adaptive(tmp_path: Path) -> None:
             build_program(name, POOL, retriever=retriever, adaptive=True)
 
 
-def test_a_program_that_does_not_search(tmp_path: Path) -> None:
-    for name in ("direct", artifact(Direct(), tmp_path)):
-        with pytest.raises(PolyhopError, match="does not search: --retriever does not apply"):
-            build_program(name, POOL, retriever="bm25")
-
-
 def test_differences_of_an_artifact_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = Prism(ChainRetriever())
     before.rounds.high = 9

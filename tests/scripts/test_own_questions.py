@@ -136,12 +136,3 @@ def test_pieces_are_named_by_id_or_by_words(tmp_path: Path) -> None:
     assert "q.jsonl:4" not in result.stderr
     lines = [json.loads(line) for line in (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()]
     assert [line["gold"] for line in lines] == [["long.md#1"], ["long.md#1"], ["long.md#2"], ["long.md#5"]]
-
-
-def test_own_passages_need_no_index(tmp_path: Path) -> None:
-    passages = [{"title": "Ada Berg", "text": "Ada Berg was born in Tarnwick."}, {"title": "Ull", "text": "A river."}]
-    record = {"question": "Where was Ada Berg born?", "answer": "Tarnwick", "gold": ["Ada Berg"], "passages": passages}
-    result = run("evaluate", "--questions", written(tmp_path, [record]), "--program", "naive", "--json")
-    assert result.exit_code == 0, result.output
-    (summary,) = json.loads(result.stdout)["programs"].values()
-    assert summary["metrics"]["answer_em"] == summary["metrics"]["evidence_recall"] == 1.0

@@ -61,12 +61,6 @@ def test_tuned_programs_are_told_apart(hotpotqa: Path, tmp_path: Path) -> None:
     assert [run.name for run in compare_runs(runs).runs] == names
 
 
-def test_a_program_that_fails_says_where(hotpotqa: Path, tmp_path: Path) -> None:
-    result = table("--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path / "runs", "--program", "prsm")
-    assert result.exit_code == 1
-    assert "prsm on hotpotqa distractor: error: unknown program 'prsm'" in result.stderr
-
-
 def test_settings_are_read() -> None:
     assert TableSetting.parse("2wiki:dev.json:ix") == TableSetting("2wiki", Path("dev.json"), Path("ix"))
     assert TableSetting.parse("2wiki:dev.json:ix").name == "2wiki open"

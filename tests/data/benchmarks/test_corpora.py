@@ -90,15 +90,6 @@ def test_nq_documents(record: Any, tmp_path: Path) -> None:
     assert passage == Passage.of("Tarn (town)", "Tarn is a town . 1 < 2")
 
 
-def test_nq_documents_are_cut(tmp_path: Path) -> None:
-    text = " ".join(str(number) for number in range(600))
-    path = r.write(tmp_path / "nq.jsonl", r.lines([{"document_text": text, "document_url": "https://x.org/wiki/A_B"}]))
-    read = passages(path)
-    assert [len(passage.text.split()) for passage in read] == [256, 256, 88]
-    assert {passage.title for passage in read} == {"A B"}
-    assert " ".join(passage.text for passage in read) == text
-
-
 @given(text=st.text(alphabet="ab \n", max_size=60), words=st.integers(1, 9))
 def test_windows_lose_nothing(text: str, words: int) -> None:
     pieces = list(windows(Passage.of("T", text), words))

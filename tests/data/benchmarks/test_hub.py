@@ -74,12 +74,3 @@ def test_names_configurations_and_defaults(monkeypatch: pytest.MonkeyPatch) -> N
         ("hotpotqa/hotpot_qa", "fullwiki", "train[:5]"),
         ("me/mine", None, "validation"),
     ]
-
-
-def test_what_the_library_says_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load_dataset(*args: Any, **options: Any) -> Any:
-        raise ConnectionError("no network")
-
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    with pytest.raises(DatasetError, match=r"ConnectionError: no network.*hub:OWNER/NAME\[:CONFIG\]"):
-        load_questions("musique")

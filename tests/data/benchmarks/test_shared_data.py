@@ -63,13 +63,6 @@ def test_gold_and_contexts_stand_in_the_corpus(name: str, shared_data: Path) -> 
         assert all(passage.id in corpus for passage in question.pool or ())
 
 
-def test_musique_paragraphs(shared_data: Path) -> None:
-    for question in load(shared_data, "musique_ans_dev.jsonl.gz"):
-        assert sorted(question.paragraph_idx.values()) == list(range(20))
-        assert {sub.passage_id for sub in question.sub_questions} == {fact.passage_id for fact in question.gold}
-        assert question.hops == len(question.sub_questions) == len(question.gold)
-
-
 def test_squad_questions_as_counted_by_hand(shared_data: Path) -> None:
     with gzip.open(shared_data / "squad_dev-v1.1.json.gz") as file:
         articles = json.load(file)["data"]
@@ -79,9 +72,3 @@ def test_squad_questions_as_counted_by_hand(shared_data: Path) -> None:
     assert all(any(question.gold[0].matches(passage) for passage in question.pool) for question in questions)
     passages = list(benchmark_passages(shared_data / "squad_dev-v1.1.json.gz"))
     assert len(passages) == sum(len(article["paragraphs"]) for article in articles)
-
-
-def test_null_queries(shared_data: Path) -> None:
-    questions = load(shared_data, "multihoprag_sample.json.gz")
-    assert sum(not question.answerable for question in questions) == 34
-    assert all(bool(question.gold) == question.answerable for question in questions)

@@ -115,13 +115,6 @@ def test_a_title_in_the_question_is_a_candidate_and_has_a_place(text: str, title
     assert question.key[slice(*place)].strip() == key
 
 
-def test_what_is_only_part_of_a_word_has_no_place() -> None:
-    question = asked("Who gave the party at Artis?")
-    assert not question.mentions(NameKey.of("art"))
-    assert question.find(NameKey.of("art")) is None
-    assert "art" not in question.title_candidates
-
-
 def test_a_name_is_as_rare_as_its_words_together() -> None:
     idf = {"zavrazhye": 7.0, "john": 1.0, "smith": 2.0, "of": 99.0}
     question = asked("Who?", idf.__getitem__)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -81,19 +79,6 @@ def test_a_query_is_encoded_once(built: Path) -> None:
             index.search("moon", 5, 5 * page)
         index.similarities("moon", [1, 2])
     assert encoder.calls == [1]
-
-
-def test_threads(index: DenseIndex) -> None:
-    queries = [f"{a} {b}" for a in WORDS for b in WORDS]
-    expected = [index.search(query, 20) for query in queries]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(16) as pool:
-            for _ in range(3):
-                assert list(pool.map(lambda query: index.search(query, 20), queries)) == expected
-    finally:
-        sys.setswitchinterval(interval)
 
 
 def test_copies(index: DenseIndex) -> None:

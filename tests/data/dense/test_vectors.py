@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyhop.data.dense import DenseIndex, Encoder, MiniLM, embed_index, encode
-from polyhop.data.errors import IndexFault, PolyhopError
-from polyhop.data.lucene.index import build_index
+from polyhop.data.dense import DenseIndex, MiniLM, embed_index, encode
+from polyhop.data.errors import IndexFault
 from polyhop.data.lucene.layout import IndexManifest
 from polyhop.data.passages import Passage
 
@@ -53,13 +52,6 @@ def test_rebuilding_drops_the_vectors(own: Path, tmp_path: Path) -> None:
     embed_index(own, Hashing())
     assert file(own).name != old
     assert len(DenseIndex(own, Hashing())) == 5
-
-
-def test_a_build_that_fails_keeps_them(own: Path, tmp_path: Path) -> None:
-    (tmp_path / "empty.jsonl").write_text("")
-    with pytest.raises(PolyhopError):
-        build_index([tmp_path / "empty.jsonl"], own)
-    assert len(DenseIndex(own, Hashing())) == 1000
 
 
 KILLED = """
@@ -101,14 +93,6 @@ def test_a_killed_run_is_resumed(own: Path, built: Path) -> None:
     assert told[0] == kept // 8 * 8
     assert sum(encoder.calls) == 1000 - told[0] + 1  # and a first one, which tells the dimension
     assert file(own).read_bytes() == whole
-
-
-@pytest.mark.parametrize("other", [Hashing(dimension=8), Hashing("tests/hashing", 17)])
-def test_the_remains_of_another_model_are_not_kept(own: Path, other: Encoder) -> None:
-    next(own.glob("vectors-*.json")).unlink()
-    vectors = embed_index(own, other)
-    assert file(own).stat().st_size == vectors.size == 1000 * 2 * vectors.dimension
-    assert DenseIndex(own, other).search("moon", 5)
 
 
 def test_a_full_disk(own: Path) -> None:

@@ -57,11 +57,6 @@ def test_answers(answer: str, gold: str, em: float, f1: float) -> None:
     assert (values["prec"] > 0) == (values["recall"] > 0) == (f1 > 0)
 
 
-def test_no_predicted_and_no_gold_facts_match_with_f1_0() -> None:
-    values = score(Prediction("q", "x", []), Gold("x", []))
-    assert (values["sp_em"], values["sp_f1"], values["joint_em"], values["joint_f1"]) == (1, 0, 1, 0)
-
-
 def test_a_missing_part_scores_0_and_makes_the_joint_0() -> None:
     right = Prediction("q", GOLD.answer, list(GOLD.supporting_facts))
     for prediction, zeros in [

@@ -280,18 +280,6 @@ def test_hostile_texts_do_nothing(open_page: Callable[..., Any], report_on: Call
     assert page.text_content("#question .answers dd").startswith(hostile)
 
 
-def test_rounds_show_what_changed(open_page: Callable[..., Any], report_on: Callable[..., Path]) -> None:
-    kept = [[["paris", 1], ["rome", 0]], [["rome", 0], ["paris", 1]], [["paris", 1]]]
-    trace = [{"step": "selected", "round": n, "kept": each, "invalid": []} for n, each in enumerate(kept, 1)]
-    page = open_page(report_on(trace=trace))
-    page.click("#row-0")
-    wait_until_open(page, "question 0")
-    first, second, third = (step.inner_text() for step in page.locator("#question .steps > .step").all())
-    assert "sentence 2" in first
-    assert second.split("\n") == ["round 2: kept", "the same 2 as before"]
-    assert "no longer kept" in third
-
-
 def every_step(text: str) -> list[dict[str, Any]]:
     """A step of every kind with this text, and one of an unknown kind."""
     reason = {"via": "link", "name": text, "source": text, "words": [text]}

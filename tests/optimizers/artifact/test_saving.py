@@ -139,20 +139,6 @@ def test_a_file_is_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "best").read_text() == "mine"
 
 
-@pytest.mark.parametrize(
-    "provenance",
-    [
-        Provenance(study={"best": float("nan")}),
-        Provenance(settings={"of": object()}),
-        Provenance(spent={"lm_calls": float("inf")}),
-    ],
-)
-def test_a_provenance_must_be_json(provenance: Provenance, tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match="cannot be saved: "):
-        polyhop.save(Prism(), tmp_path / "best", provenance=provenance)
-    assert os.listdir(tmp_path) == []
-
-
 def test_a_full_disk_leaves_the_old_artifact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     polyhop.save(Prism(rounds=2), tmp_path / "best")
 

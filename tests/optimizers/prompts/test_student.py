@@ -13,7 +13,6 @@ from polyhop.eval import metrics
 from polyhop.optimizers.prompts import optimize_prompts
 from polyhop.optimizers.prompts.student import prepared, shortened, transplanted
 from polyhop.programs import ParRag, Prism
-from polyhop.programs.agent import Agent
 from polyhop.programs.candidates import Candidates
 
 from ...programs.scripted import Script, lm, scripted
@@ -83,16 +82,6 @@ print([predictor.demos for predictor in result.predictors()])
 def test_every_process_chooses_the_same_demos(printed: Any) -> None:
     """DSPy draws among several demos of a question by the hash of their pickle."""
     assert len(printed(REPEATED)) == 1
-
-
-def test_a_copy_keeps_its_models_when_it_is_reset() -> None:
-    first, second = lm(players()), lm(players())
-    student = program(players())
-    student.set_lm(first)
-    student.answerer.lm = second
-    copy = prepared(student).reset_copy()
-    assert [predictor.lm for predictor in copy.predictors()] == [first, first, first, second]
-    assert [type(predictor) for predictor in student.predictors()] == [Agent] * 4
 
 
 def test_an_agent_without_a_model_uses_the_configured_one() -> None:

@@ -55,13 +55,6 @@ def test_better_values_are_found_and_the_student_is_unchanged(sampler: str) -> N
     assert found.importances["width"] > 10 * found.importances["style"]
 
 
-def test_a_grid_ends_with_its_last_point() -> None:
-    search = TunableSearch(height, sampler="grid", freeze=["width"], points=6, storage=None)
-    search.compile(Hill(), valset=numbered(10))
-    tried = [tuple(trial.values.values()) for trial in result(search).trials]
-    assert len(tried) == len(set(tried)) == 6 * 2
-
-
 def test_bad_trials_are_pruned_whatever_the_threads() -> None:
     asked: list[str] = []
     search = TunableSearch(height, trials=30, storage=None)

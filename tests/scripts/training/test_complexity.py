@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from polyhop.data.benchmarks import load_questions
-from polyhop.data.errors import PolyhopError
 from polyhop.programs.complexity import ComplexityEstimator, ComplexityHead, estimate_complexity
 from polyhop.scripts.training.complexity import SINGLE, Labelled, app, labelled, train
 
@@ -91,11 +90,6 @@ def test_unseen_datasets_and_held_out_questions_are_reported() -> None:
     assert training["trained without the dataset"]["known, 3 hops"]["taken for"][2:] == [0, 0]
     assert training["held out"]["apart, 2 hops"]["taken for"] == [0, 1, 0, 0]
     assert set(training["held out"]["apart, 1 hop"]["P(1 hop)"]) == {"> 0.5", "> 0.7", "> 0.9"}
-
-
-def test_every_number_of_hops_is_needed() -> None:
-    with pytest.raises(PolyhopError, match=r"too few questions of 4 hop\(s\) for 5 folds"):
-        train([each for hops in (1, 2, 3) for each in questions("made up", hops)])
 
 
 def test_the_command_writes_an_estimator(files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,12 +66,6 @@ def test_nothing_is_required_when_selected_and_added_are_complete(tmp_path: Path
     assert complete(simulated_lm([example]), example, ["1"]) == (["3", "4"], [])
 
 
-def test_required_are_the_sub_questions_of_what_was_missed(tmp_path: Path) -> None:
-    (example,) = musique(tmp_path)
-    blind = simulated_lm([example], Rates(miss=1.0))
-    assert complete(blind, example, ["1"]) == ([], ["#1 >> land", "#2 >> ruler"])
-
-
 @pytest.mark.parametrize("signature", [AnswerFromEvidence, AnswerWithCitations])
 def test_the_answer_is_right_where_the_evidence_is_complete(signature: Any, tmp_path: Path) -> None:
     (example,) = hotpotqa(tmp_path)
