@@ -181,7 +181,7 @@ def test_a_forked_child_is_told() -> None:
 def test_java_that_the_program_started() -> None:
     adopted = python("""
         import os
-        from polyhop.data import jvm
+        from polyhop.data.lucene import jvm
         os.environ["JAVA_HOME"] = str(jvm.find_java())
         import jnius_config
         jnius_config.set_classpath(str(jvm.anserini_jar()))
@@ -191,7 +191,7 @@ def test_java_that_the_program_started() -> None:
     assert adopted.stdout == "raw\n", adopted.stderr
     refused = python("""
         import os
-        from polyhop.data import jvm
+        from polyhop.data.lucene import jvm
         os.environ["JAVA_HOME"] = str(jvm.find_java())
         import jnius
         jvm.attach()
