@@ -50,10 +50,6 @@ class Corpus:
     Attributes:
         size: Bytes of all files on disk.
         position: Bytes read so far.
-
-    Raises:
-        CorpusError: a path does not exist or has an unknown format; while iterating, a file is damaged, or a record is
-            malformed and ``strict`` is set.
     """
 
     def __init__(
@@ -121,11 +117,7 @@ def _sources(path: Path) -> list[_Source]:
 
 
 def _is_benchmark(path: Path) -> bool:
-    """Whether a file is in a benchmark's format instead of JSON Lines, judged by its first bytes.
-
-    Raises:
-        CorpusError: it is neither.
-    """
+    """Whether a file is in a benchmark's format instead of JSON Lines, judged by its first bytes."""
     expected = "Expected JSON Lines: one object with 'title' and 'text' (or 'sentences') a line, plain or gzip."
     try:
         with path.open("rb") as file:
@@ -252,9 +244,6 @@ def split_long(passage: Passage, max_words: int) -> list[Passage]:
 
     The pieces keep the title and the given sentences, and have the ids ``<id>#1``, ``<id>#2``, ...; a short passage is
     returned unchanged.
-
-    Raises:
-        ValueError: ``max_words`` is not positive.
     """
     if max_words < 1:
         raise ValueError(f"max_words must be positive, got {max_words}")

@@ -21,7 +21,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -238,9 +237,7 @@ class DenseIndex:
     def __enter__(self) -> DenseIndex:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __copy__(self) -> DenseIndex:
@@ -287,11 +284,6 @@ def embed_index(
         encoder: `MiniLM` by default.
         batch: Passages encoded and written at a time.
         on_progress: Called with the number of embedded passages, earlier runs included, and the total.
-
-    Raises:
-        IndexFault: the index is missing or unfinished, another process writes to it, or the disk is full.
-        PolyhopError: the default encoder's packages or weights are missing.
-        ValueError: ``batch`` is not positive, or the encoder does not return one finite vector per text.
     """
     if batch < 1:
         raise ValueError(f"batch must be positive, got {batch}")
@@ -322,11 +314,7 @@ def embed_index(
 
 
 def read_vectors(index: Path, manifest: IndexManifest, encoder: str) -> tuple[Vectors, NDArray[np.float16]]:
-    """The vectors of an encoder: their description and the memory-mapped rows.
-
-    Raises:
-        IndexFault: they are missing, unfinished or damaged; the message says what to do.
-    """
+    """The vectors of an encoder: their description and the memory-mapped rows."""
     vectors = _finished(index, manifest, encoder)
     shape = (vectors.rows, vectors.dimension)
     return vectors, np.asarray(np.memmap(_file(index, manifest, encoder), _ROW, "r", shape=shape))

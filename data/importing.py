@@ -11,11 +11,7 @@ from .errors import PolyhopError
 
 
 def import_named(spec: str, what: str) -> Any:
-    """The attribute ``NAME`` of ``MODULE``; modules of the current folder are found, as with ``python -m``.
-
-    Raises:
-        PolyhopError: it cannot be imported; the message begins with ``what``.
-    """
+    """The attribute ``NAME`` of ``MODULE``; modules of the current folder are found, as with ``python -m``."""
     module, _, name = spec.partition(":")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)

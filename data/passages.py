@@ -83,11 +83,7 @@ class Passage:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Passage:
-        """Read ``{id?, title?, text}`` or ``{id?, title?, sentences}``.
-
-        Raises:
-            ValueError: a field is missing or of the wrong type; the message names it.
-        """
+        """Read ``{id?, title?, text}`` or ``{id?, title?, sentences}``."""
         if not isinstance(record, Mapping):
             raise ValueError(f"expected an object with 'title' and 'text', got {type(record).__name__}")
         title, text, sentences, id = (record.get(key) for key in ("title", "text", "sentences", "id"))

@@ -30,19 +30,12 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class RetrieverEntry:
-    """A registered retriever.
+    """A registered retriever."""
 
-    Attributes:
-        summary: One phrase for ``--help``.
-        build: Makes it from what is searched.
-        recognizes: Whether a retriever is one of this entry.
-        follows_chain: Whether it adds the weights of a chain to a program's tunables.
-    """
-
-    summary: str
-    build: Callable[[Any], Retriever | None]
-    recognizes: Callable[[Retriever | None], bool]
-    follows_chain: bool = False
+    summary: str  # one phrase for `--help`
+    build: Callable[[Any], Retriever | None]  # makes it from what is searched
+    recognizes: Callable[[Retriever | None], bool]  # whether a retriever is one of this entry
+    follows_chain: bool = False  # whether it adds the weights of a chain to a program's tunables
 
 
 def _bm25(source: SearchSource) -> Retriever | None:
@@ -98,12 +91,7 @@ RETRIEVERS: Mapping[str, RetrieverEntry] = MappingProxyType(
 
 
 def build_retriever(name: str, source: SearchSource) -> Retriever | None:
-    """The retriever of an entry, or of a function ``MODULE:FUNCTION``.
-
-    Raises:
-        PolyhopError: the name is unknown, the function cannot be imported or returns no retriever, or the index has no
-            vectors.
-    """
+    """The retriever of an entry, or of a function ``MODULE:FUNCTION``."""
     if ":" in name:
         retriever = import_named(name, "retriever")(source)
         if not isinstance(retriever, Retriever):

@@ -19,19 +19,13 @@ from .statistics import Comparison, compare
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """A run of a comparison.
+    """A run of a comparison."""
 
-    Attributes:
-        name: See `run_names`.
-        questions: How many questions it has.
-        done: How many of them are finished.
-    """
-
-    name: str
+    name: str  # see `run_names`
     path: Path
     dataset: str | None
-    questions: int
-    done: int
+    questions: int  # how many questions it has
+    done: int  # how many of them are finished
 
 
 class Row(NamedTuple):
@@ -78,10 +72,6 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
 
     Args:
         metrics: By default all that the runs have.
-
-    Raises:
-        RunError: there are fewer than two runs, one cannot be read, they have different datasets or no shared question,
-            or a metric is unknown.
     """
     if len(paths) < 2:
         raise RunError("Name at least two runs: polyhop compare RUN RUN ...")

@@ -39,11 +39,7 @@ class Executor(Protocol):
     """Executes questions somewhere: in threads, processes, on other machines."""
 
     def run(self, questions: Iterable[tuple[int, dspy.Example]]) -> Iterator[QuestionRecord]:
-        """Yield the record of every (number, question), in the order of completion; failures are records, too.
-
-        Raises:
-            BaseException: what a program raises that is not an `Exception`, such as a spent budget.
-        """
+        """Yield the record of every (number, question), in the order of completion; failures are records, too."""
 
     def drain(self) -> Iterator[QuestionRecord]:
         """After `run` was left early: yield what finishes within a moment, and abandon the rest."""
@@ -54,14 +50,12 @@ class QuestionTask:
     """Asks a program one question and makes the record.
 
     Attributes:
-        submission: Makes the official prediction of each question, if its benchmark has one.
-        look_up: See `polyhop.eval.gold.gold_with_texts`.
         attempts: The number of the attempt for questions that are retried.
     """
 
     program: dspy.Module
-    submission: Submission | None = None
-    look_up: LookUp | None = None
+    submission: Submission | None = None  # makes the official prediction of each question, if its benchmark has one
+    look_up: LookUp | None = None  # see `polyhop.eval.gold.gold_with_texts`
     timeout: float | None = None
     attempts: Mapping[int, int] = field(default_factory=dict)
 
@@ -153,17 +147,11 @@ class ThreadExecutor:
 
 @dataclass(frozen=True, eq=False)
 class Job(Generic[T]):
-    """The work of one thread.
+    """The work of one thread."""
 
-    Attributes:
-        work: Runs in the thread.
-        abandon: Signals ``work`` that its result is not needed.
-        timed_out: The result after the time limit.
-    """
-
-    work: Callable[[], T]
-    abandon: Callable[[], None]
-    timed_out: Callable[[], T]
+    work: Callable[[], T]  # runs in the thread
+    abandon: Callable[[], None]  # signals `work` that its result is not needed
+    timed_out: Callable[[], T]  # the result after the time limit
 
 
 class Window(Generic[T]):
@@ -202,11 +190,7 @@ class Window(Generic[T]):
         self._done.put((job, result, monotonic()))
 
     def next(self) -> T:
-        """The result of the next job that finishes or times out.
-
-        Raises:
-            BaseException: what the job raised.
-        """
+        """The result of the next job that finishes or times out."""
         while True:
             first = next(iter(self._deadlines))
             left = max(self._deadlines[first] - monotonic(), 0.0)
@@ -254,11 +238,7 @@ def trace_counts(prediction: dspy.Prediction) -> dict[str, float]:
 
 
 def _read(prediction: Any) -> tuple[ProgramOutput, dict[str, Any]]:
-    """The parts of a prediction that are scored, and those that are only recorded.
-
-    Raises:
-        PredictionError: it lacks a part, or has one of a wrong type.
-    """
+    """The parts of a prediction that are scored, and those that are only recorded."""
     answer = getattr(prediction, "answer", None)
     if not isinstance(answer, str):
         raise PredictionError(f"the program must return an answer that is a string, got {answer!r}")

@@ -84,14 +84,10 @@ def explain(example: dspy.Example, prediction: dspy.Prediction, agent: str | Non
 
 @dataclass(frozen=True)
 class Review:
-    """A prediction compared with the gold.
-
-    Attributes:
-        prediction: Its trace has the steps of the agents.
-    """
+    """A prediction compared with the gold."""
 
     attempt: Attempt
-    prediction: dspy.Prediction
+    prediction: dspy.Prediction  # its trace has the steps of the agents
 
     @cached_property
     def kept(self) -> tuple[Fact, ...]:

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from filelock import FileLock, Timeout
@@ -26,11 +25,7 @@ class RunError(PolyhopError):
 
 
 def make_folder(path: Path) -> Path:
-    """Create the folder of a run if it does not exist.
-
-    Raises:
-        RunError: it cannot be created.
-    """
+    """Create the folder of a run if it does not exist."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -39,11 +34,7 @@ def make_folder(path: Path) -> Path:
 
 
 def account(run: Path) -> Path:
-    """The file with what a run has spent; creates the run's folder.
-
-    Raises:
-        RunError: the folder cannot be created.
-    """
+    """The file with what a run has spent; creates the run's folder."""
     return make_folder(run) / f"{ACCOUNT}.json"
 
 
@@ -56,9 +47,6 @@ class LockedFolder:
         lines: The name of the file that is opened as ``_file``: unbuffered, so that a written line survives a kill of
             the process, and without the partial line that an earlier kill may have left.
         beside: Stems of files that may exist before the manifest.
-
-    Raises:
-        RunError: the folder has another run or other files, is damaged, or is in use by another process.
     """
 
     manifest_name = MANIFEST
@@ -114,9 +102,7 @@ class LockedFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
         self._lock.release()
 
@@ -159,11 +145,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path, missing: str) -> dict[str, Any]:
-    """Read a JSON object.
-
-    Raises:
-        RunError: the file is missing (with this message) or damaged.
-    """
+    """Read a JSON object."""
     try:
         value = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):

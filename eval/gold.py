@@ -21,19 +21,12 @@ LookUp = Callable[[str], Iterable[Passage]]
 
 
 class Gold(NamedTuple):
-    """What is right.
+    """What is right."""
 
-    Attributes:
-        answers: The accepted answers.
-        passages: Ids of the passages that prove them.
-        facts: Sentences that prove them.
-        texts: The texts of the gold passages; None where some of them are unknown.
-    """
-
-    answers: tuple[str, ...]
-    passages: tuple[str, ...]
-    facts: tuple[Fact, ...]
-    texts: tuple[str, ...] | None = None
+    answers: tuple[str, ...]  # the accepted answers
+    passages: tuple[str, ...]  # ids of the passages that prove them
+    facts: tuple[Fact, ...]  # sentences that prove them
+    texts: tuple[str, ...] | None = None  # the texts of the gold passages; None where some of them are unknown
 
 
 class ProgramOutput(NamedTuple):

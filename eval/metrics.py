@@ -64,23 +64,14 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Quantity:
-    """Something that a run has one value of per question.
+    """Something that a run has one value of per question."""
 
-    Attributes:
-        name: In records, summaries and on the command line.
-        label: In tables and charts.
-        kind: A "percent" is in [0, 1] and shown times 100.
-        maximize: Whether higher is better.
-        unit: What is counted: "passages", "sentences".
-        shown: Whether tables show it by default.
-    """
-
-    name: str
-    label: str
-    kind: Kind = "number"
-    maximize: bool = False
-    unit: str = ""
-    shown: bool = False
+    name: str  # in records, summaries and on the command line
+    label: str  # in tables and charts
+    kind: Kind = "number"  # A "percent" is in [0, 1] and shown times 100
+    maximize: bool = False  # whether higher is better
+    unit: str = ""  # what is counted: "passages", "sentences"
+    shown: bool = False  # whether tables show it by default
 
     @property
     def heading(self) -> str:
@@ -110,15 +101,13 @@ class Metric(Quantity):
     """A score; also a DSPy metric.
 
     Attributes:
-        function: Returns the score.
         needs: The part of the gold that the score depends on; questions without it have no such score.
-        threshold: The score from which a run may serve as an exemplar.
         feedback: Explains the score for prompt optimizers, instead of `polyhop.eval.feedback`.
     """
 
-    function: Callable[[Attempt], float]
+    function: Callable[[Attempt], float]  # returns the score
     needs: Needs | None = None
-    threshold: float = 0.8
+    threshold: float = 0.8  # the score from which a run may serve as an exemplar
     feedback: Callable[[Attempt], str] | None = None
 
     def __call__(self, example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float | bool:
@@ -201,11 +190,7 @@ def metric(
 
 
 def find_metric(name: str) -> Metric:
-    """A metric by name, or by ``module:attribute`` one of your own, which this registers.
-
-    Raises:
-        PolyhopError: it does not exist.
-    """
+    """A metric by name, or by ``module:attribute`` one of your own, which this registers."""
     if ":" not in name:
         if name not in METRICS:
             raise PolyhopError(

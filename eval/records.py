@@ -43,41 +43,30 @@ class Failure(BaseModel):
     Attributes:
         cause: "reply" (the model's reply could not be parsed), "model" (it could not be reached or failed), "refused"
             (it refused to answer), "prediction" (the program returned something else), "timeout", or "exception".
-        at: The line of code that raised.
     """
 
     cause: str
     type: str
     message: str
-    at: str | None = None
+    at: str | None = None  # the line of code that raised
 
 
 class QuestionRecord(BaseModel):
-    """A question of a run: the gold, the program's output, scores and costs.
-
-    Attributes:
-        n: The number of the question in the dataset, from 0.
-        gold: Ids of the gold passages.
-        gold_not_found: Whether a gold passage was looked up without success.
-        answer: None for a failure.
-        ranking: Ids of all passages seen, best first.
-        attempt: Greater than 1 for a retried question.
-        official: The prediction in the terms of the benchmark's official evaluator.
-    """
+    """A question of a run: the gold, the program's output, scores and costs."""
 
     model_config = ConfigDict(frozen=True)
 
-    n: int
+    n: int  # the number of the question in the dataset, from 0
     id: str
     question: str
     hops: int | None = None
     kind: str | None = None
     gold_answers: tuple[str, ...]
-    gold: tuple[str, ...]
-    gold_not_found: bool = False
-    answer: str | None
+    gold: tuple[str, ...]  # ids of the gold passages
+    gold_not_found: bool = False  # whether a gold passage was looked up without success
+    answer: str | None  # None for a failure
     evidence: list[EvidenceRecord]
-    ranking: list[str]
+    ranking: list[str]  # ids of all passages seen, best first
     confidence: float | None = None
     stop_reason: str = ""
     trace: list[dict[str, Any]] = []
@@ -86,8 +75,8 @@ class QuestionRecord(BaseModel):
     costs: dict[str, Number]
     costs_by_agent: dict[str, dict[str, Number]] = {}
     incidents: dict[str, int] = {}
-    attempt: int = 1
-    official: dict[str, Any] | None = None
+    attempt: int = 1  # greater than 1 for a retried question
+    official: dict[str, Any] | None = None  # the prediction in the terms of the benchmark's official evaluator
 
     def to_json(self) -> str:
         """One line; fields that were never set are left out."""
@@ -142,29 +131,17 @@ class RunFolder(LockedFolder):
 
 
 def read_manifest(path: Path) -> RunManifest:
-    """The manifest of a run.
-
-    Raises:
-        RunError: it is missing, damaged, or of another version.
-    """
+    """The manifest of a run."""
     return RunManifest.read(path)
 
 
 def read_summary(path: Path) -> dict[str, Any]:
-    """The summary of a finished run.
-
-    Raises:
-        RunError: it is missing or damaged.
-    """
+    """The summary of a finished run."""
     return read_json(path / SUMMARY, f"The run {path} is not finished: start it again to finish it.")
 
 
 def read_records(path: Path) -> Iterator[QuestionRecord]:
-    """The records of a run, finished or not, in the order of the questions.
-
-    Raises:
-        RunError: there is no file of records, or a line is damaged.
-    """
+    """The records of a run, finished or not, in the order of the questions."""
     return (_record(path, line) for line in read_lines(path))
 
 

@@ -32,22 +32,16 @@ from .summary import files_of, finish
 
 @dataclass
 class RunProgress:
-    """The state of a run, over all finished questions.
-
-    Attributes:
-        failed_now: Failures since this call.
-        repeated: Requests that were retried.
-        priced: Whether all costs are known.
-    """
+    """The state of a run, over all finished questions."""
 
     questions: int
     done: int = 0
     failed: int = 0
-    failed_now: int = 0
-    repeated: int = 0
+    failed_now: int = 0  # failures since this call
+    repeated: int = 0  # requests that were retried
     tokens: int = 0
     cost_usd: float = 0.0
-    priced: bool = True
+    priced: bool = True  # whether all costs are known
     last_error: str = ""
     _sums: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     _counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -161,21 +155,14 @@ ESTIMATE_SAMPLE = 5
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """The costs of a run, extrapolated from a sample of its questions.
-
-    Attributes:
-        sampled: The size of the sample; ``failed`` of them failed.
-        cached: Calls that DSPy's cache answered and that are therefore not counted.
-        by_agent: ``lm_calls``, ``tokens_in``, ``tokens_out`` and, with known prices, ``cost_usd``.
-        seconds: Wall time with the given threads.
-    """
+    """The costs of a run, extrapolated from a sample of its questions."""
 
     questions: int
-    sampled: int
+    sampled: int  # the size of the sample; `failed` of them failed
     failed: int
-    cached: int
-    by_agent: dict[str, dict[str, float]]
-    seconds: float
+    cached: int  # calls that DSPy's cache answered and that are therefore not counted
+    by_agent: dict[str, dict[str, float]]  # `lm_calls`, `tokens_in`, `tokens_out` and, with known prices, `cost_usd`
+    seconds: float  # wall time with the given threads
 
 
 def estimate(

@@ -53,19 +53,14 @@ class QuestionSettings(_Settings):
 
 
 class ProgramSettings(_Settings):
-    """A program: any DSPy module.
-
-    Attributes:
-        state_hash: Of prompts, exemplars and tunables.
-        lms: Role -> name and sampling options of its model.
-    """
+    """A program: any DSPy module."""
 
     name: str
     class_name: str = Field(alias="class")  # without its module, which differs between a script and its import
     retriever: str | None = None
-    state_hash: str
+    state_hash: str  # of prompts, exemplars and tunables
     tunables: dict[str, Any] = {}
-    lms: dict[str, dict[str, Any] | None] = {}
+    lms: dict[str, dict[str, Any] | None] = {}  # role -> name and sampling options of its model
 
     @classmethod
     def of(cls, program: dspy.Module, name: str = "") -> Self:
@@ -80,20 +75,14 @@ class ProgramSettings(_Settings):
 
 
 class EvaluationSettings(_Settings):
-    """What is evaluated, on what. Two runs with equal settings have the same results, with deterministic models.
-
-    Attributes:
-        index: What is searched; None for the questions' own contexts.
-        timeout: Seconds per question.
-        simulation: Of simulated models: how they simulate.
-    """
+    """What is evaluated, on what. Two runs with equal settings have the same results, with deterministic models."""
 
     dataset: str | None = None
     questions: QuestionSettings
-    index: dict[str, Any] | None = None
+    index: dict[str, Any] | None = None  # what is searched; None for the questions' own contexts
     program: ProgramSettings
-    timeout: float | None = None
-    simulation: dict[str, Any] | None = None
+    timeout: float | None = None  # seconds per question
+    simulation: dict[str, Any] | None = None  # of simulated models: how they simulate
 
     @classmethod
     def of(
@@ -128,11 +117,7 @@ class EvaluationSettings(_Settings):
 
 
 class RunManifest(EvaluationSettings):
-    """The settings of a run and their provenance.
-
-    Attributes:
-        files: The paths of questions, index and program; not compared when a run is resumed.
-    """
+    """The settings of a run and their provenance."""
 
     format: int = Field(default=SCHEMA, alias="schema")
     created: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
@@ -140,14 +125,10 @@ class RunManifest(EvaluationSettings):
         default_factory=lambda: {package: version(package) for package in ("polyhop", "dspy", "pyserini")}
     )
     python: str = ".".join(map(str, sys.version_info[:3]))
-    files: dict[str, str] = {}
+    files: dict[str, str] = {}  # the paths of questions, index and program; not compared when a run is resumed
 
     @classmethod
     def read(cls, run: Path) -> RunManifest:
-        """
-        Raises:
-            RunError: there is no manifest, or it is damaged or of another version.
-        """
         manifest = read_json(run / MANIFEST, f"{run} is not the folder of a run: it has no {MANIFEST}.")
         if "schema" not in manifest:
             raise RunError(f"{run} is not the folder of an evaluation run: its {MANIFEST} is that of something else.")

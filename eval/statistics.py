@@ -28,23 +28,14 @@ class Interval(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two runs on the questions they share; positive differences favour the first.
+    """Two runs on the questions they share; positive differences favour the first."""
 
-    Attributes:
-        difference: Mean difference with its paired bootstrap interval.
-        p_bootstrap: Two-sided, from the bootstrap distribution centred at 0.
-        p_permutation: Two-sided, from random sign flips of the differences; exact for few questions.
-        wins: Questions where the first run has the higher value.
-        ties: Questions with equal values.
-        losses: Questions where the second run has the higher value.
-    """
-
-    difference: Interval
-    p_bootstrap: float
-    p_permutation: float
-    wins: int
-    ties: int
-    losses: int
+    difference: Interval  # mean difference with its paired bootstrap interval
+    p_bootstrap: float  # Two-sided, from the bootstrap distribution centred at 0
+    p_permutation: float  # Two-sided, from random sign flips of the differences; exact for few questions
+    wins: int  # questions where the first run has the higher value
+    ties: int  # questions with equal values
+    losses: int  # questions where the second run has the higher value
 
 
 def interval(values: Sequence[float], *, level: float = 0.95, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
@@ -137,11 +128,7 @@ def compare(
 
 
 def percentile_interval(values: Sequence[float] | Floats, rank: float) -> tuple[float, float]:
-    """The 95% interval of a percentile: two order statistics, from the normal approximation of the binomial.
-
-    Raises:
-        ValueError: there are no values.
-    """
+    """The 95% interval of a percentile: two order statistics, from the normal approximation of the binomial."""
     ordered = np.sort(_array(values))
     share, size = rank / 100, len(ordered)
     spread = 1.96 * (size * share * (1 - share)) ** 0.5

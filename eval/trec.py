@@ -18,9 +18,6 @@ def write_run(path: Path, rankings: Iterable[tuple[str, Sequence[str]]], tag: st
 
     trec_eval ignores the order of the lines and the rank, and breaks ties by passage id; so the score counts down to 1.
     A repeated passage keeps its first rank.
-
-    Raises:
-        ValueError: an id or the tag is empty.
     """
     with replacing(path) as file:
         tag = _safe(tag)
@@ -31,11 +28,7 @@ def write_run(path: Path, rankings: Iterable[tuple[str, Sequence[str]]], tag: st
 
 
 def write_qrels(path: Path, gold: Iterable[tuple[str, Collection[str]]]) -> None:
-    """Write ``question 0 passage 1`` lines from (question id, ids of its gold passages).
-
-    Raises:
-        ValueError: an id is empty.
-    """
+    """Write ``question 0 passage 1`` lines from (question id, ids of its gold passages)."""
     with replacing(path) as file:
         for question, passages in gold:
             file.writelines(f"{_safe(question)} 0 {_safe(passage)} 1\n" for passage in dict.fromkeys(passages))

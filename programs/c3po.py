@@ -176,22 +176,18 @@ class _Task:
     """The state of one question.
 
     Attributes:
-        candidates: Every passage seen, numbered.
-        kept: The collection, in the order of collection.
         queries: Earlier queries with their results, as the decision maker reads them.
-        notes: Sub-goals answered without a search.
-        received: Number of hits so far, by query.
     """
 
     question: str
     pool: Pool
     trace: Trace = field(default_factory=Trace)
-    candidates: Candidates = field(default_factory=Candidates)
+    candidates: Candidates = field(default_factory=Candidates)  # every passage seen, numbered
     seen: list[Hit] = field(default_factory=list)
-    kept: list[Evidence] = field(default_factory=list)
+    kept: list[Evidence] = field(default_factory=list)  # the collection, in the order of collection
     queries: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    received: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)  # sub-goals answered without a search
+    received: Counter[str] = field(default_factory=Counter)  # number of hits so far, by query
     _pages: Counter[str] = field(default_factory=Counter)
 
     def show(self) -> NumberedPassages:

@@ -72,22 +72,18 @@ class ComplexityHead(BaseModel):
     """A trained classifier, as its JSON file holds it.
 
     Attributes:
-        training: Command, data and scores, for the reader.
-        inputs: The names of the features.
         mean, scale: For standardizing each feature.
-        weights: One row per class, one number per feature.
-        biases: One per class.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    training: dict[str, Any]
+    training: dict[str, Any]  # Command, data and scores, for the reader
     hops: tuple[int, ...] = HOPS
-    inputs: tuple[str, ...] = FEATURES
+    inputs: tuple[str, ...] = FEATURES  # the names of the features
     mean: tuple[float, ...]
     scale: tuple[float, ...]
-    weights: tuple[tuple[float, ...], ...]
-    biases: tuple[float, ...]
+    weights: tuple[tuple[float, ...], ...]  # one row per class, one number per feature
+    biases: tuple[float, ...]  # one per class
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -115,10 +111,6 @@ class ComplexityHead(BaseModel):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """
-        Raises:
-            PolyhopError: the file cannot be read, or holds no classifier for the features of this version.
-        """
         try:
             return cls.model_validate_json(path.read_bytes())
         except OSError as error:

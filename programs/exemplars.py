@@ -135,10 +135,6 @@ class ExemplarMemory(Parameter):
 
     @classmethod
     def load(cls, path: Path) -> ExemplarMemory:
-        """
-        Raises:
-            PolyhopError: the file cannot be read, is of another kind or version, or has a malformed line.
-        """
         try:
             # Not `splitlines`, which also splits at characters that JSON leaves as they are.
             header, *lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")

@@ -275,23 +275,14 @@ class KnownFact:
 
 @dataclass(frozen=True)
 class KairState:
-    """The knowledge of one agent; immutable.
+    """The knowledge of one agent; immutable."""
 
-    Attributes:
-        question: The user's question.
-        focus: What this agent pays attention to.
-        known: The paper's K.
-        required: R, the open gaps.
-        queries: Q, oldest first.
-        context: D, sentences, most useful first.
-    """
-
-    question: str
-    focus: str
-    known: tuple[KnownFact, ...] = ()
-    required: tuple[str, ...] = ()
-    queries: tuple[str, ...] = ()
-    context: tuple[Evidence, ...] = ()
+    question: str  # the user's question
+    focus: str  # what this agent pays attention to
+    known: tuple[KnownFact, ...] = ()  # the paper's K
+    required: tuple[str, ...] = ()  # R, the open gaps
+    queries: tuple[str, ...] = ()  # Q, oldest first
+    context: tuple[Evidence, ...] = ()  # D, sentences, most useful first
 
     @property
     def inputs(self) -> dict[str, Any]:

@@ -18,15 +18,10 @@ PROGRAMS: dict[str, type[Program]] = {}
 
 
 class Program(dspy.Module):
-    """A `dspy.Module` that refuses ``program.rounds = 4``, which would replace the tunable by a plain number.
+    """A `dspy.Module` that refuses ``program.rounds = 4``, which would replace the tunable by a plain number."""
 
-    Attributes:
-        searches: Whether the program takes a retriever.
-        shown_exemplars: The agents that get exemplars as additional demos at each call.
-    """
-
-    searches: ClassVar[bool] = True
-    shown_exemplars: ClassVar[tuple[str, ...]] = ()
+    searches: ClassVar[bool] = True  # whether the program takes a retriever
+    shown_exemplars: ClassVar[tuple[str, ...]] = ()  # the agents that get exemplars as additional demos at each call
 
     @classmethod
     def over(cls, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Self:
@@ -71,9 +66,6 @@ def new_program(name: str, retriever: Retriever | None = None, sparse: Retriever
     Args:
         retriever: Where it searches; None if every question brings its own passages.
         sparse: BM25, for a program that also uses a sparse retriever; by default taken from the retriever.
-
-    Raises:
-        KeyError: no program has this name.
     """
     return PROGRAMS[name].over(retriever, sparse)
 

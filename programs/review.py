@@ -38,20 +38,13 @@ class CitedAnswer:
 
 @dataclass(frozen=True)
 class ReviewResult:
-    """An answer after its review.
-
-    Attributes:
-        confidence: Of the answer that was reviewed.
-        passed: Whether that reached the threshold.
-        revised: Whether ``answer`` replaces the answer that was reviewed.
-        found: Hits of the second search.
-    """
+    """An answer after its review."""
 
     answer: CitedAnswer
-    confidence: float
-    passed: bool
-    revised: bool = False
-    found: tuple[Hit, ...] = ()
+    confidence: float  # of the answer that was reviewed
+    passed: bool  # whether that reached the threshold
+    revised: bool = False  # whether `answer` replaces the answer that was reviewed
+    found: tuple[Hit, ...] = ()  # hits of the second search
 
 
 class Review(Program):

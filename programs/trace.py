@@ -15,13 +15,9 @@ from ..data.passages import Fact, Reason
 
 @dataclass(frozen=True)
 class TraceStep:
-    """A step of a program.
+    """A step of a program."""
 
-    Attributes:
-        lm_calls: Calls to language models that the step took.
-    """
-
-    lm_calls: ClassVar[int] = 1
+    lm_calls: ClassVar[int] = 1  # calls to language models that the step took
 
 
 @dataclass(frozen=True)
@@ -61,33 +57,23 @@ class Decomposed(TraceStep):
 
 @dataclass(frozen=True)
 class Searched(TraceStep):
-    """A query and its hits, best first.
-
-    Attributes:
-        found: (passage id, title, score) of each hit.
-        reasons: Why each passage was chosen, from retrievers that say so.
-        offset: Number of better hits that were skipped.
-    """
+    """A query and its hits, best first."""
 
     query: str
-    found: tuple[tuple[str, str, float], ...]
-    reasons: tuple[Reason, ...] = ()
-    offset: int = 0
+    found: tuple[tuple[str, str, float], ...]  # (passage id, title, score) of each hit
+    reasons: tuple[Reason, ...] = ()  # why each passage was chosen, from retrievers that say so
+    offset: int = 0  # number of better hits that were skipped
     lm_calls = 0
 
 
 @dataclass(frozen=True)
 class Selected(TraceStep):
-    """What a Selector or filter kept in one round.
-
-    Attributes:
-        flagged: Facts that no known fact supports; those not in ``kept`` were discarded.
-    """
+    """What a Selector or filter kept in one round."""
 
     round: int
     kept: tuple[Fact, ...]
     invalid: tuple[str, ...] = ()
-    flagged: tuple[Fact, ...] = ()
+    flagged: tuple[Fact, ...] = ()  # facts that no known fact supports; those not in `kept` were discarded
 
 
 @dataclass(frozen=True)

@@ -228,11 +228,7 @@ class _Choice(str):
 
     @classmethod
     def read(cls, reply: Any) -> str:
-        """The word that a reply starts with.
-
-        Raises:
-            ValueError: it starts with none of the words, or with one that is part of a sentence.
-        """
+        """The word that a reply starts with."""
         reply = unwrap(reply)
         if isinstance(reply, list | tuple) and len(reply) == 1:
             reply = reply[0]  # "[Retrieval] population of Paris", as dspy reads it

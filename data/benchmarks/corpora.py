@@ -35,10 +35,6 @@ def benchmark_passages(
     Reads corpora (HippoRAG's lists of ``{title, text, idx}``, the articles of MultiHop-RAG, Natural Questions with
     documents, in windows of 256 words) and the union of questions' contexts (HotpotQA, 2WikiMultihopQA, MuSiQue, SQuAD,
     own questions).
-
-    Raises:
-        DatasetError: immediately if the file does not exist or is none of these; while iterating if it is damaged or
-            (``strict``) has a bad record.
     """
     read, records = _opened(path)
     if read is None:
@@ -47,20 +43,12 @@ def benchmark_passages(
 
 
 def holds_passages(path: Path) -> bool:
-    """Whether `benchmark_passages` can read this file, judged by its first record.
-
-    Raises:
-        DatasetError: there is no such file, it is damaged, or it is not JSON.
-    """
+    """Whether `benchmark_passages` can read this file, judged by its first record."""
     return _opened(path)[0] is not None
 
 
 def pooled_passages(examples: Iterable[Any]) -> Iterator[Passage]:
-    """The union of the questions' contexts, each passage once; only ids are kept in memory.
-
-    Raises:
-        DatasetError: a question has no contexts.
-    """
+    """The union of the questions' contexts, each passage once; only ids are kept in memory."""
     return (passage for passage, _ in _distinct(_contexts(examples)))
 
 
@@ -68,9 +56,6 @@ def windows(passage: Passage, words: int = NQ_WINDOW) -> Iterator[Passage]:
     """Cut a passage into pieces of ``words`` words, ignoring sentences; the last may be shorter.
 
     The pieces have the passage's title, single spaces between words, and their own ids.
-
-    Raises:
-        ValueError: ``words`` is not positive.
     """
     if words < 1:
         raise ValueError(f"words must be positive, got {words}")

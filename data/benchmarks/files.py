@@ -31,10 +31,6 @@ def read_records(path: Path) -> Iterator[Record | Problem]:
     """The records of a file, and the problems of malformed ones.
 
     Places are ``"dev.jsonl:17"`` (a line) or ``"dev.json:record 17"``, from 1.
-
-    Raises:
-        DatasetError: immediately if the file is missing, empty or of an unknown format; while iterating if it is
-            damaged.
     """
     if path.is_dir():
         raise DatasetError(f"{path} is a folder: name a file in it, or hub:{path} if it holds a Hugging Face dataset.")
@@ -209,9 +205,6 @@ def hub_records(name: str, split: str) -> Iterator[Record | Problem]:
     Args:
         name: ``OWNER/NAME`` or ``OWNER/NAME:CONFIG``, or a folder of Parquet or JSON files named after the splits.
         split: As `datasets.load_dataset` takes it: ``validation``, ``train[:500]``, ...
-
-    Raises:
-        DatasetError: it cannot be loaded; immediately.
     """
     rows = _load(name, split)
     return (Record(row, f"{name}:{split}:{number}") for number, row in enumerate(rows, 1))

@@ -45,12 +45,6 @@ def load_questions(
         seed: Of the sample, which is the same on every machine and part of any larger sample with that seed.
         strict: Raise at the first malformed record instead of skipping it.
         on_problem: Called with each skipped record: malformed, or with the id of an earlier one.
-
-    Raises:
-        DatasetError: immediately if the benchmark, file, split or setting does not exist or the format is unknown;
-            while iterating if the file is damaged, is of another benchmark or has no question, or (``strict``) has a
-            bad record.
-        ValueError: ``limit`` is not positive.
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be positive, got {limit}")
@@ -75,11 +69,7 @@ def load_questions(
 def read_questions(
     benchmark: Benchmark, records: Iterable[Record | Problem], report: ProblemReport
 ) -> Iterator[QuestionRecord]:
-    """The questions of a benchmark's records, with distinct ids.
-
-    Raises:
-        DatasetError: while iterating: the first record is of another benchmark, or there is no question.
-    """
+    """The questions of a benchmark's records, with distinct ids."""
     seen: set[int] = set()  # hashes need a few bytes per question
     for question in benchmark.read(_checked(benchmark, records, report)):
         if isinstance(question, Problem):
@@ -110,11 +100,7 @@ class ProblemReport:
 
 
 def recognize_file(source: str | Path) -> str:
-    """The name of a file's dataset, judged by its first record; a plain question is the user's own.
-
-    Raises:
-        DatasetError: there is no such file, or its records fit no dataset or several.
-    """
+    """The name of a file's dataset, judged by its first record; a plain question is the user's own."""
     if str(source).startswith(PREFIX):
         raise DatasetError(f"Name the --dataset that {source} is.")
     first = next((record for record in read_records(Path(source)) if isinstance(record, Record)), None)
@@ -169,11 +155,7 @@ def _limited(questions: Iterator[QuestionRecord], limit: int | None, seed: int |
 
 
 def sample_questions(split: str | None) -> Iterator[QuestionRecord]:
-    """The questions of a split of the sample (train, dev, test), or all of them.
-
-    Raises:
-        DatasetError: there is no such split; immediately.
-    """
+    """The questions of a split of the sample (train, dev, test), or all of them."""
     try:
         examples = load_sample(cast(Split, split))
     except ValueError as error:

@@ -20,19 +20,16 @@ class GoldFact:
     """A sentence or a whole passage that the answer needs.
 
     Attributes:
-        title: Of the passage, exactly as in the benchmark, for official prediction files.
         sentence: Index from 0 in the benchmark's own sentences; None for the whole passage. The official scripts count
             a few that are out of range, so they are kept.
-        passage_id: The passage's id, if its text is known.
         unique_title: The title alone identifies the passage (HotpotQA, 2WikiMultihopQA), in any edition of the corpus.
-        text: The words of the fact, if the benchmark quotes them (MultiHop-RAG).
     """
 
-    title: str
+    title: str  # of the passage, exactly as in the benchmark, for official prediction files
     sentence: int | None = None
-    passage_id: str | None = None
+    passage_id: str | None = None  # the passage's id, if its text is known
     unique_title: bool = False
-    text: str | None = None
+    text: str | None = None  # the words of the fact, if the benchmark quotes them (MultiHop-RAG)
 
     def matches(self, passage: Passage) -> bool:
         """Whether the fact is in a passage.
@@ -61,42 +58,29 @@ class QuestionRecord:
     """A question and what its benchmark says about it; unknown attributes have their defaults.
 
     Attributes:
-        id: Unique within the dataset.
-        question: The question.
-        answers: The main answer, then its distinct aliases.
-        gold: The facts that the answer needs, in the benchmark's order; empty if unknown.
-        pool: The question's own contexts; None without them or in the setting ``open``.
-        hops: Number of passages that the answer needs; for reports only, never shown to a program.
-        kind: The benchmark's type of question: ``bridge``, ``comparison_query``, ``3hop1``, ...
         answerable: False if the contexts do not contain the answer (MuSiQue-Full, null queries of MultiHop-RAG).
-        official_id: The benchmark's id; the two questions of a MuSiQue-Full pair share it.
-        level: HotpotQA: ``easy``, ``medium`` or ``hard``.
-        article: SQuAD: the title of the article.
-        evidences: 2WikiMultihopQA: (subject, relation, object) triples.
         evidences_id: 2WikiMultihopQA: the same triples as Wikidata ids, for the official alias file; may be empty.
-        answer_id: 2WikiMultihopQA: the answer's Wikidata id, for the official alias file.
         sub_questions: MuSiQue and the sample: the decomposition; "#1" is the answer to the first.
         paragraph_idx: MuSiQue: the official ``idx`` of each context, by passage id.
-        where: The record it was read from: ``"dev.jsonl:17"``.
     """
 
-    id: str
+    id: str  # unique within the dataset
     question: str
-    answers: tuple[str, ...]
-    gold: tuple[GoldFact, ...] = ()
-    pool: tuple[Passage, ...] | None = None
-    hops: int | None = None
-    kind: str | None = None
+    answers: tuple[str, ...]  # the main answer, then its distinct aliases
+    gold: tuple[GoldFact, ...] = ()  # the facts that the answer needs, in the benchmark's order; empty if unknown
+    pool: tuple[Passage, ...] | None = None  # the question's own contexts; None without them or in the setting `open`
+    hops: int | None = None  # number of passages that the answer needs; for reports only, never shown to a program
+    kind: str | None = None  # the benchmark's type of question: `bridge`, `comparison_query`, `3hop1`, ...
     answerable: bool = True
-    official_id: str = ""
-    level: str | None = None
-    article: str | None = None
-    evidences: tuple[tuple[str, str, str], ...] = ()
+    official_id: str = ""  # the benchmark's id; the two questions of a MuSiQue-Full pair share it
+    level: str | None = None  # HotpotQA: `easy`, `medium` or `hard`
+    article: str | None = None  # SQuAD: the title of the article
+    evidences: tuple[tuple[str, str, str], ...] = ()  # 2WikiMultihopQA: (subject, relation, object) triples
     evidences_id: tuple[tuple[str, str, str], ...] = ()
-    answer_id: str | None = None
+    answer_id: str | None = None  # 2WikiMultihopQA: the answer's Wikidata id, for the official alias file
     sub_questions: tuple[SubQuestion, ...] = ()
     paragraph_idx: Mapping[str, int] = field(default_factory=dict)
-    where: str = ""
+    where: str = ""  # the record it was read from: `"dev.jsonl:17"`
 
     def __post_init__(self) -> None:
         if not self.official_id:

@@ -50,11 +50,7 @@ class Record:
         return Problem(self.where, f"{self.path}.{error}" if self.path else str(error))
 
     def parse(self, model: type[M]) -> M:
-        """The record as a model.
-
-        Raises:
-            Malformed: it does not fit; the message names the first wrong field.
-        """
+        """The record as a model."""
         try:
             return model.model_validate(self.fields)
         except ValidationError as error:
@@ -215,24 +211,15 @@ class BenchmarkQuestion(RecordModel):
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A registered benchmark.
+    """A registered benchmark."""
 
-    Attributes:
-        name: On the command line and in results.
-        title: As its authors write it.
-        aliases: Other names.
-        hub: ``OWNER/NAME[:CONFIG]`` on the Hugging Face hub, if it is there.
-        has_contexts: Its questions have passages of their own, so the setting ``distractor`` exists.
-        split: The hub's split to evaluate on.
-    """
-
-    name: str
-    title: str
+    name: str  # on the command line and in results
+    title: str  # as its authors write it
     format: type[BenchmarkQuestion] = field(repr=False)
-    aliases: tuple[str, ...] = ()
-    hub: str | None = None
-    has_contexts: bool = True
-    split: str = "validation"
+    aliases: tuple[str, ...] = ()  # other names
+    hub: str | None = None  # `OWNER/NAME[:CONFIG]` on the Hugging Face hub, if it is there
+    has_contexts: bool = True  # its questions have passages of their own, so the setting `distractor` exists
+    split: str = "validation"  # the hub's split to evaluate on
 
     def read(self, records: Iterable[Record]) -> Iterator[QuestionRecord | Problem]:
         """The questions of some records, and the problems of malformed ones."""
@@ -264,11 +251,7 @@ def register(name: str, title: str, **settings: Any) -> Callable[[B], B]:
 
 
 def find_benchmark(name: str) -> Benchmark:
-    """The benchmark with a name or alias; case, spaces, hyphens and underscores are ignored.
-
-    Raises:
-        DatasetError: it is unknown; the message lists the known ones.
-    """
+    """The benchmark with a name or alias; case, spaces, hyphens and underscores are ignored."""
     for benchmark in BENCHMARKS.values():
         if _folded(name) in {_folded(known) for known in (benchmark.name, benchmark.title, *benchmark.aliases)}:
             return benchmark

@@ -34,11 +34,7 @@ def split_by_id(examples: Iterable[T], dev_share: float = 0.2, seed: int = 0) ->
 
 
 def in_dev(example: object, dev_share: float = 0.2, seed: int = 0) -> bool:
-    """Whether `split_by_id` puts this example into the dev split; for streams.
-
-    Raises:
-        ValueError: ``dev_share`` is not in [0, 1].
-    """
+    """Whether `split_by_id` puts this example into the dev split; for streams."""
     if not 0 <= dev_share <= 1:
         raise ValueError(f"dev_share must be between 0 and 1, got {dev_share}")
     return _number(example, f"split {seed}") < dev_share

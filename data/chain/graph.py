@@ -64,22 +64,14 @@ class TitleMatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A passage in the graph of a question.
-
-    Attributes:
-        bm25: Its score divided by the best score; 0 if the question did not find it.
-        mask: The question's words in it.
-        sentences: The question's words in the title and each sentence.
-        title_match: Where the question names it.
-        similarity: Cosine with the question; 0 without vectors.
-    """
+    """A passage in the graph of a question."""
 
     features: PassageFeatures
-    bm25: float
-    mask: int
-    sentences: frozenset[int]
-    title_match: TitleMatch | None
-    similarity: float
+    bm25: float  # its score divided by the best score; 0 if the question did not find it
+    mask: int  # the question's words in it
+    sentences: frozenset[int]  # the question's words in the title and each sentence
+    title_match: TitleMatch | None  # where the question names it
+    similarity: float  # cosine with the question; 0 without vectors
 
     @property
     def id(self) -> str:
@@ -87,22 +79,14 @@ class Node:
 
 
 class Edge(NamedTuple):
-    """A connection between a chosen passage and another.
-
-    Attributes:
-        name: The name that one mentions and that the other has as its title or mentions too.
-        certainty: That the mention means the passage.
-        in_question: Whether the question contains the name, which makes the edge weaker.
-        cue: The question's words in the sentence of the mention.
-        in_title: Whether the other passage's title contains the name.
-    """
+    """A connection between a chosen passage and another."""
 
     relation: Relation
-    name: NameKey
-    certainty: float
-    in_question: bool
-    cue: int
-    in_title: bool
+    name: NameKey  # the name that one mentions and that the other has as its title or mentions too
+    certainty: float  # that the mention means the passage
+    in_question: bool  # whether the question contains the name, which makes the edge weaker
+    cue: int  # the question's words in the sentence of the mention
+    in_title: bool  # whether the other passage's title contains the name
 
 
 class Graph:

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Any
 
 import ujson
@@ -137,9 +136,7 @@ class BM25Index:
     def __enter__(self) -> BM25Index:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __copy__(self) -> BM25Index:

@@ -83,12 +83,6 @@ def build_index(
         threads: Writer threads; by default at most two.
         on_progress: Called every 500 passages.
         on_problem: Called with each skipped record.
-
-    Raises:
-        CorpusError: the corpus cannot be read, has no passage, or (``strict``) has a bad record.
-        IndexFault: ``out`` has other files, another build is writing to it, or the disk is full.
-        JavaError: Java cannot be started.
-        ValueError: ``max_words`` or ``threads`` is not positive.
     """
     for name, value in (("max_words", max_words), ("threads", threads)):
         if value is not None and value < 1:
@@ -324,11 +318,7 @@ def _building(out: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """Hold the write lock of an index.
-
-    Raises:
-        IndexFault: another process holds it, or the folder is not writable.
-    """
+    """Hold the write lock of an index."""
     lock = FileLock(out / LOCK)
     try:
         lock.acquire(timeout=0)
@@ -408,12 +398,7 @@ class IndexReport:
 
 
 def check_index(index: Path | str) -> IndexReport:
-    """Verify the checksums and the structure of an index: finds damage that searches do not notice.
-
-    Raises:
-        IndexFault: there is no finished index.
-        JavaError: Java cannot be started.
-    """
+    """Verify the checksums and the structure of an index: finds damage that searches do not notice."""
     index = Path(index)
     manifest = IndexManifest.read(index)
     folder = index / manifest.lucene_folder

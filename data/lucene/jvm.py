@@ -47,11 +47,7 @@ _forked = False
 
 
 def attach() -> None:
-    """Start Java if needed, and detach this thread from it when the thread ends.
-
-    Raises:
-        JavaError: there is no usable Java, it does not start, or this process was forked after it had started.
-    """
+    """Start Java if needed, and detach this thread from it when the thread ends."""
     if _forked:
         raise JavaError(
             "This process was forked after Java had started, and Java does not survive a fork. Start workers with "
@@ -125,11 +121,7 @@ def open_directory(folder: Path) -> Any:
 
 
 def find_java() -> Path:
-    """The home of the first Java that is complete and new enough.
-
-    Raises:
-        JavaError: there is none; the message lists the candidates and what is wrong with each.
-    """
+    """The home of the first Java that is complete and new enough."""
     rejected = []
     for origin, home in _candidates():
         problem = _unusable(home)

@@ -46,41 +46,29 @@ class IndexManifest(BaseModel):
     """What an index holds.
 
     Attributes:
-        passages: Indexed passages, after splitting.
-        malformed: Records skipped because they cannot be read.
-        duplicates: Records skipped because an earlier one has the same id.
-        corpus: Names of the indexed files and folders, without their paths.
-        corpus_hash: Hash of the passages in order: the same for a corpus and its gzip.
-        max_words: Longer passages were split; None if they were not.
-        lucene_folder: Name of the Lucene index's folder.
-        created: When the build finished (UTC, ISO 8601).
         overlong: Passages longer than `polyhop.data.passages.PAGE` characters, of which only the start is read.
     """
 
     model_config = ConfigDict(frozen=True)
 
-    passages: PositiveInt
-    malformed: NonNegativeInt
-    duplicates: NonNegativeInt
-    corpus: tuple[str, ...]
-    corpus_hash: str
-    max_words: PositiveInt | None
+    passages: PositiveInt  # indexed passages, after splitting
+    malformed: NonNegativeInt  # records skipped because they cannot be read
+    duplicates: NonNegativeInt  # records skipped because an earlier one has the same id
+    corpus: tuple[str, ...]  # names of the indexed files and folders, without their paths
+    corpus_hash: str  # hash of the passages in order: the same for a corpus and its gzip
+    max_words: PositiveInt | None  # longer passages were split; None if they were not
     analyzer: str
     polyhop: str
     anserini: str
     lucene: str
-    lucene_folder: Annotated[str, StringConstraints(pattern=rf"^{LUCENE}\w+$")]
-    created: str
+    lucene_folder: Annotated[str, StringConstraints(pattern=rf"^{LUCENE}\w+$")]  # name of the Lucene index's folder
+    created: str  # when the build finished (UTC, ISO 8601)
     schema_version: int = Field(default=SCHEMA, alias="schema")
     overlong: NonNegativeInt = 0  # missing in manifests of older versions
 
     @classmethod
     def read(cls, index: Path) -> IndexManifest:
-        """The manifest of the index in a folder.
-
-        Raises:
-            IndexFault: there is no complete index, or this version cannot read it.
-        """
+        """The manifest of the index in a folder."""
         try:
             record: Any = json.loads((index / MANIFEST).read_bytes())
         except (FileNotFoundError, NotADirectoryError):

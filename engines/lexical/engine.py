@@ -19,12 +19,7 @@ class LexicalEngine:
     """It plays agents; it cannot write instructions."""
 
     def complete(self, request: lm15.Request) -> lm15.Response:
-        """Reply to a request with the skill for its signature.
-
-        Raises:
-            ValueError: the prompt is not in a format that the engine reads, no skill is registered for its fields, or
-                the skill does not return all of them.
-        """
+        """Reply to a request with the skill for its signature."""
         from . import skills  # noqa: F401  # importing the skills registers them; it takes a moment
 
         system, (*earlier, task) = read_request(request)

@@ -138,17 +138,11 @@ def same(a: str, b: str, as_country: bool = False) -> bool:
 
 
 class Gap(NamedTuple):
-    """A sub-question without an answer.
+    """A sub-question without an answer."""
 
-    Attributes:
-        number: Its index, from 0.
-        question: Its text with the known answers in place of the references.
-        is_ready: Whether it can be searched for, because it refers to no other gap.
-    """
-
-    number: int
-    question: str
-    is_ready: bool
+    number: int  # its index, from 0
+    question: str  # its text with the known answers in place of the references
+    is_ready: bool  # whether it can be searched for, because it refers to no other gap
 
 
 def find_gaps(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> list[Gap]:

@@ -40,21 +40,13 @@ class Demo:
 
 @dataclass(frozen=True)
 class ParsedPrompt:
-    """A parsed prompt.
+    """A parsed prompt."""
 
-    Attributes:
-        inputs: The input fields as text.
-        outputs: The names of the output fields, in order.
-        as_json: The reply is a JSON object (JSONAdapter).
-        demos: The demonstrations, in order.
-        input_names: The inputs of the signature; by default those in ``inputs``.
-    """
-
-    inputs: Mapping[str, str]
-    outputs: tuple[str, ...]
-    as_json: bool = False
-    demos: tuple[Demo, ...] = ()
-    input_names: frozenset[str] = frozenset()
+    inputs: Mapping[str, str]  # the input fields as text
+    outputs: tuple[str, ...]  # the names of the output fields, in order
+    as_json: bool = False  # the reply is a JSON object (JSONAdapter)
+    demos: tuple[Demo, ...] = ()  # the demonstrations, in order
+    input_names: frozenset[str] = frozenset()  # the inputs of the signature; by default those in `inputs`
 
     @property
     def fields(self) -> Fields:
@@ -83,9 +75,6 @@ def read_prompt(system: str, task: str, turns: Iterable[tuple[str, str]] = ()) -
 
     Args:
         turns: The earlier messages as (user, assistant) pairs. Pairs that are not demonstrations are ignored.
-
-    Raises:
-        ValueError: the prompt was not written by ChatAdapter or JSONAdapter.
     """
     input_names, output_names, as_json = _declared(system)
     inputs = _fields(task, input_names)

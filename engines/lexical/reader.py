@@ -43,17 +43,14 @@ class RankedAnswer:
     """A candidate answer.
 
     Attributes:
-        text: As the passage has it.
-        probability: That it is right.
         sentence, passage: Where it was read; None for the verdict of a comparison.
-        steps: The best answers of the sub-questions; this answer if there is only one.
     """
 
-    text: str
-    probability: float
+    text: str  # as the passage has it
+    probability: float  # that it is right
     sentence: Sentence | None
     passage: ParsedPassage | None
-    steps: tuple[Answer, ...]
+    steps: tuple[Answer, ...]  # the best answers of the sub-questions; this answer if there is only one
 
 
 def read(question: str, sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> list[RankedAnswer]:

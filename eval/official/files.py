@@ -28,11 +28,7 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 
 def write_sections(path: Path, items: Iterable[T], sections: Mapping[str, Callable[[T], tuple[str, Any]]]) -> None:
-    """Write ``{section: {key: value, ...}, ...}``; each section maps an item to (key, value), ``None`` is left out.
-
-    Raises:
-        TypeError: ``items`` is an iterator; it is read once per section.
-    """
+    """Write ``{section: {key: value, ...}, ...}``; each section maps an item to (key, value), ``None`` is left out."""
     if isinstance(items, Iterator):
         raise TypeError("the predictions are read once per section: pass a list, not an iterator")
     with replacing(path) as file:

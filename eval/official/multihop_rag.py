@@ -53,11 +53,7 @@ def score(prediction: Prediction, gold: Gold) -> dict[str, float]:
 
 
 def retrieval_scores(retrieved: Sequence[str], facts: Sequence[str]) -> dict[str, float]:
-    """``Hits@10``, ``Hits@4``, ``MAP@10`` and ``MRR@10`` of one query.
-
-    Raises:
-        ValueError: there are no facts; the script divides by their number.
-    """
+    """``Hits@10``, ``Hits@4``, ``MAP@10`` and ``MRR@10`` of one query."""
     if not facts:
         raise ValueError("a query without gold facts has no retrieval scores (is it a null_query?)")
     wanted = [_squeezed(fact) for fact in facts]

@@ -24,16 +24,13 @@ class Submission:
 
     Attributes:
         predict: Makes the official prediction of a question; an output of None is a failure.
-        prediction: The type of the prediction.
-        gold: Makes the official gold of a question.
-        evaluate: Computes the official numbers of (prediction, gold) pairs.
         files: The official prediction files, each with the function that writes it from pairs, read several times.
     """
 
     predict: Callable[[dspy.Example, ProgramOutput | None], Any]
-    prediction: type[Any]
-    gold: Callable[[dspy.Example], Any]
-    evaluate: Callable[[Pairs], dict[str, float]]
+    prediction: type[Any]  # the type of the prediction
+    gold: Callable[[dspy.Example], Any]  # makes the official gold of a question
+    evaluate: Callable[[Pairs], dict[str, float]]  # computes the official numbers of (prediction, gold) pairs
     files: Mapping[str, Write]
 
 

@@ -11,7 +11,6 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from tempfile import TemporaryFile
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -39,9 +38,7 @@ class Chunks:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
 
     def __len__(self) -> int:

@@ -20,31 +20,21 @@ Floats = npt.NDArray[np.float64]
 
 
 class Bin(NamedTuple):
-    """The answers with a confidence in [low, high); the last bin includes its end.
-
-    Attributes:
-        confidence: Mean confidence.
-        right: Share of correct answers, with its 95% Wilson interval.
-    """
+    """The answers with a confidence in [low, high); the last bin includes its end."""
 
     low: float
     high: float
     answers: int
-    confidence: float
-    right: float
+    confidence: float  # mean confidence
+    right: float  # share of correct answers, with its 95% Wilson interval
     interval: tuple[float, float]
 
 
 class Covered(NamedTuple):
-    """The answers with at least some ``confidence``.
+    """The answers with at least some ``confidence``."""
 
-    Attributes:
-        coverage: Their share of all questions.
-        risk: Share of wrong ones among them.
-    """
-
-    coverage: float
-    risk: float
+    coverage: float  # their share of all questions
+    risk: float  # share of wrong ones among them
     confidence: float
 
 
@@ -54,15 +44,13 @@ class Calibration:
 
     Attributes:
         ece: Expected calibration error: mean distance over the bins between confidence and share of correct answers.
-        brier: Mean squared distance between confidence and correctness (1 or 0).
-        curve: Risk against coverage, highest confidence first; equal confidences are one point.
     """
 
     answers: int
     bins: tuple[Bin, ...]
     ece: float
-    brier: float
-    curve: tuple[Covered, ...]
+    brier: float  # mean squared distance between confidence and correctness (1 or 0)
+    curve: tuple[Covered, ...]  # risk against coverage, highest confidence first; equal confidences are one point
 
     @property
     def steady(self) -> list[Covered]:

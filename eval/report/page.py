@@ -39,15 +39,13 @@ class Section:
     """A part of the page with a heading.
 
     Attributes:
-        name: Its anchor: lower-case letters, digits and hyphens.
         body: From `render`. Tables have the class ``numbers``, and charts are `polyhop.eval.charts` in a ``figure``.
-        of: The run that it is about, if the run has several sections.
     """
 
-    name: str
+    name: str  # its anchor: lower-case letters, digits and hyphens
     title: str
     body: Markup
-    of: str = ""
+    of: str = ""  # the run that it is about, if the run has several sections
 
 
 def render(template: str, folder: Path | None = None, **context: Any) -> Markup:
@@ -97,9 +95,6 @@ def write_page(
         lead: One sentence on what the report is about.
         groups: Titles of the sets of questions that the page shows one at a time.
         index, chunks: The questions (see `browser`); None without questions.
-
-    Raises:
-        OSError: the file cannot be written; an existing one is unchanged.
     """
     distinct = _distinct(sections)
     theme, scripts = _asset("theme.js"), "(() => {\n" + "\n".join(map(_asset, _SCRIPTS)) + "})();\n"

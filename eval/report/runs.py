@@ -51,19 +51,15 @@ class EvaluationRun:
     """An evaluation run in columns, with one value per finished question, in the order of ``numbers``.
 
     Attributes:
-        name: Its name in the report.
-        first: Number of its first chunk of details.
-        series: Number of its color and shape.
         summary: As in summary.json; of an unfinished run, over its finished questions.
         columns: Scores, costs and confidence; NaN where a question has no such value.
-        versus: By metric, against the first run of the group.
     """
 
-    name: str
+    name: str  # its name in the report
     path: Path
     manifest: RunManifest
-    first: int
-    series: int = 0
+    first: int  # number of its first chunk of details
+    series: int = 0  # number of its color and shape
     summary: dict[str, Any] = field(default_factory=dict)
     columns: dict[str, Floats] = field(default_factory=dict)
     numbers: list[int] = field(default_factory=list)
@@ -71,7 +67,7 @@ class EvaluationRun:
     answers: list[str] = field(default_factory=list)
     stops: list[str] = field(default_factory=list)
     courses: list[Course | None] = field(default_factory=list)
-    versus: dict[str, Versus] = field(default_factory=dict)
+    versus: dict[str, Versus] = field(default_factory=dict)  # by metric, against the first run of the group
 
     @property
     def done(self) -> int:
@@ -135,19 +131,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs over the same questions; only these are compared.
-
-    Attributes:
-        questions: By their number in the dataset.
-        titles: Titles of gold passages that a run has found, by id.
-        missed: Ids of gold passages that a run has not found.
-    """
+    """Runs over the same questions; only these are compared."""
 
     title: str
     runs: list[EvaluationRun] = field(default_factory=list)
-    questions: dict[int, Asked] = field(default_factory=dict)
-    titles: dict[str, str] = field(default_factory=dict)
-    missed: set[str] = field(default_factory=set)
+    questions: dict[int, Asked] = field(default_factory=dict)  # by their number in the dataset
+    titles: dict[str, str] = field(default_factory=dict)  # titles of gold passages that a run has found, by id
+    missed: set[str] = field(default_factory=set)  # ids of gold passages that a run has not found
 
     @property
     def dataset(self) -> str:
@@ -190,9 +180,6 @@ def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], Non
 
     Args:
         on_line: Called after each question.
-
-    Raises:
-        RunError: a folder is not a run, is damaged, or has no finished question.
     """
     manifests = {path: read_manifest(path) for path in paths}
     together: dict[tuple[Any, ...], list[Path]] = {}

@@ -92,40 +92,27 @@ def _evidence(record: QuestionRecord) -> set[str]:
 
 
 class Round(NamedTuple):
-    """The evidence after a round, scored against the gold passages.
-
-    Attributes:
-        required: Number of open questions, if the program reports it.
-    """
+    """The evidence after a round, scored against the gold passages."""
 
     recall: float
     precision: float
-    required: int | None = None
+    required: int | None = None  # number of open questions, if the program reports it
 
 
 @dataclass(frozen=True)
 class Course:
-    """One question over time.
+    """One question over time."""
 
-    Attributes:
-        found: Recall of the gold passages among all retrieved passages, after each search.
-        rounds: The evidence after each round.
-    """
-
-    found: tuple[float, ...]
-    rounds: tuple[Round, ...]
+    found: tuple[float, ...]  # recall of the gold passages among all retrieved passages, after each search
+    rounds: tuple[Round, ...]  # the evidence after each round
 
 
 class Mean(NamedTuple):
-    """A mean over questions after search or round ``number``; a question that stopped earlier keeps its last value.
-
-    Attributes:
-        reached: Number of questions with that many searches or rounds.
-    """
+    """A mean over questions after search or round ``number``; a question that stopped earlier keeps its last value."""
 
     number: int
     mean: float
-    reached: int
+    reached: int  # number of questions with that many searches or rounds
 
 
 def course(record: QuestionRecord) -> Course | None:
