@@ -77,7 +77,11 @@ class Corpus:
                 finished += source.path.stat().st_size
                 self.position = finished
                 continue
-            with _opened(source) as file:
+            try:
+                file = source.path.open("rb")
+            except OSError as error:
+                raise CorpusError(f"{source.path} cannot be read: {error.strerror}.") from error
+            with file:
                 read = _read_lines if source.id is None else _read_text
                 for where, made in read(source, file):
                     self.position = finished + file.tell()
@@ -151,13 +155,6 @@ def _holds_passage(line: bytes) -> bool:
     except (ValueError, OverflowError):
         return line != b"{" and not _CONTEXTS.search(line)  # a brace alone opens an indented document
     return isinstance(record, dict) and not record.keys().isdisjoint(("text", "sentences", "contents"))
-
-
-def _opened(source: _Source) -> BufferedReader:
-    try:
-        return source.path.open("rb")
-    except OSError as error:
-        raise CorpusError(f"{source.path} cannot be read: {error.strerror}.") from error
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

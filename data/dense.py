@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
 from .errors import IndexFault, PolyhopError
-from .lucene.bm25 import LuceneReader
+from .lucene.bm25 import LuceneReader, OpenIndex
 from .lucene.index import locked, write_faults
 from .lucene.layout import LUCENE, IndexManifest
 from .passages import Hit, Passage, check_page
@@ -121,7 +121,7 @@ def _bundled() -> str | None:
 # --- the retriever ---------------------------------------------------------------------------------------------------
 
 
-class DenseIndex:
+class DenseIndex(OpenIndex):
     """A thread-safe `Retriever` over an index with vectors; it ranks every passage.
 
     Scores are cosines; ties are broken by Lucene's document number. `search` gives the same scores for the same query;
@@ -148,10 +148,6 @@ class DenseIndex:
             self._lucene.close()
             raise
         self._query = lru_cache(_QUERIES_CACHED)(lambda query: self._queries([query])[0])
-
-    @property
-    def manifest(self) -> IndexManifest:
-        return self._lucene.manifest
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         """The hits of rank ``offset + 1`` to ``offset + k``; none for a blank query.
@@ -226,25 +222,6 @@ class DenseIndex:
             Hit(passage, score, rank)
             for rank, (passage, score) in enumerate(zip(passages, scores.tolist(), strict=True), offset + 1)
         ]
-
-    def __len__(self) -> int:
-        return self.vectors.rows
-
-    def close(self) -> None:
-        """Close the Lucene files; the vectors are unmapped with the last reference."""
-        self._lucene.close()
-
-    def __enter__(self) -> DenseIndex:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __copy__(self) -> DenseIndex:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> DenseIndex:
-        return self
 
     def __reduce__(self) -> tuple[type[DenseIndex], tuple[str, Encoder]]:
         return DenseIndex, (str(self.path), self.encoder)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from itertools import accumulate, repeat
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 from .text import clean, split_sentences
 
@@ -177,6 +177,16 @@ class Retriever(Protocol):
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """The top ``k`` hits of each query, in the order of the queries."""
         ...
+
+
+class Shared:
+    """A resource, such as an open index: a copy is the object itself."""
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
 
 def check_page(k: int, offset: int = 0) -> None:

@@ -69,11 +69,7 @@ def fold(text: str) -> str:
 
 def _fold(text: str) -> str:
     # Only runs beyond ASCII are normalized, which is slow.
-    return text.lower() if text.isascii() else _NOT_ASCII.sub(_fold_match, text).lower()
-
-
-def _fold_match(match: re.Match[str]) -> str:
-    return _fold_run(match.group())
+    return text.lower() if text.isascii() else _NOT_ASCII.sub(lambda run: _fold_run(run.group()), text).lower()
 
 
 @lru_cache(maxsize=16384)

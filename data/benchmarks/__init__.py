@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from . import formats, own  # noqa: F401  # registers them, in this order
-from .corpora import benchmark_passages, holds_passages, pooled_passages, windows
+from .corpora import benchmark_passages, holds_passages, windows
 from .files import PREFIX
 from .load import Setting, load_questions, recognize_file
 from .question import GoldFact, QuestionRecord
@@ -28,7 +28,6 @@ __all__ = [
     "holds_passages",
     "in_dev",
     "load_questions",
-    "pooled_passages",
     "recognize_file",
     "sample",
     "split_by_id",

@@ -47,11 +47,6 @@ def holds_passages(path: Path) -> bool:
     return _opened(path)[0] is not None
 
 
-def pooled_passages(examples: Iterable[Any]) -> Iterator[Passage]:
-    """The union of the questions' contexts, each passage once; only ids are kept in memory."""
-    return (passage for passage, _ in _distinct(_contexts(examples)))
-
-
 def windows(passage: Passage, words: int = NQ_WINDOW) -> Iterator[Passage]:
     """Cut a passage into pieces of ``words`` words, ignoring sentences; the last may be shorter.
 
@@ -80,13 +75,18 @@ def _opened(path: Path) -> tuple[_Read | None, Iterator[Record | Problem]]:
 
 
 def _reader(first: Record) -> _Read | None:
-    for field, read in (("document_text", _nq), ("document_tokens", _nq), ("document", _nq), ("body", _article)):
-        if first.has(field):
-            return partial(_each, read)
+    if first.has("document_text", "document_tokens", "document"):
+        return partial(_each, _nq)
+    if first.has("body"):
+        return _whole(_Article)
     for benchmark in recognize(first):
         if benchmark.has_contexts and first.has("context", "paragraphs", "data", "passages"):
             return partial(_pooled, benchmark)
-    return partial(_each, _passage) if first.has("text") or first.has("sentences") else None
+    return _whole(PassageRecord) if first.has("text") or first.has("sentences") else None
+
+
+def _whole(model: type[PassageRecord | _Article]) -> _Read:
+    return partial(_each, lambda record: iter([record.parse(model).to_passage()]))
 
 
 def _each(
@@ -125,18 +125,12 @@ def _distinct(passages: Iterable[_Placed]) -> Iterator[_Placed]:
 # --- what a record holds ---------------------------------------------------------------------------------------------
 
 
-def _passage(record: Record) -> Iterator[Passage]:
-    yield record.parse(PassageRecord).to_passage()
-
-
 class _Article(RecordModel):
     title: Text
     body: Text
 
-
-def _article(record: Record) -> Iterator[Passage]:
-    article = record.parse(_Article)
-    yield Passage.of(article.title, article.body)
+    def to_passage(self) -> Passage:
+        return Passage.of(self.title, self.body)
 
 
 class _Token(RecordModel):

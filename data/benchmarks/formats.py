@@ -209,27 +209,25 @@ class MuSiQue(BenchmarkQuestion):
         passages = {row.idx: Passage.of(row.title, row.text) for row in self.paragraphs}
         if len(passages) < len(self.paragraphs):
             raise Malformed("paragraphs has the same idx twice")
+        ids: dict[int | None, str] = {idx: passage.id for idx, passage in passages.items()}
         supporting = [row.idx for row in self.paragraphs if row.is_supporting]
         return QuestionRecord(
             id=self.id if self.answerable else self.id + UNANSWERABLE,
             question=self.question,
             answers=distinct(self.answer, *self.answer_aliases),
-            gold=tuple(dict.fromkeys(GoldFact(passages[idx].title, passage_id=passages[idx].id) for idx in supporting)),
+            gold=tuple(dict.fromkeys(GoldFact(passages[idx].title, passage_id=ids[idx]) for idx in supporting)),
             pool=tuple(passages.values()),
             hops=int(self.id[0]) if "1" <= self.id[0] <= "9" else None,
             kind=self.id.partition("__")[0],
             answerable=self.answerable,
             official_id=self.id,
-            sub_questions=tuple(_sub_question(step, passages) for step in self.question_decomposition),
+            sub_questions=tuple(
+                SubQuestion(step.question, step.answer, ids.get(step.paragraph_support_idx))
+                for step in self.question_decomposition
+            ),
             # The supporting idx wins if a paragraph is given twice.
-            paragraph_idx={passages[idx].id: idx for idx in (*passages, *supporting)},
+            paragraph_idx={ids[idx]: idx for idx in (*passages, *supporting)},
         )
-
-
-def _sub_question(step: _Step, passages: Mapping[int, Passage]) -> SubQuestion:
-    idx = step.paragraph_support_idx
-    passage = None if idx is None else passages.get(idx)
-    return SubQuestion(step.question, step.answer, passage.id if passage else None)
 
 
 # --- MultiHop-RAG ----------------------------------------------------------------------------------------------------

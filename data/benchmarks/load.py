@@ -62,8 +62,7 @@ def load_questions(
         raise DatasetError(
             f"The questions of {title} have no contexts of their own: use the setting open, with an index."
         )
-    questions = _limited(_in_setting(questions, setting), limit, seed)
-    return (question.to_example() for question in questions)
+    return _examples(_in_setting(questions, setting), limit, seed)
 
 
 def read_questions(
@@ -139,6 +138,14 @@ def _checked(benchmark: Benchmark, records: Iterable[Record | Problem], report: 
         yield record
 
 
+def _examples(questions: Iterable[QuestionRecord], limit: int | None, seed: int | None) -> Iterator[dspy.Example]:
+    chosen = (
+        questions if limit is None else islice(questions, limit) if seed is None else sample(questions, limit, seed)
+    )
+    for question in chosen:  # sampling reads all of them, but not before the first is needed
+        yield question.to_example()
+
+
 def _in_setting(questions: Iterable[QuestionRecord], setting: Setting | None) -> Iterator[QuestionRecord]:
     for question in questions:
         if setting == "distractor" and question.pool is None:
@@ -146,12 +153,6 @@ def _in_setting(questions: Iterable[QuestionRecord], setting: Setting | None) ->
                 f"{question.where} has no contexts of its own: use the setting open, with an index (--index DIR)."
             )
         yield replace(question, pool=None) if setting == "open" else question
-
-
-def _limited(questions: Iterator[QuestionRecord], limit: int | None, seed: int | None) -> Iterator[QuestionRecord]:
-    if limit is not None:
-        questions = islice(questions, limit) if seed is None else iter(sample(questions, limit, seed))
-    yield from questions
 
 
 def sample_questions(split: str | None) -> Iterator[QuestionRecord]:

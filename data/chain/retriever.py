@@ -20,7 +20,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import PolyhopError
-from ..passages import Hit, Passage, Reason, check_page, search_each
+from ..passages import Hit, Passage, Reason, Shared, check_page, search_each
 from .features import NameKey, PassageFeatures, QuestionFeatures, WordWeights
 from .graph import ChainSource, Edge, Graph, Node, Relation, TitleMatch
 from .weights import ChainWeights
@@ -174,7 +174,7 @@ class _Chain:
         return strength * (1 + weights.cue * cue + weights.fit * after(other.mask))
 
 
-class ChainRetriever:
+class ChainRetriever(Shared):
     """A thread-safe `Retriever` that follows chains of evidence through a BM25 index or a question's own pool.
 
     A question costs at most four searches (five for more than 50 passages) and four title look-ups. Copying returns
@@ -271,12 +271,6 @@ class ChainRetriever:
         source = cast(ChainSource, self.source)
         found, size = source.document_frequency(word), len(source)
         return _idf(found, size) / _idf(1, size) if found else 0.0
-
-    def __copy__(self) -> ChainRetriever:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> ChainRetriever:
-        return self
 
     def __reduce__(self) -> Any:
         return _unpickled, (self.source, self.weights, self.vectors, self.adaptive)

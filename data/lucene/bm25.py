@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 import ujson
 
 from ..errors import IndexFault
-from ..passages import Hit, Passage, check_page, search_each
+from ..passages import Hit, Passage, Shared, check_page, search_each
 from ..text import clean, terms
 from .jvm import attach, autoclass, call, english_analyzer, java_exception, open_directory, reason
 from .layout import BARE_TITLE, CONTENTS, ID, RAW, TITLE, IndexManifest, rebuild, title_terms
@@ -31,7 +31,30 @@ _MAX_FOUND = 100  # passages of one title or text
 _SEARCHERS_CACHED = 64  # one per setting of k1 and b; creating one takes microseconds
 
 
-class BM25Index:
+class OpenIndex(Shared):
+    """An index that is open until `close` or the end of a ``with`` block."""
+
+    _lucene: LuceneReader
+
+    @property
+    def manifest(self) -> IndexManifest:
+        return self._lucene.manifest
+
+    def __len__(self) -> int:
+        return self.manifest.passages
+
+    def close(self) -> None:
+        """Close the Lucene files, also for all views of the index."""
+        self._lucene.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class BM25Index(OpenIndex):
     """A thread-safe `Retriever` over an index made by `polyhop index` or `build_index`.
 
     Copying returns the index itself; pickling keeps the path and the parameters.
@@ -122,29 +145,6 @@ class BM25Index:
         """The number of passages that contain the word; all of them for a stop word."""
         return min((self._lucene.document_frequency(term) for term in terms(clean(word))), default=len(self))
 
-    @property
-    def manifest(self) -> IndexManifest:
-        return self._lucene.manifest
-
-    def __len__(self) -> int:
-        return self.manifest.passages
-
-    def close(self) -> None:
-        """Close the files, for this index and all its views."""
-        self._lucene.close()
-
-    def __enter__(self) -> BM25Index:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __copy__(self) -> BM25Index:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> BM25Index:
-        return self
-
     def __reduce__(self) -> tuple[type[BM25Index], tuple[str, float, float]]:
         return BM25Index, (str(self.path), self.k1, self.b)
 
@@ -152,7 +152,7 @@ class BM25Index:
         return f"BM25Index({str(self.path)!r}, k1={self.k1}, b={self.b})"
 
 
-class RestrictedIndex:
+class RestrictedIndex(Shared):
     """A `Retriever` over some passages of an index, made by `BM25Index.restricted_to`; reusable for many searches."""
 
     def __init__(self, index: BM25Index, filter_query: Any) -> None:
@@ -167,9 +167,6 @@ class RestrictedIndex:
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> RestrictedIndex:
         return RestrictedIndex(self._index.with_bm25(k1, b), self._filter)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> RestrictedIndex:
-        return self
 
 
 def _checked(k1: float, b: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""JSON files, written atomically and entry by entry, and means over questions.
+"""JSON files, written atomically, and means over questions.
 
 JSON is written in ASCII, with escapes: the official scripts open files in the platform's default encoding.
 """
@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
-
-T = TypeVar("T")
+from typing import Any, TextIO
 
 
 @contextmanager
@@ -27,42 +25,11 @@ def replacing(path: Path) -> Iterator[TextIO]:
         unfinished.unlink(missing_ok=True)
 
 
-def write_sections(path: Path, items: Iterable[T], sections: Mapping[str, Callable[[T], tuple[str, Any]]]) -> None:
-    """Write ``{section: {key: value, ...}, ...}``; each section maps an item to (key, value), ``None`` is left out."""
-    if isinstance(items, Iterator):
-        raise TypeError("the predictions are read once per section: pass a list, not an iterator")
+def write_object(path: Path, value: Any) -> None:
+    """Write one JSON value."""
     with replacing(path) as file:
-        file.write("{")
-        for n, (name, entry) in enumerate(sections.items()):
-            file.write(f"{',' if n else ''}\n{json.dumps(name)}: ")
-            _write_object(file, map(entry, items))
-        file.write("\n}\n")
-
-
-def write_object(path: Path, entries: Iterable[tuple[str, Any]]) -> None:
-    """Write ``{key: value, ...}``; an entry whose value is ``None`` is left out."""
-    with replacing(path) as file:
-        _write_object(file, entries)
+        json.dump(value, file)
         file.write("\n")
-
-
-def _write_object(file: TextIO, entries: Iterable[tuple[str, Any]]) -> None:
-    separator = "{\n"
-    for key, value in entries:
-        if value is not None:
-            file.write(f"{separator}{json.dumps(key)}: {json.dumps(value)}")
-            separator = ",\n"
-    file.write("{}" if separator == "{\n" else "\n}")
-
-
-def write_list(path: Path, records: Iterable[Any]) -> None:
-    """Write ``[record, ...]``."""
-    with replacing(path) as file:
-        separator = "[\n"
-        for record in records:
-            file.write(separator + json.dumps(record))
-            separator = ",\n"
-        file.write("[]\n" if separator == "[\n" else "\n]\n")
 
 
 def write_lines(path: Path, records: Iterable[Any]) -> None:

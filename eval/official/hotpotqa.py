@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ...data.passages import Evidence
 from ..scoring import ZERO, Scores, answer_scores, exact_match, joint, scores, sentences_of
-from .files import means, write_sections
+from .files import means, write_object
 
 SupportingFact = tuple[str, int]
 
@@ -84,12 +84,18 @@ def supporting_facts(evidence: Iterable[Evidence]) -> list[SupportingFact]:
 
 
 def write(path: Path, predictions: Iterable[Prediction]) -> None:
-    """Write ``{"answer": {id: answer}, "sp": {id: [[title, number], ...]}}``; missing parts are left out.
+    """Write ``{"answer": {id: answer}, "sp": {id: [[title, number], ...]}}``; missing parts are left out."""
+    write_sections(path, predictions, ("answer", "sp"))
 
-    Args:
-        predictions: Read twice; not an iterator.
-    """
-    write_sections(path, predictions, {"answer": lambda p: (p.id, p.answer), "sp": lambda p: (p.id, p.sp)})
+
+def write_sections(path: Path, predictions: Iterable[Any], names: Iterable[str]) -> None:
+    """Write ``{name: {id: value, ...}, ...}`` from the predictions' fields; missing ones are left out."""
+    sections: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for prediction in predictions:
+        for name, section in sections.items():
+            if (value := getattr(prediction, name)) is not None:
+                section[prediction.id] = value
+    write_object(path, sections)
 
 
 def fact(pair: Iterable[Any]) -> SupportingFact:

@@ -17,10 +17,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..scoring import exact_match, mentions
-from .files import means, write_list
+from .files import means, write_object
 
 DEPTH = 10
 """How many retrieved texts count."""
@@ -97,28 +97,28 @@ def evaluate(pairs: Iterable[tuple[Prediction, Gold]]) -> dict[str, float]:
 
 def write_retrieval(path: Path, pairs: Iterable[tuple[Prediction, Gold]]) -> None:
     """Write the file that ``retrieval_evaluate.py`` reads; it carries the gold facts."""
-    write_list(path, (_retrieval_record(prediction, gold) for prediction, gold in pairs))
-
-
-def _retrieval_record(prediction: Prediction, gold: Gold) -> dict[str, Any]:
-    return {
-        "query": prediction.query,
-        "answer": gold.answer,
-        "question_type": prediction.question_type,
-        "retrieval_list": [{"text": text} for text in prediction.retrieved],
-        "gold_list": [{"fact": fact} for fact in gold.facts],
-    }
+    records = [
+        {
+            "query": prediction.query,
+            "answer": gold.answer,
+            "question_type": prediction.question_type,
+            "retrieval_list": [{"text": text} for text in prediction.retrieved],
+            "gold_list": [{"fact": fact} for fact in gold.facts],
+        }
+        for prediction, gold in pairs
+    ]
+    write_object(path, records)
 
 
 def write_answers(path: Path, pairs: Iterable[tuple[Prediction, Gold]]) -> None:
     """Write the file that ``qa_evaluate.py`` reads. Missing answers are empty strings."""
-    write_list(path, (_answer_record(prediction, gold) for prediction, gold in pairs))
-
-
-def _answer_record(prediction: Prediction, gold: Gold) -> dict[str, Any]:
-    return {
-        "query": prediction.query,
-        "model_answer": prediction.answer or "",
-        "gold_answer": gold.answer,
-        "question_type": prediction.question_type,
-    }
+    records = [
+        {
+            "query": prediction.query,
+            "model_answer": prediction.answer or "",
+            "gold_answer": gold.answer,
+            "question_type": prediction.question_type,
+        }
+        for prediction, gold in pairs
+    ]
+    write_object(path, records)

@@ -42,4 +42,4 @@ def evaluate(pairs: Iterable[tuple[Prediction, Gold]]) -> dict[str, float]:
 
 def write(path: Path, predictions: Iterable[Prediction]) -> None:
     """Write ``{id: answer}``; missing ones are left out."""
-    write_object(path, predictions)
+    write_object(path, {id: answer for id, answer in predictions if answer is not None})

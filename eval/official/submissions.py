@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dspy
 
-from ...data.passages import Passage
 from ...programs.prediction import UNKNOWN
 from ..gold import ABSTENTIONS, ProgramOutput
 from . import hotpotqa, multihop_rag, musique, nq_open, squad, triviaqa, two_wiki
@@ -34,18 +33,8 @@ class Submission:
     files: Mapping[str, Write]
 
 
-class _Predictions:
-    """The predictions of some pairs, which can be read as often as the pairs."""
-
-    def __init__(self, pairs: Pairs) -> None:
-        self._pairs = pairs
-
-    def __iter__(self) -> Iterator[Any]:
-        return (prediction for prediction, _ in self._pairs)
-
-
 def _predictions(write: Callable[[Path, Any], None]) -> Write:
-    return lambda path, pairs: write(path, _Predictions(pairs))
+    return lambda path, pairs: write(path, (prediction for prediction, _ in pairs))
 
 
 # --- HotpotQA and 2WikiMultihopQA ------------------------------------------------------------------------------------
@@ -59,14 +48,6 @@ def _hotpotqa(example: dspy.Example, output: ProgramOutput | None) -> hotpotqa.P
 
 def _supporting_facts(example: dspy.Example) -> list[hotpotqa.SupportingFact]:
     return [(fact.title, fact.sentence) for fact in example.gold if fact.sentence is not None]
-
-
-def _two_wiki(example: dspy.Example, output: ProgramOutput | None) -> two_wiki.Prediction:
-    return two_wiki.Prediction(*_hotpotqa(example, output))  # no program makes triples
-
-
-def _two_wiki_gold(example: dspy.Example) -> two_wiki.Gold:
-    return two_wiki.Gold(example.answers, _supporting_facts(example), [[triple] for triple in example.evidences])
 
 
 def _two_wiki_numbers(pairs: Pairs) -> dict[str, float]:
@@ -112,16 +93,8 @@ def _multihop_rag(example: dspy.Example, output: ProgramOutput | None) -> multih
     if output is None:
         return multihop_rag.Prediction(example.question, example.kind)
     answer = ABSTENTIONS[-1] if output.answer == UNKNOWN else output.answer
-    texts = [_with_title(passage) for passage in output.ranking[: multihop_rag.DEPTH]]
+    texts = [f"{passage.title}\n{passage.text}" for passage in output.ranking[: multihop_rag.DEPTH]]
     return multihop_rag.Prediction(example.question, example.kind, answer, texts)
-
-
-def _with_title(passage: Passage) -> str:
-    return f"{passage.title}\n{passage.text}"
-
-
-def _multihop_rag_gold(example: dspy.Example) -> multihop_rag.Gold:
-    return multihop_rag.Gold(example.answers[0], [fact.text for fact in example.gold])
 
 
 # --- single-hop sets -------------------------------------------------------------------------------------------------
@@ -129,10 +102,6 @@ def _multihop_rag_gold(example: dspy.Example) -> multihop_rag.Gold:
 
 def _squad(example: dspy.Example, output: ProgramOutput | None) -> squad.Prediction:
     return squad.Prediction(example.official_id, output.answer if output else None)
-
-
-def _nq(example: dspy.Example, output: ProgramOutput | None) -> nq_open.Prediction:
-    return nq_open.Prediction(example.question, output.answer if output else None)
 
 
 def _answers(example: dspy.Example) -> tuple[str, ...]:
@@ -148,9 +117,9 @@ SUBMISSIONS = {
         {"hotpotqa_predictions.json": _predictions(hotpotqa.write)},
     ),
     "2wiki": Submission(
-        _two_wiki,
+        lambda example, output: two_wiki.Prediction(*_hotpotqa(example, output)),  # no program makes triples
         two_wiki.Prediction,
-        _two_wiki_gold,
+        lambda it: two_wiki.Gold(it.answers, _supporting_facts(it), [[triple] for triple in it.evidences]),
         _two_wiki_numbers,
         {"2wiki_predictions.json": _predictions(two_wiki.write)},
     ),
@@ -164,7 +133,7 @@ SUBMISSIONS = {
     "multihoprag": Submission(
         _multihop_rag,
         multihop_rag.Prediction,
-        _multihop_rag_gold,
+        lambda example: multihop_rag.Gold(example.answers[0], [fact.text for fact in example.gold]),
         multihop_rag.evaluate,
         {
             "multihoprag_answers.json": multihop_rag.write_answers,
@@ -182,7 +151,11 @@ SUBMISSIONS = {
         {"triviaqa_predictions.json": _predictions(triviaqa.write)},
     ),
     "nq": Submission(
-        _nq, nq_open.Prediction, _answers, nq_open.evaluate, {"nq_predictions.jsonl": _predictions(nq_open.write)}
+        lambda example, output: nq_open.Prediction(example.question, output.answer if output else None),
+        nq_open.Prediction,
+        _answers,
+        nq_open.evaluate,
+        {"nq_predictions.jsonl": _predictions(nq_open.write)},
     ),
 }
 """By the names of `polyhop.data.benchmarks.BENCHMARKS`; your own questions have no official evaluator."""

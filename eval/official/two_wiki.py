@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..scoring import Scores, answer_scores, exact_match, scores
-from .files import means, write_sections
-from .hotpotqa import MISSING, Part, SupportingFact, fact, together
+from .files import means
+from .hotpotqa import MISSING, Part, SupportingFact, fact, together, write_sections
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -97,13 +97,5 @@ def write(path: Path, predictions: Iterable[Prediction]) -> None:
     """Write ``{"answer": {id: ..}, "sp": {id: [[title, number], ..]}, "evidence": {id: [[s, r, o], ..]}}``.
 
     The script needs all three sections, even empty ones.
-
-    Args:
-        predictions: Read three times; not an iterator.
     """
-    sections = {
-        "answer": lambda p: (p.id, p.answer),
-        "sp": lambda p: (p.id, p.sp),
-        "evidence": lambda p: (p.id, p.evidence),
-    }
-    write_sections(path, predictions, sections)
+    write_sections(path, predictions, ("answer", "sp", "evidence"))

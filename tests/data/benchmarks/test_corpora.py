@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.benchmarks import benchmark_passages, holds_passages, load_questions, pooled_passages, windows
+from polyhop.data.benchmarks import benchmark_passages, holds_passages, load_questions, windows
 from polyhop.data.errors import DatasetError, Problem
 from polyhop.data.passages import Passage
 
@@ -50,8 +50,7 @@ def test_questions_pool_their_contexts(dataset: str, tmp_path: Path) -> None:
     path = r.write(tmp_path / "dev.jsonl.gz", r.lines([record, again]))
     assert holds_passages(path)
     questions = list(load_questions(dataset, path))
-    pooled = list(pooled_passages(questions))
-    assert pooled == passages(path)
+    pooled = passages(path)
     assert len({passage.id for passage in pooled}) == len(pooled) == 3
     assert {passage.id for question in questions for passage in question.pool} == {passage.id for passage in pooled}
     for question in questions:
@@ -104,6 +103,3 @@ def test_what_is_no_corpus(tmp_path: Path) -> None:
         assert not holds_passages(path)
         with pytest.raises(DatasetError, match="is not a benchmark's corpus and has no questions with contexts"):
             benchmark_passages(path)
-    questions = load_questions("2wiki", r.write(tmp_path / "open.jsonl", r.lines([r.TWOWIKI_OPEN])))
-    with pytest.raises(DatasetError, match="The question 'w2' has no contexts to pool"):
-        list(pooled_passages(questions))
