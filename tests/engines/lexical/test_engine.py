@@ -10,7 +10,8 @@ import pytest
 
 from polyhop import signatures
 from polyhop.data.passages import Passage
-from polyhop.engines.lexical import ParsedPrompt, engine, skill
+from polyhop.engines.lexical import ParsedPrompt, skill
+from polyhop.engines.lexical import registry as skills
 from polyhop.engines.lexical.registry import find_skill
 from polyhop.programs import Direct, Naive, Prism
 from polyhop.programs.candidates import Candidates
@@ -138,7 +139,7 @@ class CountWords(dspy.Signature):
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_SKILLS", engine._SKILLS.copy())
+    monkeypatch.setattr(skills, "_SKILLS", skills._SKILLS.copy())
 
 
 @pytest.mark.usefixtures("registry")
