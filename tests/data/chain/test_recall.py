@@ -17,6 +17,7 @@ from polyhop.eval.scoring import ranking_scores
 ASKED = 100  # questions of each benchmark
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "questions", "recall"),
     [

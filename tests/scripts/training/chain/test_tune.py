@@ -70,6 +70,7 @@ def settings(index: Path, hotpotqa: Path) -> Settings:
 # --- a run -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_is_recorded_and_ends_the_same_when_it_is_stopped(settings: Settings, tmp_path: Path) -> None:
     record = tune(settings, tmp_path / "whole", trials=3, jobs=2)
     assert json.loads((tmp_path / "whole" / RESULT).read_text()) == record
