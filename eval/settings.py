@@ -181,16 +181,13 @@ def _models(program: dspy.Module) -> dict[str, Any]:
 
 
 def _state_hash(program: dspy.Module) -> str:
-    state = {name: _without_model(parameter).dump_state() for name, parameter in program.named_parameters()}
+    state = {}
+    for name, parameter in program.named_parameters():
+        if isinstance(parameter, dspy.Predict):
+            parameter = copy(parameter)
+            parameter.lm = None
+        state[name] = parameter.dump_state()
     return blake2b(json.dumps(state, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
-
-
-def _without_model(parameter: Any) -> Any:
-    if not isinstance(parameter, dspy.Predict):
-        return parameter
-    twin = copy(parameter)
-    twin.lm = None
-    return twin
 
 
 def _lm(lm: dspy.LM | None) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from .files import PREFIX
 from .load import Setting, load_questions, recognize_file
 from .question import GoldFact, QuestionRecord
 from .records import BENCHMARKS, SAMPLE, find_benchmark
-from .sampling import in_dev, sample, split_by_id
+from .sampling import sample
 
 __all__ = [
     "BENCHMARKS",
@@ -26,10 +26,8 @@ __all__ = [
     "benchmark_passages",
     "find_benchmark",
     "holds_passages",
-    "in_dev",
     "load_questions",
     "recognize_file",
     "sample",
-    "split_by_id",
     "windows",
 ]

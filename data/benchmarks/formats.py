@@ -10,7 +10,7 @@ from pydantic import AliasChoices, Field, StrictBool, StrictInt
 from ..errors import Problem
 from ..passages import Passage
 from ..sample import SubQuestion
-from .question import GoldFact, QuestionRecord, by_title, distinct, question_id
+from .question import GoldFact, QuestionRecord, distinct, question_id
 from .records import (
     AnyText,
     BenchmarkQuestion,
@@ -60,7 +60,7 @@ def _pool(contexts: Iterable[_Context]) -> tuple[Passage, ...]:
 
 def _gold(addresses: Iterable[tuple[str, int | None]], pool: Iterable[Passage]) -> tuple[GoldFact, ...]:
     """Facts of a benchmark with unique titles, each once."""
-    known = by_title(pool)
+    known = {passage.title: passage for passage in reversed(tuple(pool))}  # the first of each title
     found = [(title, sentence, known.get(title.strip())) for title, sentence in dict.fromkeys(addresses)]
     return tuple(
         GoldFact(title, sentence, passage.id if passage else None, unique_title=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -103,11 +103,3 @@ def distinct(*answers: str) -> tuple[str, ...]:
 def question_id(question: str) -> str:
     """The id of a question without one: 16 hex digits, a hash of its words, which does not depend on its position."""
     return blake2b(" ".join(question.split()).encode(), digest_size=8).hexdigest()
-
-
-def by_title(pool: Iterable[Passage]) -> dict[str, Passage]:
-    """The first passage of each title."""
-    first: dict[str, Passage] = {}
-    for passage in pool:
-        first.setdefault(passage.title, passage)
-    return first

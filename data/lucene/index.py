@@ -98,7 +98,9 @@ def build_index(
                 digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
                 for piece in split_long(passage, max_words) if max_words else (passage,):
                     if first := seen.earlier(piece.id, where):
-                        corpus.reject(Problem(where, _duplicate(piece, first)))
+                        by_content = piece.id == content_id(piece.title, piece.text)
+                        same = "title and text" if by_content else f"id {piece.id!r}"
+                        corpus.reject(Problem(where, f"the same {same} as {first}"))
                         duplicates += 1
                         continue
                     writer.add(piece)
@@ -128,12 +130,6 @@ def build_index(
         skipped.write(out)
         manifest.write(out)
     return manifest
-
-
-def _duplicate(passage: Passage, first: str) -> str:
-    if passage.id == content_id(passage.title, passage.text):
-        return f"the same title and text as {first}"
-    return f"the same id {passage.id!r} as {first}"
 
 
 class _SkippedRecords:

@@ -111,7 +111,9 @@ def write_page(
         styles=Markup("\n".join(map(_asset, _STYLES))),
         theme=Markup(theme),
         scripts=Markup(scripts),
-        hashes=Markup(" ".join(map(_hash, (theme, scripts)))),
+        hashes=Markup(
+            " ".join(f"'sha256-{b64encode(sha256(it.encode()).digest()).decode()}'" for it in (theme, scripts))
+        ),
         chunks=chunks,
     )
     with replacing(path) as file:
@@ -122,10 +124,6 @@ def write_page(
 
 def _asset(name: str) -> str:
     return (_HERE / "assets" / name).read_text(encoding="utf-8")
-
-
-def _hash(script: str) -> str:
-    return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
 
 
 def _distinct(sections: Iterable[Section]) -> list[Section]:
