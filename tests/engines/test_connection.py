@@ -1,12 +1,11 @@
-"""Models behind an endpoint: they are what they were, in a program, in a copy, in a file and over a real connection."""
+"""Models behind an endpoint: in a program, in a copy, in a file and over a real connection."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import pickle
 import threading
-from copy import deepcopy
+from collections.abc import Iterator
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -15,14 +14,14 @@ import dspy
 import pytest
 from dspy import lm15
 from dspy.utils.callback import BaseCallback
-from dspy.utils.exceptions import LMServerError
+from dspy.utils.exceptions import LMError, LMServerError
 
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.costs import Ledger
-from polyhop.engines.diagnosis import EmptyReplyError
-from polyhop.engines.endpoint import Endpoint, GuardedLM, Limits, unguarded
+from polyhop.engines.endpoint import Endpoint, Limits, unguarded
 from polyhop.engines.models import language_model
 
+from ..scripts.studies.faults.listening import Listening, fails, says
 from .guarded import ANSWER, Scripted, ask, response
 
 KEY = "planted-0123456789"
@@ -56,50 +55,11 @@ def test_a_call_is_one_call() -> None:
     assert ledger.costs()["lm_calls"] == 1
 
 
-def test_replies_from_the_cache_ask_nobody() -> None:
-    engine = Scripted()
-    lm = guarded(engine, f"made/up-{id(engine)}", cache=True)
-    assert [ask(lm) for _ in range(3)] == ["42"] * 3
-    assert engine.calls == 1
-    another = lm.copy(temperature=1.0, rollout_id=3)
-    assert [ask(another) for _ in range(2)] == ["42"] * 2
-    assert engine.calls == 2
-
-
 def test_a_plain_model_and_its_guarded_one_share_their_cache() -> None:
     engine = Scripted()
     lm = dspy.LM(f"made/up-{id(engine)}", engine=engine)
     assert [ask(lm), ask(Endpoint().guard(lm))] == ["42"] * 2
     assert engine.calls == 1
-
-
-def test_errors_are_not_cached() -> None:
-    engine = Scripted([LMServerError("boom")])
-    lm = guarded(engine, f"made/up-{id(engine)}", cache=True)
-    with pytest.raises(LMServerError):
-        ask(lm)
-    assert ask(lm) == "42"
-
-
-def test_an_empty_reply_is_none() -> None:
-    empty = lm15.Response(id="1", model="a", message=lm15.Message.assistant([lm15.ThinkingPart("hm")]), usage=lm15.Usage(), finish_reason="stop")  # fmt: skip  # noqa: E501
-    with pytest.raises(EmptyReplyError):
-        ask(guarded(Scripted([empty] * 3)))
-
-
-def test_two_replies_at_once() -> None:
-    engine = Scripted()
-    assert guarded(engine)("What?", n=2, temperature=1.0) == [ANSWER] * 2
-    assert engine.calls == 2
-
-
-def test_copies_of_a_program_share_the_endpoint() -> None:
-    program = dspy.Predict("question -> answer")
-    program.set_lm(guarded(Scripted()))
-    for each in (deepcopy(program), program.deepcopy()):
-        assert each.lm.engine is program.lm.engine
-        assert isinstance(each.lm, GuardedLM)
-        assert each(question="What?").answer == "42"
 
 
 def test_optimizers_can_have_it() -> None:
@@ -143,13 +103,6 @@ def test_the_last_endpoint_counts() -> None:
     assert engine.calls == 1
 
 
-def test_the_model_inside() -> None:
-    lm = dspy.LM("openai/x", temperature=0.3)
-    for each in (lm, Endpoint().guard(lm), Budget().meter(lm), Budget().meter(Endpoint().guard(lm))):
-        assert unguarded(each) is lm
-    assert unguarded(None) is None
-
-
 # --- in a file -------------------------------------------------------------------------------------------------------
 
 
@@ -167,14 +120,6 @@ def test_a_saved_program_has_the_plain_model(tmp_path: Path) -> None:
         "temperature": 0.25,
         "max_tokens": 77,
     }
-
-
-def test_a_saved_copy_has_its_own_settings() -> None:
-    lm = language_model("openai/some-model").copy(temperature=1.0, rollout_id=3, cache=False)
-    state = lm.dump_state()
-    assert (state["temperature"], state["rollout_id"], state["cache"]) == (1.0, 3, False)
-    assert "timeout" not in state
-    json.dumps(state)
 
 
 # --- streams and event loops -----------------------------------------------------------------------------------------
@@ -252,3 +197,67 @@ def test_a_coroutine_that_is_cancelled_leaves_no_trace(capfd: pytest.CaptureFixt
     asyncio.run(impatient())
     sleep(0.5)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.fixture
+def server() -> Iterator[Listening]:
+    with Listening(says(ANSWER)) as server:
+        yield server
+
+
+@pytest.mark.parametrize("engine", ["auto", "lm15", "litellm"])
+@pytest.mark.parametrize("status", [200, 401, 429, 500, 503])
+def test_an_attempt_is_one_request(engine: str, status: int, server: Listening) -> None:
+    """The clients inside LiteLLM would repeat it on their own: the endpoint counts, waits and pays for each."""
+    server.act = says(ANSWER) if status == 200 else fails(status)
+    lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine, temperature=0.25)
+    lm = Endpoint(Limits(retries=0)).guard(lm)
+    if status == 200:
+        assert ask(lm) == "42"
+    else:
+        with pytest.raises(LMError) as caught:
+            ask(lm)
+        assert KEY not in str(caught.value)
+    (seen,) = server.seen
+    assert (seen["key"], seen["model"], seen["temperature"]) == (f"Bearer {KEY}", "some-model", 0.25)
+    assert "max_retries" not in seen
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_what_only_this_server_knows_reaches_it(engine: str, server: Listening) -> None:
+    extra = {"guided": {"a": 1}, "top_k": 5}
+    lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, engine=engine, extra_body=extra, cache=False)
+    for each in (lm, Endpoint().guard(lm), Budget().meter(Endpoint().guard(lm)), Budget().meter(lm)):
+        ask(each)
+    for seen in server.seen:
+        assert (seen["guided"], seen["top_k"], seen.get("metadata")) == ({"a": 1}, 5, None)
+    assert Endpoint().guard(lm).dump_state() == lm.dump_state()
+    assert "metadata" not in Endpoint().guard(lm).dump_state()
+
+
+def test_replies_of_two_servers_are_cached_apart() -> None:
+    with Listening(says(ANSWER)) as one, Listening(says(ANSWER.replace("42", "43"))) as other:
+        name = f"openai/model-{id(one)}"
+        models = [Endpoint().guard(dspy.LM(name, api_base=server.url, api_key=KEY)) for server in (one, other, one)]
+        assert [ask(lm) for lm in models] == ["42", "43", "42"]
+        assert [len(server.seen) for server in (one, other)] == [1, 1]
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_another_process_connects_anew(engine: str, server: Listening) -> None:
+    lm = Endpoint().guard(dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine))
+    assert [ask(each) for each in (lm, pickle.loads(pickle.dumps(lm)))] == ["42"] * 2
+    assert [seen["key"] for seen in server.seen] == [f"Bearer {KEY}"] * 2
+
+
+@pytest.mark.filterwarnings("ignore:Implementing custom LMs")
+def test_a_model_with_a_way_of_its_own_is_asked_by_it(server: Listening) -> None:
+    class Own(dspy.LM):
+        def forward(self, *arguments: Any, **more: Any) -> Any:
+            asked.append(more)
+            return super().forward(*arguments, **more)
+
+    asked: list[Any] = []
+    lm = Endpoint().guard(Own("openai/some-model", api_base=server.url, api_key=KEY, cache=False))
+    assert ask(lm) == "42"
+    assert len(asked) == len(server.seen) == 1

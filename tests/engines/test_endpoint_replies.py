@@ -1,18 +1,24 @@
-"""What an endpoint makes of the replies and errors that come back."""
+"""Replies and errors that come back through an endpoint, in time or not."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from time import monotonic
 from typing import Any
 
 import dspy
 import pytest
 from dspy import lm15
 from dspy.utils import exceptions as dspy_errors
-from dspy.utils.exceptions import LMError
+from dspy.utils.exceptions import LMError, LMRateLimitError, LMTimeoutError
 
-from polyhop.engines.costs import Ledger
+from polyhop.engines import endpoint as endpoint_module
+from polyhop.engines.budget import BudgetSpent
+from polyhop.engines.costs import Abandoned, Ledger
 from polyhop.engines.diagnosis import LONGEST_REPLY, OverlongReplyError, RefusedError
-from polyhop.engines.endpoint import Endpoint
+from polyhop.engines.endpoint import Endpoint, Limits
 
 from .guarded import Scripted, request, response
 
@@ -42,24 +48,6 @@ def test_refusals_are_not_asked_again(outcome: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "message",
-    [
-        "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens",
-        "the request exceeds the available context size (4096 tokens), try increasing it",
-        "prompt is too long: 210000 tokens > 200000 maximum",
-        "Request too large for model `x` on tokens per minute (TPM)",
-        "Input is too long for requested model.",
-    ],
-)
-def test_prompts_that_are_too_long_by_other_words(message: str) -> None:
-    engine = Scripted([dspy_errors.LMInvalidRequestError(message, status=400, model="made/up")])
-    with pytest.raises(dspy_errors.ContextWindowExceededError) as caught:
-        Endpoint().ask(engine.complete, request())
-    assert message in str(caught.value)
-    assert engine.calls == 1
-
-
-@pytest.mark.parametrize(
     ("outcome", "kind"),
     [
         (response(finish_reason="content_filter"), RefusedError),
@@ -80,16 +68,6 @@ def test_a_model_may_think_longer_than_it_may_speak() -> None:
     assert reply.text == "42"
 
 
-def test_half_of_a_surrogate_pair_is_replaced() -> None:
-    reply = Endpoint().ask(Scripted([response("a\ud83d b \U0001f600 é")]).complete, request())
-    assert reply.text == "a\ufffd b \U0001f600 é"
-
-
-def test_other_replies_are_given_as_they_are() -> None:
-    given = response("é")
-    assert Endpoint().ask(Scripted([given]).complete, request()) is given
-
-
 def test_errors_say_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MADE_UP_API_KEY", "planted-0123456789")
     error = dspy_errors.LMAuthError("planted-0123456789 is no key", status=401)
@@ -98,3 +76,80 @@ def test_errors_say_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
         Endpoint().ask(Scripted([error]).complete, request())
     assert str(caught.value) == caught.value.message == "*** is no key"
     assert caught.value.__cause__ is caught.value.__context__ is None  # which would be in every traceback
+
+
+def waiting_for_a_slot(endpoint: Endpoint) -> None:
+    assert endpoint._slots
+    endpoint._slots.acquire()
+
+
+def waiting_for_a_minute(endpoint: Endpoint) -> None:
+    assert endpoint._requests
+    endpoint._requests.take(100)
+
+
+def waiting_for_an_open_server(endpoint: Endpoint) -> None:
+    endpoint._open_again = monotonic() + 100
+
+
+@pytest.mark.parametrize("wait", [waiting_for_a_slot, waiting_for_a_minute, waiting_for_an_open_server])
+def test_who_waits_in_vain_stops_and_asks_nothing(wait: Callable[[Endpoint], None]) -> None:
+    endpoint, engine, ledger = Endpoint(Limits(concurrency=1, requests_per_minute=60)), Scripted(), Ledger()
+    wait(endpoint)
+    threading.Timer(0.1, ledger.abandoned.set).start()
+    started = monotonic()
+    with dspy.context(usage_tracker=ledger), pytest.raises(Abandoned):
+        endpoint.ask(engine.complete, request())
+    assert monotonic() - started < 30
+    assert engine.calls == 0
+    if wait is not waiting_for_a_slot:
+        assert endpoint._slots
+        assert endpoint._slots.acquire(blocking=False)
+
+
+def test_who_waits_between_attempts_in_vain_stops() -> None:
+    endpoint, engine, ledger = Endpoint(), Scripted([LMRateLimitError("slow down", retry_after=100.0)]), Ledger()
+    threading.Timer(0.1, ledger.abandoned.set).start()
+    with dspy.context(usage_tracker=ledger), pytest.raises(Abandoned):
+        endpoint.ask(engine.complete, request())
+    assert engine.calls == 1
+
+
+@pytest.mark.parametrize("kind", [BudgetSpent, KeyboardInterrupt, Abandoned, SystemExit])
+def test_what_is_no_error_of_a_model_passes_through(kind: type[BaseException]) -> None:
+    endpoint, engine = Endpoint(Limits(concurrency=1)), Scripted([kind("enough")])
+    with pytest.raises(kind, match="enough"):
+        endpoint.ask(engine.complete, request())
+    assert engine.calls == 1
+    assert endpoint.ask(engine.complete, request())  # its slot is free again
+
+
+def test_a_reply_that_does_not_come_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint_module, "_GRACE", 0.0)
+    release = threading.Event()
+
+    def hang() -> lm15.Response:
+        release.wait(30)
+        return response("too late")
+
+    endpoint, ledger = Endpoint(Limits(timeout=0.1, concurrency=1)), Ledger()
+    with dspy.context(usage_tracker=ledger):
+        assert endpoint.ask(Scripted([hang]).complete, request()).text == response().text
+    assert ledger.incidents == {"repeated after timeout": 1}
+    with pytest.raises(LMTimeoutError, match=r"\[made/up\] no reply within 0.1 s"):
+        Endpoint(Limits(timeout=0.1, retries=0)).ask(Scripted([hang]).complete, request())
+    release.set()
+
+
+def test_a_reply_in_the_last_moment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Late(Future[lm15.Response]):
+        """It is done between the end of the wait and the look whether it is."""
+
+        def result(self, timeout: float | None = None) -> lm15.Response:
+            if timeout is None:
+                return super().result()
+            super().result(10)
+            raise TimeoutError
+
+    monkeypatch.setattr(endpoint_module, "Future", Late)
+    assert Endpoint(Limits(retries=0)).ask(Scripted().complete, request()).text == response().text

@@ -24,11 +24,6 @@ def profile(folder: Path, text: str) -> Profile:
     return read_profile(path)
 
 
-def test_an_empty_profile_says_nothing(tmp_path: Path) -> None:
-    empty = profile(tmp_path, "")
-    assert (empty.lm, empty.roles, empty.models, empty.section("a/b")) == (None, {}, {}, None)
-
-
 def test_all_that_a_profile_can_say(tmp_path: Path) -> None:
     told = profile(
         tmp_path,
@@ -136,13 +131,6 @@ def test_the_name_beats_a_pattern_and_the_first_pattern_the_next(tmp_path: Path)
     assert profile(tmp_path, '[models."OPENAI/*"]').section("openai/x") is None
 
 
-def test_models_of_a_section_share_its_limits(tmp_path: Path) -> None:
-    told = profile(tmp_path, '[models."openai/*"]\nconcurrency = 2\n[models."b/c"]')
-    one, two, other = (language_model(spec, told).engine.endpoint for spec in ("openai/x", "openai/y", "b/c"))
-    assert one is two is not other
-    assert language_model("no/section", told).engine.endpoint.limits == Limits()
-
-
 def test_programs_of_a_process_share_limits_until_the_profile_changes(tmp_path: Path) -> None:
     path = tmp_path / "models.toml"
     path.write_text('lm = "openai/x"\n[models."openai/*"]\nconcurrency = 2')
@@ -206,15 +194,3 @@ def test_a_profile_may_be_the_default(tmp_path: Path, monkeypatch: pytest.Monkey
     chosen, default, told = chosen_models([])
     assert (chosen, default, told is None) == ({"": "a/b", "selector": "lexical", "judge": "c/d"}, "a/b", False)
     assert chosen_models(["e/f", "selector=g/h"])[:2] == ({"": "e/f", "selector": "g/h", "judge": "c/d"}, "e/f")
-
-
-def test_a_profile_without_a_default_leaves_it_to_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "models.toml"
-    path.write_text('[roles]\nselector = "lexical"')
-    assert chosen_models([str(path)])[1] == "lexical"
-    monkeypatch.setenv("POLYHOP_LM", "a/b")
-    assert chosen_models([str(path)])[1] == "a/b"
-    monkeypatch.setenv("POLYHOP_LM", str(path))
-    assert chosen_models([])[1] == "lexical"

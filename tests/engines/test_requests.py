@@ -7,14 +7,6 @@ from dspy import lm15
 from polyhop.engines.requests import Message, read_request, respond
 
 
-def test_the_system_prompt_and_the_messages_in_their_order() -> None:
-    texts = ["Ready?", "Yes.", "x" * 40]
-    said = [lm15.Message.user(texts[0]), lm15.Message.assistant(texts[1]), lm15.Message.user(texts[2])]
-    system, messages = read_request(lm15.Request(model="any", system="Be brief.", messages=said))
-    assert system == "Be brief."
-    assert messages == (Message("user", "Ready?"), Message("assistant", "Yes."), Message("user", "x" * 40))
-
-
 def test_content_in_parts_and_no_system_prompt() -> None:
     said = lm15.Message.user([lm15.TextPart(text="Who "), lm15.TextPart(text="was it?")])
     assert read_request(lm15.Request(model="any", messages=[said])) == ("", (Message("user", "Who was it?"),))

@@ -46,11 +46,6 @@ def test_one_secret_in_another(monkeypatch: pytest.MonkeyPatch) -> None:
     assert without_secrets("abcdefgh-and-more abcdefgh") == "*** ***"
 
 
-def test_signs_of_patterns_are_no_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("A_KEY", "a.*b(c[d\\e")
-    assert without_secrets("a.*b(c[d\\e axxb") == "*** axxb"
-
-
 def test_no_text_takes_minutes() -> None:
     """If every colon of this one might end the name, it would take as many seconds as it does now microseconds."""
     for text in ("://" + "a:" * 50_000, "Bearer " * 50_000, "Bearer" + " " * 100_000):

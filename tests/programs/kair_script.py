@@ -11,15 +11,9 @@ import dspy
 from polyhop.data.passages import Hit, Passage, Retriever
 from polyhop.programs import Kair
 
-from .scripted import Script, answer, playing, scripted
+from .scripted import ALBUM, FILM, MAN, QUESTION, Script, answer, playing, scripted
 
-QUESTION = "Where was the director of Vertigo born?"
-POOL = [
-    Passage.of("Vertigo (film)", sentences=["Vertigo is a film.", "Its director was Alfred Hitchcock."], id="film"),
-    Passage.of("Alfred Hitchcock", sentences=["Hitchcock made films.", "He came from Leytonstone."], id="man"),
-    Passage.of("Vertigo (album)", sentences=["Vertigo is an album.", "It was produced by Dan."], id="album"),
-]
-ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
+POOL = [FILM, MAN, ALBUM]
 DIRECTED, BORN = "Alfred Hitchcock directed Vertigo.", "Alfred Hitchcock came from Leytonstone."
 GAP = "Where was Alfred Hitchcock born?"
 FILM_SPAN, MAN_SPAN = "1s2 Its director was Alfred Hitchcock.", "2s2 He came from Leytonstone."
@@ -54,14 +48,6 @@ def play(
         prediction = program(question=QUESTION, pool=pool)
     assert prediction.trace.lm_calls == len(script.requests)
     return script, prediction
-
-
-def facts(prediction: dspy.Prediction) -> list[tuple[str, int | None]]:
-    return [tuple(item.fact) for item in prediction.evidence]
-
-
-def steps(prediction: dspy.Prediction, kind: type) -> list[Any]:
-    return [step for step in prediction.trace.flat() if isinstance(step, kind)]
 
 
 def known(script: Script) -> list[str]:

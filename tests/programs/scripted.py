@@ -13,7 +13,15 @@ from typing import Any
 import dspy
 from dspy import lm15
 
+from polyhop.data.passages import Passage
 from polyhop.engines.requests import Message, read_request, respond
+from polyhop.programs.trace import Searched
+
+ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
+QUESTION = "Where was the director of Vertigo born?"
+FILM = Passage.of("Vertigo (film)", sentences=["Vertigo is a film.", "Its director was Alfred Hitchcock."], id="film")
+MAN = Passage.of("Alfred Hitchcock", sentences=["Hitchcock made films.", "He came from Leytonstone."], id="man")
+ALBUM = Passage.of("Vertigo (album)", sentences=["Vertigo is an album.", "It was produced by Dan."], id="album")
 
 AGENTS = {
     "route sub_questions": "planner",
@@ -169,3 +177,15 @@ def playing(script: Script, adapter: Any = None) -> Iterator[Script]:
     """Run programs on a script, in this thread."""
     with dspy.context(lm=lm(script), adapter=adapter or dspy.ChatAdapter()):
         yield script
+
+
+def steps(prediction: dspy.Prediction, kind: type) -> list[Any]:
+    return [step for step in prediction.trace.flat() if isinstance(step, kind)]
+
+
+def facts(prediction: dspy.Prediction) -> list[tuple[str, int | None]]:
+    return [tuple(item.fact) for item in prediction.evidence]
+
+
+def queries(prediction: dspy.Prediction) -> list[str]:
+    return [step.query for step in steps(prediction, Searched)]

@@ -22,10 +22,6 @@ def facts(evidence: list[Evidence]) -> list[tuple[str, int | None]]:
     return [tuple(item.fact) for item in evidence]  # type: ignore[misc]
 
 
-def test_shows_all_passages_in_order() -> None:
-    assert Candidates([B, A]).show().format() == "[1] B\n1s1 b one\n[2] A\n2s1 a one\n2s2 a two\n2s3 a three"
-
-
 def test_shows_what_the_evidence_names_under_the_same_numbers() -> None:
     evidence = [Evidence(LONG, 9), Evidence(A, 2), Evidence(LONG, 1), Evidence(A, 0), Evidence(B)]
     shown = CANDIDATES.show(evidence).format()
@@ -35,17 +31,6 @@ def test_shows_what_the_evidence_names_under_the_same_numbers() -> None:
         "[2] B\n2s1 b one"
     )
     assert CANDIDATES.show([]).format() == "(none)"
-
-
-def test_a_whole_passage_and_one_of_its_sentences_show_the_passage_once() -> None:
-    assert CANDIDATES.show([Evidence(A, 1), Evidence(A)]).format() == "[1] A\n1s1 a one\n1s2 a two\n1s3 a three"
-
-
-def test_a_passage_given_twice_is_one_candidate() -> None:
-    candidates = Candidates([A, B, A, LONG])
-    assert [passage.id for passage in candidates.passages] == ["a", "b", "long"]
-    evidence, _ = candidates.resolve(["1s1", "3s1"])
-    assert candidates.ids(evidence) == ["1s1", "3s1"]
 
 
 @pytest.mark.parametrize(
@@ -120,16 +105,6 @@ def test_whatever_the_reply_every_entry_is_found_or_reported(reply: list[Any]) -
     again, repeated = CANDIDATES.resolve(CANDIDATES.ids(evidence))
     assert again == evidence
     assert repeated == ()
-
-
-def test_a_number_before_prose_is_not_a_passage() -> None:
-    candidates = Candidates([Passage.of("Rome", "A city."), Passage.of("Oslo", "Another.")])
-    kept, invalid = candidates.resolve(["2 passages are relevant", "[1] Rome", "**2s1**"])
-    assert [item.fact for item in kept] == [
-        (candidates.passages[0].id, None),
-        (candidates.passages[1].id, 0),
-    ]
-    assert invalid == ("2 passages are relevant",)
 
 
 def test_what_a_later_search_finds_is_numbered_on() -> None:
@@ -254,12 +229,6 @@ def test_spans_keep_their_order_and_a_sentence_counts_once() -> None:
     assert invalid == ("x" * 80,)
 
 
-def test_a_span_that_starts_with_a_number_needs_no_id() -> None:
-    documents = Candidates([LEE, Passage.of("Count", "2 books were sold in 3 days.", id="count")])
-    items, _ = read_spans(["2 books were sold", "3 days"], documents)
-    assert [tuple(item.fact) for item in items] == [("count", 0)]
-
-
 @pytest.mark.parametrize(
     ("text", "fact", "support"),
     [
@@ -278,12 +247,6 @@ def test_facts_and_their_citations(text: str, fact: str, support: list[tuple[str
     facts, invalid = read_facts([text], DOCUMENTS)
     assert [(known.text, [tuple(item.fact) for item in known.support]) for known in facts] == [(fact, support)]
     assert invalid == ()
-
-
-def test_citations_that_address_nothing_are_reported() -> None:
-    facts, invalid = read_facts(["Ann Lee wrote Dust. (2s1, 7s1, 2s9)", "(2s1)"], DOCUMENTS)
-    assert [known.text for known in facts] == ["Ann Lee wrote Dust."]
-    assert invalid == ("7s1", "2s9")
 
 
 def test_numbers() -> None:

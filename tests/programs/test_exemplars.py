@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from polyhop.data.errors import PolyhopError
 from polyhop.programs.complexity import Complexity
-from polyhop.programs.exemplars import SHIPPED, Exemplar, ExemplarMemory, Exemplars, as_demos
+from polyhop.programs.exemplars import Exemplar, ExemplarMemory, Exemplars
 from polyhop.programs.tunable import tunables
 from polyhop.signatures import AnalyzeQuestion
 
@@ -43,11 +42,6 @@ def test_the_form_decides_and_the_most_similar_comes_last() -> None:
     assert set(shown) == set(MEMORY)
 
 
-def test_names_do_not_count_as_topics() -> None:
-    about_solaris = Exemplar("Who composed Solaris?", ("Who composed Solaris?",), 1)
-    assert Exemplars((about_solaris, BORN), mode="similar", count=1)(ASKED, TWO) == [BORN]
-
-
 def test_same_complexity_shows_only_those() -> None:
     exemplars = Exemplars(MEMORY, count=4)
     assert exemplars(ASKED, TWO) == [OLDER, BORN]
@@ -65,22 +59,6 @@ def test_the_question_itself_is_never_shown(mode: str) -> None:
     exemplars = Exemplars(MEMORY, count=8, mode=mode)
     assert BORN not in exemplars("where was the author of EMMA born", TWO)
     assert len(Exemplars((BORN,), mode=mode)(BORN.question, TWO)) == 0
-
-
-def test_nothing_is_shown_when_nothing_is_wanted() -> None:
-    assert Exemplars(MEMORY, mode="none")(ASKED, TWO) == []
-    assert Exemplars(MEMORY, count=0)(ASKED, TWO) == []
-    assert Exemplars(())(ASKED, TWO) == []
-
-
-def test_random_is_the_same_for_a_question_and_differs_between_questions() -> None:
-    exemplars = Exemplars(mode="random", count=3)
-    questions = [f"Who wrote book {n}?" for n in range(40)]
-    first = [exemplars(question, TWO) for question in questions]
-    assert first == [Exemplars(reversed(exemplars.memory.exemplars), mode="random")(q, TWO) for q in questions]
-    shown = Counter(exemplar for each in first for exemplar in each)
-    assert len(shown) > 18  # of 24
-    assert max(shown.values()) < 15
 
 
 @given(st.text(), st.sampled_from(["none", "random", "similar", "same complexity"]), st.integers(0, 8))
@@ -109,25 +87,6 @@ def test_memory_and_tunables_are_parameters() -> None:
         Exemplars(mode="best")
 
 
-def test_the_memory_is_saved_and_loaded_with_the_program(tmp_path: Path) -> None:
-    program = Planner(MEMORY)
-    program.exemplars.count.value = 1
-    program.save(str(tmp_path / "program.json"))
-    other = Planner(())
-    other.load(str(tmp_path / "program.json"))
-    assert other.exemplars.memory.exemplars == MEMORY
-    assert other.exemplars(ASKED, TWO) == [BORN]
-
-
-def test_a_state_with_a_malformed_exemplar_changes_nothing() -> None:
-    program = Planner(MEMORY)
-    state = program.dump_state()
-    state["exemplars.memory"]["exemplars"][1]["hops"] = 7
-    with pytest.raises(ValueError, match="1 to 4 hops, not 7"):
-        program.load_state(state)
-    assert program.exemplars.memory.exemplars == MEMORY
-
-
 def test_copies_are_independent_and_reset_keeps_the_memory() -> None:
     program = Planner(MEMORY)
     program.exemplars(ASKED, TWO)
@@ -137,15 +96,6 @@ def test_copies_are_independent_and_reset_keeps_the_memory() -> None:
     assert twin.exemplars(ASKED, TWO) == [SINGLE]
     assert program.exemplars(ASKED, TWO) == [OLDER, BORN]
     assert program.reset_copy().exemplars.memory.exemplars == MEMORY
-
-
-def test_demos_render_for_the_planner(parrot: Any) -> None:
-    demos = as_demos([BORN])
-    assert demos[0].inputs().toDict() == {"question": BORN.question}
-    messages = dspy.ChatAdapter().format(AnalyzeQuestion, demos, {"question": ASKED})
-    assert [message["role"] for message in messages] == ["system", "user", "assistant", "user"]
-    assert BORN.question in messages[1]["content"]
-    assert '["Who is the author of Emma?", "Where was #1 born?"]' in messages[2]["content"]
 
 
 # --- an exemplar and its file ----------------------------------------------------------------------------------------
@@ -208,11 +158,3 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
         (tmp_path / "other.jsonl").write_text(content)
         with pytest.raises(PolyhopError, match="no exemplars of version 1"):
             ExemplarMemory.load(tmp_path / "other.jsonl")
-
-
-def test_six_exemplars_ship_for_each_number_of_hops() -> None:
-    shipped = ExemplarMemory.load(SHIPPED).exemplars
-    assert ExemplarMemory().exemplars == shipped
-    assert Counter(exemplar.hops for exemplar in shipped) == {1: 6, 2: 6, 3: 6, 4: 6}
-    assert len({exemplar.question for exemplar in shipped}) == 24
-    assert all(len(exemplar.sub_questions) == exemplar.hops for exemplar in shipped)

@@ -13,20 +13,17 @@ from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.models import language_model
 from polyhop.programs import IRCoT
-from polyhop.programs.prediction import MAX_LINE
-from polyhop.programs.trace import Searched, Stopped, Thought
+from polyhop.programs.trace import Searched, Thought
 
-from .scripted import Reply, Request, Script, answer, playing, scripted
+from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Reply, Request, Script, answer, playing, scripted, steps
 
-QUESTION = "Where was the director of Vertigo born?"
 POOL = [
-    Passage.of("Vertigo (film)", sentences=["Vertigo is a film.", "Its director was Alfred Hitchcock."], id="film"),
-    Passage.of("Alfred Hitchcock", sentences=["Hitchcock made films.", "He came from Leytonstone."], id="man"),
-    Passage.of("Vertigo (album)", sentences=["Vertigo is an album.", "It was produced by Dan."], id="album"),
+    FILM,
+    MAN,
+    ALBUM,
     Passage.of("Leytonstone", sentences=["Leytonstone is an area."], id="place"),
     Passage.of("Dan", sentences=["Dan sings."], id="dan"),
 ]
-ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
 DIRECTOR = "The director of Vertigo is Alfred Hitchcock."
 BIRTH = "Hitchcock came from Leytonstone."
 DONE = "So the answer is: Leytonstone."
@@ -55,10 +52,6 @@ def forever() -> Reply:
 def evidence(prediction: dspy.Prediction) -> list[str]:
     assert all(item.sentence is None for item in prediction.evidence)
     return [item.passage.id for item in prediction.evidence]
-
-
-def steps(prediction: dspy.Prediction, kind: type) -> list[Any]:
-    return [step for step in prediction.trace.steps if isinstance(step, kind)]
 
 
 def collected(request: Request) -> list[str]:
@@ -100,31 +93,12 @@ def test_the_chain_ends_with_the_answer(last: str) -> None:
     assert (prediction.stop_reason, prediction.trace.searches) == ("answered", 1)
 
 
-def test_a_sentence_about_an_answer_does_not_end_it() -> None:
-    _, prediction = play("The answer is not told here.", DONE)
-    assert len(steps(prediction, Thought)) == 2
-
-
 @pytest.mark.parametrize("sentences", [1, 10])
 def test_the_chain_ends_after_so_many_sentences(sentences: int) -> None:
     script, prediction = play(forever(), sentences=sentences)
     assert script.order == ["reasoner"] * sentences + ["answerer"]
     assert prediction.stop_reason == "sentences"
     assert prediction.trace.searches == sentences + 1  # each sentence is searched for
-
-
-def test_defaults_are_ten_sentences_four_paragraphs_fifteen_in_all() -> None:
-    program = IRCoT()
-    assert (program.sentences.value, program.search.k.value, program.most.value) == (10, 4, 15)
-    assert program.search.k.choices == (2, 4, 6, 8)
-    with pytest.raises(ValueError, match=r"must be one of \[2, 4, 6, 8\]"):
-        IRCoT(k=5)
-
-
-@pytest.mark.parametrize("k", [2, 4])
-def test_k_paragraphs_a_step(k: int) -> None:
-    _, prediction = play(DIRECTOR, DONE, k=k)
-    assert {len(step.found) for step in steps(prediction, Searched)} == {k}
 
 
 def test_fifteen_paragraphs_in_all() -> None:
@@ -156,35 +130,10 @@ def test_a_reply_with_nothing_new_ends_the_chain(again: str) -> None:
     assert prediction.trace.searches == 2
 
 
-def test_a_sentence_longer_than_a_page_is_cut_and_counted() -> None:
-    _, prediction = play("and so on " * 500, DONE)
-    thought = steps(prediction, Thought)[0]
-    assert len(thought.text) <= MAX_LINE
-    assert len(thought.invalid) == 1
-    assert steps(prediction, Searched)[1].query == thought.text
-
-
-def test_lines_and_prose_are_read_as_sentences() -> None:
-    _, prediction = play(f"\n{DIRECTOR}\n\n{BIRTH}\n", DONE)
-    assert steps(prediction, Thought)[0] == Thought(DIRECTOR, (BIRTH,))
-
-
-def test_nothing_found() -> None:
-    script, prediction = play(forever(), pool=[], answerer=answer("London", 0.9))
-    assert script.order == []
-    assert (prediction.answer, prediction.evidence, prediction.ranking) == ("unknown", (), ())
-    assert prediction.trace.steps[-1] == Stopped("nothing found")
-
-
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_a_reply_that_cannot_be_read_is_an_error_never_an_answer(adapter: Any) -> None:
     with pytest.raises(AdapterParseError):
         play(lambda _: "Sorry.", adapter=adapter)
-
-
-def test_an_error_of_the_engine_comes_through() -> None:
-    with pytest.raises(Exception, match="out of memory"):
-        play(RuntimeError("out of memory"))
 
 
 WORLD = [

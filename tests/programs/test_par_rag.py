@@ -1,48 +1,108 @@
-"""PAR-RAG step by step: the plan, steps side by side, what is reviewed, revised and refined, and how it ends."""
+"""PAR-RAG: the plan, steps side by side, what is reviewed, revised and refined, and how it ends."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dspy
 import pytest
 from dspy.utils.exceptions import AdapterParseError
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polyhop.data.chain import ChainRetriever
+from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
-from polyhop.engines.models import language_model, roles
-from polyhop.programs import ParRag, tunables
-from polyhop.programs.complexity import estimate_complexity
-from polyhop.programs.exemplars import Exemplar
-from polyhop.programs.par_rag import MAX_STEPS
+from polyhop.engines.models import language_model
+from polyhop.programs import ParRag
+from polyhop.programs.par_rag import MAX_STEPS, PlanStep, bind, demonstrated, levels, read_plan
+from polyhop.programs.review import CitedAnswer
 from polyhop.programs.trace import (
     Decomposed,
     Estimated,
     Parallel,
     Recalled,
+    Refined,
+    Revised,
     Searched,
     StepAnswered,
     Weighed,
 )
+from polyhop.signatures.replies import Steps
 
-from .par_rag_script import (
-    ADAPTERS,
-    ANSWERS,
-    PLAN,
-    POOL,
-    QUESTION,
-    asked,
-    facts,
-    play,
-    play_with,
-    queries,
-    reads,
-    steps,
-)
-from .scripted import Reply, Request, answer, playing, scripted
+from .scripted import ADAPTERS, Reply, Request, Script, answer, facts, playing, queries, scripted, steps
+
+QUESTION = "Which film has the younger director, Vertigo or Solaris?"
+PLAN = [
+    {"thought": "Needs nothing before it.", "question": "Who directed Vertigo?"},
+    {"thought": "Needs nothing before it.", "question": "Who directed Solaris?"},
+    {"thought": "Needs the answer of step 1.", "question": "When was #1 born?"},
+    {"thought": "Needs the answer of step 2.", "question": "When was #2 born?"},
+]
+POOL = [
+    Passage.of("Vertigo", sentences=["Vertigo is a film.", "Vertigo was directed by Alfred Hitchcock."], id="vertigo"),
+    Passage.of("Solaris", sentences=["Solaris was directed by Andrei Tarkovsky."], id="solaris"),
+    Passage.of("Alfred Hitchcock", sentences=["Alfred Hitchcock was born in 1899."], id="hitchcock"),
+    Passage.of("Andrei Tarkovsky", sentences=["Andrei Tarkovsky was born in 1932."], id="tarkovsky"),
+]
+ANSWERS = {
+    "Who directed Vertigo?": "Alfred Hitchcock",
+    "Who directed Solaris?": "Andrei Tarkovsky",
+    "When was Alfred Hitchcock born?": "1899",
+    "When was Andrei Tarkovsky born?": "1932",
+}
+
+
+def reads(answers: Mapping[str, str] = ANSWERS) -> Callable[[Request], dict[str, Any]]:
+    """Answers each question as told, and cites the first sentence that has the answer."""
+
+    def reply(request: Request) -> dict[str, Any]:
+        text = answers.get(request.inputs["question"], "I don't know")
+        lines = (line.split(" ", 1) for line in request.inputs["sources"].splitlines() if not line.startswith("["))
+        return {"cited": [id for id, line in lines if text in line][:1], "answer": text}
+
+    return reply
+
+
+def doubts(*questions: str) -> Callable[[Request], dict[str, Any]]:
+    """An accuracy judge that is sure of everything but the answers to some questions."""
+    return lambda request: {"accuracy": 0.0 if request.inputs["question"] in questions else 1.0}
+
+
+def revised(text: str, cited: list[str]) -> dict[str, Any]:
+    return {"reason": "Read again.", "decision": "REVISED", "answer": text, "cited": cited}
+
+
+def play(
+    adapter: Any = None,
+    *,
+    set: Callable[[ParRag], None] = lambda program: None,
+    pool: list[Passage] | None = None,
+    **replies: Reply | list[Reply],
+) -> tuple[Script, dspy.Prediction]:
+    given: dict[str, Any] = {"planner": {"steps": PLAN}, "step_answerer": reads(), "answerer": answer("Solaris")}
+    program = ParRag()
+    program.review.confidence.adaptive.value = False  # accuracy and credibility weigh the same
+    set(program)
+    with playing(scripted(**(given | replies)), adapter) as script:
+        prediction = program(question=QUESTION, pool=POOL if pool is None else pool)
+    return script, prediction
+
+
+def play_with(agent: str, reply: Reply, adapter: Any = None) -> tuple[Script, dspy.Prediction]:
+    """A run in which an agent replies so."""
+    replies: dict[str, Any] = {agent: reply}
+    return play(adapter, **replies)
+
+
+def asked(script: Script, agent: str, question: str) -> Request:
+    """The one request to an agent about a question; steps side by side ask in any order."""
+    (request,) = [each for each in script.asked(agent) if each.inputs["question"] == question]
+    return request
+
 
 # --- the walk-through ------------------------------------------------------------------------------------------------
 
@@ -103,23 +163,7 @@ def test_independent_steps_run_at_the_same_time() -> None:
     assert [len(step.branches) for step in prediction.trace.steps if isinstance(step, Parallel)][:2] == [2, 2]
 
 
-def test_a_chain_runs_one_after_the_other() -> None:
-    script, prediction = play(planner={"steps": [PLAN[0], PLAN[2]]})
-    assert [r.inputs["question"] for r in script.asked("step_answerer")] == list(ANSWERS)[::2]
-    assert prediction.trace.lm_calls_critical_path == 1 + 2 * 2 + 2
-
-
 # --- complexity, exemplars, plan -------------------------------------------------------------------------------------
-
-
-def test_complexity_is_estimated_and_weighs_the_review() -> None:
-    program = ParRag()
-    with playing(scripted()):
-        prediction = program(question=QUESTION, pool=POOL)
-    complexity = estimate_complexity(QUESTION)
-    assert prediction.trace.steps[0] == Estimated(complexity.probabilities)
-    alphas = {step.alpha for step in steps(prediction, Weighed)}
-    assert alphas == {program.review.confidence.alpha(complexity.expected)} != {0.5}
 
 
 def test_one_exemplar_is_shown_as_a_plan_behind_the_planners_own_demos() -> None:
@@ -136,25 +180,6 @@ def test_one_exemplar_is_shown_as_a_plan_behind_the_planners_own_demos() -> None
     assert recalled.questions[0] in request.messages[2].text
     assert "Needs nothing before it." in request.messages[3].text
     assert all(request.demos == 0 for request in script.requests if request.agent != "planner")
-
-
-def test_an_exemplar_is_written_as_the_planner_would_write_it() -> None:
-    def memory(program: ParRag) -> None:
-        program.exemplars = type(program.exemplars)([Exemplar("Q?", ("Who is A?", "Where was #1 born?"), 2)], count=1)
-
-    script, _ = play(dspy.JSONAdapter(), set=memory)
-    assert json.loads(script.asked("planner")[0].messages[1].text) == {
-        "steps": [
-            {"thought": "Needs nothing before it.", "question": "Who is A?"},
-            {"thought": "Needs the answer of step 1.", "question": "Where was #1 born?"},
-        ]
-    }
-
-
-def test_exemplars_can_be_left_out() -> None:
-    script, prediction = play(set=lambda program: setattr(program.exemplars.mode, "value", "none"))
-    assert script.asked("planner")[0].demos == 0
-    assert steps(prediction, Recalled) == [Recalled(())]
 
 
 def test_without_a_plan_the_question_is_the_only_step() -> None:
@@ -180,11 +205,6 @@ def test_a_runaway_plan_is_cut_and_counted() -> None:
     assert prediction.trace.dropped == len(steps(prediction, Decomposed)[0].invalid) == 30
 
 
-def test_a_plan_as_lines_is_a_plan() -> None:
-    script, _ = play(planner="[[ ## steps ## ]]\n1. Who directed Vertigo?\n2. When was #1 born?\n")
-    assert [r.inputs["question"] for r in script.asked("step_answerer")] == list(ANSWERS)[::2]
-
-
 # --- act -------------------------------------------------------------------------------------------------------------
 
 
@@ -196,34 +216,6 @@ def test_k_are_found_and_the_best_are_shown() -> None:
     assert script.asked("step_answerer")[0].inputs["sources"].count("[") == 2
     assert len(prediction.ranking) == 3  # what was found and not shown was seen, too
     assert (ParRag().search.k.value, ParRag().shown.value) == (10, 5)
-
-
-def test_every_citation_is_evidence_also_the_last() -> None:
-    cited = {"cited": ["1s1", "1s2", "2s1", "3s1", "4s1"], "answer": "Alfred Hitchcock"}
-    _, prediction = play(planner={"steps": PLAN[:1]}, step_answerer=cited)
-    assert len(facts(prediction)) == 5
-    assert len(steps(prediction, StepAnswered)[0].cited) == 5
-
-
-def test_garbage_citations_are_counted_and_left_out() -> None:
-    cited = {"cited": ["0", "1s2", "9s9", "1s2", "Vertigo"], "answer": "Alfred Hitchcock"}
-    _, prediction = play(planner={"steps": PLAN[:1]}, step_answerer=cited)
-    assert facts(prediction) == [("vertigo", 1)]
-    assert steps(prediction, StepAnswered)[0].invalid == ("0", "9s9", "1s2", "Vertigo")
-
-
-def test_the_same_sentence_is_evidence_once_and_a_whole_passage_replaces_its_sentences() -> None:
-    replies: list[Reply] = [{"cited": ["1s2"], "answer": "x"}, {"cited": ["1"], "answer": "y"}]
-    plan = [{"thought": "", "question": text} for text in ("Who directed Vertigo?", "Is Vertigo by #1?")]
-    _, prediction = play(planner={"steps": plan}, step_answerer=replies)
-    assert facts(prediction) == [("vertigo", None)]
-
-
-def test_an_answer_longer_than_a_page_is_cut() -> None:
-    _, prediction = play(planner={"steps": PLAN[:1]}, step_answerer={"cited": [], "answer": "word " * 2_000})
-    (step,) = steps(prediction, StepAnswered)
-    assert len(step.answer) <= 400
-    assert step.invalid
 
 
 def test_an_unknown_answer_is_described_to_the_steps_that_need_it() -> None:
@@ -240,34 +232,6 @@ def test_an_unknown_answer_is_described_to_the_steps_that_need_it() -> None:
 def test_a_reply_that_cannot_be_read_is_an_error_never_an_answer(agent: str, adapter: Any) -> None:
     with pytest.raises(AdapterParseError):
         play_with(agent, "I am afraid I cannot do that.\nSorry.", adapter)
-
-
-@pytest.mark.parametrize("agent", ["planner", "step_answerer", "accuracy_judge", "attribution_judge", "answerer"])
-def test_an_error_of_the_engine_comes_through(agent: str) -> None:
-    with pytest.raises(Exception, match="out of memory"):
-        play_with(agent, RuntimeError("out of memory"))
-
-
-def test_its_roles_and_tunables() -> None:
-    program = ParRag()
-    assert set(roles(program)) == {
-        "planner", "step_answerer", "accuracy_judge", "attribution_judge", "reviser", "refiner", "answerer",
-    }  # fmt: skip
-    names = set(tunables(program))
-    assert names >= {
-        "search.k", "shown", "planned", "reviewed", "exemplars.count", "exemplars.mode", "review.search.k",
-        "review.confidence.threshold", "review.confidence.adaptive",
-    }  # fmt: skip
-
-
-def test_its_state_is_saved_and_loaded(tmp_path: Any) -> None:
-    program = ParRag(PassagePool(POOL))
-    program.shown.value, program.review.confidence.threshold.value = 3, 0.5
-    program.save(tmp_path / "p.json")
-    fresh = ParRag()
-    fresh.load(tmp_path / "p.json")
-    assert (fresh.shown.value, fresh.review.confidence.threshold.value) == (3, 0.5)
-    assert program.deepcopy().review.search.retriever is program.review.search.retriever
 
 
 def test_many_questions_at_a_time() -> None:
@@ -307,3 +271,145 @@ def test_runs_do_not_depend_on_the_process_or_on_which_thread_is_first(printed: 
         "print([program(**q.inputs()).trace.to_records() for q in load_sample('dev')[:6]])"
     )
     assert len(printed(code)) == 1
+
+
+# --- review ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_step_that_fails_is_looked_for_again_revised_and_the_next_question_refined() -> None:
+    wrong = ANSWERS | {"Who directed Vertigo?": "Dan", "When was Sir Alfred Hitchcock born?": "1899"}
+    script, prediction = play(
+        planner={"steps": [PLAN[0], PLAN[2]]},
+        step_answerer=reads(wrong),
+        accuracy_judge=doubts("Who directed Vertigo?"),
+        reviser=revised("Alfred Hitchcock", ["1s2"]),
+        refiner={"refined_question": "When was Sir Alfred Hitchcock born?"},
+    )
+    assert queries(prediction) == ["Who directed Vertigo?", "Dan", "When was Sir Alfred Hitchcock born?"]
+    assert script.asked("reviser")[0].inputs["draft"] == "Dan"
+    assert script.asked("refiner")[0].inputs == {
+        "question": QUESTION,
+        "trajectory": '["#1 Who directed Vertigo? -> Alfred Hitchcock"]',  # with the correction
+        "next_question": "When was #1 born?",
+    }
+    assert steps(prediction, Refined) == [Refined(2, "When was Sir Alfred Hitchcock born?")]
+    assert [step.accepted for step in steps(prediction, Revised)] == [True]
+    assert facts(prediction) == [("vertigo", 1), ("hitchcock", 0)]
+    assert prediction.trace.lm_calls == len(script.requests) == 1 + 3 + 4 + 3  # "Dan" cites nothing to be judged
+    assert prediction.trace.lm_calls_critical_path == 1 + 3 + 3 + 2
+
+
+def test_only_the_questions_that_need_a_revised_answer_are_refined() -> None:
+    script, prediction = play(
+        accuracy_judge=doubts("Who directed Solaris?"), reviser=revised("Alexander Sokurov", ["1s1"])
+    )
+    assert [step.number for step in steps(prediction, Refined)] == [4]
+    assert len(script.asked("refiner")) == 1
+
+
+def test_without_review_every_answer_passes() -> None:
+    script, prediction = play(set=lambda program: setattr(program.reviewed, "value", False))
+    assert set(script.order) == {"planner", "step_answerer", "answerer"}
+    assert prediction.confidence == pytest.approx(0.9)  # the answerer's own
+    assert prediction.stop_reason == "plan done"
+    assert prediction.trace.lm_calls == len(script.requests) == 6
+
+
+# --- the final answer ------------------------------------------------------------------------------------------------
+
+
+def test_a_final_answer_that_fails_is_revised_once_and_judged_again() -> None:
+    def judge(request: Request) -> dict[str, Any]:
+        return {"accuracy": 0.0 if request.inputs["answer"] == "Solaris" else 0.8}
+
+    script, prediction = play(
+        planner={"steps": PLAN[:1]}, accuracy_judge=judge, reviser=revised("Vertigo", ["1s2", "2s1"])
+    )
+    assert script.order[-6:-3] != script.order[-3:]
+    assert script.order[-3] == "reviser"
+    assert sorted(script.order[-2:]) == ["accuracy_judge", "attribution_judge"]
+    assert queries(prediction)[-1] == "Solaris"
+    assert (prediction.answer, prediction.stop_reason) == ("Vertigo", "revised")
+    assert prediction.confidence == pytest.approx(0.5 * 0.8 + 0.5 * 1.0)
+    assert facts(prediction) == [("vertigo", 1), ("solaris", 0)]  # the steps' citations, then the revision's
+    assert prediction.trace.lm_calls == len(script.requests)
+    assert len(steps(prediction, Weighed)) == 3
+
+
+def test_a_final_answer_that_stays_unconvincing_is_given_with_its_confidence() -> None:
+    _, prediction = play(accuracy_judge=doubts(QUESTION))
+    assert (prediction.answer, prediction.stop_reason) == ("Solaris", "unconfident")
+    assert prediction.confidence == pytest.approx(0.5)
+
+
+# --- where it searches -----------------------------------------------------------------------------------------------
+
+
+def test_the_review_looks_in_a_sparse_retriever() -> None:
+    pool, other = PassagePool(POOL), PassagePool(POOL[:1])
+    assert ParRag(pool).review.search.retriever is pool
+    assert ParRag(pool, review_retriever=other).review.search.retriever is other
+    assert ParRag(ChainRetriever(pool)).review.search.retriever is pool
+    assert ParRag(ChainRetriever()).review.search.retriever is None
+    program = ParRag(ChainRetriever())
+    with playing(scripted(planner={"steps": PLAN[:1]}, answerer=answer("x"))):
+        first, second, *_ = steps(program(question=QUESTION, pool=POOL), Searched)
+    assert first.reasons  # a chain through the question's own pool ...
+    assert not second.reasons  # ... and BM25 over it
+
+
+# --- plan -----------------------------------------------------------------------------------------------------------
+
+
+def plan(*questions: str) -> list[PlanStep]:
+    return read_plan("Q?", Steps({"thought": "", "question": question} for question in questions))[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "needs"),
+    [
+        ("Who directed A?", ()),
+        ("Where was #1 born?", (1,)),
+        ("Is #2 older than #1, or #2?", (2, 1)),
+        ("Who married #3?", ()),  # itself
+        ("Who married #4 or #0?", ()),  # later, and none
+        ("Who sang #1s?", ()),  # a name, no reference
+    ],
+)
+def test_a_step_needs_the_earlier_steps_that_it_refers_to(question: str, needs: tuple[int, ...]) -> None:
+    assert PlanStep(3, question).needs == needs
+
+
+@given(st.lists(st.lists(st.integers(0, 10), max_size=3), min_size=1, max_size=MAX_STEPS))
+def test_every_step_is_taken_once_and_after_what_it_needs(references: list[list[int]]) -> None:
+    made = plan(*("Q " + " ".join(f"#{n}" for n in needed) for needed in references))
+    done: set[int] = set()
+    for level in levels(made):
+        assert level
+        assert all(set(step.needs) <= done for step in level)
+        done |= {step.number for step in level}
+    assert done == set(range(1, len(references) + 1))
+
+
+def test_answers_take_the_place_of_references() -> None:
+    answers = {
+        1: CitedAnswer("Who directed A?", "Ann"),
+        2: CitedAnswer("Who directed B?", "unknown"),
+        12: CitedAnswer("x", "Twelve"),
+    }
+    assert bind("Is #1 older than #12?", answers) == "Is Ann older than Twelve?"
+    assert bind("Where was #2 born?", answers) == "Where was (Who directed B) born?"  # still something to search for
+    assert bind("Where was #3 born?", answers) == "Where was #3 born?"
+    assert bind("#1?", {1: CitedAnswer("x", r"\1 #1")}) == r"\1 #1?"  # an answer is no pattern
+
+
+def test_an_exemplar_says_what_each_step_depends_on() -> None:
+    shown = demonstrated(["Who is A?", "Who is B?", "Where was #1 born?", "Is #1 older than #2?", "#1, #2 and #3?"])
+    assert shown[2] == {"thought": "Needs the answer of step 1.", "question": "Where was #1 born?"}
+    assert [step["thought"] for step in shown] == [
+        "Needs nothing before it.",
+        "Needs nothing before it.",
+        "Needs the answer of step 1.",
+        "Needs the answers of steps 1 and 2.",
+        "Needs the answers of steps 1, 2 and 3.",
+    ]

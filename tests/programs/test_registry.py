@@ -9,7 +9,7 @@ import pytest
 
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
-from polyhop.programs import PROGRAMS, Direct, ParRag, Prism, name_of, new_program, retriever_of
+from polyhop.programs import PROGRAMS, ParRag, Prism, name_of, new_program, retriever_of
 from polyhop.programs.search import retriever_kind
 
 POOL = PassagePool([])
@@ -39,10 +39,6 @@ def test_a_review_searches_what_it_is_given() -> None:
     program: Any = new_program("par_rag", POOL, other)
     assert (program.search.retriever, program.review.search.retriever) == (POOL, other)
     assert isinstance(program, ParRag)
-
-
-def test_a_program_without_a_search_has_no_retriever() -> None:
-    assert retriever_kind(Direct()) == "none"
 
 
 def test_an_agents_signature_is_its_own_unless_a_switch_says_otherwise() -> None:

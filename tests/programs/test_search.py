@@ -6,8 +6,7 @@ import copy
 import json
 import threading
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -44,16 +43,6 @@ class Recorder:
         return [self.search(query, k) for query in queries]
 
 
-class Plain:
-    """A retriever that knows nothing of BM25."""
-
-    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        return [Hit(passage, 1.0, rank) for rank, passage in enumerate(PASSAGES[offset : offset + k], offset + 1)]
-
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        return [self.search(query, k) for query in queries]
-
-
 def test_k_k1_and_b_reach_the_retriever() -> None:
     retriever, trace = Recorder(), Trace()
     search = Search(retriever, k=7)
@@ -67,33 +56,12 @@ def test_k_k1_and_b_reach_the_retriever() -> None:
     assert trace.searches == 2
 
 
-def test_k1_and_b_change_the_scores_of_an_own_pool() -> None:
-    search, trace = Search(k=5), Trace()
-    before = search("hop", PASSAGES, trace)
-    search.k1.value, search.b.value = 2.9, 1.0
-    after = search("hop", PASSAGES, trace)
-    assert [hit.score for hit in before] == [hit.score for hit in PassagePool(PASSAGES).search("hop", 5)]
-    assert [hit.score for hit in after] == [hit.score for hit in PassagePool(PASSAGES, 2.9, 1.0).search("hop", 5)]
-    assert before != after
-
-
-def test_any_retriever_will_do() -> None:
-    assert [hit.passage.id for hit in Search(Plain(), k=2)("hop", None, Trace())] == ["p1", "p2"]
-
-
 def test_the_own_pool_goes_before_the_retriever() -> None:
     retriever, trace = Recorder(), Trace()
     search = Search(retriever)
     assert [hit.passage.id for hit in search("hop", PASSAGES[1:2], trace)] == ["p2"]
     assert search("hop", [], trace) == []
     assert retriever.searches == []
-
-
-def test_the_trace_tells_what_was_found() -> None:
-    trace = Trace()
-    hits = Search(k=2)("hop", PASSAGES, trace)
-    assert trace.steps[0].found == tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)  # type: ignore[attr-defined]
-    assert trace.steps[0].query == "hop"  # type: ignore[attr-defined]
 
 
 def test_without_anything_to_search_the_message_says_what_to_do() -> None:
@@ -114,24 +82,6 @@ def test_copies_share_the_retriever_and_nothing_else(program: type[Search | Naiv
         assert search.k.value != 3
         other("hop", None, Trace())
     assert len(retriever.searches) == 3
-
-
-def test_the_retriever_is_not_state(tmp_path: Path) -> None:
-    program = Prism(Recorder())
-    program.save(tmp_path / "x.json")
-    assert "retriever" not in (tmp_path / "x.json").read_text()
-    other = Prism(PassagePool(PASSAGES))
-    other.load(tmp_path / "x.json")
-    assert isinstance(other.search.retriever, PassagePool)
-
-
-def test_the_settings_of_the_retriever_are_where_the_tunables_start() -> None:
-    program = Naive(PassagePool(PASSAGES, k1=2.5, b=1.0))
-    assert (program.search.k1.value, program.search.b.value) == (2.5, 1.0)
-
-
-def test_a_pool_may_be_a_pool() -> None:
-    assert Search()("hop", PassagePool(PASSAGES), Trace())[0].passage == Search()("hop", PASSAGES, Trace())[0].passage
 
 
 @pytest.mark.parametrize("pool", [["text"], [{"title": "T", "text": "t"}]])
@@ -169,25 +119,6 @@ def test_every_weight_of_a_chain_is_tunable(program: type[Search | Naive | Prism
     assert found == {f"{prefix}chain['{name}']": value for name, value in expected.items()}
 
 
-def test_the_range_of_a_weight_is_the_range_of_its_tunable() -> None:
-    search = Search(ChainRetriever(PassagePool(CHAIN)))
-    for name, value in asdict(ChainWeights()).items():
-        tunable: Any = search.chain[name]
-        for bound in (tunable.low, tunable.high):
-            assert getattr(replace(ChainWeights(), **{name: bound}), name) == bound
-        with pytest.raises(ValueError, match=name):
-            replace(ChainWeights(), **{name: tunable.high + 0.1})
-        assert tunable.value == value
-    with pytest.raises(ValueError, match="must be one of"):
-        search.chain["adaptive"].value = 1
-
-
-@pytest.mark.parametrize("retriever", [None, PassagePool(CHAIN), Plain()])
-def test_without_a_chain_there_are_no_weights(retriever: Any) -> None:
-    assert Search(retriever).chain == {}
-    assert list(tunables(Search(retriever))) == ["k", "k1", "b"]
-
-
 def test_the_values_reach_the_chain() -> None:
     retriever = ChainRetriever(PassagePool(CHAIN))
     search = Search(retriever, k=2)
@@ -222,11 +153,6 @@ def test_the_own_pool_goes_through_the_chain(retriever: ChainRetriever, pool: An
     assert "director" not in [hit.passage.id for hit in search(QUESTION, pool, trace)]
 
 
-def test_a_chain_over_nothing_needs_a_pool() -> None:
-    with pytest.raises(PolyhopError, match=r"pass the question's own passages as pool=\[\.\.\.\]"):
-        Search(ChainRetriever())(QUESTION, None, Trace())
-
-
 def test_the_trace_tells_why() -> None:
     trace = Trace()
     hits = Search(ChainRetriever(PassagePool(CHAIN)), k=2)(QUESTION, None, trace)
@@ -243,32 +169,6 @@ def test_the_trace_tells_why() -> None:
         "source": "film",
         "words": ["director"],
     }
-
-
-@pytest.mark.parametrize("program", [Naive, Prism])
-def test_weights_are_saved_and_loaded(program: type[Naive | Prism], tmp_path: Path) -> None:
-    saved = program(ChainRetriever(PassagePool(CHAIN)))
-    set_weights(saved.search, replace(NO_TIES, named=1.25))
-    saved.search.chain["adaptive"].value = True
-    saved.save(tmp_path / "x.json")
-    state = json.loads((tmp_path / "x.json").read_text())
-    assert state["search.chain['named']"]["value"] == 1.25
-    again = program(ChainRetriever())
-    again.load(tmp_path / "x.json")
-    assert {name: tunable.value for name, tunable in again.search.chain.items()} == {
-        **asdict(replace(NO_TIES, named=1.25)),
-        "adaptive": True,
-    }
-    assert again.search(QUESTION, CHAIN, Trace()) == saved.search(QUESTION, None, Trace())
-
-
-def test_copies_have_weights_of_their_own_and_share_the_chain() -> None:
-    program = Prism(ChainRetriever(PassagePool(CHAIN)))
-    for twin in (copy.deepcopy(program), program.deepcopy(), program.reset_copy()):
-        assert twin.search.retriever is program.search.retriever
-        before = program.search.chain["link"].value
-        twin.search.chain["link"].value = 0.0
-        assert program.search.chain["link"].value == before
 
 
 def test_a_path_is_not_a_retriever() -> None:

@@ -21,12 +21,6 @@ def full() -> Trace:
     return trace
 
 
-def test_counts() -> None:
-    assert full().lm_calls == 4
-    assert full().searches == 2
-    assert (Trace().lm_calls, Trace().searches) == (0, 0)
-
-
 def test_records_are_json_with_their_kind() -> None:
     records = json.loads(json.dumps(full().to_records()))
     assert [record["step"] for record in records] == [
@@ -55,12 +49,6 @@ def test_records_are_json_with_their_kind() -> None:
         "confidence": 0.5,
         "invalid": [],
     }
-
-
-def test_traces_do_not_share_steps() -> None:
-    one, other = Trace(), Trace()
-    one.add(Stopped("x"))
-    assert other.steps == []
 
 
 def test_parallel_branches_cost_all_calls_and_wait_for_the_longest() -> None:

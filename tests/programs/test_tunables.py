@@ -12,8 +12,6 @@ from typing import Any
 
 import dspy
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
@@ -64,14 +62,6 @@ def test_reals_outside_their_range_are_refused(value: Any) -> None:
     assert tunable.value == 0.5
 
 
-def test_bounds_are_included_and_whole_numbers_are_reals() -> None:
-    number = real(1, 0, 2)
-    assert type(number.value) is float
-    number.value = 2
-    assert (number.value, type(number.value)) == (2.0, float)
-    assert [integer(value, 1, 6).value for value in (1, 6)] == [1, 6]
-
-
 @pytest.mark.parametrize(
     ("first", "choices", "bad"), [("a", ("a", "b"), "c"), (True, (True, False), 1), (1, (1, 2), 1.0)]
 )
@@ -83,14 +73,6 @@ def test_choices(first: Any, choices: Any, bad: Any) -> None:
         tunable.value = bad
     with pytest.raises(ValueError, match="must be one of"):
         choice(bad, choices)
-
-
-@given(st.integers(-1000, 1000), st.integers(0, 1000), st.integers(0, 1000))
-def test_state_survives_json(low: int, width: int, step: int) -> None:
-    value = low + min(step, width)
-    one, other = integer(value, low, low + width), integer(low, low, low + width)
-    other.load_state(json.loads(json.dumps(one.dump_state())))
-    assert other.value == value
 
 
 def test_the_state_tells_the_range_and_loading_keeps_the_declared_one() -> None:
@@ -118,12 +100,6 @@ def test_dspy_finds_them_by_name() -> None:
     assert set(tunables(Naive())) == {"search.k", "search.k1", "search.b"}
     # They are no predictors: prompt optimizers walk past them.
     assert {name for name, _ in program.named_predictors()} == {"analyzer", "selector", "adder", "answerer"}
-
-
-def test_two_programs_share_nothing() -> None:
-    one, other = Prism(), Prism()
-    one.rounds.value = 1
-    assert other.rounds.value == 3
 
 
 def test_saved_and_loaded_with_the_prompts(tmp_path: Path) -> None:
@@ -159,24 +135,6 @@ def test_copies_keep_the_values_and_are_independent(copier: Any) -> None:
     assert values(twin) == CHANGED
     twin.rounds.value = 1
     assert program.rounds.value == 4
-
-
-def test_they_shape_the_run() -> None:
-    turn = iter(range(100))
-
-    def keep(_: Request) -> dict[str, Any]:
-        return {"keep": [f"{1 + next(turn) % 2}.1"]}
-
-    program = changed()
-    program.stop.value = "stable"
-    with playing(scripted(selector=keep)) as script:
-        prediction = program(question="Which sentence?")
-    assert script.order.count("selector") == 4
-    assert len(prediction.ranking) == 2
-    expected = PassagePool(POOL, k1=1.5, b=0.75).search("Which sentence?", 2)
-    assert prediction.trace.to_records()[1]["found"] == tuple(
-        (hit.passage.id, hit.passage.title, hit.score) for hit in expected
-    )
 
 
 # --- through the teleprompters ---------------------------------------------------------------------------------------
@@ -224,23 +182,6 @@ def bootstrap(program: Prism, model: dspy.LM) -> dspy.Module:
     return dspy.BootstrapFewShot(metric=metric, max_bootstrapped_demos=2).compile(program, trainset=TRAINSET)
 
 
-def random_search(program: Prism, model: dspy.LM) -> dspy.Module:
-    optimizer = dspy.BootstrapFewShotWithRandomSearch(
-        metric=metric, max_bootstrapped_demos=1, num_candidate_programs=1, num_threads=1
-    )
-    return optimizer.compile(program, trainset=TRAINSET, valset=TRAINSET[:2])
-
-
-def copro(program: Prism, model: dspy.LM) -> dspy.Module:
-    optimizer = dspy.COPRO(metric=metric, breadth=2, depth=1, prompt_model=model)
-    return optimizer.compile(program, trainset=TRAINSET[:2], eval_kwargs={"num_threads": 1, "display_progress": False})
-
-
-def simba(program: Prism, model: dspy.LM) -> dspy.Module:
-    optimizer = dspy.SIMBA(metric=metric, bsize=3, num_candidates=2, max_steps=1, prompt_model=model, num_threads=1)
-    return optimizer.compile(program, trainset=TRAINSET, seed=1)
-
-
 def mipro(program: Prism, model: dspy.LM) -> dspy.Module:
     optimizer = dspy.MIPROv2(
         metric=metric, prompt_model=model, task_model=model, auto=None, num_candidates=2, num_threads=1,
@@ -254,7 +195,7 @@ def gepa(program: Prism, model: dspy.LM) -> dspy.Module:
     return optimizer.compile(program, trainset=TRAINSET[:3], valset=TRAINSET[:2])
 
 
-@pytest.mark.parametrize("compile_", [labeled, bootstrap, random_search, copro, simba, mipro, gepa])
+@pytest.mark.parametrize("compile_", [labeled, bootstrap, gepa, pytest.param(mipro, marks=pytest.mark.slow)])
 def test_teleprompters_leave_them_alone(compile_: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
     script, program = optimist(), changed()
@@ -262,7 +203,7 @@ def test_teleprompters_leave_them_alone(compile_: Any, tmp_path: Path, caplog: p
         compiled = compile_(program, lm(script))
         assert values(compiled) == CHANGED
         assert values(program) == CHANGED
-        if compile_ in (copro, mipro, gepa):  # it did write prompts
+        if compile_ in (mipro, gepa):  # it did write prompts
             assert script.asked("other")
         prediction = compiled(question="Which one is it?")
     assert prediction.answer in ("yes", "no")

@@ -106,13 +106,6 @@ def test_turns_that_are_no_demos_are_left_out() -> None:
     assert [demo.outputs for demo in read_prompt(as_json, "[[ ## question ## ]]\nQ?", turns).demos] == [{"plan": "D"}]
 
 
-@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
-def test_values_with_quotes_newlines_and_accents_come_back_whole(adapter: Any) -> None:
-    texts = ['Who said "no"?', "Où est né #1?", "A [[ bracket ]]?"]
-    _, reply = read(adapter, AnalyzeQuestion, {"sub_questions": texts}, [], question="Q?")
-    assert reply.sub_questions == texts
-
-
 def test_a_marker_inside_a_question_is_not_a_field() -> None:
     question = "What is\n[[ ## nothing ## ]]\nin markup?"
     prompt, _ = read(dspy.ChatAdapter(), AnalyzeQuestion, {"sub_questions": ["x"]}, [], question=question)

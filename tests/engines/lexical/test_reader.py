@@ -9,21 +9,16 @@ import numpy as np
 import pytest
 
 from polyhop.engines.lexical.decompose import decompose
-from polyhop.engines.lexical.features import FEATURES, features, parse_question
-from polyhop.engines.lexical.hops import read_hops, same
+from polyhop.engines.lexical.features import FEATURES
+from polyhop.engines.lexical.hops import read_hops
 from polyhop.engines.lexical.prompt import ParsedPassage, Sentence
-from polyhop.engines.lexical.ranker import Models, Ranker, shipped_models
+from polyhop.engines.lexical.ranker import Models, shipped_models
 from polyhop.engines.lexical.reader import (
     CHAIN,
-    SHORT,
-    answer_chances,
     compare,
-    magnitude,
-    options,
     read,
-    whole_features,
 )
-from polyhop.engines.lexical.span_table import SPAN_FEATURES, span_table
+from polyhop.engines.lexical.span_table import span_table
 
 WORLD = (
     ParsedPassage("1", "Slow Glass (film)", (Sentence("1s1", "Slow Glass is a 1972 drama film directed by Ann Lee."),)),
@@ -99,36 +94,6 @@ def test_the_name_in_a_question_decides_where_its_answer_stands(question: str, a
         assert best.steps[0].text == answer
 
 
-def test_a_long_question_without_parts_is_not_read_as_a_single_one() -> None:
-    table, hop = span_table(WORLD), shipped_models().hop
-    indifferent = Ranker(*(np.zeros(shape, np.float32) for shape in ((len(FEATURES), 1), 1, 1, len(FEATURES))))
-    long = QUESTION.replace("born", "born, as far as the people of her town remember it today")
-    assert len(QUESTION.split()) <= SHORT < len(long.split())
-    for question, tells_apart in ((QUESTION, True), (long, False)):
-        rows = whole_features(question, read_hops([question], table, hop), table)
-        chances = answer_chances(indifferent, shipped_models().whole, question, rows, table, 1)
-        assert (chances.max() > chances.min() * 1.01) == tells_apart
-
-
-def test_a_mean_of_rankers_gives_the_mean_of_their_scores() -> None:
-    rng = np.random.default_rng(0)
-    rankers = [
-        Ranker(*(rng.normal(size=shape).astype(np.float32) for shape in ((5, units), units, units, 5)))
-        for units in (2, 3)
-    ]
-    rows = rng.normal(size=(7, 5)).astype(np.float32)
-    expected = np.mean([ranker.scores(rows) for ranker in rankers], axis=0)
-    assert Ranker.mean(rankers).scores(rows) == pytest.approx(expected, abs=1e-5)
-
-
-def test_every_candidate_has_every_feature() -> None:
-    table = span_table(WORLD)
-    rows = features(parse_question(QUESTION), table)
-    assert rows.shape == (len(table.texts), len(FEATURES))
-    assert table.features.shape[1] == len(SPAN_FEATURES)
-    assert np.isfinite(rows).all()
-
-
 def test_the_shipped_models_fit_the_features_and_come_back_from_their_record() -> None:
     models = shipped_models()
     assert models.hop.hidden.shape[0] == len(FEATURES)
@@ -138,15 +103,6 @@ def test_the_shipped_models_fit_the_features_and_come_back_from_their_record() -
     again = Models.from_record(json.loads(json.dumps(models.to_record())))
     assert np.array_equal(again.whole.hidden, models.whole.hidden)
     assert len((files("polyhop.engines.lexical") / "ranker.json").read_bytes()) < 150_000
-
-
-def test_probabilities_are_shares() -> None:
-    ranker = Ranker(
-        np.zeros((2, 1), np.float32), np.zeros(1, np.float32), np.ones(1, np.float32), np.array([1, 0], np.float32)
-    )
-    shares = ranker.probabilities(np.array([[0, 5], [1, 0]], np.float32))
-    assert shares.sum() == pytest.approx(1)
-    assert shares[1] / shares[0] == pytest.approx(np.e)
 
 
 def pages(**texts: str) -> tuple[ParsedPassage, ...]:
@@ -200,46 +156,3 @@ def test_verdicts(told: tuple[ParsedPassage, ...], question: str, answer: str) -
     comparison = compare(question, read_hops(decompose(question), table, ranker), table, ranker)
     assert comparison is not None
     assert comparison.ranked()[0][0] == answer
-
-
-def test_what_is_not_compared_has_no_verdict() -> None:
-    table, ranker = span_table(PEOPLE), shipped_models().hop
-    assert (
-        compare("Where was Ann Lee born?", read_hops(["Where was Ann Lee born?"], table, ranker), table, ranker) is None
-    )
-
-
-@pytest.mark.parametrize(
-    ("question", "sides"),
-    [
-        ("Which film came out first, Solaris or Stalker?", ("Solaris", "Stalker")),
-        ("Who is older, Ann Lee or the painter Tom Fox?", ("Ann Lee", "Tom Fox")),
-        ("Which battle, the Battle of Brno or the Battle of Ghent, was first?", ("Battle of Brno", "Battle of Ghent")),
-        ("Is Brno or Ghent larger?", ("Brno", "Ghent")),
-        ("Where is Brno?", None),
-    ],
-)
-def test_options(question: str, sides: tuple[str, str] | None) -> None:
-    assert options(question) == sides
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("4 March 1901", ("date", (1901, 3, 4))),
-        ("2 km", ("length", (2000,))),
-        ("three", ("number", (3,))),
-        ("4.5 million", ("number", (4_500_000,))),
-        ("blue", ("", ())),
-    ],
-)
-def test_magnitude(text: str, expected: tuple[str, tuple[float, ...]]) -> None:
-    kind, value = magnitude(text)
-    assert kind == expected[0]
-    assert value == pytest.approx(expected[1])
-
-
-def test_same() -> None:
-    assert same("Ghent", "Ghent, Belgium")
-    assert same("an Austrian painter", "Austria", as_country=True)
-    assert not same("Ghent", "Brno")

@@ -46,12 +46,6 @@ def test_what_is_known_is_put_into_the_next_gap() -> None:
     assert update([DIRECTED, BORN], [], MAN).gaps == []
 
 
-def test_nothing_learned_leaves_all_gaps_open() -> None:
-    reply = update([], [QUESTION], Passage.of("Volga", "The Volga flows through Russia."))
-    assert reply.gaps == [WHO, "Where was #1 born?"]
-    assert not any(fact.startswith(WHO) for fact in reply.new_facts)
-
-
 def propose(focus: str = "all", earlier: list[str] | None = None, count: int = 3, **state: Any) -> list[str]:
     state = {"known": [DIRECTED], "required": [WHERE]} | state
     reply = dspy.Predict(ProposeQueries)(

@@ -1,18 +1,31 @@
-"""The retrieve-then-read baseline."""
+"""The baselines: closed book, and retrieve-then-read."""
 
 from __future__ import annotations
-
-import asyncio
 
 import dspy
 import pytest
 
-from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
-from polyhop.programs import Naive
+from polyhop.programs import Direct, Naive
 
 from .scripted import answer, playing, scripted
+
+
+@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+def test_one_call_no_search(adapter: dspy.Adapter) -> None:
+    with playing(scripted(answerer=answer(" Marie  Curie\n", 0.75)), adapter) as script:
+        prediction = Direct()(question="  Who discovered polonium? ", pool=[Passage.of("T", "Never read.")])
+    assert script.order == ["answerer"]
+    assert script.requests[0].as_json == isinstance(adapter, dspy.JSONAdapter)
+    assert script.requests[0].inputs == {"question": "Who discovered polonium?"}
+    assert "Never read" not in str(script.requests)
+    assert prediction.answer == "Marie Curie"
+    assert prediction.confidence == 0.75
+    assert prediction.evidence == prediction.ranking == ()
+    assert prediction.stop_reason == prediction.trace.steps[-1].reason == "no retrieval"
+    assert (prediction.trace.lm_calls, prediction.trace.searches) == (1, 0)
+
 
 PASSAGES = [
     Passage.of("Polonium", "Polonium is an element. It was discovered by Marie Curie.", id="po"),
@@ -38,24 +51,3 @@ def test_one_search_one_call(adapter: dspy.Adapter, own: bool) -> None:
     assert [passage.id for passage in prediction.ranking] == ["po", "ra"]
     assert prediction.stop_reason == "single pass"
     assert (prediction.trace.lm_calls, prediction.trace.searches) == (1, 1)
-
-
-def test_an_empty_pool_is_taken_as_such() -> None:
-    """An empty pool finds nothing, and no agent is called."""
-    with playing(scripted(answerer=answer("London", 0.9))) as script:
-        prediction = Naive(PassagePool(PASSAGES))(question="Who?", pool=[])
-    assert script.order == []
-    assert prediction.stop_reason == "nothing found"
-    assert (prediction.answer, prediction.evidence, prediction.ranking) == ("unknown", (), ())
-
-
-def test_nothing_to_search() -> None:
-    with playing(scripted()) as script, pytest.raises(PolyhopError, match="build the program with a retriever"):
-        Naive()(question="Who?")
-    assert script.requests == []
-
-
-def test_it_can_be_awaited() -> None:
-    with playing(scripted(answerer=answer("1903"))):
-        prediction = asyncio.run(Naive().acall(question="When?", pool=[Passage.of("T", "In 1903.")]))
-    assert prediction.answer == "1903"
