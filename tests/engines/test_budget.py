@@ -89,18 +89,18 @@ def test_what_is_kept_back_is_there_later() -> None:
 
 
 def test_dollars_are_set_aside_before_a_request() -> None:
-    budget, engine = Budget(usd=0.03), Scripted()
+    budget, engine = Budget(usd=0.02), Scripted()
     lm = budget.meter(model(engine, PRICED))
     with suppress(BudgetSpent):
         for _ in range(10_000):
             ask(lm)
-    with pytest.raises(BudgetSpent, match=r"\$0.03"):
+    with pytest.raises(BudgetSpent, match=r"\$0.02"):
         ask(lm)
     paid = price(PRICED, 100, 10)
     assert paid is not None
     assert budget.spent.usd == pytest.approx(engine.calls * paid)
     # What the longest reply could have cost is left.
-    assert 0.03 - (price(PRICED, 2_000, longest_reply(PRICED)) or 0.0) < budget.spent.usd <= 0.03
+    assert 0.02 - (price(PRICED, 2_000, longest_reply(PRICED)) or 0.0) < budget.spent.usd <= 0.02
 
 
 def test_dollars_for_a_model_without_a_price_are_refused() -> None:
@@ -150,7 +150,7 @@ def test_an_account_is_shared_by_processes(tmp_path: Path) -> None:
     script = (
         "import sys, pathlib\n"
         "from polyhop.engines.budget import Budget, BudgetSpent\n"
-        "budget, made = Budget(calls=1000, file=pathlib.Path(sys.argv[1])), 0\n"
+        "budget, made = Budget(calls=200, file=pathlib.Path(sys.argv[1])), 0\n"
         "try:\n"
         "    while True:\n"
         "        budget.pay(); made += 1; budget.correct(tokens_in=2)\n"
@@ -160,9 +160,9 @@ def test_an_account_is_shared_by_processes(tmp_path: Path) -> None:
     command = [sys.executable, "-c", script, str(tmp_path / "spent.json")]
     workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     made = [int(worker.communicate(timeout=60)[0]) for worker in workers]
-    assert sum(made) == 1000
+    assert sum(made) == 200
     spent = Budget(file=tmp_path / "spent.json").spent
-    assert (spent.calls, spent.tokens_in) == (1000, 2000)
+    assert (spent.calls, spent.tokens_in) == (200, 400)
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import dspy
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyhop.data.errors import PolyhopError
@@ -125,6 +125,7 @@ exemplars_of_any_kind = st.builds(
 )
 
 
+@settings(max_examples=20)
 @given(st.lists(exemplars_of_any_kind, max_size=4))
 def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, exemplars: list[Exemplar]) -> None:
     path = tmp_path_factory.mktemp("memories") / "memory.jsonl"

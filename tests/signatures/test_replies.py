@@ -99,9 +99,6 @@ def test_prose_is_not_a_list_of_ids(reply: str) -> None:
         (["#1 Who was it?", "#2 Where is #1?"], ["Who was it?", "Where is #1?"]),
         (["Step 1: Who was it?", "Step 2: Where is #1?"], ["Who was it?", "Where is #1?"]),
         (["#1 was born where?"], ["#1 was born where?"]),  # a reference, no label
-        ("none", []),
-        ('["None"]', []),
-        ("(empty)", []),
     ],
 )
 def test_read_questions(reply: Any, questions: list[str]) -> None:
@@ -169,6 +166,8 @@ def test_a_text_is_read_as_a_probability_or_refused(text: str) -> None:
         (Ids, "[2s1, 5s3]", ["2s1", "5s3"]),
         (Ids, "null", []),
         (Questions, "1. Who?\n2. Where?", ["Who?", "Where?"]),
+        (Questions, "none", []),
+        (Questions, '["None"]', []),
         (Texts, "- A is B.\n- C.", ["A is B.", "C."]),
         (Texts, "none", []),
         (Probability, "85%", 0.85),
