@@ -69,12 +69,12 @@ class Budget:
         self._lock = threading.Lock()
         self._file_lock = FileLock(file.with_suffix(".lock")) if file else None
         self._opened = monotonic()
-        self._seconds_before = _read(file).seconds if file else 0.0
+        self._seconds_before = read_spent(file).seconds if file else 0.0
 
     @property
     def spent(self) -> Spent:
         with self._lock, self._file_lock or nullcontext():
-            known = _read(self.file) if self.file else self._spent
+            known = read_spent(self.file) if self.file else self._spent
             return replace(known.plus(**asdict(self._pending)), seconds=self._seconds())
 
     def _seconds(self) -> float:
@@ -122,11 +122,7 @@ class Budget:
                 predictor.lm = metered.setdefault(id(predictor.lm), self.meter(predictor.lm))
 
     def paid(self, send: Callable[[lm15.Request], lm15.Response], request: lm15.Request) -> lm15.Response:
-        """Send a request and pay for it.
-
-        Raises:
-            BudgetSpent: it could exceed a limit; it is not sent.
-        """
+        """Send a request and pay for it, or raise `BudgetSpent` and do not send it."""
         reserved = self._most(request)
         self.pay(usd=reserved)
         try:
@@ -149,11 +145,7 @@ class Budget:
         return price(request.model, prompt, longest) or 0.0
 
     def pay(self, usd: float = 0.0) -> None:
-        """Record a call and reserve its dollars.
-
-        Raises:
-            BudgetSpent: it would exceed a limit; nothing is recorded.
-        """
+        """Record a call and reserve its dollars, or raise `BudgetSpent` and record nothing."""
         with self._account():
             after, reserve = self._spent.plus(calls=1, usd=usd), self._reserve
             if self.calls is not None and after.calls > self.calls - reserve.calls:
@@ -178,7 +170,7 @@ class Budget:
     def _account(self) -> Iterator[None]:
         """Inside, ``_spent`` is what all processes have spent; changes are written back."""
         with self._lock, self._file_lock or nullcontext():
-            known = _read(self.file) if self.file else self._spent
+            known = read_spent(self.file) if self.file else self._spent
             self._spent, self._pending = known.plus(**asdict(self._pending)), Spent()
             try:
                 yield
@@ -191,19 +183,10 @@ class Budget:
 
     def __reduce__(self) -> Any:
         """In another process: the same limits, less what is reserved now, on the same file."""
-        return _reopened, (self.calls, self.usd, self.minutes, self.file, self._reserve)
+        return Budget, (self.calls, self.usd, self.minutes, self.file), {"_reserve": self._reserve}
 
 
-def _reopened(calls: int | None, usd: float | None, minutes: float | None, file: Path | None, reserve: Spent) -> Budget:
-    budget = Budget(calls, usd, minutes, file)
-    budget._reserve = reserve
-    return budget
-
-
-_WIDTH = 200
-
-
-def _read(file: Path) -> Spent:
+def read_spent(file: Path) -> Spent:
     try:
         content = file.read_bytes()
         return Spent(**json.loads(content)) if content else Spent()  # empty: killed before the first write
@@ -216,4 +199,4 @@ def _read(file: Path) -> Spent:
 def _write(file: Path, spent: Spent) -> None:
     """In place, in one write of constant length, so that no old bytes are left."""
     with file.open("r+b" if file.exists() else "wb", buffering=0) as opened:
-        opened.write(json.dumps(asdict(spent)).ljust(_WIDTH).encode())
+        opened.write(json.dumps(asdict(spent)).ljust(200).encode())

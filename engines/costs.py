@@ -107,11 +107,7 @@ def current_attempt() -> int:
 
 
 def pause(seconds: float) -> None:
-    """Sleep.
-
-    Raises:
-        Abandoned: as soon as the current question is given up.
-    """
+    """Sleep; raises `Abandoned` as soon as the current question is given up."""
     ledger = dspy.settings.usage_tracker
     if not isinstance(ledger, Ledger):
         sleep(max(0.0, seconds))

@@ -167,11 +167,7 @@ def _retry_after(error: BaseException) -> float | None:
 
 
 def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
-    """The response, with valid Unicode.
-
-    Raises:
-        RefusedError, OverlongReplyError, CutReplyError, EmptyReplyError: adapters cannot use it.
-    """
+    """The response, with valid Unicode; raises an `LMError` if adapters cannot use it."""
     parts, model = response.message.parts, request.model
     refusal = _refusal(response)
     if refusal is not None or response.finish_reason == "content_filter":

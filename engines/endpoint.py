@@ -125,12 +125,7 @@ class Endpoint:
         return GuardedLM(lm, self)
 
     def ask(self, send: Callable[[lm15.Request], lm15.Response], request: lm15.Request) -> lm15.Response:
-        """Send a request, with retries.
-
-        Raises:
-            LMError: the last error, with its cause diagnosed.
-            Abandoned: the question was given up meanwhile.
-        """
+        """Send a request, with retries; raises the last error, diagnosed."""
         failing_since, failures = 0.0, 0
         while True:
             try:

@@ -106,11 +106,7 @@ def assign_models(program: dspy.Module, specs: Sequence[str] = ()) -> None:
 
 
 def chosen_models(specs: Sequence[str]) -> tuple[dict[str, str], str, Profile | None]:
-    """Models by role ("" for all roles), the model of the other roles, and the profile.
-
-    Raises:
-        ModelError, ProfileError: see `assign_models`.
-    """
+    """Models by role ("" for all roles), the model of the other roles, and the profile."""
     variable = os.environ.get(VARIABLE) or DEFAULT
     profiles = [text for text in specs if text.endswith(SUFFIX)]
     if len(profiles) > 1:

@@ -105,11 +105,7 @@ class Profile(BaseModel):
         return None if pattern is None else self.models[pattern]
 
     def settings(self, spec: str) -> dict[str, Any]:
-        """Arguments of `dspy.LM` for a model, with its key.
-
-        Raises:
-            ProfileError: the environment does not have the key.
-        """
+        """Arguments of `dspy.LM` for a model, with its key."""
         section = self.section(spec)
         if section is None:
             return {}

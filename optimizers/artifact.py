@@ -117,7 +117,10 @@ def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None
         _check_replaceable(target)
         new.mkdir(parents=True)
         for name, data in files.items():
-            _write(new / name, data)
+            with (new / name).open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
         _check_loads(new, program)
         if target.exists():
             shutil.rmtree(old, ignore_errors=True)
@@ -136,23 +139,8 @@ def _old(target: Path) -> Path:
     return target.with_name(f".{target.name}.old")
 
 
-def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def dump(program: dspy.Module) -> tuple[State, dict[str, ExemplarMemory]]:
-    """The parameters of a program, and its exemplar memories by name.
-
-    Raises:
-        ArtifactError: a parameter has a value that JSON cannot hold.
-    """
-    return _dump(dict(program.named_parameters()))
-
-
-def _dump(parameters: Mapping[str, Any]) -> tuple[State, dict[str, ExemplarMemory]]:
+def dump(parameters: Mapping[str, Any]) -> tuple[State, dict[str, ExemplarMemory]]:
+    """The parameters of a program, and its exemplar memories, by name."""
     found: dict[str, dict[str, Any]] = {"agents": {}, "tunables": {}, "memories": {}, "others": {}}
     memories: dict[str, ExemplarMemory] = {}
     for name, parameter in parameters.items():
@@ -170,7 +158,7 @@ def _dump(parameters: Mapping[str, Any]) -> tuple[State, dict[str, ExemplarMemor
 
 def _files(program: dspy.Module, provenance: Provenance) -> dict[str, bytes]:
     """The content of an artifact by file name, the manifest last."""
-    state, memories = dump(program)
+    state, memories = dump(dict(program.named_parameters()))
     files = {STATE: encode(state.model_dump(by_alias=True), "the program")}
     for name, memory in memories.items():
         records = [EXEMPLARS_HEADER, *(exemplar.to_record() for exemplar in memory.exemplars)]
@@ -188,7 +176,7 @@ def _files(program: dspy.Module, provenance: Provenance) -> dict[str, bytes]:
             name=name_of(program),
             **{"class": type(program).__qualname__},
             retriever=retriever_kind(program),
-            complexity=_estimator_hash(),
+            complexity=hash_of(ESTIMATOR.read_bytes()),
         ),
         lms={role: getattr(model, "model", None) for role, model in models.items()},
         agents={name: agent_hashes(agent) for name, agent in state.agents.items()},
@@ -215,7 +203,7 @@ def _check_loads(folder: Path, program: dspy.Module) -> None:
 
 def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Everything that is loaded; ranges of tunables come from the code."""
-    state = _dump(parameters)[0]
+    state = dump(parameters)[0]
     return {**state.model_dump(), "tunables": {name: each.value for name, each in state.tunables.items()}}
 
 
@@ -261,10 +249,6 @@ def _check_replaceable(target: Path) -> None:
 
 
 def read(dir: str | Path) -> Artifact:
-    """
-    Raises:
-        ArtifactError: it is not an artifact, incomplete, changed since it was saved, or of a newer schema.
-    """
     path = Path(dir)
     try:
         folder = path if path.is_dir() else _old(path.absolute())
@@ -293,10 +277,6 @@ def read(dir: str | Path) -> Artifact:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """
-    Raises:
-        ArtifactError: the folder has none, or an invalid one.
-    """
     file = path / MANIFEST
     if not file.exists():
         raise ArtifactError(f"{path} is not an artifact: it has no {MANIFEST}")
@@ -357,11 +337,7 @@ def load(dir: str | Path, retriever: Retriever | None = None, *, program: dspy.M
 
 
 def build(artifact: Artifact, retriever: Retriever | None, sparse: Retriever | None = None) -> dspy.Module:
-    """The untuned program that an artifact names.
-
-    Raises:
-        ArtifactError: its class is your own or of a newer version, or it was tuned with another kind of retriever.
-    """
+    """The untuned program that an artifact names."""
     of, path = artifact.manifest.program, artifact.path
     if of.name is None:
         raise ArtifactError(
@@ -385,11 +361,7 @@ def build(artifact: Artifact, retriever: Retriever | None, sparse: Retriever | N
 
 
 def restore(artifact: Artifact, program: dspy.Module) -> list[str]:
-    """Load an artifact into a program, in place; returns harmless differences.
-
-    Raises:
-        ArtifactError: it does not fit; the program is unchanged.
-    """
+    """Load an artifact into a program, in place; returns harmless differences."""
     parameters = dict(program.named_parameters())
     _restored(artifact, parameters, type(program).__name__)  # raises before anything is changed
     differences = [one_line(each) for each in _differences(artifact, program, parameters)]
@@ -399,11 +371,7 @@ def restore(artifact: Artifact, program: dspy.Module) -> list[str]:
 
 
 def _restored(artifact: Artifact, parameters: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Copies of a program's parameters with the values of an artifact.
-
-    Raises:
-        ArtifactError: it has other parameters, or a value is invalid.
-    """
+    """Copies of a program's parameters with the values of an artifact."""
     problems = list(_problems(artifact, parameters))
     if problems:
         more = f"; and {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
@@ -466,15 +434,11 @@ def _differences(artifact: Artifact, program: dspy.Module, parameters: Mapping[s
         yield f"it was saved from {manifest.program.kind[:80]}, not from {type(program).__qualname__}"
     if retriever_of(program) is not None and retriever_kind(program) != manifest.program.retriever:
         yield f"it was tuned with the retriever {manifest.program.retriever[:80]}, not {retriever_kind(program)}"
-    if manifest.program.complexity != _estimator_hash():
+    if manifest.program.complexity != hash_of(ESTIMATOR.read_bytes()):
         yield "this version estimates complexity differently"
     for name, tunable in artifact.state.tunables.items():
         if tunable.range != (now := TunableState(**parameters[name].dump_state()).range):
             yield f"the range of {name} was {tunable.range}, and is {now}"
-
-
-def _estimator_hash() -> str:
-    return hash_of(ESTIMATOR.read_bytes())
 
 
 def _kind(parameter: Any) -> str:

@@ -132,10 +132,6 @@ class Split(_Record):
 
     @classmethod
     def of(cls, file: Path | str, questions: Iterable[dspy.Example]) -> Split:
-        """
-        Raises:
-            RunError: a question has no answer.
-        """
         count, hash = content(questions)
         return cls(file=Path(file).name, count=count, hash=hash)
 
@@ -229,10 +225,6 @@ def one_line(text: str) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """
-    Raises:
-        ArtifactError: the file is missing, not a regular file, or too large.
-    """
     try:
         found = path.lstat()
         if not stat.S_ISREG(found.st_mode):
@@ -247,11 +239,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse(data: bytes, where: Path | str) -> Any:
-    """The JSON value of some bytes.
-
-    Raises:
-        ArtifactError: they are not JSON, or contain numbers that JSON does not have.
-    """
+    """The JSON value of some bytes."""
     try:
         value = from_json(data, allow_inf_nan=False)
         json.dumps(value, allow_nan=False)  # refuses 1e999
@@ -261,23 +249,18 @@ def parse(data: bytes, where: Path | str) -> Any:
 
 
 def validate(model: type[M], value: Any, where: Path) -> M:
-    """
-    Raises:
-        ArtifactError: the value does not match the schema.
-    """
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        place = ".".join(map(str, first["loc"])) or "its content"
-        raise ArtifactError(f"{where} is damaged: {place}: {first['msg'].lower()}") from error
+        raise ArtifactError(f"{where} is damaged: {first_error(error)}") from error
+
+
+def first_error(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'its content'}: {first['msg'].lower()}"
 
 
 def encode(value: Any, what: str, indent: int | None = 2) -> bytes:
-    """
-    Raises:
-        ArtifactError: the value is not JSON.
-    """
     try:
         return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False).encode() + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
@@ -298,9 +281,6 @@ def hash_of(value: Any) -> str:
 def agent_state(name: str, predictor: dspy.Predict) -> AgentState:
     """The prompt of a predictor. Values in demos become the JSON that adapters make of them, so that prompts stay the
     same byte for byte.
-
-    Raises:
-        ArtifactError: a demo has a value that JSON cannot hold, or that would change the prompt.
     """
     demos = []
     for n, demo in enumerate(predictor.demos):
@@ -328,7 +308,7 @@ def agent_hashes(state: AgentState) -> AgentHashes:
 
 
 def field_states(signature: type[dspy.Signature]) -> list[FieldState]:
-    """The fields of a signature in their order."""
+    """The fields of a signature, in their order."""
     return [_field_state(name, info) for name, info in signature.fields.items()]
 
 
@@ -364,11 +344,7 @@ def misfits(name: str, saved: Sequence[FieldState], signature: type[dspy.Signatu
 
 
 def restore_agent(predictor: dspy.Predict, state: AgentState) -> None:
-    """Give a predictor a saved prompt. It keeps its language model.
-
-    Raises:
-        ValueError: a demo cannot be rendered, or a decision field is invalid.
-    """
+    """Give a predictor a saved prompt. It keeps its language model."""
     model, name, described = predictor.lm, predictor.signature.__name__, predictor.signature.fields
     fields = [
         {"prefix": field.prefix, "description": described[field.name].json_schema_extra["desc"]}

@@ -35,7 +35,7 @@ class Side:
 
     @classmethod
     def of(cls, name: str, program: dspy.Module) -> Side:
-        state, memories = dump(program)
+        state, memories = dump(dict(program.named_parameters()))
         return cls(name, state, {key: memory.exemplars for key, memory in memories.items()})
 
     @classmethod
@@ -137,14 +137,9 @@ def words(before: str, after: str) -> tuple[Piece, ...]:
         if kind != "equal" or ((removed or added) and took.isspace()):  # a space between two changes is part of them
             removed, added = removed + took, added + put
             continue
-        pieces += [*_changed(removed, added), ("=", took)]
+        pieces += [("-", removed), ("+", added), ("=", took)]
         removed = added = ""
-    return (*pieces, *_changed(removed, added))
-
-
-def _changed(removed: str, added: str) -> list[Piece]:
-    both: list[Piece] = [("-", removed), ("+", added)]
-    return [(kind, text) for kind, text in both if text]
+    return tuple(piece for piece in (*pieces, ("-", removed), ("+", added)) if piece[1])
 
 
 def _agent(before: AgentState, after: AgentState) -> AgentChange:

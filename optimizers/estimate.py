@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil
 
 import dspy
@@ -19,43 +20,35 @@ from .stages import EXEMPLAR_TRIALS
 Row = tuple[str, Cost]
 
 
+@dataclass(frozen=True)
 class CostBound:
     """The cost of the parts of a run; no question is asked.
 
     No trial is pruned, and stages run in every round. Replies in DSPy's cache are counted.
     """
 
-    def __init__(
-        self,
-        program: dspy.Module,
-        splits: Splits,
-        settings: OptimizationSettings,
-        probe: Probe,
-        prompt_model: dspy.LM | None = None,
-    ) -> None:
-        self._program, self._splits, self._settings = program, splits, settings
-        self._probe, self._prompt_model = probe, prompt_model
+    program: dspy.Module
+    splits: Splits
+    settings: OptimizationSettings
+    probe: Probe
+    prompt_model: dspy.LM | None = None
 
     def rows(self) -> list[Row]:
         """The parts in their order."""
-        val, test = len(self._splits.val), len(self._splits.test)
-        rows: list[Row] = [("start: validation", self._probe.asked(val))]
-        for round_ in range(1, self._settings.rounds + 1):
-            for stage in self._settings.stages:
-                cost = self._stage(stage, self._settings.trials, 1 + EXEMPLAR_TRIALS)
+        val, test = len(self.splits.val), len(self.splits.test)
+        rows: list[Row] = [("start: validation", self.probe.asked(val))]
+        for round_ in range(1, self.settings.rounds + 1):
+            for stage in self.settings.stages:
+                cost = self._stage(stage, self.settings.trials, 1 + EXEMPLAR_TRIALS)
                 rows.append((f"round {round_}: {stage}", cost))
-                rows.append((f"round {round_}: validation", self._probe.asked(val)))
-        return [*rows, ("test, start and result", self._probe.asked(2 * test))]
+                rows.append((f"round {round_}: validation", self.probe.asked(val)))
+        return [*rows, ("test, start and result", self.probe.asked(2 * test))]
 
     def check(self, budget: Budget) -> None:
-        """
-        Raises:
-            PolyhopError: the budget cannot pay for a first stage; says how much would.
-        """
-        val, test = len(self._splits.val), len(self._splits.test)
-        shortest = (self._stage(stage, 2, 3) for stage in self._settings.stages)  # plans, the defaults, one more trial
+        val, test = len(self.splits.val), len(self.splits.test)
+        shortest = (self._stage(stage, 2, 3) for stage in self.settings.stages)  # plans, the defaults, one more trial
         stage = next((cost for cost in shortest if cost != Cost()), Cost())
-        needed = self._probe.asked(val) + stage + self._probe.asked(RESERVE * (val + 2 * test))
+        needed = self.probe.asked(val) + stage + self.probe.asked(RESERVE * (val + 2 * test))
         spent = budget.spent
         calls, usd = spent.calls + ceil(needed.lm_calls), ceil(1_000 * (spent.usd + (needed.cost_usd or 0.0))) / 1_000
         why = (
@@ -68,21 +61,21 @@ class CostBound:
             raise PolyhopError(f"a budget of ${budget.usd:,g} is too small: {why} at least about ${usd:,.3f}")
 
     def _stage(self, stage: str, trials: int, exemplar_trials: int) -> Cost:
-        settings, train = self._settings, self._splits.train
+        settings, train = self.settings, self.splits.train
         if stage == "tunables":
-            return self._probe.asked(trials * len(train))
+            return self.probe.asked(trials * len(train))
         if stage == "exemplars":
-            has = any(True for _ in self._program.named_sub_modules(Exemplars))
-            return self._probe.asked(exemplar_trials * len(train)) if has else Cost()
+            has = any(True for _ in self.program.named_sub_modules(Exemplars))
+            return self.probe.asked(exemplar_trials * len(train)) if has else Cost()
         first, second = divide(train, (0.5, 0.5), settings.seed)
         return estimate_prompts(
             settings.optimizer,
-            self._program,
+            self.program,
             first,
             second,
-            probe=self._probe,
+            probe=self.probe,
             preset=settings.preset,
-            prompt_model=self._prompt_model,
+            prompt_model=self.prompt_model,
         )
 
 

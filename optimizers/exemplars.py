@@ -62,9 +62,6 @@ def from_run(run: Path, min_f1: float = MIN_F1) -> Iterator[Exemplar]:
 
     Its number of hops is that of the benchmark, or else the number of sub-questions. Plans with invalid references are
     left out.
-
-    Raises:
-        RunError: it is not a run folder, or damaged.
     """
     source = read_manifest(run).program.name
     for record in read_records(run):

@@ -134,10 +134,6 @@ def optimize(
 
 
 def check_settings(settings: OptimizationSettings, program: dspy.Module, prompt_model: dspy.LM | None = None) -> None:
-    """
-    Raises:
-        PolyhopError: a stage cannot run with this program, or cached replies do not have the cost.
-    """
     metric_to_maximize(settings.metric)
     if settings.cost not in (None, *COSTS):
         raise PolyhopError(f"no cost {settings.cost!r}: choose from {', '.join(COSTS)}")
@@ -160,10 +156,6 @@ def check_settings(settings: OptimizationSettings, program: dspy.Module, prompt_
 
 
 def metric_to_maximize(name: str) -> Metric:
-    """
-    Raises:
-        PolyhopError: it does not exist, or lower values are better.
-    """
     metric = find_metric(name)
     if not metric.maximize:
         raise PolyhopError(f"{name} cannot be optimized: lower values are better")
@@ -242,11 +234,7 @@ class _Run:
         return "all stages ran"
 
     def _stage(self, n: int, round_: int, stage: Any) -> None:
-        """Run a stage, compare its candidate with the incumbent, and record the verdict.
-
-        Raises:
-            BudgetSpent: also after the verdict, if the budget ended the stage early.
-        """
+        """Run a stage, compare its candidate with the incumbent, and record the verdict."""
         incumbent = self.folder.incumbent
         record = StageRecord(n=n, round=round_, stage=stage, kept=False)
         folder = self.folder.path / record.folder

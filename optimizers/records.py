@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
+from ..engines.budget import Spent
+from .artifact_format import Score
 from .settings import OptimizationSettings, StageName
 from .tunables.result import StudyResult
 
@@ -98,14 +100,6 @@ class ProposalRecord(_Record):
     study: StudyResult | None = None
 
 
-class MeanRecord(_Record):
-    """A mean with its 95% interval."""
-
-    mean: float
-    low: float
-    high: float
-
-
 class MeasuredRecord(_Record):
     """A program on the test questions: means and 95% intervals by metric."""
 
@@ -120,24 +114,11 @@ class TestRecord(_Record):
     __test__ = False
 
     metric: str
-    start: MeanRecord
-    best: MeanRecord
-    difference: MeanRecord
+    start: Score
+    best: Score
+    difference: Score
     p: float
     runs: dict[str, MeasuredRecord]
-
-
-class BestRecord(_Record):
-    n: int
-    stage: StageName | Literal["start"]
-
-
-class SpentRecord(_Record):
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    usd: float = 0.0
-    seconds: float = 0.0
 
 
 class OptimizationSummary(_Record):
@@ -149,7 +130,7 @@ class OptimizationSummary(_Record):
     """
 
     ended: str
-    best: BestRecord | None = None
+    best: dict[str, Any] = {}
     stages: list[StageRecord]
     test: TestRecord | None = None
-    spent: SpentRecord = SpentRecord()
+    spent: Spent = Spent()

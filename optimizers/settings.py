@@ -125,11 +125,7 @@ class OptimizationSettings(BaseModel):
 
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str = "settings") -> OptimizationSettings:
-        """Settings from a mapping.
-
-        Raises:
-            PolyhopError: a key is unknown or a value is invalid.
-        """
+        """Settings from a mapping."""
         try:
             return cls.model_validate(values)
         except ValidationError as error:
@@ -153,9 +149,6 @@ class Splits:
         train: Programs are tuned on these.
         val: These decide whether a candidate replaces the incumbent.
         test: The result is measured on these, which no stage sees.
-
-    Raises:
-        PolyhopError: one is empty, or two share a question.
     """
 
     train: Sequence[dspy.Example]
@@ -190,11 +183,7 @@ def divide(questions: Sequence[dspy.Example], shares: Sequence[float], seed: int
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The settings in a TOML or JSON file, or in the manifest of a run.
-
-    Raises:
-        PolyhopError: the file cannot be read.
-    """
+    """The settings in a TOML or JSON file, or in the manifest of a run."""
     try:
         text = path.read_text()
         values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)

@@ -16,6 +16,7 @@ from .options import (
     build_program,
     open_source,
 )
+from .text import warn
 
 
 def ask(
@@ -48,7 +49,7 @@ def ask(
     run = build_program(
         program, open_source(index), lm or (), k, retriever=retriever, adaptive=adaptive, settings=settings or ()
     )
-    start, ledger = perf_counter(), Ledger(on_incident=_warn)
+    start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
     with model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
         prediction = run(question=question)
     seconds = perf_counter() - start
@@ -59,7 +60,3 @@ def ask(
         view.print_json(question, prediction, seconds, ledger)
     else:
         view.print_answer(question, prediction, seconds, ledger, trace=trace)
-
-
-def _warn(incident: str) -> None:
-    typer.secho(f"{incident} ...", fg=typer.colors.YELLOW, err=True)

@@ -123,11 +123,7 @@ def check_extras() -> Iterator[Finding]:
 
 
 def _requirements() -> dict[str, list[Requirement]]:
-    """polyhop's requirements: under "" its own, and those of each extra.
-
-    Raises:
-        PolyhopError: they are unknown.
-    """
+    """polyhop's requirements: under "" its own, and those of each extra."""
     if not find_spec("packaging"):
         raise PolyhopError("the package packaging is not installed, so versions were not compared")
     from packaging.requirements import Requirement
@@ -279,11 +275,7 @@ class _TooSlow(PolyhopError):
 
 
 def _in_another_process(seconds: float, *arguments: str) -> dict[str, Any]:
-    """What this file prints when it is run as a module.
-
-    Raises:
-        PolyhopError: it reported an error, crashed or took too long.
-    """
+    """What this file prints when it is run as a module."""
     # -P: the current folder may contain files named like packages.
     command = [sys.executable, "-P", "-m", "polyhop.scripts.checks", *arguments]
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.errors import PolyhopError
-from .text import plain
+from .text import plain, warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ def compare(
     console = Console(highlight=False)
     for run in result.runs:
         if run.done < run.questions:
-            typer.secho(f"{run.path} is not finished: {run.done} of {run.questions}", fg=typer.colors.YELLOW, err=True)
+            warn(f"{run.path} is not finished: {run.done} of {run.questions}")
     sizes = ", ".join(f"{run.questions} in {run.name}" for run in result.runs)
     equal = {run.questions for run in result.runs} == {result.shared}
     console.print(f"{result.shared} questions shared" + ("" if equal else f" of {sizes}"))
@@ -68,10 +68,6 @@ def compare(
 
 
 def _check(paths: Sequence[Path]) -> None:
-    """
-    Raises:
-        PolyhopError: one is not a run but contains some, as the folder of an optimization does.
-    """
     from ..eval.folder import PREDICTIONS
 
     for path in paths:

@@ -118,11 +118,7 @@ def private(text: str) -> str:
 
 
 def named_models(texts: Sequence[str]) -> dict[str, Profile | None]:
-    """The models in ``SPEC``, ``ROLE=SPEC`` and profiles, with the profile; and the default if all have a role.
-
-    Raises:
-        PolyhopError: a profile cannot be read.
-    """
+    """The models in ``SPEC``, ``ROLE=SPEC`` and profiles, with the profile; and the default if all have a role."""
     from ..engines.models import chosen_models
     from ..engines.profile import SUFFIX
 

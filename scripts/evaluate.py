@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Annotated, Any
@@ -109,6 +111,7 @@ def evaluate(
     from ..eval.folder import account
     from ..eval.metrics import find_metric
     from ..eval.questions import Questions
+    from ..eval.run import evaluate as run
 
     if out is not None and program and len(program) > 1:
         raise typer.BadParameter("a run has one program: use one --out for each")
@@ -143,13 +146,21 @@ def evaluate(
         budget = Budget(calls=budget_calls, usd=budget_usd, minutes=budget_minutes, file=file)
         for built in programs.values():
             budget.meter_program(built)
+    ask = partial(
+        run,
+        threads=threads,
+        timeout=timeout,
+        max_failures=max_failures,
+        retry_failed=retry_failed,
+        look_up=source.look_up,
+    )
     summaries = {}
     try:
         if dry_run:
             _estimate(programs, source, threads, timeout)
             return
         for name, built in programs.items():
-            summaries[name] = _run(name, built, source, out, timeout, threads, max_failures, retry_failed)
+            summaries[name] = _run(name, built, source, out, timeout, ask)
     except BudgetSpent as spent:
         if dry_run:
             raise PolyhopError(f"the budget ({spent}) is too small for five questions") from None
@@ -178,17 +189,9 @@ def _estimate(programs: dict[str, dspy.Module], source: Source, threads: int, ti
 
 
 def _run(
-    name: str,
-    program: dspy.Module,
-    source: Source,
-    out: Path | None,
-    timeout: float | None,
-    threads: int,
-    max_failures: int | None,
-    retry_failed: bool,
+    name: str, program: dspy.Module, source: Source, out: Path | None, timeout: float | None, ask: Callable[..., Any]
 ) -> dict[str, Any]:
     from ..eval.records import read_records
-    from ..eval.run import evaluate
     from ..eval.settings import RunManifest, files_of
     from ..programs import PROGRAMS
 
@@ -204,18 +207,7 @@ def _run(
     )
     with tracked(called, manifest.to_json(), out, traces=True) as record, evaluation_bar(called) as show:
         try:
-            summary = evaluate(
-                program,
-                source.questions,
-                out,
-                threads=threads,
-                timeout=timeout,
-                max_failures=max_failures,
-                retry_failed=retry_failed,
-                look_up=source.look_up,
-                manifest=manifest,
-                on_progress=show,
-            )
+            summary: dict[str, Any] = ask(program, source.questions, out, manifest=manifest, on_progress=show)
         except KeyboardInterrupt:
             if out is not None:
                 done, count = sum(1 for _ in read_records(out)), manifest.questions.count

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .options import label
-from .text import compact, dollars
+from .text import compact, dollars, warn
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,7 +27,7 @@ def show_estimate(name: str, expected: CostEstimate) -> None:
     console = Console()
     console.print(costs_table(expected.by_agent, title))
     if expected.cached:
-        _warn(f"{expected.cached:,} calls were answered by DSPy's cache and are not counted: all would cost more")
+        warn(f"{expected.cached:,} calls were answered by DSPy's cache and are not counted: all would cost more")
     failed = f"; {expected.failed} of {expected.sampled} failed" if expected.failed else ""
     console.print(f"about {_duration(expected.seconds)}{failed}")
 
@@ -93,9 +93,9 @@ def print_summaries(
 def show_skipped(questions: Questions) -> None:
     """The records that were skipped in the last iteration, on stderr."""
     for problem in questions.problems:
-        _warn(f"skipped {problem.where}: {problem.reason}")
+        warn(f"skipped {problem.where}: {problem.reason}")
     if questions.skipped > len(questions.problems):
-        _warn(f"... {questions.skipped:,} records were skipped in total")
+        warn(f"... {questions.skipped:,} records were skipped in total")
 
 
 def show_problems(summaries: Mapping[str, Mapping[str, Any]], questions: Questions) -> None:
@@ -104,17 +104,13 @@ def show_problems(summaries: Mapping[str, Mapping[str, Any]], questions: Questio
     counts = next(iter(summaries.values()))["counts"]
     if counts["gold_not_found"]:
         lost = f"{counts['gold_not_found']:,} of {counts['questions']:,} questions"
-        _warn(f"{lost} have gold passages that are not in the index: is it the right one?")
+        warn(f"{lost} have gold passages that are not in the index: is it the right one?")
     for name, summary in summaries.items():
         for cause in summary["failures"]:
-            _warn(f"{name}: {cause['count']} failed: {cause['message']}")
+            warn(f"{name}: {cause['count']} failed: {cause['message']}")
         if summary["incidents"]:
             listed = ", ".join(f"{incident} {number:,} times" for incident, number in summary["incidents"].items())
-            _warn(f"{name}: {listed}")
-
-
-def _warn(text: str) -> None:
-    typer.secho(text, fg=typer.colors.YELLOW, err=True)
+            warn(f"{name}: {listed}")
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -122,6 +118,7 @@ def _warn(text: str) -> None:
 
 def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Table:
     """The means of one or several runs; of a single run with 95% intervals."""
+    from rich.markup import escape
     from rich.table import Table
 
     from ..eval.metrics import COSTS, METRICS
@@ -131,7 +128,7 @@ def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Tab
     table = Table(title=title, title_justify="left", header_style="bold")
     table.add_column("")
     for name in summaries:
-        table.add_column(_escape(label(name)), justify="right")
+        table.add_column(escape(label(name)), justify="right")
     single = next(iter(summaries.values())) if len(summaries) == 1 else None
     if single:
         table.add_column("95% interval", justify="right")
@@ -149,6 +146,7 @@ def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Tab
 
 def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Table:
     """The costs of each agent, and their total."""
+    from rich.markup import escape
     from rich.table import Table
 
     from ..engines.costs import sum_costs
@@ -159,11 +157,5 @@ def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Tabl
         table.add_column(heading, justify="right")
     for name, costs in (*by_agent.items(), ("total", sum_costs(by_agent.values()))):
         counts = (compact(costs.get(each, 0)) for each in ("lm_calls", "tokens_in", "tokens_out"))
-        table.add_row(_escape(name), *counts, dollars(costs["cost_usd"]) if "cost_usd" in costs else "?")
+        table.add_row(escape(name), *counts, dollars(costs["cost_usd"]) if "cost_usd" in costs else "?")
     return table
-
-
-def _escape(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

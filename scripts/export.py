@@ -93,11 +93,7 @@ def _json(value: object) -> str:
 
 
 def _write(texts: dict[str, str], out: Path, name: str, ending: str, overwrite: bool) -> list[Path]:
-    """Write a single text to ``out`` if that has a suffix, else each text to a file in the folder ``out``.
-
-    Raises:
-        PolyhopError: a file exists.
-    """
+    """Write a single text to ``out`` if that has a suffix, else each text to a file in the folder ``out``."""
     single = len(texts) == 1 and bool(out.suffix) and not out.is_dir()
     (out.parent if single else out).mkdir(parents=True, exist_ok=True)
     paths = [out] if single else [out / f"{file_name(agent or name)}{ending}" for agent in texts]

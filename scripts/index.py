@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.errors import PolyhopError
+from .text import warn
 
 if TYPE_CHECKING:
     from ..data.dense import Encoder
@@ -110,7 +111,7 @@ def _warn_of_other_files(folder: Path) -> None:
         message = (
             f"{others.total():,} other files in {folder} were not read ({kinds}): name files such as .jsonl one by one"
         )
-        typer.secho(message, fg=typer.colors.YELLOW, err=True)
+        warn(message)
 
 
 def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: list[Problem]) -> None:
@@ -128,17 +129,15 @@ def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: lis
     ]
     _table(rows)
     if manifest.overlong:
-        typer.secho(
+        warn(
             f"  of {manifest.overlong:,} passages only the first {PAGE:,} characters are read: split long passages "
-            "with --max-words 200",
-            fg=typer.colors.YELLOW,
-            err=True,
+            "with --max-words 200"
         )
     skipped = manifest.malformed + manifest.duplicates
     for problem in problems:
-        typer.secho(f"  {problem.where}: {problem.reason}", fg=typer.colors.YELLOW, err=True)
+        warn(f"  {problem.where}: {problem.reason}")
     if skipped > len(problems):
-        typer.secho(f"  ... and {skipped - len(problems):,} more: {out / PROBLEMS}", fg=typer.colors.YELLOW, err=True)
+        warn(f"  ... and {skipped - len(problems):,} more: {out / PROBLEMS}")
 
 
 def _table(rows: list[tuple[str, str]]) -> None:
@@ -195,7 +194,7 @@ def _check(folder: Path) -> None:
     report = check_index(folder)
     if report.problems:
         for problem in report.problems:
-            typer.secho(f"  {problem}", fg=typer.colors.YELLOW, err=True)
+            warn(f"  {problem}")
         raise PolyhopError(f"the index {folder} is damaged. {rebuild(folder)}")
     manifest = report.manifest
     typer.echo(

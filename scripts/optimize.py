@@ -6,6 +6,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
@@ -14,11 +15,10 @@ import typer
 from ..data.errors import PolyhopError
 from ..optimizers.settings import OptimizationSettings, read_settings
 from .evaluation_view import show_skipped
-from .optimization_view import optimization_bar, print_summary
+from .optimization_view import confirm_cost, optimization_bar, print_summary
 from .options import build_program, label
 from .source import Setting, Source, dataset_of, setting_of
-from .spending import confirm_cost
-from .text import count
+from .text import count, warn
 from .tracking import tracked
 
 if TYPE_CHECKING:
@@ -108,9 +108,9 @@ def optimize(
         return
     if 2.0 * 0.5 ** len(splits.val) >= settings.level:  # all of them better, by the two-sided permutation test
         few = count(len(splits.val), "validation question")
-        _warn(f"{few} cannot give p < {settings.level:g}: no candidate can be kept. Use more questions.")
+        warn(f"{few} cannot give p < {settings.level:g}: no candidate can be kept. Use more questions.")
     if settings.jobs > 1 and any(each.lm is not None and each.lm.model not in FREE for each in program.predictors()):
-        _warn(f"the limits of the profile apply to each of {settings.jobs} processes: divide them by {settings.jobs}")
+        warn(f"the limits of the profile apply to each of {settings.jobs} processes: divide them by {settings.jobs}")
     shown_settings = {**settings.model_dump(mode="json", exclude_none=True), "dataset": opened.dataset}
     with (
         tracked(f"optimize {label(settings.program)}", shown_settings, out) as record,
@@ -129,7 +129,7 @@ def optimize(
                 on_progress=show,
             )
             test = summary.test.model_dump(exclude={"runs"}) if summary.test else {}
-            record({"test": test, "spent": summary.spent.model_dump()})
+            record({"test": test, "spent": asdict(summary.spent)})
         except BudgetSpent as spent:
             raise PolyhopError(
                 f"the budget ({spent}) cannot pay for the program on {len(splits.val)} validation questions: --dry-run "
@@ -150,10 +150,6 @@ def _settings(config: Path | None, options: dict[str, Any]) -> OptimizationSetti
     if "ranges" in given:
         given["ranges"] = dict(map(_range, given["ranges"]))
     return OptimizationSettings.of({**(read_settings(config) if config else {}), **given}, str(config or "optimize"))
-
-
-def _warn(text: str) -> None:
-    typer.secho(text, fg=typer.colors.YELLOW, err=True)
 
 
 class _Opened:

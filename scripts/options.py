@@ -13,6 +13,7 @@ import typer
 from ..data.errors import PolyhopError
 from ..data.importing import import_named
 from ..data.retrievers import RETRIEVERS, build_retriever, follows_chain, retriever_name
+from .text import warn
 
 if TYPE_CHECKING:
     import dspy
@@ -91,10 +92,6 @@ def build_program(
     Args:
         source: What is searched; None if each question brings its own passages.
         settings: Values of tunables, as ``NAME=VALUE``.
-
-    Raises:
-        PolyhopError: an unknown program, model or tunable, an unreadable artifact, an option that the program does not
-            have, or a retriever that needs vectors where there are none.
     """
     from ..engines.models import assign_models
 
@@ -118,11 +115,7 @@ def build_program(
 
 
 def open_prompts(name: str) -> tuple[dspy.Module, Manifest | None]:
-    """A program for inspection, without a retriever; with its manifest, if it is an artifact.
-
-    Raises:
-        PolyhopError: it does not exist, or its class is not polyhop's.
-    """
+    """A program for inspection, without a retriever; with its manifest, if it is an artifact."""
     if artifact := _artifact(name):
         from ..optimizers.artifact import build
 
@@ -196,7 +189,7 @@ def _restored(artifact: Artifact, program: dspy.Module) -> dspy.Module:
     from ..optimizers.artifact import restore
 
     for difference in restore(artifact, program):
-        typer.secho(f"{artifact.path}: {difference}", fg=typer.colors.YELLOW, err=True)
+        warn(f"{artifact.path}: {difference}")
     return program
 
 
@@ -215,8 +208,7 @@ def _check_profile(models: Sequence[str], program: dspy.Module) -> None:
             raise PolyhopError(f"{profile.path}: no program has a role {role!r}; known are {', '.join(sorted(known))}")
     used = sorted({default, *chosen.values()})
     for pattern in profile.models.keys() - {profile.pattern(spec) for spec in used}:
-        warning = f'{profile.path}: [models."{pattern}"] matches none of the models here ({", ".join(used)})'
-        typer.secho(warning, fg=typer.colors.YELLOW, err=True)
+        warn(f'{profile.path}: [models."{pattern}"] matches none of the models here ({", ".join(used)})')
 
 
 def _set_tunable(program: dspy.Module, text: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.errors import PolyhopError
+from .text import warn
 
 if TYPE_CHECKING:
     from ..eval.report.page import Section
@@ -60,16 +61,12 @@ def report(
         except OSError as error:
             raise PolyhopError(f"{out} cannot be written: {error.strerror}") from error
     for run in (run for group in groups for run in group.runs if not run.finished):
-        typer.secho(f"{run.path} is not finished: {run.missing}", fg=typer.colors.YELLOW, err=True)
+        warn(f"{run.path} is not finished: {run.missing}")
     typer.echo(f"{out}: {out.stat().st_size / 1e6:.1f} MB")
 
 
 def _check(out: Path) -> None:
-    """Refuse an output file that cannot be written, or that is not a report, before anything is read.
-
-    Raises:
-        PolyhopError: it is refused.
-    """
+    """Refuse an output file that cannot be written, or that is not a report, before anything is read."""
     from ..eval.report.page import GENERATOR
 
     if out.is_dir():
@@ -85,11 +82,7 @@ def _check(out: Path) -> None:
 
 
 def _check_run(path: Path) -> None:
-    """Refuse what is clearly not a run folder, and name the runs in or around it; reading finds the rest.
-
-    Raises:
-        PolyhopError: it is refused.
-    """
+    """Refuse what is clearly not a run folder, and name the runs in or around it; reading finds the rest."""
     from ..data.lucene.layout import PROBLEMS
 
     if not path.is_dir():

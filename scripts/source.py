@@ -8,10 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from ..data.errors import PolyhopError
 from .options import sample_pool
+from .text import warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,22 +32,14 @@ class Setting(StrEnum):
 
 
 def dataset_of(file: str | None) -> str:
-    """The default dataset: the format of the file, or the sample.
-
-    Raises:
-        PolyhopError: the file does not exist, or its format is unknown or ambiguous.
-    """
+    """The default dataset: the format of the file, or the sample."""
     from ..data.benchmarks import recognize_file
 
     return recognize_file(file) if file else "sample"
 
 
 def setting_of(dataset: str, setting: Setting | None, index: Path | None) -> Any:
-    """What is searched: by default the index if there is one, else the questions' own contexts.
-
-    Raises:
-        PolyhopError: an index together with the setting distractor.
-    """
+    """What is searched: by default the index if there is one, else the questions' own contexts."""
     from ..data.benchmarks import find_benchmark
 
     if setting is Setting.distractor and index is not None:
@@ -77,10 +68,6 @@ class Source:
             self.look_up = lambda title: [passage for passage in pool.passages if passage.title == title]
 
     def check(self, name: str, program: dspy.Module) -> None:
-        """
-        Raises:
-            PolyhopError: the program has nothing to search.
-        """
         if self.searched is None and self.questions.setting == "open" and hasattr(program, "search"):
             raise PolyhopError(
                 f"{name} has nothing to search: name an --index"
@@ -99,9 +86,9 @@ class Source:
             if (problem := _problem(index, name))
         ]
         for problem in problems[:_SHOWN]:
-            typer.secho(problem, fg=typer.colors.YELLOW, err=True)
+            warn(problem)
         if len(problems) > _SHOWN:
-            typer.secho(f"... {len(problems)} names of gold passages in total", fg=typer.colors.YELLOW, err=True)
+            warn(f"... {len(problems)} names of gold passages in total")
 
 
 def _problem(index: BM25Index, name: str) -> str | None:

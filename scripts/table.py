@@ -45,11 +45,10 @@ class TableSetting:
     def name(self) -> str:
         return f"{self.dataset} {'open' if self.index else 'distractor'}"
 
-    @property
-    def folder(self) -> str:
-        """Unique per setting: the questions' file and the index."""
-        parts = [self.dataset, self.questions.name.split(".")[0], self.index.name if self.index else "distractor"]
-        return "-".join(parts)
+    def run(self, program: str) -> str:
+        """The name of a run's folder: the program, the questions' file and the index."""
+        searched = self.index.name if self.index else "distractor"
+        return "-".join((file_name(label(program)), self.dataset, self.questions.name.split(".")[0], searched))
 
 
 def table(
@@ -71,8 +70,8 @@ def table(
 
     settings = [TableSetting.parse(text) for text in on]
     cells = [(setting, name) for setting in settings for name in program or PROGRAMS]
-    twice = [f"{name} on {setting.folder}" for setting, name in cells if cells.count((setting, name)) > 1]
-    if twice or len({_folder(*cell) for cell in cells}) < len(cells):
+    twice = [f"{name} on {setting.name}" for setting, name in cells if cells.count((setting, name)) > 1]
+    if twice or len({setting.run(name) for setting, name in cells}) < len(cells):
         raise typer.BadParameter("two of these runs have the same folder: " + (twice[0] if twice else "same names"))
     options = [part for spec in lm or () for part in ("--lm", spec)]
     options += ["--limit", str(limit)] if limit else []
@@ -93,25 +92,16 @@ def table(
         _print(setting, rows, markdown)
 
 
-def _folder(setting: TableSetting, program: str) -> str:
-    return f"{file_name(label(program))}-{setting.folder}"
-
-
 def _run(setting: TableSetting, program: str, out: Path, options: Sequence[str]) -> dict[str, Any]:
-    """Evaluate one program in its own process, unless its run is finished.
-
-    Raises:
-        PolyhopError: it failed.
-    """
-    folder = out / _folder(setting, program)
+    """Evaluate one program in its own process, unless its run is finished."""
+    folder = out / setting.run(program)
     command = [sys.executable, "-m", "polyhop.scripts.main", "evaluate", "--json", "--out", str(folder)]
     command += ["--dataset", setting.dataset, "--questions", str(setting.questions), "--program", program]
     command += ["--index", str(setting.index)] if setting.index else []
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     if done.returncode:
         raise PolyhopError(f"{program} on {setting.name}: {done.stderr.strip() or done.stdout.strip()}")
-    summary: dict[str, Any] = json.loads(done.stdout)
-    return summary
+    return dict(json.loads(done.stdout))
 
 
 def _print(setting: TableSetting, summaries: Mapping[str, Mapping[str, Any]], markdown: bool) -> None:

@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 from textwrap import shorten
 
+import typer
+
 from ..data.passages import Fact
 
 MOST_TEXT = 320  # characters of a whole passage in a table
+
+
+def warn(text: str) -> None:
+    """Print a warning to stderr."""
+    typer.secho(text, fg=typer.colors.YELLOW, err=True)
 
 
 def plain(text: str) -> str:

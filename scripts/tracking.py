@@ -16,6 +16,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
@@ -23,7 +24,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-import typer
+from .text import warn
 
 ADDRESS = "MLFLOW_TRACKING_URI"
 EXPERIMENT = "MLFLOW_EXPERIMENT_NAME"
@@ -64,7 +65,10 @@ def tracked(name: str, settings: Mapping[str, Any], out: Path | None, *, traces:
             os.environ.setdefault(variable, value)
         worker.do(lambda: _begin(name, settings, out))
         if traces and not worker.closed:
-            _trace()
+            import mlflow
+
+            mlflow.dspy.autolog(silent=True)  # in this thread: DSPy can be configured by one thread only
+            logging.getLogger("mlflow.tracing").addHandler(_Trouble(logging.WARNING))
     ended = "FAILED"
     try:
         yield lambda metrics: worker.do(lambda: _log(metrics))
@@ -88,12 +92,8 @@ def _begin(name: str, settings: Mapping[str, Any], out: Path | None) -> None:
 def _log(metrics: Mapping[str, Any]) -> None:
     import mlflow
 
-    numbers = {
-        _named(key): float(value)
-        for key, value in _flat(metrics)
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
-    mlflow.log_metrics(numbers)
+    numbers = {key: value for key, value in _flat(metrics) if type(value) in (int, float)}
+    mlflow.log_metrics({_named(key): float(value) for key, value in numbers.items()})
 
 
 def _end(status: str) -> None:
@@ -102,52 +102,37 @@ def _end(status: str) -> None:
     mlflow.end_run(status)
 
 
-def _trace() -> None:
-    """Record traces. In this thread, because DSPy can be configured by one thread only."""
-    import mlflow
-
-    mlflow.dspy.autolog(silent=True)
-    logging.getLogger("mlflow.tracing").addHandler(_Trouble(logging.WARNING))
-
-
 class _Worker:
-    """Runs the calls to MLflow in order, in a daemon thread.
-
-    Attributes:
-        closed: Whether tracking stopped after an error.
-    """
+    """Runs the calls to MLflow in order, in a daemon thread, until one fails or takes too long."""
 
     def __init__(self) -> None:
         self.closed = False
-        self._jobs: SimpleQueue[tuple[Callable[[], None], list[str], threading.Event]] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Callable[[], None], Future[None]]] = SimpleQueue()
         threading.Thread(target=self._work, daemon=True).start()
 
     def do(self, job: Callable[[], None]) -> None:
-        """Run a call; if it fails or takes too long, print a warning and stop tracking."""
         if self.closed:
             return
-        trouble: list[str] = []
-        done = threading.Event()
-        self._jobs.put((job, trouble, done))
-        if not done.wait(_TIMEOUT):
-            self.give_up(f"no answer in {_TIMEOUT:g} s")
-        elif trouble:
-            self.give_up(trouble[0])
-
-    def give_up(self, why: str) -> None:
+        done: Future[None] = Future()
+        self._jobs.put((job, done))
+        try:
+            error = done.exception(_TIMEOUT)
+        except TimeoutError:
+            why = f"no answer in {_TIMEOUT:g} s"
+        else:
+            if error is None:
+                return
+            why = str(error) if isinstance(error, ImportError) else type(error).__name__
         self.closed = True
         _warn(f"tracking stopped: cannot write to {ADDRESS} ({why})")
 
     def _work(self) -> None:
         while True:
-            job, trouble, done = self._jobs.get()
+            job, done = self._jobs.get()
             try:
-                job()
-            except ImportError as error:
-                trouble.append(str(error))
+                done.set_result(job())
             except Exception as error:  # noqa: BLE001  # a tracking server must not stop the run
-                trouble.append(type(error).__name__)
-            done.set()
+                done.set_exception(error)
 
 
 class _Trouble(logging.Handler):
@@ -170,10 +155,7 @@ def _stop_tracing() -> None:
     mlflow.tracing.disable()
 
 
-@cache
-def _warn(text: str) -> None:
-    """Print a warning once."""
-    typer.secho(text, fg=typer.colors.YELLOW, err=True)
+_warn = cache(warn)  # once
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

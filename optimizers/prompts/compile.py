@@ -88,11 +88,7 @@ def optimize_prompts(
 
 
 def check(name: str, program: dspy.Module, *, preset: str = "light", prompt_model: dspy.LM | None = None) -> None:
-    """Check whether `optimize_prompts` with these arguments can start.
-
-    Raises:
-        PolyhopError: an unknown name, or no prompt model.
-    """
+    """Check whether `optimize_prompts` with these arguments can start."""
     optimizer = find(name)
     optimizer.settings(preset)
     if optimizer.needs_prompt_model:
@@ -182,10 +178,6 @@ class FailureWatch(BaseCallback):
                 self._last[what] = exception
 
     def check(self) -> None:
-        """
-        Raises:
-            PolyhopError: more than half of the runs or of the proposals failed.
-        """
         for what, failed in self._failed.items():
             if 2 * failed > self._started[what]:
                 raise PolyhopError(

@@ -82,11 +82,7 @@ class PromptOptimizer:
         return self.proposals is not None
 
     def settings(self, preset: str, numbers: Mapping[str, int] | None = None) -> Numbers:
-        """The settings of a preset, updated with ``numbers``.
-
-        Raises:
-            PolyhopError: an unknown preset or setting.
-        """
+        """The settings of a preset, updated with ``numbers``."""
         if preset not in self.presets:
             raise PolyhopError(f"unknown preset {preset!r}: choose from {', '.join(self.presets)}")
         known = self.presets[preset]
@@ -115,10 +111,6 @@ def by_preset(**settings: tuple[int, int, int]) -> Mapping[str, Numbers]:
 
 
 def find(name: str) -> PromptOptimizer:
-    """
-    Raises:
-        PolyhopError: an unknown name.
-    """
     if name not in OPTIMIZERS:
         raise PolyhopError(f"unknown prompt optimizer {name!r}: choose from {', '.join(OPTIMIZERS)}")
     return OPTIMIZERS[name]
@@ -131,11 +123,7 @@ def sampled(
     valset: Sequence[dspy.Example],
     seed: int,
 ) -> tuple[list[dspy.Example], list[dspy.Example]]:
-    """The train and validation questions that an optimizer uses, in the order of the seed.
-
-    Raises:
-        PolyhopError: there are none.
-    """
+    """The train and validation questions that an optimizer uses, in the order of the seed."""
     if not trainset or (numbers["val"] and not valset):
         raise PolyhopError(f"{optimizer.name} needs {'validation' if trainset else 'train'} questions")
     used = ((trainset, numbers["train"]), (valset, numbers["val"]))
@@ -180,11 +168,7 @@ class Probe:
 
     @classmethod
     def of(cls, program: dspy.Module, questions: Sequence[dspy.Example], *, most: int = 5, threads: int = 1) -> Probe:
-        """Run the program on the first questions, at most ``most``.
-
-        Raises:
-            PolyhopError: there are no questions, or the program fails on all of them.
-        """
+        """Run the program on the first questions, at most ``most``."""
         asked = list(questions)[:most]
         measured = measure(program, asked, lambda example, prediction: 0.0, threads=threads)
         if len(measured.failures) == len(asked):
@@ -214,9 +198,6 @@ def estimate(
     It is the largest number of program runs that the settings allow, times the calls that the program makes for a
     question now, plus the calls of the prompt model. Runs that stop at enough successes need fewer. Tokens and dollars
     assume prompts as long as now; demos make them longer.
-
-    Raises:
-        PolyhopError: as `optimize_prompts` for unknown names and missing questions.
     """
     optimizer = find(name)
     settings = optimizer.settings(preset, numbers)

@@ -61,9 +61,6 @@ def prepared(program: dspy.Module, *, brief: bool = False) -> dspy.Module:
 
     Args:
         brief: Demos hold only the passages that matter to them and a few others.
-
-    Raises:
-        PolyhopError: there is no predictor, or no model for one of them.
     """
     models = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
     if not models:

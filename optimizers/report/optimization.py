@@ -5,22 +5,40 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from markupsafe import Markup
+from pydantic import BaseModel, ValidationError
 
 from ...data.errors import PolyhopError
+from ...engines.budget import Spent, read_spent
 from ...eval.charts import Plot, bounds
-from ...eval.folder import RunError
+from ...eval.folder import ACCOUNT, MANIFEST, SUMMARY, RunError
 from ...eval.report.numbers import between, count, lower, name, number, p_value
 from ...eval.report.page import Section, render
 from ...programs.exemplars import Exemplar
+from ..artifact import Artifact, read
+from ..artifact_format import Score, first_error
 from ..diff import Difference, Side, compare
-from ..records import MeanRecord, MeasuredRecord, StageRecord, TestRecord
+from ..records import (
+    BEST,
+    PROPOSAL,
+    STAGE_LINES,
+    START,
+    MeasuredRecord,
+    OptimizationManifest,
+    OptimizationSummary,
+    ProposalRecord,
+    StageRecord,
+    TestRecord,
+)
+from ..settings import OptimizationSettings
 from ..tunables.result import StudyResult, TrialRecord
-from .reading import OptimizationRun, read_run
 
+M = TypeVar("M", bound=BaseModel)
 _SCORES = ("answer_em", "answer_f1", "evidence_precision", "evidence_recall", "evidence_f1", "fact_f1", "joint_f1",
            "passage_recall@5")  # fmt: skip
 _COSTS = ("lm_calls", "lm_calls_critical_path", "searches", "tokens", "cost_usd", "seconds_p50")
@@ -29,11 +47,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def sections(path: Path) -> list[Section]:
-    """The sections of an optimization run, with distinct names.
-
-    Raises:
-        RunError: the folder is not an optimization run, or is damaged.
-    """
+    """The sections of an optimization run, with distinct names."""
     try:
         run = read_run(path)
         found = [_plan(run), *_test(run), *_searches(run), *_changes(run)]
@@ -45,11 +59,7 @@ def sections(path: Path) -> list[Section]:
 
 
 def comparison(runs: Mapping[str, Path]) -> Section:
-    """One row per optimization run.
-
-    Raises:
-        RunError: a folder is not an optimization run, or is damaged.
-    """
+    """One row per optimization run."""
     rows = [_row(title, read_run(path)) for title, path in runs.items()]
     return Section("optimizations", "Optimizations", _render("optimizations", rows=rows))
 
@@ -72,7 +82,8 @@ def _row(title: str, run: OptimizationRun) -> list[str]:
         means, calls = [stage.score for stage in stages], [stage.mean_cost("lm_calls") for stage in stages]
     changed = dict.fromkeys(number(each, "lm_calls") for each in calls if each is not None)
     scores = [number(mean, plan.metric) for mean in means] or ["", ""]
-    return [title, *scores, gain, p, " → ".join(changed), _result(run), _goal(run), run.name, _dataset(run)]
+    goal = name(plan.metric) + (f", {lower(plan.cost)}" if plan.cost else "")
+    return [title, *scores, gain, p, " → ".join(changed), _result(run), goal, run.name, _dataset(run)]
 
 
 def _result(run: OptimizationRun) -> str:
@@ -82,15 +93,11 @@ def _result(run: OptimizationRun) -> str:
     return f"kept: {', '.join(kept)}" if kept else "nothing was kept"
 
 
-def _goal(run: OptimizationRun) -> str:
-    return name(run.plan.metric) + (f", {lower(run.plan.cost)}" if run.plan.cost else "")
-
-
 def _dataset(run: OptimizationRun) -> str:
     return (run.start.manifest.dataset if run.start else None) or ""
 
 
-def _mean(mean: MeanRecord, metric: str, sign: str = "") -> str:
+def _mean(mean: Score, metric: str, sign: str = "") -> str:
     return f"{number(mean.mean, metric, sign)} ({between((mean.low, mean.high), metric, sign)})"
 
 
@@ -309,3 +316,111 @@ def _exemplars(
     hops = sorted({*change.before, *change.after})
     rows = [[str(n), str(change.before.get(n, 0)), str(change.after.get(n, 0))] for n in hops]
     return rows, list((new - old).elements()), list((old - new).elements())
+
+
+# --- reading a run, without a lock: files are replaced as a whole, and lines are appended -----------------------------
+
+
+@dataclass(frozen=True)
+class OptimizationRun:
+    """An optimization run.
+
+    Attributes:
+        program: The settings of the program, from the manifest.
+        stages: Finished stages, the start first; empty until the start is measured.
+        running: The folder of the running stage.
+        ended: Why the run ended; None while it is not finished.
+    """
+
+    path: Path
+    plan: OptimizationSettings
+    program: Mapping[str, Any]
+    stages: Sequence[StageRecord]
+    running: str | None
+    ended: str | None
+    test: TestRecord | None
+    spent: Spent | None
+
+    @property
+    def name(self) -> str:
+        return str(self.program.get("name") or self.program.get("class") or "A program")
+
+    @cached_property
+    def kept(self) -> StageRecord | None:
+        """The stage of the best program so far."""
+        return next((stage for stage in reversed(self.stages) if stage.kept), None)
+
+    @cached_property
+    def start(self) -> Artifact | None:
+        """The program at the start, once it is saved."""
+        return read(self.path / START) if (self.path / START / MANIFEST).exists() else None
+
+    def program_of(self, stage: StageRecord) -> Artifact:
+        """The program of a stage; the result, which has the scores of all, for the one that was kept."""
+        if self.ended is not None and stage is self.kept and (self.path / BEST).is_dir():
+            return read(self.path / BEST)
+        return read(self.path / stage.artifact)
+
+    def searches(self) -> Iterator[tuple[str, StudyResult | None, Sequence[TrialRecord]]]:
+        """Finished searches and the running one: the folder of the stage, the result if there is one, the trials."""
+        from ..tunables.storage import read_trials
+
+        for stage in [*(stage.folder for stage in self.stages if stage.n), *([self.running] if self.running else [])]:
+            proposal = _read(ProposalRecord, self.path / stage / PROPOSAL)
+            journal = self.path / stage / f"{stage.partition('-')[2]}.journal"
+            if proposal is not None and proposal.study is not None:
+                yield stage, proposal.study, proposal.study.trials
+            elif proposal is None and journal.exists() and (trials := read_trials(journal)):
+                yield stage, None, trials
+
+
+def read_run(path: Path) -> OptimizationRun:
+    manifest = _read(OptimizationManifest, path / MANIFEST)
+    if manifest is None:
+        raise RunError(f"{path} is not a run folder: it has no {MANIFEST}.")
+    plan = manifest.settings
+    if plan is None:
+        raise RunError(f"{path} is another kind of run, not an optimization.")
+    stages = list(_stages(path / STAGE_LINES))
+    account = path / f"{ACCOUNT}.json"
+    summary = _read(OptimizationSummary, path / SUMMARY)
+    if summary is not None and len(summary.stages) < len(stages):
+        summary = None  # resumed after its end, with a larger budget
+    running = None
+    if summary is None and 0 < len(stages) <= plan.rounds * len(plan.stages):
+        name = f"{len(stages)}-{plan.stages[(len(stages) - 1) % len(plan.stages)]}"
+        running = name if (path / name).is_dir() else None
+    return OptimizationRun(
+        path,
+        plan,
+        manifest.program,
+        stages,
+        running,
+        summary.ended if summary else None,
+        summary.test if summary else None,
+        read_spent(account) if account.exists() else None,
+    )
+
+
+def _read(model: type[M], path: Path) -> M | None:
+    """A file, or None if there is none."""
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror}.") from error
+    except ValidationError as error:
+        raise RunError(f"{path} is damaged: {first_error(error)}.") from error
+
+
+def _stages(path: Path) -> Iterator[StageRecord]:
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]  # text after the last line break is still being written
+    except FileNotFoundError:
+        return
+    for n, line in enumerate(lines, 1):
+        try:
+            yield StageRecord.model_validate_json(line)
+        except ValidationError as error:
+            raise RunError(f"{path}, line {n} is damaged: {first_error(error)}.") from error

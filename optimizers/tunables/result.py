@@ -130,9 +130,6 @@ def choose(
     within one standard error of it, since the best of many trials on the same questions is partly luck. With a cost, it
     is the cheapest trial of the front within one standard error of the highest score. The standard error is that of the
     mean paired difference.
-
-    Raises:
-        PolyhopError: no trial is complete and within the limits.
     """
     complete = [trial for trial in trials if trial.state == "complete"]
     kept = [trial for trial in complete if within(trial, at_most)]

@@ -42,9 +42,6 @@ def make_sampler(
         cost: Whether a cost is minimized along with the score.
         limits: Whether costs have limits.
         points: Grid points per number.
-
-    Raises:
-        PolyhopError: the name is unknown, the sampler does not support costs, or the grid is too large.
     """
     if name == "tpe":
         return _optuna(optuna.samplers.TPESampler, space, seed, cost)

@@ -147,11 +147,7 @@ class TunableSearch(Teleprompter):
         return self.tuned(student)
 
     def tuned(self, student: dspy.Module) -> dspy.Module:
-        """A copy of the student with the best values.
-
-        Raises:
-            PolyhopError: there is no result yet.
-        """
+        """A copy of the student with the best values."""
         if self.result is None:
             raise PolyhopError("call compile first: the search has no result yet")
         return with_values(student, self.result.best.values)
@@ -221,13 +217,12 @@ class _Driver:
             record = self._trial(number, values)
             self._study.add_trial(self._frozen(record, _STATES[record.state]))
             self._records.append(record)
-            self._search.on_trial(self._progress(record))
+            best = max((score_of(other) for other in self._records if self._eligible(other)), default=None)
+            cost = record.costs.get(self._search.cost or "")
+            progress = TrialProgress(record.number, record.state, record.score, cost, best, number + 1, self._trials)
+            self._search.on_trial(progress)
 
     def result(self) -> StudyResult:
-        """
-        Raises:
-            PolyhopError: no trial can be chosen.
-        """
         best, front = choose(self._records, self._search.cost, self._at_most)
         shares = importances(self._scored(), self._search.cost is not None)
         return StudyResult(settings=self._settings, trials=self._records, best=best, front=front, importances=shares)
@@ -250,19 +245,9 @@ class _Driver:
             user_attrs=attributes(record),
         )
 
-    def _progress(self, record: TrialRecord) -> TrialProgress:
-        best = max((score_of(other) for other in self._records if self._eligible(other)), default=None)
-        cost = record.costs.get(self._search.cost) if self._search.cost else None
-        done = len(self._records)
-        return TrialProgress(record.number, record.state, record.score, cost, best, done, self._trials)
-
     # --- one trial ---------------------------------------------------------------------------------------------------
 
     def _trial(self, number: int, values: Values) -> TrialRecord:
-        """
-        Raises:
-            PolyhopError: every question fails, the metric fails, or a cost is unknown.
-        """
         try:
             with_values(self._student, values)
         except (PolyhopError, ValueError) as error:
@@ -294,8 +279,7 @@ class _Driver:
         )
 
     def _in_this_process(self, values: Values, order: Sequence[int], on_score: OnScore) -> Measured:
-        program = with_values(self._student, values)
-        search = self._search
+        program, search = with_values(self._student, values), self._search
         return measure(program, self._questions, search.metric, threads=search.threads, order=order, on_score=on_score)
 
     def _rival(self, number: int) -> TrialRecord | None:

@@ -49,10 +49,6 @@ class SearchSpace:
         Args:
             freeze: Names or globs (``"search.*"``) of tunables that keep their values.
             ranges: Narrower ranges; see `Ranges`. If two patterns match a name, the later one applies.
-
-        Raises:
-            PolyhopError: a name is unknown, a range is invalid or exceeds the declared one, a tunable is both frozen
-                and given a range, or nothing is left to search.
         """
         known = tunables(program)
         frozen = {name for pattern in freeze for name in _matches(pattern, known)}
@@ -98,11 +94,7 @@ class SearchSpace:
         return {name: _from_unit(each, min(max(float(at), 0.0), 1.0)) for (name, each), at in pairs}
 
     def grid(self, points: int) -> list[Values]:
-        """All combinations of at most ``points`` evenly spaced values of each number and all values of each choice.
-
-        Raises:
-            PolyhopError: there are too many.
-        """
+        """All combinations of at most ``points`` evenly spaced values of each number and all values of each choice."""
         axes = {name: _axis(each, points) for name, each in self.distributions.items()}
         if math.prod(map(len, axes.values())) > _MAX_GRID:
             sizes = ", ".join(f"{name} {len(axis)}" for name, axis in axes.items())
@@ -122,11 +114,7 @@ def with_values(program: dspy.Module, values: Values) -> dspy.Module:
 
 
 def matching(program: dspy.Module, patterns: Iterable[str]) -> list[str]:
-    """The names of the tunables that match names or globs.
-
-    Raises:
-        PolyhopError: a pattern matches none.
-    """
+    """The names of the tunables that match names or globs."""
     known = tunables(program)
     return [name for pattern in patterns for name in _matches(pattern, known)]
 

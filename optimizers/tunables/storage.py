@@ -29,9 +29,6 @@ def open_study(where: str | Path | None, name: str, cost: bool) -> Iterator[optu
     Args:
         where: The path of a journal file, the URL of a database as SQLAlchemy has it, or None for memory.
         cost: Whether it has a cost as second objective.
-
-    Raises:
-        PolyhopError: the storage cannot be opened, fails or is in use.
     """
     lock, storage = None, None
     try:

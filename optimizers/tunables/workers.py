@@ -49,9 +49,6 @@ class WorkerPool:
         jobs: The number of processes.
         threads: Questions that each answers at the same time.
         budget: Closed by each worker at its end.
-
-    Raises:
-        PolyhopError: the program, the questions or the metric cannot be sent to other processes.
     """
 
     def __init__(
@@ -169,7 +166,7 @@ def _serve(connection: Connection, content: bytes) -> None:
             except (TypeError, AttributeError) as error:
                 connection.send(PolyhopError(f"{explain(reply)} ({error})"))
     except (EOFError, OSError):
-        pass  # nobody needs this worker any more
+        pass  # the pool is closed
     if loaded is not None and loaded[4] is not None:
         loaded[4].close()
     os._exit(0)  # an abandoned thread may hold the import lock, and Python would wait for it

@@ -14,8 +14,7 @@ from polyhop.engines.costs import Ledger
 from polyhop.programs import trace as steps
 from polyhop.programs.prediction import conclude, read_answer
 from polyhop.programs.trace import Added, Searched, Selected, Trace
-from polyhop.scripts.tree import trace_tree
-from polyhop.scripts.view import cost, evidence_table, print_answer, to_record
+from polyhop.scripts.view import cost, evidence_table, print_answer, to_record, trace_tree
 
 HOSTILE = Passage.of("[bold]Title[/bold]", sentences=["Fine.", "\x1b[31mred\x07 [link=x]y[/link]\nnext"], id="h")
 
