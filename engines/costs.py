@@ -35,11 +35,8 @@ class Abandoned(BaseException):
 class Ledger(UsageTracker):
     """The calls for one question: ``dspy.context(usage_tracker=Ledger())``. Cached replies do not count.
 
-    DSPy's own tracker does not see the threads of a program; this one is shared with them.
-
-    Args:
-        attempt: 1 for a question that is evaluated for the first time.
-        on_incident: Called with each incident, from any thread.
+    DSPy's own tracker does not see the threads of a program; this one is shared with them. ``attempt`` is 1 for a
+    question that is evaluated for the first time; ``on_incident`` is called from any thread.
     """
 
     def __init__(self, attempt: int = 1, on_incident: Callable[[str], None] = lambda incident: None) -> None:
@@ -162,11 +159,8 @@ def _count(usage: Mapping[str, Any], name: str) -> int:
 
 
 def price(model: str, tokens_in: int, tokens_out: int, cached: int = 0) -> float | None:
-    """Dollars for a call; None if the model's prices are unknown.
-
-    Args:
-        model: As LiteLLM names it, with its provider.
-        cached: How many of ``tokens_in`` came from the provider's prompt cache.
+    """Dollars for a call of a model by its LiteLLM name; None if its prices are unknown. ``cached`` tokens are those of
+    ``tokens_in`` that came from the provider's prompt cache.
     """
     if model in FREE:
         return 0.0

@@ -27,6 +27,7 @@ from dspy.utils.exceptions import (
 )
 
 from .costs import record_incident
+from .requests import joined
 from .secrets import scrub, without_secrets
 
 LONGEST_REPLY = 100_000
@@ -210,16 +211,12 @@ def estimate_usage(response: lm15.Response, request: lm15.Request) -> lm15.Respo
 
 def prompt_text(request: lm15.Request) -> str:
     """All text of a prompt."""
-    return _joined(request.system) + "".join(_joined(message.parts) for message in request.messages)
+    return joined(request.system) + "".join(joined(message.parts) for message in request.messages)
 
 
 def _text(response: lm15.Response) -> str:
     """A reply without the model's thinking."""
-    return _joined([part for part in response.message.parts if not isinstance(part, lm15.ThinkingPart)])
-
-
-def _joined(content: Any) -> str:
-    return content if isinstance(content, str) else "".join(getattr(part, "text", None) or "" for part in content or ())
+    return joined([part for part in response.message.parts if not isinstance(part, lm15.ThinkingPart)])
 
 
 def _encodable(part: Any) -> Any:

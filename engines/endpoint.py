@@ -77,11 +77,7 @@ class Limits(BaseModel):
 
 
 class Pacing:
-    """A token bucket: no minute lets more than ``per_minute`` units through.
-
-    Args:
-        per_minute: Units. A tenth of them may be used at once; the rest is spread evenly.
-    """
+    """A token bucket: at most ``per_minute`` units a minute, a tenth of them at once and the rest spread evenly."""
 
     def __init__(self, per_minute: float, clock: Callable[[], float] = monotonic) -> None:
         self._capacity = max(1.0, _BURST * per_minute)
@@ -214,12 +210,8 @@ class Endpoint:
 
 
 class GuardedLM(dspy.LM):
-    """A model whose requests pass through an endpoint, a budget or both.
-
-    Saved with a program, it becomes the inner model without its secrets.
-
-    Args:
-        inner: The model that is asked; it keeps the settings of its connection.
+    """A model whose requests pass through an endpoint, a budget or both, to an inner model that keeps the settings of
+    its connection. Saved with a program, it becomes the inner model without its secrets.
     """
 
     def __init__(self, inner: dspy.LM, endpoint: Endpoint | None = None, budget: Budget | None = None) -> None:
@@ -254,21 +246,10 @@ class GuardedLM(dspy.LM):
         retries = 0 if endpoint else self.inner.num_retries
         return self.copy(engine=engine, async_engine=_AsyncEngine(engine), num_retries=retries)  # type: ignore[no-any-return]
 
-    @property
-    def supports_function_calling(self) -> bool:
-        return bool(self.inner.supports_function_calling)
-
-    @property
-    def supports_reasoning(self) -> bool:
-        return bool(self.inner.supports_reasoning)
-
-    @property
-    def supports_response_schema(self) -> bool:
-        return bool(self.inner.supports_response_schema)
-
-    @property
-    def supported_params(self) -> set[str]:
-        return set(self.inner.supported_params)
+    supports_function_calling = property(lambda self: self.inner.supports_function_calling)
+    supports_reasoning = property(lambda self: self.inner.supports_reasoning)
+    supports_response_schema = property(lambda self: self.inner.supports_response_schema)
+    supported_params = property(lambda self: self.inner.supported_params)
 
     def dump_state(self) -> dict[str, Any]:
         plain = self.inner.copy(cache=self.cache)

@@ -17,7 +17,7 @@ class Message(NamedTuple):
 
 def read_request(request: lm15.Request) -> tuple[str, tuple[Message, ...]]:
     """The system prompt, and the messages in order: demos, then the task."""
-    return _text(request.system), tuple(Message(str(each.role), _text(each.parts)) for each in request.messages)
+    return joined(request.system), tuple(Message(str(each.role), joined(each.parts)) for each in request.messages)
 
 
 def respond(request: lm15.Request, reply: str) -> lm15.Response:
@@ -33,7 +33,8 @@ def respond(request: lm15.Request, reply: str) -> lm15.Response:
     )
 
 
-def _text(content: Any) -> str:
+def joined(content: Any) -> str:
+    """The text of a system prompt, or of the parts of a message."""
     if isinstance(content, str):
         return content
-    return "".join(part if isinstance(part, str) else getattr(part, "text", "") for part in content or ())
+    return "".join(part if isinstance(part, str) else getattr(part, "text", None) or "" for part in content or ())

@@ -75,12 +75,8 @@ _MAX_PROBLEMS = 6  # in a message
 
 @dataclass(frozen=True)
 class Artifact:
-    """The content of a folder: complete, unchanged, and of this schema. Whether it fits this version's program shows
-    when it is loaded.
-
-    Attributes:
-        memories: The exemplars of each exemplar memory, by its name.
-        study: The summary of the search that found it.
+    """The content of a folder: complete, unchanged, and of this schema. Loading checks whether it fits this version's
+    program.
     """
 
     path: Path

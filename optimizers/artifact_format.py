@@ -57,12 +57,8 @@ class _Record(BaseModel):
 
 
 class FieldState(_Record):
-    """A field of an agent. All but the prefix, which COPRO tunes, is its shape and must match the code.
-
-    Attributes:
-        type: As prompts name it.
-        description: With that of the type.
-        schema_: The JSON schema of an output that is not plain text.
+    """A field of an agent. All but the prefix, which COPRO tunes, is its shape and must match the code. Only outputs
+    that are not plain text have a schema.
     """
 
     name: str
@@ -99,12 +95,7 @@ class TunableState(_Record):
 
 
 class State(_Record):
-    """The parameters of a program by name.
-
-    Attributes:
-        memories: The file of each exemplar memory.
-        others: Other DSPy parameters of a program, as they dump themselves.
-    """
+    """The parameters of a program by name; of an exemplar memory the file."""
 
     agents: dict[str, AgentState]
     tunables: dict[str, TunableState]
@@ -181,13 +172,8 @@ class Provenance(_Record):
 
 
 class ProgramRecord(_Record):
-    """The program that was saved.
-
-    Attributes:
-        name: As in `polyhop.programs.PROGRAMS`; None for a class of your own.
-        kind: The name of its class, for people; it is never imported.
-        retriever: A name of `polyhop.data.retrievers.RETRIEVERS`, "other" or "none".
-        complexity: The hash of the complexity estimator, to which thresholds are tuned.
+    """The program that was saved: its name in `polyhop.programs.PROGRAMS` (None for a class of your own), its class for
+    people (it is never imported), its retriever, and the hash of the complexity estimator that thresholds are tuned to.
     """
 
     name: str | None

@@ -45,12 +45,8 @@ class Side:
 
 @dataclass(frozen=True)
 class AgentChange:
-    """An agent of both programs.
-
-    Attributes:
-        instructions: The words of both, in order; empty if they are the same.
-        fields: The names of fields with another shape.
-        removed, added: Demos that only one of them has.
+    """An agent of both programs: the words of both instructions if they differ, fields of another shape, and the demos
+    that only one of them has.
     """
 
     instructions: tuple[Piece, ...] = ()
@@ -71,13 +67,8 @@ class ExemplarChange:
 
 @dataclass(frozen=True)
 class Difference:
-    """The changes from one program to another.
-
-    Attributes:
-        only_before, only_after: Agents, tunables and memories that only one of them has.
-        tunables: The value before and after, and the range; both ranges if they differ.
-        scores: By split and metric, each side's mean and interval or None, also where they are the same.
-        about: Changes in the manifest: program, retriever, versions, models, dataset, splits, seed, spent.
+    """The changes from one program to another: tunables with both values and the range, scores with their intervals
+    (also where they are the same), and ``about`` the changes in the manifest.
     """
 
     only_before: tuple[str, ...] = ()

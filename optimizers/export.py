@@ -72,13 +72,8 @@ _ADAPTERS = {"chat": dspy.ChatAdapter(), "json": dspy.JSONAdapter()}
 
 @dataclass(frozen=True)
 class Prompt:
-    """The prompt of one agent.
-
-    Attributes:
-        agent: Its name in the program, such as "selector".
-        demos: As they are saved; ``messages`` has those with an output.
-        messages: Role and content; inputs are placeholders.
-        shown_exemplars: Whether the program adds demos at each call, before the last message.
+    """The prompt of one agent. ``messages`` has the demos with an output, and placeholders for inputs; with
+    ``shown_exemplars`` the program adds demos at each call, before the last message.
     """
 
     agent: str
@@ -148,12 +143,7 @@ def place(name: str) -> str:
 
 
 def record(program: dspy.Module, name: str, adapter: AdapterName = "chat", agent: str = "") -> Mapping[str, Any]:
-    """The prompts, exemplars and tunables as one JSON object.
-
-    Args:
-        name: The name of the program.
-        agent: The only agent to include; all by default.
-    """
+    """The prompts (of one ``agent`` or all), exemplars and tunables of the program ``name`` as one JSON object."""
     shown = [prompt for prompt in prompts(program, adapter) if agent in ("", prompt.agent)]
     return {
         "program": name,
@@ -248,9 +238,6 @@ def jinja_template(prompt: Prompt, program: str) -> str:
     """A Jinja template of one agent, which renders to the messages that DSPy would send, as a JSON list.
 
     It needs Jinja2 with default settings only: how passages, lists and numbers are written is part of it.
-
-    Args:
-        program: The name of the program.
     """
     formats = prompt.formats
     notes = [f"{name}: {_NOTES[kind]}" for name, kind in formats.items()]
@@ -294,13 +281,7 @@ def _escaped(text: str) -> str:
 def markdown(
     program: dspy.Module, name: str, adapter: AdapterName = "chat", manifest: Manifest | None = None, agent: str = ""
 ) -> str:
-    """The prompts, exemplars and tunables as a document.
-
-    Args:
-        name: The name of the program.
-        manifest: Of its artifact, if it comes from one.
-        agent: The only agent to include; all by default.
-    """
+    """The prompts (of one ``agent`` or all), exemplars and tunables of the program ``name`` as a document."""
     shown = [prompt for prompt in prompts(program, adapter) if agent in ("", prompt.agent)]
     parts = [f"# {name}", _about(program)]
     parts += _provenance(manifest) if manifest else []

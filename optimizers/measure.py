@@ -35,12 +35,10 @@ _COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")
 
 @dataclass(frozen=True)
 class Measured:
-    """Scores and costs by question number; every question that was answered has a score.
+    """Scores and costs by question number; every question that was answered has a score, failed ones 0.
 
-    Attributes:
-        costs: Of each question: ``seconds``, ``lm_calls``, ``tokens_in``, ``tokens_out``, ``cost_usd`` where prices are
-            known, and what a polyhop trace counts. With a trace, ``lm_calls`` includes replies from a cache.
-        failures: Why a question failed, in one line.
+    Costs are ``seconds``, ``lm_calls``, ``tokens_in``, ``tokens_out``, ``cost_usd`` where prices are known, and what a
+    polyhop trace counts. With a trace, ``lm_calls`` includes replies from a cache.
     """
 
     scores: dict[int, float] = field(default_factory=dict)

@@ -163,11 +163,7 @@ def metric_to_maximize(name: str) -> Metric:
 
 
 class _RunFolder(LockedFolder):
-    """The folder of a run, for this process alone.
-
-    Attributes:
-        stages: The stages that have ended, the start first.
-    """
+    """The folder of a run, for this process alone; ``stages`` are those that have ended, the start first."""
 
     def __init__(self, path: Path, manifest: OptimizationManifest, settings: OptimizationSettings) -> None:
         self._changeable = settings.changeable()
@@ -262,7 +258,8 @@ class _Run:
             study = written.to_json().get("study")
             save(proposal.program, folder / CANDIDATE, provenance=self._provenance(study=study))
         measured = self._measured(self._load(folder / CANDIDATE), stage)
-        verdict = judge(measured, _measured(incumbent), self.settings)
+        before = Measured(dict(enumerate(incumbent.scores)), dict(enumerate(incumbent.costs)))
+        verdict = judge(measured, before, self.settings)
         written = ProposalRecord.model_validate_json((folder / PROPOSAL).read_bytes())
         self.folder.append(record.model_copy(update={**verdict, **self._facts(measured), "note": written.note}))
         if written.spent is not None:
@@ -410,10 +407,6 @@ def judge(new: Measured, old: Measured, settings: OptimizationSettings) -> dict[
     why = "better" if better else "cheaper and not worse" if cheaper else "neither better nor cheaper"
     found = {"cost": new.cost(settings.cost), "saved": saved, "p_cost": p_cost}
     return {"kept": better or cheaper, "why": why, "gain": gain, "p": p, **found}
-
-
-def _measured(record: StageRecord) -> Measured:
-    return Measured(dict(enumerate(record.scores)), dict(enumerate(record.costs)))
 
 
 def _intervals(test: TestRecord) -> dict[str, Interval]:

@@ -45,15 +45,8 @@ class OptimizationManifest(_Record):
 
 
 class StageRecord(_Record):
-    """A stage that has ended: its scores on the validation questions, and the verdict.
-
-    Attributes:
-        kept: Whether its candidate became the incumbent.
-        why: The reason, in a few words.
-        note: What the stage did.
-        score, gain, p: The mean score, its gain over the incumbent, and the p-value of the paired permutation test.
-        cost, saved, p_cost: The same for the cost, if there is one.
-        scores, costs: By question.
+    """A stage that has ended: its scores and costs by validation question, the paired permutation test against the
+    incumbent, and whether its candidate replaced it.
     """
 
     n: int
@@ -89,11 +82,7 @@ class StageRecord(_Record):
 
 
 class ProposalRecord(_Record):
-    """What a stage proposed.
-
-    Attributes:
-        spent: The budget that ended the stage early, if one did.
-    """
+    """What a stage proposed; ``spent`` is the budget that ended the stage early, if one did."""
 
     note: str = ""
     spent: str | None = None
@@ -122,11 +111,8 @@ class TestRecord(_Record):
 
 
 class OptimizationSummary(_Record):
-    """The result of a run. ``stages`` are without the scores of single questions.
-
-    Attributes:
-        ended: Why the run ended.
-        test: None if the budget did not allow it.
+    """The result of a run and why it ended; ``stages`` are without the scores of single questions, and ``test`` is None
+    if the budget did not allow it.
     """
 
     ended: str

@@ -143,12 +143,8 @@ class OptimizationSettings(BaseModel):
 
 @dataclass(frozen=True)
 class Splits:
-    """Questions by purpose; no question is in two of them.
-
-    Attributes:
-        train: Programs are tuned on these.
-        val: These decide whether a candidate replaces the incumbent.
-        test: The result is measured on these, which no stage sees.
+    """Questions to tune on, to decide whether a candidate replaces the incumbent, and to measure the result on. No
+    question is in two of them.
     """
 
     train: Sequence[dspy.Example]

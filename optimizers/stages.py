@@ -31,14 +31,8 @@ class StageProgress:
 
 @dataclass(frozen=True)
 class StageInput:
-    """What a stage works with.
-
-    Attributes:
-        program: The incumbent, which the stage does not change.
-        train: The training questions.
-        seed: Differs between rounds.
-        folder: The stage's own.
-        budget: Of the program's models.
+    """The arguments of a stage: the incumbent, which it does not change, the training questions, and a folder of its
+    own.
     """
 
     program: dspy.Module
@@ -54,12 +48,8 @@ class StageInput:
 
 @dataclass(frozen=True)
 class Proposal:
-    """The result of a stage.
-
-    Attributes:
-        program: The candidate; None if there is none.
-        note: What the stage did, in a few words.
-        spent: The budget that ended the stage early: the candidate is the best so far.
+    """The candidate of a stage, if there is one, and a note; ``spent`` is the budget that ended the stage early, with
+    the best candidate so far.
     """
 
     program: dspy.Module | None

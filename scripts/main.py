@@ -1,4 +1,4 @@
-"""The `polyhop` command. One file a command; this one puts them together and says what went wrong.
+"""The `polyhop` command. Each command has a file; this one registers them and reports their errors.
 
 Commands import what they need inside their functions, so that ``polyhop --help`` answers at once.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Annotated, Any
@@ -30,10 +31,7 @@ from .table import table
 
 
 class Commands(TyperGroup):
-    """Turns what ends a command early into one line and an exit status.
-
-    1: an error that polyhop foresees. 2: wrong usage. 130: interrupted. A traceback is a bug of ours, or was asked for.
-    """
+    """Prints errors on one line. Exit status 1: an expected error; 2: wrong usage; 130: interrupted."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -79,21 +77,15 @@ def polyhop(
     """Answer questions whose evidence is spread over several documents."""
 
 
-app.command()(ask)
-app.command()(index)
-app.command()(evaluate)
-app.command()(compare)
-app.command()(report)
-app.command()(optimize)
-app.command()(table)
-app.command()(diff)
-app.command()(export)
-app.command()(demo)
-app.command()(doctor)
+COMMANDS: tuple[Callable[..., None], ...] = (
+    ask, index, evaluate, compare, report, optimize, table, diff, export, demo, doctor
+)  # fmt: skip
+for command in COMMANDS:
+    app.command()(command)
 
 
 def _print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """What a provider said may hold the key that it was asked with, and stands in tracebacks."""
+    """Redact keys: a provider's message, which tracebacks include, may quote one."""
     from traceback import format_exception
 
     from ..engines.secrets import without_secrets

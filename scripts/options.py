@@ -88,10 +88,7 @@ def build_program(
     settings: Sequence[str] | None = None,
 ) -> dspy.Module:
     """A program by name, or from the folder of an artifact, with its models. Models never come from an artifact.
-
-    Args:
-        source: What is searched; None if each question brings its own passages.
-        settings: Values of tunables, as ``NAME=VALUE``.
+    Without a source, each question brings its own passages.
     """
     from ..engines.models import assign_models
 

@@ -46,12 +46,8 @@ Record = Callable[[Mapping[str, Any]], None]
 
 @contextmanager
 def tracked(name: str, settings: Mapping[str, Any], out: Path | None, *, traces: bool = False) -> Iterator[Record]:
-    """A run in MLflow, which an exception marks as failed.
-
-    Args:
-        settings: Parameters: texts and numbers, in groups that may be nested.
-        out: The folder of the run.
-        traces: Whether to record the calls of programs, agents and models.
+    """A run in MLflow, which an exception marks as failed. Settings may be nested; with ``traces``, the calls of
+    programs, agents and models are recorded.
     """
     if not os.environ.get(ADDRESS):
         yield lambda metrics: None

@@ -103,12 +103,8 @@ class SolvedStep:
 
 @dataclass(frozen=True)
 class SolvedQuestion:
-    """A question with its annotated solution.
-
-    Attributes:
-        steps: Empty if the dataset has no decomposition.
-        evidence: In the order of the steps, or of the dataset; empty if the texts are missing or too long.
-        passages: The gold passages and a few others, as a search ranks them.
+    """A question with its annotated solution. There are no steps without a decomposition, and no evidence if the texts
+    are missing or too long; ``passages`` are the gold passages and a few others, as a search ranks them.
     """
 
     question: str
@@ -176,10 +172,8 @@ class SolvedQuestion:
 
 
 def solved(example: dspy.Example, retriever: Retriever | None = None) -> SolvedQuestion | None:
-    """The annotated solution of a question; None if it has no answer.
-
-    Args:
-        retriever: Finds passages for a question without passages of its own.
+    """The annotated solution of a question; None if it has no answer. The retriever finds passages for a question
+    without its own.
     """
     answers = example.get("answers") or (example.get("answer"),)
     if example.get("answerable") is False or not answers[0] or str(answers[0]).lower() == "unknown":
@@ -274,11 +268,8 @@ _MAKERS: dict[frozenset[str], Maker] = {}
 
 
 def demo_of(*agents: Any, steps: int = 0, evidence: bool = False) -> Callable[[M], M]:
-    """Register the decorated function as the maker of demos for agents with these signatures.
-
-    Args:
-        steps: It needs a question with at least so many steps.
-        evidence: It needs a question with evidence.
+    """Register the decorated function as the maker of demos for agents with these signatures, from questions with at
+    least so many ``steps`` and, if needed, evidence.
     """
 
     def add(make: M) -> M:

@@ -131,13 +131,8 @@ def knn(job: CompileJob) -> dspy.Module:
 
 
 class Nearest(dspy.Module):
-    """A program that is shown its own successes on similar train questions before each question.
-
-    Args:
-        program: Its tunables and instructions may be changed later.
-        trainset: The train questions; they must not include the question itself.
-        metric: Decides what a success is.
-        k: Number of similar questions.
+    """A program that is shown its own successes, as the metric decides, on the ``k`` most similar train questions
+    before each question. Its tunables and instructions may be changed later.
     """
 
     def __init__(self, program: dspy.Module, trainset: Sequence[dspy.Example], metric: Metric, k: int) -> None:

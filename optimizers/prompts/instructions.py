@@ -136,17 +136,13 @@ def _gepa_runs(n: Numbers) -> float:
     return float(max(n["runs"], n["val"]) + n["val"] + 2 * n["minibatch"])
 
 
-def _gepa_proposals(n: Numbers) -> float:
-    return n["runs"] / n["minibatch"]
-
-
 @register(
     "gepa",
     "instructions by reflection on feedback in words",
     "instructions",
     by_preset(**GEPA_SETTINGS),
     runs=_gepa_runs,
-    proposals=_gepa_proposals,
+    proposals=lambda n: n["runs"] / n["minibatch"],
 )
 def gepa(job: CompileJob) -> dspy.Module:
     """`dspy.GEPA`: instructions evolve by reflection on feedback, in up to ``runs`` runs of the program.
@@ -233,7 +229,7 @@ class _RulesFromDemos(InferRules):
     "both",
     by_preset(**SEARCH | GEPA_SETTINGS),
     runs=lambda n: _gepa_runs(n) + search_runs(n) + 3 * n["val"],
-    proposals=_gepa_proposals,
+    proposals=lambda n: n["runs"] / n["minibatch"],
 )
 def better_together(job: CompileJob) -> dspy.Module:
     """`dspy.BetterTogether` without weights: the best on the validation set of the program as it is, after GEPA, and

@@ -31,14 +31,8 @@ _PROPOSAL = {"prompt_tokens": 2000, "completion_tokens": 400}
 
 @dataclass(frozen=True)
 class CompileJob:
-    """The arguments of an optimizer.
-
-    Attributes:
-        student: The program to change, with a model for each predictor.
-        trainset, valset: The questions, sampled and in the order of the seed.
-        numbers: The settings.
-        prompt_model: Writes instructions; None for optimizers that need none.
-        log_dir: Where a resumable optimizer keeps its state.
+    """The arguments of an optimizer: the student has a model for each predictor; questions are sampled and in the order
+    of the seed.
     """
 
     student: dspy.Module

@@ -23,10 +23,7 @@ _ID = re.compile(r"(?<![\w#.])(\d{1,3})(?:s\d{1,3})?(?![\w.])")
 
 class StudentPredictor(dspy.Predict):
     """Runs another predictor with its own prompt and model. It keeps the model when it is reset, and shares it with its
-    copies, since a model may count what is spent.
-
-    Args:
-        brief: Leave demos with few passages in DSPy's trace.
+    copies, since a model may count what is spent. With ``brief``, demos in DSPy's trace have few passages.
     """
 
     def __init__(self, predictor: dspy.Predict, lm: Any, brief: bool) -> None:
@@ -57,10 +54,8 @@ class StudentPredictor(dspy.Predict):
 
 
 def prepared(program: dspy.Module, *, brief: bool = False) -> dspy.Module:
-    """A copy of the program to compile, with a model for each predictor.
-
-    Args:
-        brief: Demos hold only the passages that matter to them and a few others.
+    """A copy of the program to compile, with a model for each predictor. With ``brief``, demos have only the passages
+    that matter to them and a few others.
     """
     models = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
     if not models:

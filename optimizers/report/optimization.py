@@ -323,13 +323,8 @@ def _exemplars(
 
 @dataclass(frozen=True)
 class OptimizationRun:
-    """An optimization run.
-
-    Attributes:
-        program: The settings of the program, from the manifest.
-        stages: Finished stages, the start first; empty until the start is measured.
-        running: The folder of the running stage.
-        ended: Why the run ended; None while it is not finished.
+    """An optimization run: finished stages (the start first), the folder of the running stage, and why the run ended if
+    it did.
     """
 
     path: Path

@@ -5,14 +5,13 @@ Path("history.svg").write_text(standalone(history(search.result.trials)))
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
 from ...eval.charts import Plot, Point, bounds
 from ...eval.report.numbers import name
-from .result import StudyResult, TrialRecord, score_of
+from .result import StudyResult, TrialRecord, score_of, shown
 
 _WIDTH, _HEIGHT = 640, 380
 _MAX_NOTES = 2_000  # values of tunables in notes, about 60 kB; with more, notes show the score alone
@@ -96,11 +95,4 @@ def importances(result: StudyResult) -> Markup:
 def _point(trial: TrialRecord, x: float, brief: bool) -> Point:
     score = score_of(trial)
     note = f"trial {trial.number}, {trial.state}: {score:.4g}"
-    return Point(x, score, note if brief else f"{note}\n{_listed(trial.values)}")
-
-
-def _listed(values: Mapping[str, Any]) -> str:
-    return "\n".join(
-        f"{tunable} = {value:.4g}" if isinstance(value, float) else f"{tunable} = {value}"
-        for tunable, value in values.items()
-    )
+    return Point(x, score, note if brief else f"{note}\n" + shown(trial.values, " = ", "\n"))

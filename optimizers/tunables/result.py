@@ -17,18 +17,9 @@ from .sampling import quiet, study_in_memory
 
 
 class TrialRecord(BaseModel):
-    """A trial that has ended.
-
-    Attributes:
-        number: 0 is the defaults.
-        values: Of the tunables that are searched.
-        score: The mean over the questions that were asked; None if the trial failed.
-        costs: Means over the questions that were asked.
-        questions: How many were asked.
-        failures: Questions that failed; they score 0.
-        error: Why the trial failed.
-        scores: By question number. Not written to files, nor is ``failure``.
-        failure: Why the first failed question failed; it may quote a model's reply.
+    """A trial that has ended; trial 0 is the defaults. Score and costs are means over the questions that were executed,
+    of which failed ones score 0. Scores by question, and the first failure (it may quote a reply), are not written to
+    files.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -46,13 +37,8 @@ class TrialRecord(BaseModel):
 
 
 class StudySettings(BaseModel):
-    """The settings that identify a search; with more trials, threads or jobs it is the same.
-
-    Attributes:
-        program: As `polyhop.eval.settings.ProgramSettings` has it.
-        space: The ranges, as Optuna's JSON.
-        questions: Their ``count`` and a ``hash``.
-        versions: By package.
+    """The settings that identify a search; with more trials, threads or jobs it is the same. ``space`` has Optuna's
+    JSON, and ``questions`` their count and hash.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -105,6 +91,12 @@ def score_of(trial: TrialRecord) -> float:
     """The score of a trial that did not fail."""
     assert trial.score is not None
     return trial.score
+
+
+def shown(values: Mapping[str, Any], equals: str = " ", separator: str = ", ") -> str:
+    """Values of tunables as text, numbers with four digits."""
+    texts = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in values.items()}
+    return separator.join(f"{name}{equals}{text}" for name, text in texts.items())
 
 
 def within(trial: TrialRecord, at_most: Mapping[str, float]) -> bool:

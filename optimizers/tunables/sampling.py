@@ -36,12 +36,8 @@ Sampler = Callable[[int, Sequence[FrozenTrial]], Values]
 def make_sampler(
     name: str, space: SearchSpace, seed: int, *, cost: bool = False, limits: bool = False, points: int = 5
 ) -> Sampler:
-    """A sampler by name.
-
-    Args:
-        cost: Whether a cost is minimized along with the score.
-        limits: Whether costs have limits.
-        points: Grid points per number.
+    """A sampler by name. ``cost`` and ``limits``: whether a cost is minimized, and costs are limited; ``points`` are
+    the grid points per number.
     """
     if name == "tpe":
         return _optuna(optuna.samplers.TPESampler, space, seed, cost)

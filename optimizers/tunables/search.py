@@ -35,7 +35,7 @@ from ...engines.models import explain
 from ...eval.folder import differences
 from ...eval.settings import ProgramSettings
 from ..measure import Measured, Metric, OnScore, measure
-from .result import StudyResult, StudySettings, TrialRecord, choose, importances, score_of, within
+from .result import StudyResult, StudySettings, TrialRecord, choose, importances, score_of, shown, within
 from .sampling import derived_seed, make_sampler
 from .space import Ranges, SearchSpace, Values, with_values
 from .storage import attributes, open_study, trials_of
@@ -52,14 +52,8 @@ _STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed
 
 @dataclass(frozen=True)
 class TrialProgress:
-    """A trial has ended.
-
-    Attributes:
-        score: The mean over the questions; None if the trial failed.
-        cost: The mean cost, if the search has one.
-        best: The highest score so far of a complete trial within the limits, if there is one.
-        done: How many trials have ended, including those before the search was resumed.
-        trials: How many there are in all.
+    """A trial has ended, with its mean score and cost. ``best`` is the highest score of a complete trial within the
+    limits; ``done`` counts the trials of ``trials`` that have ended, also before the search was resumed.
     """
 
     number: int
@@ -259,7 +253,7 @@ class _Driver:
         failure = next(iter(measured.failures.values()), None)
         if len(measured.failures) == len(measured.scores):
             raise PolyhopError(
-                f"every question of trial {number} ({_shown(values)}) failed: {failure}; fix the cause and resume the "
+                f"every question of trial {number} ({shown(values)}) failed: {failure}; fix the cause and resume the "
                 "search"
             )
         known = sorted({name for costs in measured.costs.values() for name in costs})
@@ -310,13 +304,10 @@ class _Driver:
 
 
 class _Pruner:
-    """Decides whether a trial is pruned, question by question, with the test of Optuna's ``WilcoxonPruner``.
+    """Decides question by question whether a trial is pruned, with the test of Optuna's ``WilcoxonPruner``.
 
-    Questions count in the trial's order, whichever is answered first, so that threads do not change the outcome.
-
-    Attributes:
-        pruned: Whether the trial was pruned.
-        answered: The questions that count.
+    Questions count (``answered``) in the trial's order, whichever is answered first, so that threads do not change the
+    outcome.
     """
 
     def __init__(self, order: Sequence[int], rival: TrialRecord | None) -> None:
@@ -362,9 +353,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(map(str, value))
     return value.model_dump() if hasattr(value, "model_dump") else type(value).__qualname__
-
-
-def _shown(values: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}" for name, value in values.items()
-    )

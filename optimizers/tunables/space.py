@@ -32,12 +32,7 @@ _MAX_GRID = 100_000
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """The ranges of a search.
-
-    Attributes:
-        distributions: By name, in the order of the program.
-        defaults: The current value of each tunable, which may lie outside a narrowed range.
-    """
+    """The ranges of a search, in the order of the program; current values may lie outside a narrowed range."""
 
     distributions: dict[str, BaseDistribution]
     defaults: Values

@@ -24,11 +24,8 @@ _TRIAL = "trial"  # the user attribute that holds a trial's record
 
 @contextmanager
 def open_study(where: str | Path | None, name: str, cost: bool) -> Iterator[optuna.Study]:
-    """A study, which is created if needed; a journal is locked meanwhile.
-
-    Args:
-        where: The path of a journal file, the URL of a database as SQLAlchemy has it, or None for memory.
-        cost: Whether it has a cost as second objective.
+    """A study, which is created if needed, in the journal file or database URL ``where``, or in memory. A journal is
+    locked meanwhile. ``cost``: whether there is a second objective.
     """
     lock, storage = None, None
     try:

@@ -43,12 +43,7 @@ class WorkerPool:
     """Processes that hold a program and its questions; use it in a ``with`` block.
 
     A batch of questions goes to whichever worker is free. A worker that dies is replaced, and its batch is repeated.
-    Workers end when this process closes the pool or dies.
-
-    Args:
-        jobs: The number of processes.
-        threads: Questions that each answers at the same time.
-        budget: Closed by each worker at its end.
+    Workers end when this process closes the pool or dies; each closes the budget.
     """
 
     def __init__(
@@ -77,12 +72,7 @@ class WorkerPool:
         return _Worker(process, ours)
 
     def measure(self, values: Values, order: Sequence[int], on_score: OnScore) -> Measured:
-        """`polyhop.optimizers.measure.measure` of the program with these values of its tunables.
-
-        Raises:
-            BaseException: what a worker raised.
-            PolyhopError: several workers died on the same questions.
-        """
+        """`polyhop.optimizers.measure.measure` with these values of the tunables; raises what a worker raised."""
         self._trial += 1
         size = self._threads
         numbers = [tuple(order[start : start + size]) for start in range(0, len(order), size)]
