@@ -113,10 +113,7 @@ def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None
         _check_replaceable(target)
         new.mkdir(parents=True)
         for name, data in files.items():
-            with (new / name).open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            _write(new / name, data)
         _check_loads(new, program)
         if target.exists():
             shutil.rmtree(old, ignore_errors=True)
@@ -133,6 +130,13 @@ def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None
 def _old(target: Path) -> Path:
     """Where an artifact is while it is replaced."""
     return target.with_name(f".{target.name}.old")
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def dump(parameters: Mapping[str, Any]) -> tuple[State, dict[str, ExemplarMemory]]:
