@@ -252,7 +252,7 @@ fact_f1 = _part("fact", "f1", "facts", threshold=0.6)
 """The sentences of the evidence."""
 
 
-@metric(label="Joint F1", threshold=0.6)
+@metric(label="Joint F1", threshold=0.6, needs="passages")
 def joint_f1(attempt: Attempt) -> float:
     """Answer and evidence together (HotpotQA): sentences, or passages where no gold sentences are known."""
     if not attempt.gold.passages:

@@ -99,7 +99,7 @@ def test_of_what_is_paid_for_five_questions_are_asked(tmp_path: Path, sold: list
         (["--stages", "tunables", "--range", "beauty=1..2"], "beauty"),
         (["--stages", "tunables", "--freeze", "beauty"], "the program has no tunable 'beauty'"),
         (["--stages", "prompts", "--optimizer", "gepa"], "lexical cannot write instructions"),
-        (["--stages", "prompts", "--optimizer", "magic"], "no prompt optimizer 'magic'"),
+        (["--stages", "prompts", "--optimizer", "magic"], "unknown prompt optimizer 'magic'"),
         (["--program", "magic"], "unknown program 'magic'"),
         (["--dataset", "sample", "--train", "mine.jsonl"], "the sample has its own questions: name the --dataset"),
         (["--cost", "beauty"], "no cost 'beauty'"),
@@ -135,7 +135,7 @@ def sold(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def test_what_may_cost_something_has_to_be_confirmed(tmp_path: Path, sold: list[object]) -> None:
     refused = run("--out", tmp_path / "run", *QUICK, "--trials", "100")
     assert refused.exit_code == 1
-    assert "this may take 3,556 LM calls: say --yes, or set --budget-calls" in refused.stderr
+    assert "this may take 3,556 LM calls: confirm with --yes, or set --budget-calls" in refused.stderr
     assert "dollars" in refused.stderr
     small = run("--out", tmp_path / "run", *QUICK, "--trials", "100", "--budget-calls", "300")
     assert small.exit_code == 0, small.output

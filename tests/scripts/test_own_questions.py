@@ -99,7 +99,7 @@ def test_names_that_no_passage_has_are_told(tmp_path: Path, index: Path) -> None
     assert "q.jsonl:1: no passage of the index is named 'Kestral Mill': is it 'Kestrel Mill'?" in result.stderr
     assert "q.jsonl:1: no passage of the index is named 'frey.md'" in result.stderr
     assert "skipped q.jsonl:2: answer is missing" in result.stderr
-    assert "1 of 6 questions have gold passages that are not in what is searched" in result.stderr
+    assert "1 of 6 questions have gold passages that are not in the index" in result.stderr
 
 
 def test_without_gold(tmp_path: Path, index: Path) -> None:

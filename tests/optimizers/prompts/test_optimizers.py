@@ -269,7 +269,7 @@ def test_a_program_that_fails_is_an_error(name: str) -> None:
 def test_unreadable_proposals_are_an_error(name: str) -> None:
     nonsense = Script({"other": ["I would rather not."]})
     arguments: dict[str, Any] = {"numbers": NUMBERS[name], "prompt_model": lm(nonsense)}
-    with pytest.raises(PolyhopError, match=r"not the fields|proposals failed|better_together failed"):
+    with pytest.raises(PolyhopError, match=r"not have the expected fields|proposals failed|better_together failed"):
         optimize_prompts(name, program(moody()), questions(6, 6), questions(4, 4), METRIC, **arguments)
 
 
