@@ -223,6 +223,9 @@ class DenseIndex(OpenIndex):
             for rank, (passage, score) in enumerate(zip(passages, scores.tolist(), strict=True), offset + 1)
         ]
 
+    def __len__(self) -> int:
+        return self.vectors.rows
+
     def __reduce__(self) -> tuple[type[DenseIndex], tuple[str, Encoder]]:
         return DenseIndex, (str(self.path), self.encoder)
 
