@@ -56,6 +56,23 @@ def test_the_sum() -> None:
     ]
 
 
+def test_ties_go_to_the_first_retriever() -> None:
+    assert ids(FusedRetriever([Fixed("ab"), Fixed("xy")]).search("q", 9)) == "axby"
+    assert ids(FusedRetriever([Fixed("xy"), Fixed("ab")]).search("q", 9)) == "xayb"
+    # Each passage has the ranks 1, 2 and 3: added up in the order of the retrievers, these differ in the last digit.
+    hits = FusedRetriever([Fixed("abc"), Fixed("bca"), Fixed("cab")]).search("q", 9)
+    assert ids(hits) == "abc"
+    assert len({hit.score for hit in hits}) == 1
+
+
+def test_depth_and_pages() -> None:
+    fused = FusedRetriever([Fixed("abcdef"), Fixed("fedcba")], depth=2)
+    whole = fused.search("q", 100)
+    assert ids(whole) == "afbe"
+    for offset, k in ((0, 1), (1, 2), (3, 5), (4, 1), (100, 3)):
+        assert fused.search("q", k, offset) == whole[offset : offset + k]
+
+
 def test_arguments() -> None:
     with pytest.raises(ValueError, match="at least one"):
         FusedRetriever([])
@@ -84,6 +101,10 @@ def test_it_is_the_exact_order(rankings: list[list[str]], k: int) -> None:
     assert [exact[hit.passage.id] for hit in hits] == [exact[id] for id in expected]
     assert [hit.score for hit in hits] == pytest.approx([float(exact[id]) for id in expected], rel=1e-15)
     assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
+
+
+def test_one_retriever_keeps_its_order() -> None:
+    assert ids(FusedRetriever([Fixed("bca")]).search("q", 9)) == "bca"
 
 
 def test_many_copies_and_threads() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
-from polyhop.data.passages import Passage
+from polyhop.data.passages import Passage, Retriever
 from polyhop.data.pool import PassagePool
 
 # Without titles and stop words: 3, 2 and 4 terms, 3 in the mean.
@@ -33,6 +33,24 @@ def test_scores_by_hand() -> None:
     expected = {"cats": idf_cat * 2 / (2 + 1) + idf_dog * 1 / (1 + 1), "bird": 0.0, "long": idf_dog * 1 / (1 + 7 / 6)}
     assert scores(pool, "The CATS and dogs?") == pytest.approx(expected)
     assert [hit.passage.id for hit in pool.search("cat dog", 3)] == ["cats", "long", "bird"]
+
+
+def test_a_repeated_query_term_counts_twice() -> None:
+    pool = PassagePool([CATS, BIRD, LONG])
+    assert scores(pool, "cat cat")["cats"] == pytest.approx(2 * scores(pool, "cat")["cats"])
+
+
+def test_k1_and_b() -> None:
+    texts = ("hop", "hop hop hop", "hop and seven more words stand here")
+    one, three, padded = (Passage.of("", text, id=text) for text in texts)
+    rare = Passage.of("", "else", id="else")
+    pool = PassagePool([one, three, padded, rare])
+    flat = scores(pool.with_bm25(k1=1e-9, b=0.0), "hop")
+    assert flat[one.id] == pytest.approx(flat[three.id]) == pytest.approx(flat[padded.id])  # presence alone
+    steep = scores(pool.with_bm25(k1=3.0, b=0.0), "hop")
+    assert steep[three.id] > steep[one.id] == pytest.approx(steep[padded.id])  # frequency counts, length does not
+    fair = scores(pool.with_bm25(k1=0.9, b=1.0), "hop")
+    assert fair[one.id] > fair[padded.id]  # length counts
 
 
 def test_views_do_not_disturb_each_other() -> None:
@@ -63,6 +81,11 @@ def test_all_passages_come_best_first_ties_and_misses_in_their_given_order() -> 
     assert [hit.rank for hit in hits] == [1, 2, 3, 4, 5, 6]
 
 
+def test_titles_count() -> None:
+    pool = PassagePool([Passage.of("Dog", "It barks.", id="a"), Passage.of("Cat", "It purrs.", id="b")])
+    assert pool.search("cat", 1)[0].passage.id == "b"
+
+
 @given(st.integers(1, 9), st.integers(0, 12))
 def test_pages_are_slices_of_the_whole(k: int, offset: int) -> None:
     pool = PassagePool([Passage.of("", "cat " * n + "dog", id=str(n)) for n in range(9)])
@@ -87,6 +110,28 @@ def test_of_passages_with_the_same_id_the_first_counts() -> None:
 def test_a_query_without_a_match_gives_the_pool_in_its_order(query: str) -> None:
     hits = PassagePool([CATS, BIRD, LONG]).search(query, 2)
     assert [(hit.passage.id, hit.score, hit.rank) for hit in hits] == [("cats", 0.0, 1), ("bird", 0.0, 2)]
+
+
+@pytest.mark.parametrize("passages", [[], [Passage.of("", "", id="empty")], [Passage.of("", "the of", id="stop")]])
+def test_pools_without_words(passages: list[Passage]) -> None:
+    assert [hit.score for hit in PassagePool(passages).search("cat", 5)] == [0.0] * len(passages)
+
+
+def test_search_many_keeps_the_order_of_the_queries() -> None:
+    pool = PassagePool([CATS, BIRD, LONG])
+    assert pool.search_many(["bird", "", "fish"], 1) == [pool.search(query, 1) for query in ("bird", "", "fish")]
+    assert pool.search_many([], 3) == []
+
+
+def test_it_is_a_retriever() -> None:
+    assert isinstance(PassagePool([CATS]), Retriever)
+    assert isinstance(PassagePool([CATS]).with_bm25(b=0.1), Retriever)
+
+
+def test_a_very_long_query() -> None:
+    pool = PassagePool([CATS, BIRD, LONG])
+    query = " ".join(f"word{n}" for n in range(10_000)) + " bird"
+    assert pool.search(query, 1)[0].passage is BIRD
 
 
 # --- what chains ask -------------------------------------------------------------------------------------------------
@@ -146,3 +191,19 @@ def test_pool_and_index_rank_the_passages_of_a_title_alike(index: BM25Index, que
 )
 def test_pool_and_index_agree_how_many_passages_have_a_word(index: BM25Index, word: str) -> None:
     assert PassagePool(TITLED).document_frequency(word) == index.document_frequency(word)
+
+
+def test_how_many_passages_have_a_word() -> None:
+    pool = PassagePool(TITLED)
+    assert (pool.document_frequency("film"), pool.document_frequency("beatles"), pool.document_frequency("xyzzy")) == (
+        4,
+        2,
+        0,
+    )
+    assert pool.document_frequency("the") == pool.document_frequency("") == len(TITLED)
+    assert pool.document_frequency("film-beatles") == 2  # of several words, the rarest
+    assert PassagePool([]).document_frequency("film") == 0
+
+
+def test_hits_of_a_pool_have_no_number() -> None:
+    assert {hit.document for hit in PassagePool(TITLED).search("film", 9)} == {None}

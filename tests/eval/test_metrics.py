@@ -48,6 +48,22 @@ def test_a_trace_asks_for_a_verdict() -> None:
     assert metrics.answer_em(EXAMPLE, prediction("barack obama"), trace=[]) is True
 
 
+class Constant(dspy.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.answerer = dspy.Predict("question -> answer")
+
+    def forward(self, question: str) -> dspy.Prediction:
+        return prediction("Obama", Evidence(A, 0))
+
+
+def test_evaluate_and_bootstrap_take_them() -> None:
+    evaluate = dspy.Evaluate(devset=[EXAMPLE] * 3, metric=metrics.answer_f1, num_threads=1, display_progress=False)
+    assert evaluate(Constant()).score == pytest.approx(66.67)
+    teleprompter = dspy.BootstrapFewShot(metric=metrics.joint_f1, max_bootstrapped_demos=1, max_labeled_demos=0)
+    teleprompter.compile(Constant(), trainset=[EXAMPLE])
+
+
 # --- the registry ----------------------------------------------------------------------------------------------------
 
 
@@ -86,7 +102,7 @@ def test_unknown_metrics(name: str, message: str) -> None:
 def test_questions_without_gold_have_no_such_score() -> None:
     assert not metrics.evidence_f1.applies(dspy.Example(question="q", answer="x"))
     _, scores = metrics.score(dspy.Example(question="q", answer="x"), ProgramOutput("x"))
-    assert set(scores) == {"answer_em", "answer_f1", "joint_f1"}
+    assert set(scores) == {"answer_em", "answer_f1"}
     _, failed = metrics.score(EXAMPLE, None)
     assert set(failed.values()) == {0.0}
     assert metrics.METRICS.keys() - failed.keys() == {"token_precision", "token_recall", "token_f1"}

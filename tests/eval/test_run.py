@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from polyhop.engines.requests import respond
 from polyhop.eval.folder import RunError
 from polyhop.eval.metrics import COSTS, METRICS
 from polyhop.eval.records import read_lines
-from polyhop.eval.run import evaluate
+from polyhop.eval.run import RunProgress, evaluate
 from polyhop.programs import Agent, Naive, Program
 
 from .small import PASSAGE, Fake, examples, mixed, numbered
@@ -154,6 +155,19 @@ def test_tokens_and_cost_are_counted_also_of_failures(tmp_path: Path, parrot: Ca
     assert "cost_usd" not in summary["metrics"]  # nobody knows what a parrot costs
 
 
+def test_threads_work_at_the_same_time_and_inherit_the_settings_of_dspy() -> None:
+    meet, seen = threading.Barrier(3, timeout=10), []
+
+    def look() -> None:
+        meet.wait()
+        seen.append(dspy.settings.lm)
+
+    with dspy.context(lm="the model"):
+        summary = evaluate(Fake(dict.fromkeys("abc", look)), examples("abc"), threads=3)
+    assert summary["counts"]["failed"] == 0
+    assert seen == ["the model"] * 3
+
+
 def test_threads_change_nothing_but_the_time() -> None:
     program, questions = Fake(mixed(40), seconds=0.001), numbered(40)
     one, many = (evaluate(program, questions, threads=threads) for threads in (1, 8))
@@ -168,6 +182,16 @@ def test_parts_add_up() -> None:
             assert sum(part["counts"][count] for part in parts.values()) == summary["counts"][count]
         total = sum(part["metrics"]["answer_f1"] * part["counts"]["questions"] for part in parts.values())
         assert total / 40 == pytest.approx(summary["metrics"]["answer_f1"])
+
+
+def test_progress_tells_how_it_goes(tmp_path: Path) -> None:
+    seen: list[tuple[int, int, float | None]] = []
+
+    def note(progress: RunProgress) -> None:
+        seen.append((progress.done, progress.failed, progress.mean("answer_em")))
+
+    evaluate(Fake({"b": fail}), examples("abc"), tmp_path / "run", on_progress=note)
+    assert seen == [(0, 0, None), (1, 0, 1.0), (2, 1, 0.5), (3, 1, pytest.approx(2 / 3))]
 
 
 # --- stopping --------------------------------------------------------------------------------------------------------
@@ -235,6 +259,22 @@ def test_too_many_failures_stop_the_run_which_can_go_on(tmp_path: Path) -> None:
     assert (summary["counts"]["answered"], summary["counts"]["failed"]) == (4, 4)
 
 
+def test_what_is_being_answered_when_a_run_stops_is_kept(tmp_path: Path) -> None:
+    meet = threading.Barrier(2, timeout=10)
+
+    def late() -> None:
+        meet.wait()
+        time.sleep(0.2)
+
+    def early() -> None:
+        meet.wait()
+        fail()
+
+    with pytest.raises(RunError, match="Stopped after 1 failures"):
+        evaluate(Fake({"a": late, "b": early}), examples("abcd"), tmp_path / "run", threads=2, max_failures=1)
+    assert {line["id"] for line in read_lines(tmp_path / "run")} == {"id-a", "id-b"}
+
+
 def test_failed_questions_can_be_asked_again(tmp_path: Path) -> None:
     questions = examples("abcd")
     assert evaluate(Fake(dict.fromkeys("bc", fail)), questions, tmp_path / "run")["counts"]["failed"] == 2
@@ -274,6 +314,17 @@ def test_what_failed_is_asked_again_although_the_cache_has_a_bad_reply_to_it(tmp
     assert (line["attempt"], line["answer"]) == (3, "France")
 
 
+def test_no_questions() -> None:
+    with pytest.raises(RunError, match="no questions"):
+        evaluate(Fake(), [])
+
+
+def test_a_generator_of_questions_is_gone_through_once_and_kept(tmp_path: Path) -> None:
+    summary = evaluate(Fake(), (example for example in examples("ab")), tmp_path / "run")
+    assert summary["counts"]["questions"] == 2
+    assert summary["metrics"]["answer_em"] == 1.0
+
+
 @pytest.mark.parametrize(
     ("questions", "message"),
     [
@@ -289,3 +340,14 @@ def test_questions_that_cannot_be_scored_are_refused_before_any_is_asked(
     with pytest.raises(RunError, match=message):
         evaluate(Fake(), questions, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_file_cannot_be_the_folder_of_a_run(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("")
+    with pytest.raises(RunError, match="cannot be the folder of a run"):
+        evaluate(Fake(), examples("a"), tmp_path / "run")
+
+
+def test_threads_are_at_least_one(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="threads must be positive"):
+        evaluate(Fake(), examples("a"), tmp_path / "run", threads=0)

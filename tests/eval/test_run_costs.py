@@ -15,11 +15,12 @@ from dspy.utils.exceptions import LMServerError
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.budget import Budget
-from polyhop.engines.costs import price, sum_costs
+from polyhop.engines.costs import OTHER, price, sum_costs
 from polyhop.engines.endpoint import Endpoint, Limits
 from polyhop.engines.requests import respond
-from polyhop.eval.records import read_lines
+from polyhop.eval.records import QuestionRecord, read_lines
 from polyhop.eval.run import RunProgress, evaluate
+from polyhop.eval.summary import summarize
 from polyhop.programs import Agent, Naive, Prism, Program
 
 from .small import PASSAGE, examples
@@ -84,6 +85,13 @@ def test_costs_by_agent(tmp_path: Path) -> None:
         assert sum(agent["tokens"] for agent in line["costs_by_agent"].values()) == line["costs"]["tokens"]
 
 
+def test_who_says_no_name_is_another(tmp_path: Path) -> None:
+    program = asking(dspy.Predict("question -> answer"), Troubled(), model="made/up")
+    summary = evaluate(program, examples("a"), tmp_path / "run")
+    assert list(summary["by_agent"]) == [OTHER]
+    assert "cost_usd" not in summary["by_agent"][OTHER]
+
+
 def test_what_happened_on_the_way(tmp_path: Path) -> None:
     slow, boom = lm15.RateLimitError("slow down"), lm15.ServerError("boom")
     engine = Troubled(a=[slow, slow, boom], c=[boom])
@@ -126,6 +134,13 @@ def test_why_questions_fail(tmp_path: Path) -> None:
     assert next(iter(read_lines(tmp_path / "run")))["answer"] is None
 
 
+def test_a_reply_that_cannot_be_used_still_costs(tmp_path: Path) -> None:
+    request = lm15.Request(model="a", messages=(lm15.Message.user("?"),))
+    summary = evaluate(naive(Troubled(a=[respond(request, "a" * 200_000)])), examples("a"), tmp_path / "run")
+    assert summary["totals"]["tokens_out"] == 50_000
+    assert summary["by_agent"]["answerer"]["tokens_out"] == 50_000
+
+
 def test_a_question_that_takes_too_long_gives_up_its_place(tmp_path: Path) -> None:
     """One hangs in the only slot; the one that waits behind it stops without asking, and the run goes on."""
     release = threading.Event()
@@ -154,6 +169,14 @@ def test_no_key_gets_into_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert not [text for text in (*written, json.dumps(summary), *capfd.readouterr()) if KEY in text]
 
 
+def test_lines_of_before_have_none_of_this(tmp_path: Path) -> None:
+    evaluate(naive(Troubled()), examples("ab"), tmp_path / "run")
+    names = {"incidents", "costs_by_agent"}
+    lines = [{k: v for k, v in line.items() if k not in names} for line in read_lines(tmp_path / "run")]
+    summary = summarize(map(QuestionRecord.model_validate, lines), 2, 0)
+    assert (summary["incidents"], summary["by_agent"]) == ({}, {})
+
+
 class Pair(Program):
     """Two agents, one after the other."""
 
@@ -179,3 +202,14 @@ def test_dollars_are_told_for_all_or_not_at_all(tmp_path: Path) -> None:
     assert "cost_usd" not in summary["metrics"]
     assert not seen[-1].priced
     assert "cost_usd" not in sum_costs(summary["by_agent"].values())
+
+
+def test_what_a_model_could_not_be_asked_is_not_paid_again(tmp_path: Path) -> None:
+    """Replies that were good come from DSPy's cache when the question is asked again; bad ones do not."""
+    engine = Troubled(a=[lm15.AuthError("no key")])
+    program = Pair()
+    program.one.lm = dspy.LM("one", engine=(first := Troubled()))
+    program.other.lm = dspy.LM("other", engine=engine, num_retries=0)
+    assert evaluate(program, examples("a"), tmp_path / "run")["counts"]["failed"] == 1
+    assert evaluate(program, examples("a"), tmp_path / "run", retry_failed=True)["counts"]["failed"] == 0
+    assert (first.calls, engine.calls) == (1, 2)

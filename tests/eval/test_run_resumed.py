@@ -87,6 +87,18 @@ def test_a_killed_run_holds_no_lock_and_ends_in_a_process_of_its_own(tmp_path: P
     assert steady(read_summary(tmp_path / "run")) == steady(uninterrupted())
 
 
+@pytest.mark.parametrize("left", [b'{"n":5,"id":"id-qu', b"{", b'{"n":5,"id":"x"}', b"\xff\xfe" * 100_000])
+def test_half_a_line_is_cut_off(tmp_path: Path, left: bytes) -> None:
+    out = tmp_path / "run"
+    expected = evaluate(Fake(mixed(8)), numbered(8), out)
+    predictions = out / "predictions.jsonl"
+    lines = predictions.read_bytes().splitlines(keepends=True)
+    predictions.write_bytes(b"".join(lines[:5]) + left)
+    (out / "summary.json").unlink()
+    assert steady(evaluate(Fake(mixed(8)), numbered(8), out)) == steady(expected)
+    assert len(predictions.read_bytes().splitlines()) == 8
+
+
 def test_cut_anywhere_the_run_ends_the_same(tmp_path: Path) -> None:
     out = tmp_path / "run"
     expected = evaluate(Fake(mixed(4)), numbered(4), out)
@@ -133,6 +145,11 @@ def test_other_questions_are_refused(tmp_path: Path) -> None:
     changed[0].answers = ("Spain",)
     with pytest.raises(RunError, match=r"questions.hash"):
         evaluate(Fake(), changed, tmp_path / "run")
+
+
+def test_how_it_runs_is_no_other_setting(tmp_path: Path) -> None:
+    first = evaluate(Fake(), numbered(4), tmp_path / "run")
+    assert evaluate(Fake(), numbered(4), tmp_path / "run", threads=3, max_failures=1) == first
 
 
 def test_what_it_is_called_is_no_other_setting(tmp_path: Path) -> None:

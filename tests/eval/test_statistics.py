@@ -51,6 +51,17 @@ def test_a_clear_difference() -> None:
     assert (other.wins, other.losses, other.difference.mean) == pytest.approx((0, 38, -0.76))
 
 
+def test_runs_that_are_equal() -> None:
+    result = compare([0.1, 0.7], [0.1, 0.7])
+    assert result.difference == (0.0, 0.0, 0.0)
+    assert result.p_bootstrap == result.p_permutation == 1.0
+
+
+def test_nan_drops_the_question_from_a_comparison() -> None:
+    result = compare([1.0, NAN, 0.0], [0.0, 1.0, NAN])
+    assert (result.wins, result.ties, result.losses) == (1, 0, 0)
+
+
 def test_errors() -> None:
     for call in (lambda: interval([]), lambda: compare([], [])):
         with pytest.raises(ValueError, match="no values"):

@@ -79,3 +79,21 @@ def test_a_metric_that_fails_is_an_error_and_no_score() -> None:
 
     with pytest.raises(PolyhopError, match="the metric failed on 'What is 0\\?': ValueError: no such field"):
         measure(Counting(), QUESTIONS, broken)
+
+
+def test_nothing_to_ask_is_an_error() -> None:
+    with pytest.raises(PolyhopError, match="no questions"):
+        measure(Counting(), [], exact)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_what_is_no_exception_ends_it_at_once(threads: int) -> None:
+    class Spent(BaseException):
+        pass
+
+    class Spending(dspy.Module):
+        def forward(self, question: str) -> dspy.Prediction:
+            raise Spent
+
+    with pytest.raises(Spent):
+        measure(Spending(), QUESTIONS, exact, threads=threads)

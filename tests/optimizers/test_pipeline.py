@@ -11,6 +11,7 @@ import dspy
 import pytest
 
 from polyhop.data.errors import PolyhopError
+from polyhop.engines.budget import BudgetSpent
 from polyhop.eval.folder import RunError
 from polyhop.optimizers.artifact import load, read
 from polyhop.optimizers.measure import Measured
@@ -151,6 +152,18 @@ def test_a_search_that_the_budget_ends_proposes_its_best_trial(tmp_path: Path) -
     (tmp_path / "run/stages.jsonl").write_text(lines[0])  # killed before the verdict was written
     again = run(tmp_path / "run", changed(**settings, budget_calls=2_000))
     assert [stage.stage for stage in again.stages] == [stage.stage for stage in summary.stages]
+
+
+def test_a_budget_must_allow_to_measure_the_start(tmp_path: Path) -> None:
+    with pytest.raises(BudgetSpent):
+        run(tmp_path / "run", changed(budget_calls=10))
+
+
+def test_a_model_of_the_context_is_paid_too(tmp_path: Path) -> None:
+    engine = Engine()
+    with dspy.context(lm=dspy.LM("tiny/model", engine=engine, cache=False)):
+        summary = optimize(Tiny(), SPLITS, tmp_path / "run", changed(stages=("tunables",), trials=2))
+    assert summary.spent.calls == engine.calls
 
 
 # --- settings --------------------------------------------------------------------------------------------------------

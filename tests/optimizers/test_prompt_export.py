@@ -18,7 +18,7 @@ import polyhop
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
-from polyhop.optimizers.export import AdapterName, Prompt, jinja_template, prompts
+from polyhop.optimizers.export import FORMATS, REPLIES, AdapterName, Prompt, jinja_template, place, prompts
 from polyhop.programs import PROGRAMS, PolyHop, Prism, new_program
 from polyhop.signatures import NumberedPassage, NumberedPassages
 from polyhop.signatures.fields import fenced
@@ -208,6 +208,34 @@ def test_switches_change_what_is_exported() -> None:
     (selector,) = [prompt for prompt in prompts(program) if prompt.agent == "selector"]
     sent = [call for call in calls if "keep" in call.signature.output_fields]
     assert [by_jinja(selector, call.inputs) for call in sent] == [call.messages for call in sent] != []
+
+
+def test_the_record_of_a_prompt() -> None:
+    (selector,) = [prompt for prompt in prompts(PolyHop()) if prompt.agent == "selector"]
+    record = json.loads(json.dumps(selector.to_record()))
+    formats = {each["name"]: each["format"] for each in record["inputs"]}
+    assert formats == {"question": "text", "sub_questions": "value", "candidates": "passages", "selected": "value"}
+    assert set(formats.values()) == set(FORMATS)
+    assert record["inputs"][0]["description"] == ""
+    assert record["inputs"][2]["description"].startswith("passages with their titles")
+    (keep,) = record["outputs"]
+    assert keep["schema"] == {"type": "array", "items": {"type": "string"}}
+    assert place("question") in record["messages"][-1]["content"]
+    assert set(REPLIES) == set(ADAPTERS)
+
+
+def test_any_dspy_program_is_exported() -> None:
+    class Own(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.steps = [
+                dspy.ChainOfThought("question, weights: dict[str, list[float]], strict: bool -> answer") for _ in "ab"
+            ]
+
+    found = prompts(Own())
+    assert [prompt.agent for prompt in found] == ["steps[0].predict", "steps[1].predict"]
+    inputs = {"question": "q", "weights": {"ä\n": [1.0, 1e-07, 1e22], "b": []}, "strict": True}
+    assert by_jinja(found[0], inputs) == dspy.ChatAdapter().format(found[0].signature, [], inputs)
 
 
 def test_inputs_and_demos_must_be_text() -> None:

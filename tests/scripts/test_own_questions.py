@@ -113,7 +113,7 @@ def test_without_gold(tmp_path: Path, index: Path) -> None:
     refused = run(*tune, "--trials", "2", "--out", tmp_path / "x")
     assert refused.exit_code == 1
     assert "error: joint_f1 cannot be measured on the train questions" in refused.stderr
-    assert refused.stderr.endswith("name another --metric, such as answer_f1\n")
+    assert refused.stderr.endswith("choose another --metric, such as answer_f1\n")
 
 
 def test_pieces_are_named_by_id_or_by_words(tmp_path: Path) -> None:

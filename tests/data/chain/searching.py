@@ -15,6 +15,7 @@ from polyhop.data.pool import PassagePool
 from .world import CASES
 
 QUESTIONS = [case.question for case in CASES.values()]
+GENERIC = {"director", "film", "school", "prize"}
 
 
 def ids(hits: Sequence[Hit]) -> list[str]:

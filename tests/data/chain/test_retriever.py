@@ -11,10 +11,18 @@ from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Passage, Reason
 from polyhop.data.pool import PassagePool
 
-from .searching import QUESTIONS, Fixed, ids, over
+from .searching import GENERIC, QUESTIONS, Fixed, ids, over
 from .world import CASES, WORLD, Case
 
 # --- chains ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_whole_chain_is_found_where_bm25_misses_a_part(
+    source: BM25Index | PassagePool, retriever: ChainRetriever, case: Case
+) -> None:
+    assert case.target not in ids(source.search(case.question, 5))
+    assert set(case.gold) <= set(ids(retriever.search(case.question, 5)))
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -36,6 +44,24 @@ def test_reasons_name_passages_of_higher_rank_and_words_of_the_question(retrieve
         assert all(word in case.question for word in hit.reason.words)
 
 
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_page_about_a_common_word_of_the_question_does_not_come_first(retriever: ChainRetriever, case: Case) -> None:
+    assert GENERIC.isdisjoint(ids(retriever.search(case.question, 2)))
+
+
+def test_both_films_of_a_comparison_come_before_their_directors(retriever: ChainRetriever) -> None:
+    found = ids(retriever.search(CASES["comparison"].question, 5))
+    assert max(found.index("harvest"), found.index("ferry")) < min(found.index("aker"), found.index("lund"))
+
+
+def test_each_director_is_tied_to_the_own_film(retriever: ChainRetriever) -> None:
+    reasons = {hit.passage.id: hit.reason for hit in retriever.search(CASES["comparison"].question, 5)}
+    assert [(reason.via, reason.source) for id in ("aker", "lund") if (reason := reasons[id])] == [
+        ("link", "harvest"),
+        ("link", "ferry"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("kind", "role", "first", "second"),
     [("film", "director", "help-film", "lester"), ("album", "producer", "help-album", "martin")],
@@ -54,6 +80,11 @@ def test_of_several_passages_of_a_title_the_one_with_the_questions_words_comes_f
     assert found.index("berg-2") < min(found.index(other) for other in ("berg-1", "berg-3") if other in found)
 
 
+def test_the_mention_in_full_goes_before_a_part_of_it(retriever: ChainRetriever) -> None:
+    found = ids(retriever.search(CASES["comma in a title"].question, 30))
+    assert found.index("paris-texas") < found.index("paris")
+
+
 @pytest.mark.parametrize("written", ["Besancon", "Besanc\u0327on", "BESANCON"])
 def test_a_title_in_the_question_is_found_however_its_accents_are_written(
     source: BM25Index | PassagePool, retriever: ChainRetriever, written: str
@@ -62,6 +93,14 @@ def test_a_title_in_the_question_is_found_however_its_accents_are_written(
     assert "besancon" not in ids(source.search(question, 5))
     reasons = {hit.passage.id: hit.reason for hit in retriever.search(question, 5)}
     assert reasons["besancon"] == Reason("named", "besancon", None, (written,))
+
+
+@pytest.mark.parametrize("written", ["Besançon", "BESANÇON", "Besançon's bridges"])
+def test_a_title_with_accents_counts_like_any_other(retriever: ChainRetriever, written: str) -> None:
+    hit = retriever.search(f"Which river flows through {written}?", 1)[0]
+    assert hit.passage.id == "besancon"
+    assert hit.reason
+    assert (hit.reason.via, hit.reason.name) == ("named", "besancon")
 
 
 def test_a_question_of_one_hop_is_answered_by_its_passage_first(retriever: ChainRetriever) -> None:

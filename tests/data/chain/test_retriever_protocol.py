@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 import sys
@@ -17,19 +18,40 @@ from hypothesis import strategies as st
 from polyhop.data.chain import ChainRetriever, ChainWeights
 from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.bm25 import BM25Index
-from polyhop.data.passages import Passage
+from polyhop.data.passages import Passage, Retriever
 from polyhop.data.pool import PassagePool
 
-from .searching import QUESTIONS, Fixed, ids
+from .searching import QUESTIONS, Fixed, ids, over
 from .world import CASES, WORLD
 
 # --- the protocol ----------------------------------------------------------------------------------------------------
+
+
+def test_it_is_a_retriever(retriever: ChainRetriever) -> None:
+    assert isinstance(retriever, Retriever)
 
 
 @settings(deadline=None, max_examples=20)
 @given(question=st.sampled_from(QUESTIONS), k=st.integers(1, 25), offset=st.integers(0, 25))
 def test_pages_are_slices_of_the_whole(retriever: ChainRetriever, question: str, k: int, offset: int) -> None:
     assert retriever.search(question, k, offset) == retriever.search(question, 50)[offset : offset + k]
+
+
+def test_pages_are_slices_of_a_long_whole_too() -> None:
+    places = [f"{a}{b}" for a in "Anna Bert Carl Dora Emil Fritz Gerd".split() for b in "berg feld haus thal".split()]
+    chain = over(
+        *(
+            Passage.of(f"{place} {n}", f"The film of {places[n * 5 % 28]} and {places[n * 3 % 28]}. Film {n}." + end)
+            for n, place in enumerate(places * 5)
+            for end in (" Its director is old.", "")
+        )
+    )
+    whole = ids(chain.search("Who is the director of the film of Annaberg?", 1000))
+    assert len(whole) == 280
+    for k, offset in ((5, 0), (50, 0), (60, 0), (100, 0), (20, 40), (20, 60), (100, 100)):
+        assert (
+            ids(chain.search("Who is the director of the film of Annaberg?", k, offset)) == whole[offset : offset + k]
+        )
 
 
 @pytest.mark.parametrize("question", [*QUESTIONS, "", "What is it?", "moon"])
@@ -40,6 +62,18 @@ def test_ranks_count_from_1_scores_never_rise_and_no_passage_comes_twice(
     assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
     assert len(set(ids(hits))) == len(hits)
+
+
+def test_more_than_there_is(source: BM25Index | PassagePool, retriever: ChainRetriever) -> None:
+    hits = retriever.search(QUESTIONS[0], 10**9)
+    assert len(hits) <= len(WORLD)
+    assert set(ids(hits)) >= set(ids(source.search(QUESTIONS[0], 10**9)))
+    assert retriever.search(QUESTIONS[0], 3, len(hits)) == []
+    assert retriever.search(QUESTIONS[0], 3, 10**9) == []
+
+
+def test_a_pool_is_ranked_whole() -> None:
+    assert sorted(ids(ChainRetriever(PassagePool(WORLD)).search("moon", 1000))) == sorted(p.id for p in WORLD)
 
 
 @pytest.mark.parametrize(("k", "offset"), [(0, 0), (-1, 0), (1, -1)])
@@ -81,6 +115,10 @@ def test_another_process_finds_the_same(tmp_path: Path, printed: Callable[[str],
     )
     (found,) = printed(code)
     assert json.loads(found) == expected
+
+
+def test_copies_are_the_retriever_itself(retriever: ChainRetriever) -> None:
+    assert copy.copy(retriever) is copy.deepcopy(retriever) is retriever
 
 
 def test_a_pickle_keeps_what_was_set(source: BM25Index | PassagePool) -> None:

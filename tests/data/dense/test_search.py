@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyhop.data import dense
-from polyhop.data.dense import DenseIndex, Vectors
+from polyhop.data.dense import DenseIndex, Vectors, embed_index
 from polyhop.data.errors import IndexFault
+from polyhop.data.fusion import FusedRetriever
+from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Retriever
 
-from .hashing import WORDS, Hashing, found, ranked
+from .hashing import WORDS, Hashing, build, found, ranked
 
 
 @pytest.mark.parametrize("block", [1, 7, 999, 4096])
@@ -31,6 +35,13 @@ def test_search_is_exact(index: DenseIndex, monkeypatch: pytest.MonkeyPatch, blo
             assert [hit.passage.id for hit in hits] == ids
             assert [hit.score for hit in hits] == pytest.approx([s for _, s in expected[offset : offset + k]], abs=1e-6)
             assert [hit.rank for hit in hits] == list(range(offset + 1, offset + 1 + len(hits)))
+
+
+def test_the_text_is_the_title_and_the_text(index: DenseIndex) -> None:
+    passage = index.search("moon", 1, 17)[0].passage
+    [best] = index.search(f"{passage.title}. {passage.text}", 1)
+    assert best.score == pytest.approx(1, abs=1e-3)
+    assert sorted(best.passage.text.split()) == sorted(passage.text.split())
 
 
 @settings(deadline=None)
@@ -48,6 +59,19 @@ def test_ties_go_by_document_number(index: DenseIndex, rows: list[list[int]], co
             [(documents, similar)] = view._nearest(query, min(count, len(rows)))
             assert documents.tolist() == expected
             assert similar.tolist() == scores[expected].tolist()
+
+
+def test_copies_of_a_passage_score_the_same(tmp_path: Path) -> None:
+    """Wherever they stand, in whatever block: vectors of a realistic size."""
+    same = [{"id": f"{n:04}", "title": "Same", "text": "The very same text."} for n in range(5000)]
+    path, encoder = build(tmp_path, same), Hashing(dimension=384)
+    embed_index(path, encoder)
+    with DenseIndex(path, encoder) as index:
+        hits = index.search("another text of same", 5000)
+        order = [passage.id for passage in index._lucene.stored(range(5000))]
+        assert [hit.passage.id for hit in hits] == order
+        [score] = {hit.score for hit in hits}
+        assert set(index.similarities("another text of same", range(0, 5000, 97)).tolist()) == {score}
 
 
 def test_many(index: DenseIndex) -> None:
@@ -72,6 +96,16 @@ def test_similarities_and_rows(index: DenseIndex) -> None:
         index.rows([1000])
 
 
+def test_odd_queries(index: DenseIndex) -> None:
+    assert index.search("", 5) == index.search(" \n", 5) == []
+    assert len(index.search("moon \ud800 \x00 river", 5)) == 5
+    for k, offset in ((0, 0), (-1, 0), (1, -1)):
+        with pytest.raises(ValueError, match="k must be positive"):
+            index.search("moon", k, offset)
+    with pytest.raises(ValueError, match="k must be positive"):
+        index.search_many(["moon"], 0)
+
+
 def test_a_query_is_encoded_once(built: Path) -> None:
     encoder = Hashing()
     with DenseIndex(built, encoder) as index:
@@ -79,6 +113,19 @@ def test_a_query_is_encoded_once(built: Path) -> None:
             index.search("moon", 5, 5 * page)
         index.similarities("moon", [1, 2])
     assert encoder.calls == [1]
+
+
+def test_threads(index: DenseIndex) -> None:
+    queries = [f"{a} {b}" for a in WORDS for b in WORDS]
+    expected = [index.search(query, 20) for query in queries]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(16) as pool:
+            for _ in range(3):
+                assert list(pool.map(lambda query: index.search(query, 20), queries)) == expected
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_copies(index: DenseIndex) -> None:
@@ -91,3 +138,13 @@ def test_copies(index: DenseIndex) -> None:
     assert index.search("moon", 1)
     assert len(index) == 1000
     assert "tests/hashing" in repr(index)
+
+
+def test_fused_with_bm25(index: DenseIndex) -> None:
+    with BM25Index(index.path) as lexical:
+        fused = FusedRetriever([lexical, index], depth=50)
+        hits = copy.deepcopy(fused).search("moon river castle", 10)
+        ranks = [{h.passage.id: h.rank for h in r.search("moon river castle", 50)} for r in (lexical, index)]
+        for hit in hits:
+            expected = sum(1 / (60 + rank[hit.passage.id]) for rank in ranks if hit.passage.id in rank)
+            assert hit.score == pytest.approx(expected)

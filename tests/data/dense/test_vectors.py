@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyhop.data.dense import DenseIndex, MiniLM, embed_index, encode
-from polyhop.data.errors import IndexFault
+from polyhop.data.dense import DenseIndex, Encoder, MiniLM, embed_index, encode
+from polyhop.data.errors import IndexFault, PolyhopError
+from polyhop.data.lucene.index import build_index
 from polyhop.data.lucene.layout import IndexManifest
 from polyhop.data.passages import Passage
 
@@ -52,6 +53,25 @@ def test_rebuilding_drops_the_vectors(own: Path, tmp_path: Path) -> None:
     embed_index(own, Hashing())
     assert file(own).name != old
     assert len(DenseIndex(own, Hashing())) == 5
+
+
+def test_a_build_that_fails_keeps_them(own: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    with pytest.raises(PolyhopError):
+        build_index([tmp_path / "empty.jsonl"], own)
+    assert len(DenseIndex(own, Hashing())) == 1000
+
+
+def test_only_our_files_are_removed(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text('{"text": "moon"}\n')
+    for name in ("vectors-of-mine.f16", "vectors-0123456789ab.json", "vectors-0123456789ab-x.npz"):
+        folder = tmp_path / name.replace(".", "-")
+        folder.mkdir()
+        (folder / name).write_text("mine")
+        with pytest.raises(IndexFault, match="has other files"):
+            build_index([corpus], folder)
+        assert (folder / name).read_text() == "mine"
 
 
 KILLED = """
@@ -95,6 +115,14 @@ def test_a_killed_run_is_resumed(own: Path, built: Path) -> None:
     assert file(own).read_bytes() == whole
 
 
+@pytest.mark.parametrize("other", [Hashing(dimension=8), Hashing("tests/hashing", 17)])
+def test_the_remains_of_another_model_are_not_kept(own: Path, other: Encoder) -> None:
+    next(own.glob("vectors-*.json")).unlink()
+    vectors = embed_index(own, other)
+    assert file(own).stat().st_size == vectors.size == 1000 * 2 * vectors.dimension
+    assert DenseIndex(own, other).search("moon", 5)
+
+
 def test_a_full_disk(own: Path) -> None:
     code = """
 import resource, sys
@@ -112,6 +140,13 @@ except IndexFault as error:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert "could not be written" in done.stdout, done.stderr
     assert embed_index(own, Hashing("tests/other")).rows == 1000
+
+
+def test_a_folder_that_cannot_be_locked(own: Path) -> None:
+    (own / ".lock").unlink()
+    (own / ".lock").mkdir()
+    with pytest.raises(IndexFault, match="could not be written"):
+        embed_index(own, Hashing("tests/other"))
 
 
 @pytest.mark.slow

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 import pickle
 import random
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -89,6 +91,13 @@ def test_ranks_and_scores_are_anserinis(index: BM25Index, tmp_path: Path) -> Non
             assert_same(index.with_bm25(k1, b).search(query, 50), theirs)
 
 
+def test_anserini_opens_the_index(index: BM25Index) -> None:
+    folder = index.path / index.manifest.lucene_folder
+    searcher = autoclass("io.anserini.search.SimpleSearcher")(str(folder))
+    assert_same(index.search("moon river", 10), call(searcher, "search", "moon river", 10))
+    assert json.loads(call(searcher, "doc_raw", "help")) == RECORDS[401]
+
+
 def test_ties_go_by_id(tmp_path: Path) -> None:
     ids = [f"{n:02}" for n in range(60)] + ["a", "é", "Z", "\uffee", "\U0001f600"]
     records = [{"id": id, "title": "Same", "text": "The very same text."} for id in ids]
@@ -130,6 +139,16 @@ def test_queries_that_find_nothing(index: BM25Index, query: str) -> None:
     assert index.search(query, 5) == []
 
 
+@pytest.mark.parametrize("query", ["moon\x00river", "moon \ud800 river", 'moon AND (river "', "\ufeffmoon river"])
+def test_queries_with_oddities(index: BM25Index, query: str) -> None:
+    assert found(index.search(query, 5))[0] in found(index.search("moon river and", 1000))
+
+
+def test_very_long_queries(index: BM25Index) -> None:
+    assert index.search(" ".join(f"term{n} moon" for n in range(10_000)), 3)
+    assert index.search("moon" * 50_000 + " zebras", 3)[0].passage.id == "untitled"
+
+
 def test_arguments(index: BM25Index) -> None:
     for k, offset in ((0, 0), (-1, 0), (1, -1)):
         with pytest.raises(ValueError, match="k must be positive"):
@@ -139,6 +158,12 @@ def test_arguments(index: BM25Index) -> None:
             index.with_bm25(k1, b)
         with pytest.raises(ValueError, match="must be"):
             BM25Index(index.path, k1, b)
+
+
+def test_search_many_keeps_the_order(index: BM25Index) -> None:
+    queries = QUERIES * 20 + ["", QUERIES[0]]
+    assert index.search_many(queries, 7) == [index.search(query, 7) for query in queries]
+    assert index.search_many([], 7) == []
 
 
 # --- look-ups --------------------------------------------------------------------------------------------------------
@@ -170,6 +195,18 @@ def test_titles(index: BM25Index) -> None:
     assert titled("") == titled("?!") == titled("Nowhere") == titled("x" * 50_000) == []
 
 
+def test_messy_passages_are_found(index: BM25Index) -> None:
+    for query, id in (
+        ("zebras", "untitled"),
+        ("xylophone", "long"),
+        ("東京", "cjk"),
+        ("عاصمة", "arabic"),
+        ("only title", "empty"),
+    ):
+        assert index.search(query, 1)[0].passage.id == id
+    assert index.passage("broken").title == "Broken \ufffd"
+
+
 # --- threads, copies, processes --------------------------------------------------------------------------------------
 
 
@@ -199,6 +236,22 @@ def test_settings_do_not_mix(index: BM25Index) -> None:
     assert index.with_bm25(k1=1.5).b == 0.4
 
 
+def test_building_in_threads_keeps_fields_together(tmp_path: Path) -> None:
+    records = [{"id": f"i{n}", "title": f"Title {n}", "text": f"word{n} common"} for n in range(3000)]
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        build_index([tmp_path / "c.jsonl"], tmp_path / "ix", threads=4)
+    finally:
+        sys.setswitchinterval(interval)
+    with BM25Index(tmp_path / "ix") as built:
+        order = [hit.passage.id for hit in built.search("common", 3000)]  # ties: by the id in the doc values
+        assert order == sorted(f"i{n}" for n in range(3000))
+        for n in range(0, 3000, 50):
+            assert built.search(f"word{n}", 1)[0].passage == built.passage(f"i{n}") == built.titled(f"title {n}")[0]
+
+
 def test_copies(index: BM25Index) -> None:
     assert copy.copy(index) is copy.deepcopy(index) is index
     assert isinstance(index, Retriever)
@@ -210,7 +263,43 @@ def test_copies(index: BM25Index) -> None:
     assert index.search("moon", 1)
 
 
+def test_spawned_workers(index: BM25Index) -> None:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        assert pool.submit(index.search, "moon river", 5).result(60) == index.search("moon river", 5)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_forked_workers_are_told(index: BM25Index) -> None:
+    code = f"""
+import os
+from polyhop.data.lucene.bm25 import BM25Index
+from polyhop.data.errors import JavaError
+index = BM25Index({str(index.path)!r})
+index.search_many(["moon", "river"], 3)
+if os.fork() == 0:
+    try:
+        index.search("moon", 1)
+    except JavaError as error:
+        print("told", flush=True)
+    os._exit(0)
+os.wait()
+print(len(index.search("moon", 1)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("told\n1\n", "")
+
+
 # --- the benchmarks --------------------------------------------------------------------------------------------------
+
+
+def test_a_benchmark_corpus(shared_data: Path, tmp_path: Path) -> None:
+    assert build_index([shared_data / "2wiki_corpus.jsonl.gz"], tmp_path / "ix").passages == 6119
+    with BM25Index(tmp_path / "ix") as index:
+        assert index.search("Teutberga queen of Lotharingia", 1)[0].passage.title == "Teutberga"
+        assert [passage.title for passage in index.titled("teutberga")] == ["Teutberga"]
 
 
 def test_a_relative_path_is_found_after_a_change_of_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,6 +346,15 @@ def test_of_one_title_the_passages_that_fit_the_query_come_first(index: BM25Inde
         assert [hit.passage.id for hit in hits][: len(theirs)] == theirs
         assert [hit.rank for hit in hits] == list(range(1, 11))
         assert view.search_titles(["title 3"], query, 4) == hits[:4]
+
+
+def test_a_long_title_has_a_key_too(tmp_path: Path) -> None:
+    title = " ".join(f"word{n}" for n in range(60))
+    assert 400 < len(title) < 500
+    (tmp_path / "c.jsonl").write_text(json.dumps({"id": "long", "title": title, "text": "A text."}))
+    build_index([tmp_path / "c.jsonl"], tmp_path / "ix")
+    with BM25Index(tmp_path / "ix") as own:
+        assert [hit.passage.id for hit in own.search_titles([title], "", 5)] == ["long"]
 
 
 def test_how_many_passages_have_a_word(index: BM25Index) -> None:

@@ -18,7 +18,9 @@ import pytest
 from polyhop.data.errors import CorpusError, IndexFault, Problem
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import BuildProgress, build_index, check_index
+from polyhop.data.lucene.jvm import autoclass, call
 from polyhop.data.lucene.layout import IndexManifest
+from polyhop.data.passages import Passage
 
 RECORDS: list[dict[str, Any]] = [
     {"id": "r", "title": "Rome", "text": "Rome is the capital of Italy."},
@@ -67,6 +69,17 @@ def test_build(tmp_path: Path, write: Write) -> None:
     assert found(tmp_path / "deep" / "ix", "capital of France") == ["p", "r"]
 
 
+def test_the_corpus_hash_is_of_the_passages(tmp_path: Path, write: Write) -> None:
+    import gzip
+
+    plain = write()
+    packed = tmp_path / "packed.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    one, same = (build_index([path], tmp_path / path.stem).corpus_hash for path in (plain, packed))
+    other = build_index([write(RECORDS[:2])], tmp_path / "other").corpus_hash
+    assert one == same != other
+
+
 def test_what_is_left_out(tmp_path: Path, write: Write) -> None:
     untitled = {"text": "Without title or id."}
     problems: list[Problem] = []
@@ -89,6 +102,13 @@ def test_strict(tmp_path: Path, write: Write, bad: dict[str, Any]) -> None:
     with pytest.raises(CorpusError, match=r"corpus\.jsonl:4: "):
         build_index([write([*RECORDS, bad])], tmp_path / "ix", strict=True)
     assert not (tmp_path / "ix").exists()
+
+
+def test_splitting(tmp_path: Path, write: Write) -> None:
+    manifest = build_index([write()], tmp_path / "ix", max_words=4)
+    assert (manifest.passages, manifest.max_words) == (6, 4)
+    with BM25Index(tmp_path / "ix") as index:
+        assert index.passage("r#2") == Passage("r#2", "Rome", "of Italy.")
 
 
 @pytest.mark.parametrize("records", [[], [{"title": 1, "text": "x"}]])
@@ -127,6 +147,13 @@ def test_foreign_folders_are_refused(tmp_path: Path, write: Write) -> None:
     build_index([write()], tmp_path / "empty")
     (tmp_path / "empty" / "README").write_text("about this index")
     build_index([write()], tmp_path / "empty")
+
+
+def test_arguments(tmp_path: Path, write: Write) -> None:
+    with pytest.raises(ValueError, match="max_words"):
+        build_index([write()], tmp_path / "ix", max_words=0)
+    with pytest.raises(ValueError, match="threads"):
+        build_index([write()], tmp_path / "ix", threads=0)
 
 
 # --- stopped builds --------------------------------------------------------------------------------------------------
@@ -202,6 +229,16 @@ except IndexFault as error:
     assert not (tmp_path / "ix").exists()
 
 
+def test_builds_leave_no_thread_in_java(tmp_path: Path, write: Write) -> None:
+    beans = call(autoclass("java.lang.management.ManagementFactory"), "getThreadMXBean")
+    corpus = write()
+    build_index([corpus], tmp_path / "ix")
+    before = call(beans, "getThreadCount")
+    for _ in range(5):
+        build_index([corpus], tmp_path / "ix", threads=4)
+    assert call(beans, "getThreadCount") <= before
+
+
 # --- damage ----------------------------------------------------------------------------------------------------------
 
 
@@ -226,6 +263,11 @@ def part(index: Path, suffix: str) -> Path:
     return next((index / IndexManifest.read(index).lucene_folder).glob(f"*{suffix}"))
 
 
+def test_a_sound_index(sound: Path) -> None:
+    report = check_index(sound)
+    assert (report.problems, report.manifest.passages) == ((), 3000)
+
+
 @pytest.mark.parametrize("suffix", [".doc", ".fdt", ".tim", ".nvd"])
 def test_overwritten_bytes_are_found(damaged: Path, suffix: str) -> None:
     path = part(damaged, suffix)
@@ -241,6 +283,14 @@ def test_truncated_files(damaged: Path, suffix: str) -> None:
     path = part(damaged, suffix)
     os.truncate(path, path.stat().st_size // 2)
     with pytest.raises(IndexFault, match="damaged .*polyhop index"):
+        BM25Index(damaged)
+    assert check_index(damaged).problems
+
+
+@pytest.mark.parametrize("suffix", [".fdt", "segments_1"])
+def test_deleted_files(damaged: Path, suffix: str) -> None:
+    part(damaged, suffix).unlink()
+    with pytest.raises(IndexFault, match="damaged"):
         BM25Index(damaged)
     assert check_index(damaged).problems
 
@@ -287,3 +337,20 @@ print(samples[len(samples) // 3], samples[-1])
     command = [sys.executable, "-c", code, str(write(large(20_000))), str(tmp_path / "ix")]
     early, late = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
     assert late < early + 60, (early, late, time.monotonic() - started)
+
+
+def test_a_manifest_that_contradicts_the_index_is_found(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text('{"title": "Rome", "text": "A city."}\n')
+    build_index([corpus], tmp_path / "index")
+    manifest = tmp_path / "index" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"passages": 1', '"passages": 99'))
+    assert check_index(tmp_path / "index").problems == ("it has 1 passages, but its manifest says 99",)
+
+
+def test_files_of_one_name_in_two_folders_are_two_passages(tmp_path: Path) -> None:
+    for folder, text in (("a", "Kestrels hover."), ("b", "Owls are silent.")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "README.md").write_text(text)
+    manifest = build_index([tmp_path / "a", tmp_path / "b"], tmp_path / "index")
+    assert (manifest.passages, manifest.duplicates) == (2, 0)

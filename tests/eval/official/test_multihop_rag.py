@@ -32,6 +32,11 @@ def test_average_precision_counts_new_facts_only() -> None:
     )
 
 
+def test_one_text_with_two_facts_can_be_worth_more_than_one() -> None:
+    # Two new facts at rank 1: 2/1 / 2 = 1.
+    assert retrieval_scores([" ".join(FACTS)], FACTS)["MAP@10"] == 1
+
+
 def test_blanks_and_line_breaks_do_not_matter_but_case_and_tabs_do() -> None:
     assert retrieval_scores(["Googlepaid\nApp le."], FACTS)["Hits@4"] == 1
     assert retrieval_scores(["google paid apple."], FACTS)["Hits@10"] == 0
@@ -49,6 +54,10 @@ def test_blanks_and_line_breaks_do_not_matter_but_case_and_tabs_do() -> None:
 )
 def test_depth(rank: int, expected: dict[str, float]) -> None:
     assert retrieval_scores([NOISE] * (rank - 1) + [FACTS[0]], FACTS) == pytest.approx(expected)
+
+
+def test_a_fact_that_is_gold_twice_is_found_once_and_divided_by_two() -> None:
+    assert retrieval_scores([FACTS[0]], [FACTS[0], FACTS[0]])["MAP@10"] == 1 / 2
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polyhop.eval.official.two_wiki import Gold, Prediction, evaluate, score, write
 
@@ -73,6 +75,11 @@ def test_joint_is_the_product_of_all_three() -> None:
     assert values["joint_f1"] == pytest.approx(2 / 7)
 
 
+def test_without_triples_the_joint_is_zero() -> None:
+    values = score(Prediction("q", "USSR", [("Hostile Whirlwinds", 0)]), QUESTION)
+    assert (values["em"], values["sp_em"], values["evi_em"], values["joint_em"], values["joint_f1"]) == (1, 1, 0, 0, 0)
+
+
 def test_the_script_prints_rounded_percentages() -> None:
     pairs = [(Prediction("1", "USSR"), QUESTION), (Prediction("2"), QUESTION), (Prediction("3"), QUESTION)]
     values = evaluate(pairs)
@@ -93,3 +100,13 @@ def test_files(tmp_path: Path) -> None:
         "sp": {"1": [["Film", 0]], "2": []},
         "evidence": {"1": [["a", "b", "c"]], "4": []},
     }
+
+
+texts = st.text(alphabet="ab theAB.", max_size=8)
+
+
+@given(texts, st.sets(texts, min_size=1), texts)
+def test_aliases_only_help(answer: str, golds: set[str], alias: str) -> None:
+    before = score(Prediction("q", answer, [], []), Gold(golds, [], []))
+    after = score(Prediction("q", answer, [], []), Gold(golds | {alias}, [], []))
+    assert all(after[name] >= before[name] for name in before)

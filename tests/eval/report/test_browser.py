@@ -39,7 +39,7 @@ def report(sample_runs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFact
     return out
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with playwright.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=_BROWSER, args=_ARGUMENTS)

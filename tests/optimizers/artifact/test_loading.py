@@ -340,6 +340,12 @@ def test_only_regular_files_are_read(artifact: Path) -> None:
     refused(artifact, "state.json is too large for an artifact: 1,099,511,627,776 bytes")
 
 
+def test_other_files_in_the_folder_are_never_read(artifact: Path) -> None:
+    (artifact / "program.pkl").write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
+    os.mkfifo(artifact / "metadata.json")
+    assert type(polyhop.load(artifact)) is PolyHop
+
+
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The path to every value of a JSON document."""
     yield path

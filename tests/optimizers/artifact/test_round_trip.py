@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import dspy
@@ -131,6 +132,30 @@ def test_it_answers_as_before(name: str, kind: str, tmp_path: Path) -> None:
         assert first.trace.to_records() == second.trace.to_records()
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_whole_prompts_are_the_same_to_the_byte(name: str, tmp_path: Path) -> None:
+    before = new_program(name)
+    shown = NumberedPassages(passages=[NumberedPassage(number=2, title="T [[ ## x", sentences={1: "Ä.", 3: "«b»\n"})])
+    for predictor in before.predictors():
+        values = {
+            field: shown
+            if info.annotation is NumberedPassages
+            else ["1s1", "2"]
+            if "list" in str(info.annotation)
+            else "x"
+            for field, info in predictor.signature.fields.items()
+        }
+        predictor.demos = [dspy.Example(values), dspy.Example(dict(list(values.items())[1:]))]
+    polyhop.save(before, tmp_path / "best")
+    after = polyhop.load(tmp_path / "best")
+    for old, new in zip(before.predictors(), after.predictors(), strict=True):
+        inputs = dict.fromkeys(old.signature.input_fields, "?")
+        for adapter in (dspy.ChatAdapter(), dspy.JSONAdapter()):
+            told = adapter.format(old.signature, old.demos, inputs)
+            assert adapter.format(new.signature, new.demos, inputs) == told
+            assert len(told) > 2
+
+
 # --- programs of somebody's own --------------------------------------------------------------------------------------
 
 
@@ -173,6 +198,22 @@ def test_a_program_of_ones_own_is_loaded_into_one(tmp_path: Path) -> None:
     assert new.lm is not None  # models are left alone
 
 
+def test_a_model_that_cannot_be_copied_is_left_alone(tmp_path: Path) -> None:
+    class Engine:
+        def __init__(self) -> None:
+            self.mine = Lock()
+
+        def complete(self, request: Any) -> Any:
+            raise NotImplementedError
+
+    before, after = Own(), Own()
+    model = dspy.LM("mine", engine=Engine())
+    for program in (before, after):
+        program.set_lm(model)
+    polyhop.save(before, tmp_path / "own")
+    assert polyhop.load(tmp_path / "own", program=after).steps[0].predict.lm is model
+
+
 class Odd(dspy.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -206,3 +247,10 @@ def test_what_would_not_load_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="agent 'selector': field 'keep' has another description"):
         polyhop.save(program, tmp_path / "odd")
     assert os.listdir(tmp_path) == []
+
+
+def test_what_copro_tunes_is_kept(tmp_path: Path) -> None:
+    program = Prism()
+    program.selector.signature = program.selector.signature.with_updated_fields("keep", prefix="Best:")
+    polyhop.save(program, tmp_path / "best")
+    assert polyhop.load(tmp_path / "best").selector.signature.fields["keep"].json_schema_extra["prefix"] == "Best:"

@@ -55,6 +55,16 @@ def test_the_content_of_an_artifact(tmp_path: Path) -> None:
     assert read(tmp_path / "new" / "best").study == KNOWN.study
 
 
+def test_hashes_of_agents(tmp_path: Path) -> None:
+    program = Prism()
+    first = read(polyhop.save(program, tmp_path / "a")).manifest.agents
+    program.selector.signature = program.selector.signature.with_instructions("Keep all.")
+    second = read(polyhop.save(program, tmp_path / "b")).manifest.agents
+    assert first["adder"] == second["adder"]
+    assert first["selector"].shape == second["selector"].shape
+    assert first["selector"].instructions != second["selector"].instructions
+
+
 SECRETS = [f"sk-secret-{n}-{'x' * 20}" for n in range(12)]
 
 
@@ -106,6 +116,14 @@ def test_an_artifact_is_replaced(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["best"]
 
 
+def test_empty_folders_and_damaged_artifacts_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "best").mkdir()
+    polyhop.save(Prism(), tmp_path / "best")
+    (tmp_path / "best" / "state.json").write_text("{")
+    polyhop.save(Prism(), str(tmp_path / "best"))
+    assert type(polyhop.load(str(tmp_path / "best"))) is Prism
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -137,6 +155,25 @@ def test_a_file_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="cannot write the artifact .*: Not a directory"):
         polyhop.save(Prism(), tmp_path / "best" / "x")
     assert (tmp_path / "best").read_text() == "mine"
+
+
+def test_only_programs_are_saved(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="only a DSPy program can be saved, not str"):
+        polyhop.save("prism", tmp_path / "best")
+
+
+@pytest.mark.parametrize(
+    "provenance",
+    [
+        Provenance(study={"best": float("nan")}),
+        Provenance(settings={"of": object()}),
+        Provenance(spent={"lm_calls": float("inf")}),
+    ],
+)
+def test_a_provenance_must_be_json(provenance: Provenance, tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="cannot be saved: "):
+        polyhop.save(Prism(), tmp_path / "best", provenance=provenance)
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_full_disk_leaves_the_old_artifact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

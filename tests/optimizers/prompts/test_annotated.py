@@ -17,7 +17,7 @@ from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.models import language_model
 from polyhop.eval import metrics
 from polyhop.optimizers.prompts import gold_demos, optimize_prompts
-from polyhop.optimizers.prompts.annotated import MOST_WORDS
+from polyhop.optimizers.prompts.annotated import MOST_WORDS, solved
 from polyhop.programs import Prism
 from polyhop.scripts.options import build_program
 
@@ -111,6 +111,27 @@ def test_verifiers_and_judges_get_right_and_wrong_answers() -> None:
     assert [demo.attribution for demo in judged] == ["attributable", "extrapolatory", "contradictory"]
 
 
+def test_whole_passages_are_narrowed_to_the_sentence_with_the_answer() -> None:
+    example = questions(1, 0)[0]
+    example.gold_facts = ()
+    case = solved(example)
+    assert case is not None
+    assert case.ids(case.evidence) == ["1s2", "2s1"]
+
+
+def test_without_texts_only_agents_of_questions_get_demos() -> None:
+    example = questions(1, 0)[0]
+    example.pool = None
+    demos = gold_demos(build_program("polyhop", None), [example])
+    assert {agent for agent, given in demos.items() if given} == {"planner", "direct_answerer"}
+
+
+def test_passages_of_the_programs_retriever_serve_as_well() -> None:
+    example = questions(1, 0)[0]
+    pool, example.pool = PassagePool(example.pool), None
+    assert all(gold_demos(build_program("polyhop", pool), [example]).values())
+
+
 def test_long_passages_make_no_demos() -> None:
     example = questions(1, 0)[0]
     first, *others = example.pool
@@ -118,6 +139,19 @@ def test_long_passages_make_no_demos() -> None:
     example.pool = (long, *others)
     demos = gold_demos(Prism(), [example])
     assert {agent for agent, given in demos.items() if given} == {"analyzer"}
+
+
+@pytest.mark.parametrize("answers", [("unknown",), ()])
+def test_a_question_without_an_answer_makes_no_demos(answers: tuple[str, ...]) -> None:
+    example = questions(1, 0)[0]
+    example.answers = answers
+    assert not any(gold_demos(Prism(), [example]).values()) if answers else solved(example) is None
+
+
+def test_an_agent_is_found_after_its_instructions_change() -> None:
+    student = Prism()
+    student.analyzer.signature = student.analyzer.signature.with_instructions("Split it.")
+    assert gold_demos(student, questions(1, 0))["analyzer"]
 
 
 def test_agents_of_other_programs_get_fields_of_the_questions() -> None:

@@ -12,7 +12,8 @@ from polyhop.data.passages import Passage
 from polyhop.eval import metrics
 from polyhop.optimizers.prompts import optimize_prompts
 from polyhop.optimizers.prompts.student import prepared, shortened, transplanted
-from polyhop.programs import ParRag, Prism
+from polyhop.programs import Kair, ParRag, Prism
+from polyhop.programs.agent import Agent
 from polyhop.programs.candidates import Candidates
 
 from ...programs.scripted import Script, lm, scripted
@@ -50,6 +51,21 @@ def test_parallel_agents_get_demos() -> None:
     assert shown["review.attribution_judge"][1].startswith("[[ ## attribution ## ]]\nattributable")
 
 
+def test_competing_agents_get_demos() -> None:
+    script = scripted(
+        querier={"queries": ["the author"]},
+        updater={"new_facts": ["Book 0 was written by Writer 0. (1s2)"], "gaps": ["Where was Writer 0 born?"]},
+        filterer={"spans": ["1s2 It was written by Writer 0."]},
+        answerer={"reasoning": "So it is.", "answer": "Aldea", "confidence": 0.9},
+    )
+    student = Kair(agents=3, steps=2)
+    student.set_lm(lm(script))
+    result = optimize_prompts("bootstrap", student, questions(1, 0), [], METRIC, numbers={"demos": 1})
+    assert {name for name, predictor in result.named_predictors() if rendered(predictor)} == {
+        "querier", "updater", "checker", "filterer", "answerer"
+    }  # fmt: skip
+
+
 def test_a_demo_has_the_passages_it_cites_and_a_few_others() -> None:
     candidates = Candidates(Passage.of(f"Title {n}", f"Text {n}.", id=str(n)) for n in range(1, 21))
     inputs: dict[str, Any] = {
@@ -61,6 +77,18 @@ def test_a_demo_has_the_passages_it_cites_and_a_few_others() -> None:
     assert kept["selected"] == ["9s1"]
     assert re.findall(r"^\[(\d+)\] Title", kept["candidates"], re.MULTILINE) == ["1", "2", "3", "5", "9", "12", "15"]
     assert len(inputs["candidates"].passages) == 20
+
+
+def test_bootstrapped_demos_are_short() -> None:
+    extra = tuple(Passage.of(f"Other {n}", f"Nothing of interest {n}.", id=f"other{n}") for n in range(15))
+    example = questions(1, 0)[0]
+    example.pool = (*example.pool, *extra)
+    script = players()
+    result = optimize_prompts("bootstrap", program(script), [example], [], METRIC, numbers={"demos": 1})
+    assert script.asked("selector")[0].inputs["candidates"].count("[") == 18
+    (demo,) = result.selector.demos
+    assert demo.candidates.count("\n[") + 1 == 4
+    assert demo.keep == ["1s2", "2s1"]
 
 
 REPEATED = """
@@ -82,6 +110,16 @@ print([predictor.demos for predictor in result.predictors()])
 def test_every_process_chooses_the_same_demos(printed: Any) -> None:
     """DSPy draws among several demos of a question by the hash of their pickle."""
     assert len(printed(REPEATED)) == 1
+
+
+def test_a_copy_keeps_its_models_when_it_is_reset() -> None:
+    first, second = lm(players()), lm(players())
+    student = program(players())
+    student.set_lm(first)
+    student.answerer.lm = second
+    copy = prepared(student).reset_copy()
+    assert [predictor.lm for predictor in copy.predictors()] == [first, first, first, second]
+    assert [type(predictor) for predictor in student.predictors()] == [Agent] * 4
 
 
 def test_an_agent_without_a_model_uses_the_configured_one() -> None:

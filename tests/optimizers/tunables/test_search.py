@@ -55,6 +55,26 @@ def test_better_values_are_found_and_the_student_is_unchanged(sampler: str) -> N
     assert found.importances["width"] > 10 * found.importances["style"]
 
 
+def test_frozen_tunables_keep_their_values() -> None:
+    search = TunableSearch(height, freeze=["width", "st*"], ranges={"rounds": (1, 3)}, **SMALL)
+    tuned = values(search.compile(Hill(), trainset=numbered(10)))
+    assert (tuned["width"], tuned["rounds"], tuned["style"]) == (0.1, 3, "fancy")
+    assert len(result(search).best.scores) == 10  # without a valset the trainset
+
+
+def test_the_defaults_are_kept_if_no_trial_is_better() -> None:
+    search = TunableSearch(lambda example, prediction: 1.0, **SMALL)
+    assert values(search.compile(Hill(), valset=numbered(10))) == values(Hill())
+    assert result(search).importances == {}
+
+
+def test_a_grid_ends_with_its_last_point() -> None:
+    search = TunableSearch(height, sampler="grid", freeze=["width"], points=6, storage=None)
+    search.compile(Hill(), valset=numbered(10))
+    tried = [tuple(trial.values.values()) for trial in result(search).trials]
+    assert len(tried) == len(set(tried)) == 6 * 2
+
+
 def test_bad_trials_are_pruned_whatever_the_threads() -> None:
     asked: list[str] = []
     search = TunableSearch(height, trials=30, storage=None)
@@ -112,6 +132,13 @@ def test_limits_are_kept() -> None:
 def test_invalid_searches(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(PolyhopError, match=message):
         TunableSearch(**{"metric": height, **SMALL, **settings}).compile(Costly(), valset=numbered(10))
+
+
+def test_a_search_needs_questions() -> None:
+    with pytest.raises(PolyhopError, match="no questions to tune on"):
+        TunableSearch(height, **SMALL).compile(Hill(), valset=[])
+    with pytest.raises(PolyhopError, match="call compile first"):
+        TunableSearch(height).tuned(Hill())
 
 
 # --- failures --------------------------------------------------------------------------------------------------------
@@ -217,6 +244,15 @@ def test_a_search_with_a_cost_resumes_in_a_database(tmp_path: Path) -> None:
     assert facts(search(database)) == facts(search(None))
 
 
+def test_a_finished_search_asks_nothing(tmp_path: Path) -> None:
+    asked: list[str] = []
+    search = TunableSearch(height, trials=4, storage=tmp_path / "study.journal", jobs=2)
+    first = TunableSearch(height, trials=4, storage=tmp_path / "study.journal").compile(Hill(), valset=numbered(8))
+    again = search.compile(Hill(asked.append), valset=numbered(8))
+    assert asked == []
+    assert values(first) == values(again)
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
@@ -242,6 +278,13 @@ def test_another_program_or_other_questions_are_refused(tmp_path: Path) -> None:
         search.compile(changed, valset=numbered(8))
     with pytest.raises(PolyhopError, match="questions.count: 8 before, 7 now"):
         search.compile(Hill(), valset=numbered(7))
+
+
+def test_by_default_every_search_has_a_journal_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for seed in (0, 1, 1):
+        TunableSearch(height, trials=2, seed=seed).compile(Hill(), valset=numbered(4))
+    assert len(list((tmp_path / "runs" / "tuning").glob("*.journal"))) == 2
 
 
 def test_progress_and_result(tmp_path: Path) -> None:

@@ -43,6 +43,12 @@ def test_a_line_that_a_kill_cut_off_is_removed(tmp_path: Path) -> None:
     assert [trial.number for trial in read_trials(path)] == [0, 1, 2]
 
 
+def test_a_journal_is_used_by_one_process(tmp_path: Path) -> None:
+    path = tmp_path / "study.journal"
+    with open_study(path, "tunables", cost=False), pytest.raises(PolyhopError, match="another process is running"):
+        run(path)
+
+
 def test_invalid_journals(tmp_path: Path) -> None:
     path = tmp_path / "study.journal"
     with pytest.raises(PolyhopError, match="study.journal does not exist"):

@@ -99,6 +99,17 @@ def test_what_ends_a_search_in_workers(numbers: list[int], error: type[BaseExcep
     assert not active_children()
 
 
+def test_an_interrupt_ends_the_workers_and_the_search_can_be_resumed(tmp_path: Path) -> None:
+    def interrupt(progress: TrialProgress) -> None:
+        if progress.done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search_in(tmp_path / "study.journal", jobs=2, on_trial=interrupt).compile(Hill(wait), valset=numbered(30))
+    assert not active_children()
+    assert resumed(tmp_path / "study.journal") == whole()
+
+
 def test_jobs_need_a_program_that_pickles() -> None:
     program = Hill()
     program.lock = threading.Lock()

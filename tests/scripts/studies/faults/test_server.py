@@ -5,11 +5,15 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from time import monotonic, time
 from typing import Any
+from urllib.parse import urlsplit
 
 import dspy
 import pytest
@@ -19,7 +23,7 @@ from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.models import language_model
 from polyhop.eval.run import evaluate
 from polyhop.programs import PolyHop, Prism
-from polyhop.scripts.studies.faults.faults import FAULTS, MEGABYTE, Fault, dies
+from polyhop.scripts.studies.faults.faults import FAULTS, MEGABYTE, Fault, dies, drip, slow
 from polyhop.scripts.studies.faults.schedule import Always, Asked, During, Every, First, Longer, Nth, Share
 from polyhop.scripts.studies.faults.server import Server
 
@@ -90,6 +94,31 @@ def test_a_reply_is_what_openai_sends() -> None:
         assert [model["object"] for model in Reply(connection.getresponse()).json["data"]] == ["model"]
 
 
+def test_a_prompt_for_json_is_answered_in_json() -> None:
+    with Server() as server, closing(connect(server)) as connection:
+        body = {**chat(adapter=dspy.JSONAdapter()), "response_format": {"type": "json_object"}}
+        assert json.loads(ask(connection, body).content)["answer"] == "Andrei Tarkovsky"
+
+
+def test_parts_and_developer_messages_are_read_too() -> None:
+    with Server() as server, closing(connect(server)) as connection:
+        system, user = chat()["messages"]
+        messages = [
+            {**system, "role": "developer"},
+            {"role": "user", "content": [{"type": "text", "text": user["content"]}]},
+        ]
+        assert ask(connection, {"model": "x", "messages": messages}).content == ask(connection).content
+
+
+def test_a_connection_is_used_again() -> None:
+    with Server() as server, closing(connect(server)) as connection:
+        ask(connection)
+        first = connection.sock
+        ask(connection)
+        assert connection.sock is first
+        assert server.requests == 2
+
+
 def test_what_is_no_chat_is_refused() -> None:
     with Server() as server, closing(connect(server)) as connection:
         for body in (
@@ -104,6 +133,37 @@ def test_what_is_no_chat_is_refused() -> None:
         assert Reply(connection.getresponse()).status == 400
         connection.request("GET", "/v1/nothing")
         assert Reply(connection.getresponse()).status == 404
+
+
+@pytest.mark.slow
+def test_many_connections_at_once() -> None:
+    def asked(n: int) -> bool:
+        name = f"Director Number{n}"
+        body = chat("Who directed Solaris?")
+        body["messages"][-1]["content"] = body["messages"][-1]["content"].replace("Andrei Tarkovsky", name)
+        with closing(connect(server)) as connection:
+            return all(name in ask(connection, body).content for _ in range(5))
+
+    with Server() as server, ThreadPoolExecutor(32) as pool:
+        assert all(pool.map(asked, range(64)))
+        assert server.requests == 64 * 5
+
+
+def test_latency_is_kept_by_each_of_many_connections() -> None:
+    with Server(latency=0.3) as server, ThreadPoolExecutor(16) as pool:
+
+        def seconds(_: int) -> float:
+            start = monotonic()
+            assert ask(connect(server)).status == 200
+            return monotonic() - start
+
+        assert min(pool.map(seconds, range(16))) >= 0.3
+        assert server.at_once > 1
+
+
+def test_a_canned_reply_is_given_to_anything() -> None:
+    with Server(canned="[[ ## x ## ]]\n1") as server, closing(connect(server)) as connection:
+        assert ask(connection, {"model": "x", "messages": []}).content == "[[ ## x ## ]]\n1"
 
 
 @pytest.mark.slow
@@ -199,6 +259,10 @@ def test_errors_in_other_words() -> None:
         assert reply.data.startswith(b"<html>")
 
 
+def test_a_fault_that_needs_a_sound_reply_refuses_what_has_none() -> None:
+    assert under("truncated", {"model": "x", "messages": [{"role": "user", "content": "?"}]}).status == 400
+
+
 def test_when_to_come_back() -> None:
     assert under("429").headers["Retry-After"] == under("503").headers["Retry-After"] == "1"
     assert under("429-absurd").headers["Retry-After"] == "86400"
@@ -206,11 +270,27 @@ def test_when_to_come_back() -> None:
     assert 0 < date.timestamp() - time() <= 2
 
 
+def test_slow() -> None:
+    start = monotonic()
+    assert under(slow(0.3)).content
+    assert monotonic() - start >= 0.3
+
+
 def test_a_hanging_server_keeps_the_connection_and_says_nothing() -> None:
     with Server([(Always(), FAULTS["hang"])]) as server, closing(connect(server)) as connection:
         connection.timeout = 0.3
         with pytest.raises(TimeoutError):
             ask(connection)
+
+
+def test_a_dripping_reply_has_headers_and_no_end() -> None:
+    with Server([(Always(), drip(0.05))]) as server, closing(connect(server)) as connection:
+        start = monotonic()
+        connection.request("POST", "/v1/chat/completions", json.dumps(chat()))
+        response = connection.getresponse()
+        assert (response.status, response.length) == (200, MEGABYTE)
+        assert response.read(5) == b" " * 5
+        assert monotonic() - start >= 0.15
 
 
 def test_resets() -> None:
@@ -249,6 +329,13 @@ def test_replies_that_are_none() -> None:
     assert "[[" not in under("prose").content
     with pytest.raises(ValueError, match="Unterminated"):
         under("truncated").json  # noqa: B018
+
+
+@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+def test_json_between_prose(adapter: dspy.Adapter) -> None:
+    _, text, after = under("prose-around-json", chat(adapter=adapter)).content.split("```")
+    assert json.loads(text.removeprefix("json"))["answer"] == "Andrei Tarkovsky"
+    assert after
 
 
 def test_megabytes() -> None:
@@ -302,3 +389,18 @@ def test_every_fault_is_tested_here() -> None:
 
 
 # --- a process of its own --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_as_a_process_it_says_where_it_is_and_at_the_end_what_it_did() -> None:
+    command = [sys.executable, "-m", "polyhop.scripts.studies.faults.server", "--fault", "401-echo"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout
+    url = urlsplit(process.stdout.readline())
+    assert (url.hostname, url.path.strip()) == ("127.0.0.1", "/v1")
+    with closing(http.client.HTTPConnection("127.0.0.1", url.port or 0, timeout=10)) as connection:
+        assert ask(connection).status == 401
+    process.terminate()
+    printed, _ = process.communicate(timeout=10)
+    assert json.loads(printed) == {"requests": 1, "injected": {"401-echo": 1}}
+    assert KEY not in printed
