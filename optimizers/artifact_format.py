@@ -163,9 +163,9 @@ class Provenance(_Record):
             return scores
         return {
             split: {
-                name: score if isinstance(score, Mapping) else Score(mean=score.mean, low=score.low, high=score.high)
+                name: Score(mean=score.mean, low=score.low, high=score.high) if isinstance(score, Interval) else score
                 for name, score in each.items()
-                if not (hasattr(score, "mean") and math.isnan(score.mean))
+                if not (isinstance(score, Interval) and math.isnan(score.mean))
             }
             for split, each in scores.items()
         }
