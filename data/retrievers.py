@@ -93,9 +93,17 @@ RETRIEVERS: Mapping[str, RetrieverEntry] = MappingProxyType(
 def build_retriever(name: str, source: SearchSource) -> Retriever | None:
     """The retriever of an entry, or of a function ``MODULE:FUNCTION``."""
     if ":" in name:
-        retriever = import_named(name, "retriever")(source)
+        make = import_named(name, "retriever")
+        if source is None:
+            raise PolyhopError(
+                f"--retriever {name} needs an --index: only chain and bm25 search questions' own passages"
+            )
+        retriever = make(source)
         if not isinstance(retriever, Retriever):
-            raise PolyhopError(f"--retriever {name}: it returned {type(retriever).__name__}, not a Retriever")
+            raise PolyhopError(
+                f"--retriever {name}: it returned {type(retriever).__name__}, not a Retriever: its methods are "
+                "search(query, k, offset=0) and search_many(queries, k)"
+            )
         return retriever
     if name not in RETRIEVERS:
         known = ", ".join(RETRIEVERS)

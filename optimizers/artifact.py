@@ -32,7 +32,7 @@ from ..data.retrievers import OTHER, RETRIEVERS, follows_chain, retriever_name
 from ..engines.endpoint import unguarded
 from ..engines.models import roles
 from ..engines.secrets import SECRET, SHORTEST
-from ..programs import PROGRAMS, name_of, new_program, retriever_of
+from ..programs import PROGRAMS, Program, name_of, new_program, retriever_of
 from ..programs.complexity import SHIPPED as ESTIMATOR
 from ..programs.exemplars import Exemplar, ExemplarMemory
 from ..programs.search import retriever_kind
@@ -336,28 +336,43 @@ def load(dir: str | Path, retriever: Retriever | None = None, *, program: dspy.M
     return program
 
 
-def build(artifact: Artifact, retriever: Retriever | None, sparse: Retriever | None = None) -> dspy.Module:
-    """The untuned program that an artifact names."""
+def build(
+    artifact: Artifact,
+    retriever: Retriever | None,
+    sparse: Retriever | None = None,
+    kind: type[Program] | None = None,
+) -> dspy.Module:
+    """The untuned program that an artifact names, or of the class ``kind``."""
     of, path = artifact.manifest.program, artifact.path
-    if of.name is None:
-        raise ArtifactError(
-            f"{path} has a program of your own class {of.kind[:80]!r}: load it with polyhop.load(dir, program=...)"
-        )
-    if of.name not in PROGRAMS:
-        raise ArtifactError(f"{path} has an unknown program {of.name[:80]!r}: update polyhop")
-    if of.retriever not in (*RETRIEVERS, OTHER, "none") or (of.retriever == "none") == PROGRAMS[of.name].searches:
-        raise ArtifactError(f"{path / MANIFEST} is damaged: {of.name} has no retriever {of.retriever[:80]!r}")
+    kind = kind or _named(artifact)
     if of.retriever == "none":
         if retriever is not None:
-            raise ArtifactError(f"{path} has the program {of.name}, which does not search: give it no retriever")
-        return new_program(of.name)
+            raise ArtifactError(
+                f"{path} has the program {of.name or of.kind[:80]}, which does not search: give it no retriever"
+            )
+        return kind.over()
     if retriever is None and follows_chain(of.retriever):
         retriever = ChainRetriever()
-    kind = retriever_name(retriever)
-    if follows_chain(of.retriever) != follows_chain(kind):
+    given = retriever_name(retriever)
+    if follows_chain(of.retriever) != follows_chain(given):
         advice = "a ChainRetriever" if follows_chain(of.retriever) else "no ChainRetriever"
-        raise ArtifactError(f"{path} was tuned with the retriever {of.retriever}, not {kind}: give it {advice}")
-    return new_program(of.name, retriever, sparse)
+        raise ArtifactError(f"{path} was tuned with the retriever {of.retriever}, not {given}: give it {advice}")
+    return kind.over(retriever, sparse)
+
+
+def _named(artifact: Artifact) -> type[Program]:
+    """The registered program that an artifact names."""
+    of, path = artifact.manifest.program, artifact.path
+    own = f"polyhop.load(dir, program=...), or on the command line as MODULE:CLASS={path}"
+    if of.name is None:
+        raise ArtifactError(f"{path} has a program of your own class {of.kind[:80]!r}: load it with {own}")
+    if of.name not in PROGRAMS:
+        raise ArtifactError(
+            f"{path} has an unknown program {of.name[:80]!r}: update polyhop; or if it is your own, load it with {own}"
+        )
+    if of.retriever not in (*RETRIEVERS, OTHER, "none") or (of.retriever == "none") == PROGRAMS[of.name].searches:
+        raise ArtifactError(f"{path / MANIFEST} is damaged: {of.name} has no retriever {of.retriever[:80]!r}")
+    return PROGRAMS[of.name]
 
 
 def restore(artifact: Artifact, program: dspy.Module) -> list[str]:

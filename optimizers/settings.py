@@ -98,7 +98,9 @@ class OptimizationSettings(BaseModel):
     )
     rounds: int = _option(1, "How often to run the stages; stops after a round in which none helped.", ge=1)
     metric: str = _option(
-        "joint_f1", "Metric to maximize: answer_em, answer_f1, evidence_f1, fact_f1 or joint_f1.", "NAME"
+        "joint_f1",
+        "Metric to maximize: answer_em, answer_f1, evidence_f1, fact_f1, joint_f1, ..., or your own MODULE:NAME.",
+        "NAME",
     )
     cost: str | None = _option(
         None, "Cost to minimize as well: lm_calls, lm_calls_critical_path, searches, seconds, ...", "NAME"

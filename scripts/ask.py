@@ -23,7 +23,11 @@ def ask(
     question: Annotated[str, typer.Argument(help="The question.", show_default=False)],
     index: IndexOption = None,
     program: Annotated[
-        str, typer.Option(metavar="NAME|DIR", help="A program, the folder of an artifact, or your own MODULE:CLASS.")
+        str,
+        typer.Option(
+            metavar="NAME|DIR",
+            help="A program, the folder of an artifact, or your own MODULE:CLASS; its artifact is MODULE:CLASS=DIR.",
+        ),
     ] = "polyhop",
     lm: ModelsOption = None,
     k: DepthOption = None,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import label, open_prompts
+from .options import artifact_of, label, open_prompts, program_class
 from .text import plain, short
 
 if TYPE_CHECKING:
@@ -48,18 +47,16 @@ def diff(
 
 def _sides(before: str, after: str) -> tuple[Side, Side]:
     """Both sides; an untuned program is built with the kind of retriever that the other was tuned with."""
-    from ..optimizers.artifact import read
     from ..optimizers.diff import Side
-    from ..programs import PROGRAMS, new_program
 
-    artifacts = {name: read(name) for name in (before, after) if name not in PROGRAMS and Path(name).is_dir()}
+    artifacts = {name: found for name in (before, after) if (found := artifact_of(name))}
     chained = any(name.startswith("search.chain[") for each in artifacts.values() for name in each.state.tunables)
 
     def side(name: str) -> Side:
         if name in artifacts:
             return Side.of_artifact(name, artifacts[name])
-        if name in PROGRAMS and artifacts and not chained:
-            return Side.of(name, new_program(name))
+        if artifacts and not chained and (kind := program_class(name)):
+            return Side.of(name, kind.over())
         return Side.of(name, open_prompts(name)[0])
 
     return side(before), side(after)

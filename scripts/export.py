@@ -32,7 +32,7 @@ class Adapter(StrEnum):
 
 
 def export(
-    program: Annotated[str, typer.Argument(metavar="NAME|DIR", help="A program, or the folder of an artifact.")],
+    program: Annotated[str, typer.Argument(metavar="NAME|DIR", help="As for 'ask --program'.")],
     agent: Annotated[str | None, typer.Option(metavar="NAME", help="Only this agent.  [default: all]")] = None,
     format: Annotated[
         Format,

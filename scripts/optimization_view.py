@@ -145,4 +145,5 @@ def print_summary(summary: OptimizationSummary, out: Path, settings: Optimizatio
             f"{questions:,} test questions: {metric} {100 * test.start.mean:.1f} at the start, "
             f"{100 * test.best.mean:.1f} tuned ({100 * gap.mean:+.1f}, {between})"
         )
-    console.print(f"{out / 'best'}: the program, for --program, polyhop.load, polyhop diff and polyhop export")
+    own = f"{settings.program.partition('=')[0]}=" if ":" in settings.program else ""
+    console.print(f"{own}{out / 'best'}: the program, for --program, polyhop.load, polyhop diff and polyhop export")

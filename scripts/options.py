@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..data.pool import PassagePool
     from ..optimizers.artifact import Artifact
     from ..optimizers.artifact_format import Manifest
+    from ..programs import Program
 
 
 IndexOption = Annotated[
@@ -113,10 +114,10 @@ def build_program(
 
 def open_prompts(name: str) -> tuple[dspy.Module, Manifest | None]:
     """A program for inspection, without a retriever; with its manifest, if it is an artifact."""
-    if artifact := _artifact(name):
+    if artifact := artifact_of(name):
         from ..optimizers.artifact import build
 
-        return _restored(artifact, build(artifact, None)), artifact.manifest
+        return _restored(artifact, build(artifact, None, kind=_own_class(name))), artifact.manifest
     return _program(name, None, None), None
 
 
@@ -125,7 +126,7 @@ def label(name: str) -> str:
     (runs/tuned)``."""
     from ..programs import PROGRAMS
 
-    path = Path(name).resolve()
+    path = Path(_parts(name)[1]).resolve()
     if name in PROGRAMS or not path.is_dir():
         return path.name
     from ..optimizers.artifact import read_manifest
@@ -139,34 +140,59 @@ def label(name: str) -> str:
     return f"{program.name or program.kind} ({'/'.join(folder.relative_to(folder.anchor).parts[-2:])})"
 
 
-def _artifact(name: str) -> Artifact | None:
+def artifact_of(name: str) -> Artifact | None:
+    """The artifact of ``DIR`` or ``MODULE:CLASS=DIR``; None for the name of a program."""
     from ..programs import PROGRAMS
 
-    if name in PROGRAMS or not Path(name).is_dir():
+    own, folder = _parts(name)
+    if not own and (name in PROGRAMS or not Path(folder).is_dir()):
         return None
     from ..optimizers.artifact import read
 
-    return read(name)
+    return read(folder)
+
+
+def program_class(name: str) -> type[Program] | None:
+    """The class that a program's name or ``MODULE:CLASS`` names; None for an artifact."""
+    from ..programs import PROGRAMS, Program
+
+    if _parts(name)[0] or (name not in PROGRAMS and ":" not in name):
+        return None
+    kind = PROGRAMS[name] if name in PROGRAMS else import_named(name, "program")
+    if not (isinstance(kind, type) and issubclass(kind, Program)):
+        raise PolyhopError(f"{name} is not a subclass of polyhop.programs.Program")
+    return kind
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """The class and the folder of ``MODULE:CLASS=DIR``, an artifact of a program of your own; else "" and the name."""
+    own, equals, folder = name.partition("=")
+    return (own, folder) if equals and ":" in own else ("", name)
+
+
+def _own_class(name: str) -> type[Program] | None:
+    """The class of ``MODULE:CLASS=DIR``."""
+    own, _ = _parts(name)
+    return program_class(own) if own else None
 
 
 def _program(name: str, source: BM25Index | PassagePool | None, retriever: str | None) -> dspy.Module:
-    from ..programs import PROGRAMS, Program
+    from ..programs import PROGRAMS
 
-    if name in PROGRAMS or ":" in name:
-        kind = PROGRAMS[name] if name in PROGRAMS else import_named(name, "program")
-        if not (isinstance(kind, type) and issubclass(kind, Program)):
-            raise PolyhopError(f"{name} is not a subclass of polyhop.programs.Program")
+    if kind := program_class(name):
         if retriever is not None and not kind.searches:
             raise PolyhopError(f"{name} does not search: --retriever does not apply")
         return kind.over(build_retriever(retriever or "chain", source), source)
-    if artifact := _artifact(name):
-        return _loaded(artifact, source, retriever)
+    if artifact := artifact_of(name):
+        return _loaded(artifact, source, retriever, _own_class(name))
     raise PolyhopError(
         f"unknown program {name!r}: choose {', '.join(PROGRAMS)}, the folder of an artifact, or MODULE:CLASS"
     )
 
 
-def _loaded(artifact: Artifact, source: BM25Index | PassagePool | None, retriever: str | None) -> dspy.Module:
+def _loaded(
+    artifact: Artifact, source: BM25Index | PassagePool | None, retriever: str | None, own: type[Program] | None
+) -> dspy.Module:
     """The program of an artifact, with the retriever that it was tuned with."""
     from ..optimizers.artifact import build
 
@@ -174,11 +200,11 @@ def _loaded(artifact: Artifact, source: BM25Index | PassagePool | None, retrieve
     if kind == "none":
         if retriever is not None:
             raise PolyhopError(f"{artifact.path} does not search: --retriever does not apply")
-        return _restored(artifact, build(artifact, None))
+        return _restored(artifact, build(artifact, None, kind=own))
     searched = build_retriever(retriever or (kind if kind in RETRIEVERS else "bm25"), source)
     if follows_chain(kind) != follows_chain(retriever_name(searched)):
         raise PolyhopError(f"{artifact.path} was saved with --retriever {kind}: omit --retriever, or use the same")
-    return _restored(artifact, build(artifact, searched, source))
+    return _restored(artifact, build(artifact, searched, source, own))
 
 
 def _restored(artifact: Artifact, program: dspy.Module) -> dspy.Module:

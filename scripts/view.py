@@ -262,7 +262,8 @@ def _add_step(tree: Tree, step: TraceStep, passages: Mapping[str, Passage]) -> N
         case Stopped(reason):
             _branch(tree, "stopped", reason)
         case _:
-            raise TypeError(f"{type(step).__name__} steps cannot be shown")
+            texts = (f"{name}: {value}" for name, value in vars(step).items() if name != "invalid")
+            _list(_branch(tree, type(step).__name__.lower(), ""), texts)  # of a program of the user's own
 
 
 def _add_search(tree: Tree, step: Searched) -> None:

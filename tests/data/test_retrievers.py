@@ -61,8 +61,10 @@ def test_an_own_retriever_is_a_function_of_what_is_searched(tmp_path: Path, monk
     assert retriever is not None
     assert retriever.search("Rome", 1)[0].passage.title == "Rome"
     assert (retriever_name(retriever), describe_retriever(retriever)) == (OTHER, "Reversed")
-    with pytest.raises(PolyhopError, match="number: it returned int, not a Retriever"):
+    with pytest.raises(PolyhopError, match=r"number: it returned int, not a Retriever: .* search_many\(queries, k\)"):
         build_retriever("own_retriever_for_tests:number", POOL)
+    with pytest.raises(PolyhopError, match="Reversed needs an --index: only chain and bm25 search questions' own"):
+        build_retriever("own_retriever_for_tests:Reversed", None)
 
 
 @pytest.mark.parametrize(

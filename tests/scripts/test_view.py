@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass
 from typing import Any
 
 import dspy
@@ -165,6 +166,23 @@ def test_every_kind_of_step_is_shown() -> None:
         "branch 2", "thought right",
     ):  # fmt: skip
         assert text in tree, text
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A step of a program of the user's own."""
+
+    query: str
+    invalid: tuple[str, ...] = ()
+    lm_calls = 1
+
+
+def test_a_step_of_another_kind_is_shown_as_recorded() -> None:
+    trace: Any = Trace([Rewritten("[b] Solaris", ("??",))])  # type: ignore[list-item]
+    tree = render(trace_tree(conclude("Paris", 0.5, trace, stop="read")))
+    assert "rewritten" in tree
+    assert "query: [b] Solaris" in tree
+    assert "ignored: ??" in tree
 
 
 def test_the_cost_tells_calls_waits_and_what_was_dropped() -> None:
