@@ -12,6 +12,12 @@ export UV_SYSTEM_CERTS ?= true
 PIP_INDEX = $${PIP_INDEX_URL:-$$($(BIN)/pip config get global.index-url 2>/dev/null)}
 UV = UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$(PIP_INDEX)}" $(BIN)/uv
 INSTALL = $(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt
+# Each worker starts with a part of its own, and takes from the other's when that is done.
+PYTEST = pytest -n 2 --dist worksteal
+
+# Containers often forbid Python to keep what it compiled: then each of the many processes of the tests compiles all that
+# it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-slow test-dspy lint format docs dense tracking constraints clean
 
@@ -22,17 +28,17 @@ demo: $(INSTALLED) ## index the sample corpus and answer multi-hop questions
 	@$(BIN)/polyhop demo
 
 test: lint ## style, types and the test suite
-	$(BIN)/pytest -n 2
+	$(BIN)/$(PYTEST)
 
 test-slow: $(DEV) ## the slow tests: studies, repeated kills
-	$(BIN)/pytest -n 2 -m slow
+	$(BIN)/$(PYTEST) -m slow
 
 test-dspy: $(DEV) ## core tests with another version of DSPy: make test-dspy DSPY=3.4.0
 	@$(UV) venv --quiet --clear --python $(BIN)/python $(VENV)/dspy
 	@sed '/^dspy==/d' constraints.txt > $(VENV)/constraints.txt
 	@$(UV) pip install --quiet --python $(VENV)/dspy/bin/python --overrides overrides.txt \
 		--constraint $(VENV)/constraints.txt 'dspy==$(DSPY)' --editable '.[dev]'
-	$(VENV)/dspy/bin/python -m pytest -n 2 -q tests/signatures tests/programs tests/engines/lexical
+	$(VENV)/dspy/bin/$(PYTEST) -q tests/signatures tests/programs tests/engines/lexical
 
 lint: $(DEV) ## style and types
 	$(BIN)/ruff check .
@@ -62,6 +68,7 @@ constraints: $(DEV) ## pin the newest versions that pyproject.toml allows; test 
 
 clean: ## remove the environment and all caches
 	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # Stamps are written last, so that an interrupted installation starts again.
 $(INSTALLED): pyproject.toml constraints.txt overrides.txt
