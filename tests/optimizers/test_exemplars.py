@@ -70,7 +70,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "prism"
     program = polyhop.Prism(polyhop.PassagePool(sample_passages()))
     program.set_lm(polyhop.lm("lexical"))
-    collect(program, load_sample("train"), folder)
+    collect(program, load_sample("train")[:30], folder)
     return folder
 
 

@@ -11,10 +11,13 @@ import subprocess
 import sys
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from polyhop.scripts.main import app
 from polyhop.scripts.studies.faults.faults import FAULTS
 from polyhop.scripts.studies.faults.schedule import Every
 from polyhop.scripts.studies.faults.server import Server
@@ -42,13 +45,35 @@ def profile(folder: Path, server: Server) -> Path:
     return path
 
 
-def run(folder: Path, *arguments: str | Path, status: int = 0) -> str:
-    """What a command prints, to either stream; its files get into the folder."""
+ASK = """
+import sys
+from polyhop.scripts.main import main
+arguments = sys.argv[1:]
+try:
+    sys.argv = ["polyhop", "ask", *arguments]
+    main()
+except SystemExit as end:
+    print("status", end.code)
+sys.argv = ["polyhop", "--debug", "ask", *arguments]
+main()
+"""
+
+
+def start(folder: Path, *arguments: str | Path, status: int = 0) -> str:
+    """What Python prints in a process of its own, to either stream; its files get into the folder."""
     environment = {**os.environ, "PLANTED": KEY, "DSPY_CACHEDIR": str(folder / "cache"), "COLUMNS": "120"}
-    command = [sys.executable, "-m", "polyhop.scripts.main", *map(str, arguments)]
+    command = [sys.executable, *map(str, arguments)]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stderr
     return done.stdout + done.stderr
+
+
+def run(folder: Path, *arguments: str | Path) -> str:
+    """What a command prints; its files get into the folder."""
+    with chdir(folder):
+        done = CliRunner().invoke(app, [*map(str, arguments)], env={"PLANTED": KEY})
+    assert done.exit_code == 0, done.output
+    return done.output
 
 
 def written(folder: Path) -> str:
@@ -66,7 +91,8 @@ def written(folder: Path) -> str:
 
 def test_the_server_tells_the_key_and_no_command_does(endpoint: Server, tmp_path: Path) -> None:
     lm = ("--lm", profile(tmp_path, endpoint))
-    said = run(tmp_path, "evaluate", "--out", "run", "--limit", "8", "--threads", "4", *lm, "--max-failures", "99")
+    options = ("--out", "run", "--limit", "8", "--threads", "4", *lm, "--max-failures", "99")
+    said = start(tmp_path, "-m", "polyhop.scripts.main", "evaluate", *options)
     assert "repeated after rate_limit" in said
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert 0 < summary["counts"]["failed"] < 8
@@ -89,9 +115,10 @@ def test_a_tuned_program_and_its_prompts_hold_no_key(tmp_path: Path) -> None:
     assert KEY not in written(tmp_path)
 
 
-@pytest.mark.parametrize("flags", [(), ("--debug",)], ids=["plain", "with traceback"])
-def test_an_error_that_repeats_the_key(refusing: Server, tmp_path: Path, flags: tuple[str, ...]) -> None:
-    said = run(tmp_path, *flags, "ask", QUESTION, "--lm", profile(tmp_path, refusing), status=1)
-    assert refusing.injected["401-echo"] > 0
-    assert "***" in said
+def test_an_error_that_repeats_the_key(refusing: Server, tmp_path: Path) -> None:
+    said = start(tmp_path, "-c", ASK, QUESTION, "--lm", profile(tmp_path, refusing), status=1)
+    assert "status 1" in said
+    assert refusing.injected["401-echo"] > 1
+    assert said.count("Incorrect API key provided: ***") > 1
+    assert "Traceback" in said
     assert KEY not in said

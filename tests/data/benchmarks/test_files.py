@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.data.benchmarks import files
@@ -50,7 +50,6 @@ def test_a_document_is_one_record(tmp_path: Path, indent: int | None) -> None:
 
 
 @given(records=st.lists(ANY_RECORD, max_size=6), indent=st.sampled_from([None, 0, 3]), chunk=st.integers(1, 40))
-@settings(max_examples=60, deadline=None)
 def test_lists_do_not_depend_on_how_they_are_cut(
     tmp_path_factory: pytest.TempPathFactory, records: list[Any], indent: int | None, chunk: int
 ) -> None:

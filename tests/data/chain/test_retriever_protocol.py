@@ -95,10 +95,10 @@ def test_sixteen_threads_find_what_one_finds(source: BM25Index | PassagePool) ->
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(16) as pool:
-            found = list(pool.map(lambda question: shared.search(question, 6), QUESTIONS * 4))
+            found = list(pool.map(lambda question: shared.search(question, 6), QUESTIONS * 2))
     finally:
         sys.setswitchinterval(interval)
-    assert found == expected * 4
+    assert found == expected * 2
 
 
 def test_another_process_finds_the_same(tmp_path: Path, printed: Callable[[str], set[str]]) -> None:

@@ -61,17 +61,18 @@ def test_ties_go_by_document_number(index: DenseIndex, rows: list[list[int]], co
             assert similar.tolist() == scores[expected].tolist()
 
 
-def test_copies_of_a_passage_score_the_same(tmp_path: Path) -> None:
+def test_copies_of_a_passage_score_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever they stand, in whatever block: vectors of a realistic size."""
-    same = [{"id": f"{n:04}", "title": "Same", "text": "The very same text."} for n in range(5000)]
+    monkeypatch.setattr(dense, "_BLOCK", 300)
+    same = [{"id": f"{n:04}", "title": "Same", "text": "The very same text."} for n in range(1000)]
     path, encoder = build(tmp_path, same), Hashing(dimension=384)
     embed_index(path, encoder)
     with DenseIndex(path, encoder) as index:
-        hits = index.search("another text of same", 5000)
-        order = [passage.id for passage in index._lucene.stored(range(5000))]
+        hits = index.search("another text of same", 1000)
+        order = [passage.id for passage in index._lucene.stored(range(1000))]
         assert [hit.passage.id for hit in hits] == order
         [score] = {hit.score for hit in hits}
-        assert set(index.similarities("another text of same", range(0, 5000, 97)).tolist()) == {score}
+        assert set(index.similarities("another text of same", range(0, 1000, 97)).tolist()) == {score}
 
 
 def test_many(index: DenseIndex) -> None:

@@ -139,7 +139,7 @@ if __name__ == "__main__":
     dspy.configure_cache(enable_disk_cache=True, enable_memory_cache=True, disk_cache_dir=str(cache))
     optimize(
         make(Engine(log), cache=True),
-        Splits(examples(0, 24), examples(100, 24), examples(200, 16)),
+        Splits(examples(0, 16), examples(100, 16), examples(200, 8)),
         run,
-        OptimizationSettings(metric="answer_em", optimizer="bootstrap", trials=8, seed=3, threads=2),
+        OptimizationSettings(metric="answer_em", optimizer="bootstrap", trials=5, seed=3, threads=2),
     )

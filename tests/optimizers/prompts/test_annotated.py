@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import dspy
@@ -30,20 +31,15 @@ PLANNERS = {signatures.AnalyzeQuestion, signatures.PlanResearch, signatures.Plan
 """Their replies depend on demos, also with the lexical engine."""
 
 
-@pytest.fixture(scope="module")
-def sample() -> PassagePool:
-    return PassagePool(sample_passages())
-
-
-def demos_of(name: str, sample: PassagePool, count: int = 9) -> tuple[dspy.Module, dict[str, list[dspy.Example]]]:
-    built = build_program(name, sample)
+@cache
+def demos_of(name: str) -> dict[str, list[dspy.Example]]:
     composed = [example for example in load_sample("train") if example.hops > 1]
-    return built, gold_demos(built, composed[:count])
+    return gold_demos(build_program(name, PassagePool(sample_passages())), composed[:9])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_agents_get_complete_demos_that_adapters_render_and_parse(name: str, sample: PassagePool) -> None:
-    built, demos = demos_of(name, sample)
+def test_agents_get_complete_demos_that_adapters_render_and_parse(name: str) -> None:
+    built, demos = build_program(name, None), demos_of(name)
     assert {agent for agent, given in demos.items() if not given} == UNKNOWN.get(name, set())
     for agent, predictor in built.named_predictors():
         fields = predictor.signature.fields
@@ -62,14 +58,14 @@ def test_agents_get_complete_demos_that_adapters_render_and_parse(name: str, sam
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_lexical_engine_replies_as_without_demos(name: str, sample: PassagePool) -> None:
-    built, demos = demos_of(name, sample)
+def test_the_lexical_engine_replies_as_without_demos(name: str) -> None:
+    built, demos = build_program(name, None), demos_of(name)
     planning = {frozenset(dspy.Predict(planner).signature.fields) for planner in PLANNERS}
     for agent, predictor in built.named_predictors():
         if not demos[agent] or frozenset(predictor.signature.fields) in planning:
             continue
         predictor.lm = language_model()
-        for task in demos[agent][-3:]:
+        for task in demos[agent][-2:]:
             inputs = {field: task[field] for field in predictor.signature.input_fields}
             bare, shown = predictor(**inputs), predictor(**inputs, demos=demos[agent][:3])
             assert bare.toDict() == shown.toDict(), agent

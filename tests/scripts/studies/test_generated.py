@@ -11,8 +11,8 @@ import pytest
 from polyhop.data.text import bare_title, split_sentences
 from polyhop.scripts.studies.generated import GeneratedCorpus
 
-SIZE = 10_000
-_DIGEST = "358b230fbea8"
+SIZE = 3_000
+_DIGEST = "dac74ad6685c"
 
 
 @pytest.fixture(scope="module")
