@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -71,11 +70,6 @@ def mixed(count: int) -> dict[str, Callable[[], Any]]:
 
     wrong = {f"question {n}": lambda: "the wrong country" for n in range(0, count, 3)}
     return {**wrong, **{f"question {n}": fail for n in range(0, count, 7)}}
-
-
-def restore_sigint() -> None:
-    """Run in a child before exec: a process started in the background inherits an ignored SIGINT."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def main(out: str, count: str, seconds: str, threads: str) -> None:

@@ -25,7 +25,7 @@ from polyhop.eval.run import evaluate
 from polyhop.eval.settings import RunManifest
 
 from . import small
-from .small import Fake, examples, mixed, numbered, restore_sigint
+from .small import Fake, examples, mixed, numbered
 from .test_run import steady
 
 COUNT = 60
@@ -34,7 +34,7 @@ COUNT = 60
 def start(out: Path, seconds: float = 0.02, threads: int = 2) -> subprocess.Popen[str]:
     """A run in its own process; returns right before the first question."""
     command = [sys.executable, small.__file__, str(out), str(COUNT), str(seconds), str(threads)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=restore_sigint)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process

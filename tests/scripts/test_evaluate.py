@@ -18,8 +18,6 @@ from typer.testing import CliRunner, Result
 from polyhop.data.lucene.index import build_index
 from polyhop.scripts.main import app
 
-from ..eval.small import restore_sigint
-
 
 def evaluate(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["evaluate", *map(str, arguments)], env={"COLUMNS": "100"})
@@ -150,7 +148,7 @@ def test_ctrl_c_in_a_real_terminal(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "polyhop.scripts.main", "evaluate", "--split", "train", "--threads", "3"]
     command += ["--program", "prism", "--out", str(out)]
     terminal, side = pty.openpty()
-    process = subprocess.Popen(command, stderr=side, stdout=subprocess.PIPE, preexec_fn=restore_sigint)
+    process = subprocess.Popen(command, stderr=side, stdout=subprocess.PIPE)
     os.close(side)
     predictions = out / "predictions.jsonl"
     deadline = time.monotonic() + 60

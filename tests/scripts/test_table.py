@@ -20,8 +20,6 @@ from polyhop.programs import Naive
 from polyhop.scripts.main import app
 from polyhop.scripts.table import TableSetting
 
-from ..eval.small import restore_sigint
-
 
 def table(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["table", *map(str, arguments)], env={"COLUMNS": "120"})
@@ -85,9 +83,7 @@ def test_ctrl_c_says_how_to_resume(write_hotpotqa: Callable[[int], Path], tmp_pa
     arguments = ["--on", f"hotpotqa:{write_hotpotqa(count)}", "--out", str(tmp_path / "runs")]
     arguments += ["--program", "prism", "--program", "direct"]
     command = [sys.executable, "-m", "polyhop.scripts.main", "table", *arguments]
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=restore_sigint
-    )
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     first, second = (tmp_path / "runs" / f"{name}-hotpotqa-dev-distractor" for name in ("prism", "direct"))
     predictions = first / "predictions.jsonl"
     deadline = time.monotonic() + 60
