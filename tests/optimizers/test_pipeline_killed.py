@@ -73,7 +73,7 @@ class Folder:
         }
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_kills_change_nothing(tmp_path: Path, kills: int) -> None:
     whole, killed = Folder(tmp_path / "whole"), Folder(tmp_path / "killed")
     whole.finish()

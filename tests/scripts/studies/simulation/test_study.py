@@ -116,7 +116,7 @@ def test_seeds_are_averaged_before_questions_are_compared() -> None:
 def test_what_cannot_be_studied_is_said_before_anything_is_played(tmp_path: Path) -> None:
     good = f"hotpotqa:{write_hotpotqa(tmp_path, 2)}"
     for on, said in (
-        ((good, good), "name each dataset once"),
+        ((good, good), "use each dataset once"),
         ((good, f"musique:{tmp_path / 'none.jsonl'}"), "none.jsonl"),
     ):
         with pytest.raises(PolyhopError, match=said):
