@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 
 import Stemmer
 
@@ -125,16 +127,18 @@ def content_terms(text: str) -> tuple[str, ...]:
 # A full stop after one of these does not end a sentence. Compared without the stop.
 # Before a name.
 _TITLES = frozenset(
-    "mr mrs ms dr drs prof rev fr gen col maj capt cpt cpl sgt lt cmdr adm gov sen rep pres hon messrs mme mlle msgr "
-    "asst".split()
+    "mr mrs ms dr drs prof profs rev revs fr gen col maj brig capt cpt cpl sgt lt lieut flt sqn pvt pte cmdr cdr adm "
+    "det insp supt gov sen rep reps pres rt hon amb cllr messrs mme mlle msgr asst".split()
 )
 # Before a number: joined when a digit follows ("No. 29"), otherwise an ordinary word ("She said no. ...").
-_COUNTERS = frozenset("no nos vol vols pp op fig figs".split())
+_COUNTERS = frozenset("no nos vol vols pp op fig figs ch para pop".split())
 # In the middle of a sentence, and lower-case only: "c." is circa where "C." is an initial.
 _CONNECTIVES = frozenset("v vs cf ca c p approx e.g i.e viz b d r fl aft bef lit transl a.k.a".split())
+# After an exclamation mark of a name ("Yahoo! Inc.").
+_COMPANIES = frozenset("inc ltd co corp".split())
 # May also end a sentence ("... and Sons Ltd."): the next word decides.
-_ABBREVIATIONS = frozenset(
-    "jr sr st ste mt ft ed eds trans al etc inc ltd co corp bros dept univ est feat spp subsp var "
+_ABBREVIATIONS = _COMPANIES | frozenset(
+    "jr sr st ste mt ft ed eds trans al etc bros dept univ est feat spp subsp var ave blvd "
     "jan feb mar apr jun jul aug sep sept oct nov dec ph.d b.sc m.sc ed.d d.phil".split()
 )
 # Capitalized, these start a sentence: names rarely start with them.
@@ -144,50 +148,79 @@ _OPENERS = frozenset(
     "some many most all no another also and but or between among under following".split()
 )
 
-# No step can backtrack, and matches do not overlap: linear time for any text.
+# No step can backtrack far, and matches do not overlap: linear time for any text.
 _BOUNDARY = re.compile(
-    r"""(?<![.!?…])(?P<end>[.!?…]++)(?P<close>["'”’»)\]]*+)(?P<space>\s++)(?=[\s"'“‘«(\[]*(?P<next>\w++(?:['’]\w++)?|\S))"""
-    r"""|(?P<cjk>[。！？]["”』」）]*+)\s*+"""
+    r"""(?P<end>[.!?…؟۔।॥。！？][.!?…؟۔।॥。！？]*+)"""  # one mark first: the search for a single character is fast
+    r"""(?P<close>["'”’»」』）)\]]*+(?:\[\w[\w ]{0,19}\])*+)(?P<space>\s*+)"""  # [\w ]: "[3]", "[citation needed]"
+    r"""(?=[\s"'“‘«(\[]*(?P<next>\w++(?:['’]\w++)?|\S|\Z))"""
 )
+_CJK = frozenset("。！？")  # no space follows them
 _LONGEST_TOKEN = 20  # no abbreviation is longer
 _LAST_TOKEN = re.compile(r"[^\s(\[\"“‘«/–—]++$")
-_BLANK_LINE = re.compile(r"\n\s*\n")
+_BREAK = re.compile(r"\n\s*\n|</?(?:br|p|li|ul|ol|div|tr|td|th|table|h[1-6])\b[^<>]{0,99}>", re.IGNORECASE)
+_WITH_LETTER = re.compile(r"(?:<[^<>]{1,99}>|&\w{2,8};|[\W\d_])*+[^\W\d_]")  # outside of tags and entities
+_NUMBERING = re.compile(r"\d{1,3}[.)]")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split text into sentences; joined by spaces they equal the text (white space folded).
+    """Split text into sentences; joined by spaces they equal the text, but for white space.
 
     Does not split initials ("I. V. Sasi"), titles and abbreviations ("St. Louis", "Cpl. Jennings", "c. 1500"),
-    decimals and dotted names; splits after closing quotes, at blank lines and at CJK full stops.
+    decimals, dotted names and titles with a year ("Help!" (1965)); splits after closing quotes and footnotes, at blank
+    lines, HTML breaks and CJK full stops. A piece without a letter belongs to the sentence before it, or after it if
+    it is a number ("1.") or the first.
     """
-    sentences: list[str] = []
-    for block in _BLANK_LINE.split(text):
+    sentences: list[list[str]] = []
+    carried: list[str] = []
+    for piece in _pieces(text):
+        if _WITH_LETTER.match(piece):
+            sentences.append([*carried, piece])
+            carried = []
+        elif carried or not sentences or _NUMBERING.fullmatch(piece):
+            carried.append(piece)
+        else:
+            sentences[-1].append(piece)
+    if carried:
+        sentences[-1:] = [[*(sentences[-1] if sentences else ()), *carried]]
+    return [" ".join(pieces) for pieces in sentences]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text cut where a sentence may end, white space folded."""
+    ends = [found.end() for found in _BREAK.finditer(text)]
+    for first, last in pairwise([0, *ends, len(text)]):
+        block = text[first:last]
         start = 0
         for match in _BOUNDARY.finditer(block):
-            if match["cjk"] is None and not _ends_sentence(block, start, match):
-                continue
-            _append(sentences, block[start : match.end()])
-            start = match.end()
-        _append(sentences, block[start:])
-    return sentences
+            if _ends_sentence(block, start, match):
+                yield from _folded(block[start : match.end()])
+                start = match.end()
+        yield from _folded(block[start:])
 
 
-def _append(sentences: list[str], piece: str) -> None:
-    piece = " ".join(piece.split())
-    if piece:
-        sentences.append(piece)
+def _folded(piece: str) -> Iterator[str]:
+    if folded := " ".join(piece.split()):
+        yield folded
 
 
 def _ends_sentence(block: str, start: int, match: re.Match[str]) -> bool:
-    following = match["next"]
-    if following[0].islower() or following in ",;:)]}":
+    end, _, space, following = match.groups()
+    if not following:
         return False
+    if not space:
+        return not _CJK.isdisjoint(end) and following != "（"
+    if following[0].islower() or following in ",;:)]}–—":
+        return False
+    if following == ".":
+        return block.startswith("...", match.start("next"))  # a sentence may start with an ellipsis
     opens = following[0].isupper() and following.lower() in _OPENERS
     if following in ("A", "I", "No") and block.startswith(".", match.end("next")):
         opens = False  # "by S. A. Corey", "a U.S. No. 29 hit"
-    if match["end"] != ".":
-        # An ellipsis is usually a pause or a cut in a title.
-        return opens or not ("..." in match["end"] or "…" in match["end"])
+    if end != ".":
+        if opens or end in "。۔।॥":
+            return True
+        # An ellipsis is usually a pause or a cut in a title; "Help! (1965)", "Yahoo! Inc."
+        return not ("..." in end or "…" in end or block[match.end()] == "(" or following.lower() in _COMPANIES)
     before = _LAST_TOKEN.search(block[max(start, match.start() - _LONGEST_TOKEN) : match.start()])
     written = before.group() if before else ""
     token = written.lower()

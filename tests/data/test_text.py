@@ -89,6 +89,28 @@ from polyhop.data.text import (
         "She waited...| The door opened.",
         "I loved Hush… Hush, Sweet Charlotte.",
         '"When Harry Met Sally..." (1989) made her known.',
+        "He won.| ... Everything else is silent.",
+        # titles with a mark
+        '"Help!" (1965) is a film.| The single "Oliver!" (1968) won.',
+        "Oliver! (1968) is a musical.| Is it?| (The answer is yes.)",
+        "Viva Zapata! is a film.| Yahoo! Inc. is a firm.| Go!| Now.",
+        "Ann Lee( 1698? – 1761?) was an actress.| She sang.",
+        # ranks
+        "Det. Jimmy McNulty met Pvt. Ryan and Flt. Lt. Ahmed.| Supt. Lee saw the Rt. Hon. Ann Wu.",
+        "He lived near Blvd. Raspail (pop. 200).| He left Fifth Ave.| There he died.",
+        # footnotes
+        "It was late.[3]| He left.[1][citation needed]| She stayed.",
+        # pieces without a letter
+        "It opened in 1990. .sj",
+        "He won. .| She lost.",
+        "Is it good?| It was great! ''",
+        "1. Mangang came.| 2. Luwang left.",
+        "He sold 12. 1,200. — 7.| He sat. ♪ ♪ ♪",
+        "♪ ♪ He sat.",
+        "... !",
+        # HTML
+        "First line.<br>|Second <b>line</b><BR />| third line.</p>|x < y.| It ended.",
+        "He left. <br> <br/>|She stayed. &nbsp; <i>",
         # numbers and years
         "Maria (born 1960) sings.| 18 species live there.",
         "It closed in 1990.| 1991 was worse.",
@@ -104,6 +126,9 @@ from polyhop.data.text import (
         # scripts
         "彼は作家。|東京に住む！|本当？",
         "「行け。」|彼は言った。",
+        "他来了！！|けいおん！（2009）は。",
+        "هل ذهب؟| نعم ذهب.",
+        "यह एक वाक्य है।| यह दूसरा है।",
         "Он родился в Москве.| Он умер в Риме.",
         "Élodie est née à Paris.| Elle vit à Lyon.",
     ],
@@ -127,7 +152,7 @@ PROSE = st.lists(
         st.sampled_from(
             "The Smith St . ... ! ? \" ' ” ) ( [ U.S. c. 1500 J. no No. 5 Inc. e.g. “ 。 「 」 … He a 3.5 etc.".split()
         ),
-        st.sampled_from(["\n", "\n\n", "\u3000"]),
+        st.sampled_from(["\n", "\n\n", "\u3000", "<br>", "</p>", "1.", "؟"]),
         st.text(max_size=6),
     ),
     max_size=40,
@@ -138,10 +163,16 @@ PROSE = st.lists(
 def test_joined_sentences_are_the_text(pieces: list[str], glue: str) -> None:
     text = glue.join(pieces)
     sentences = split_sentences(text)
-    # Only the space that CJK full stops lack may come in.
+    # Only the space that CJK full stops and HTML breaks lack may come in.
     assert "".join(" ".join(sentences).split()) == "".join(text.split())
-    if "。" not in text and "！" not in text and "？" not in text:
+    if not re.search("[。！？<]", text):
         assert " ".join(sentences) == " ".join(text.split())
+
+
+@given(PROSE, st.sampled_from(["", " ", "\n"]))
+def test_each_of_several_sentences_has_a_letter(pieces: list[str], glue: str) -> None:
+    sentences = split_sentences(glue.join(pieces))
+    assert len(sentences) < 2 or all(any(map(str.isalpha, sentence)) for sentence in sentences)
 
 
 @given(PROSE)
@@ -175,6 +206,10 @@ HOSTILE = {
     "padded parentheses": " " * 50_000 + "(" * 50_000,
     "cjk": "。" * 100_000,
     "cjk quotes": "。" + "」" * 100_000,
+    "tags": "<" * 100_000,
+    "breaks": "<br>" * 25_000,
+    "open breaks": "<br " * 25_000,
+    "footnotes": "." + "[1]" * 33_000,
     "digits": "1," * 50_000,
     "accents": "e" + "\u0301" * 100_000,
 }
