@@ -7,6 +7,7 @@ passage, is dropped and reported.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -27,6 +28,10 @@ class Candidates:
         self._number: dict[str, int] = {}
         self.extend(passages)
 
+    def has(self, passage: Passage) -> bool:
+        """Whether a passage has a number."""
+        return passage.id in self._number
+
     def extend(self, passages: Iterable[Passage]) -> list[Passage]:
         """Number further passages; returns those that are new."""
         fresh = []
@@ -37,15 +42,31 @@ class Candidates:
                 fresh.append(passage)
         return fresh
 
-    def show(self, evidence: Iterable[Evidence] | None = None) -> NumberedPassages:
-        """All passages, or only ``evidence``: passages in order of first mention, sentences in order."""
-        if evidence is None:
-            return NumberedPassages(passages=[self._numbered(passage) for passage in self.passages])
+    def show(
+        self, evidence: Iterable[Evidence] | None = None, selected: Iterable[Evidence] = ()
+    ) -> NumberedPassages:
+        """All passages, or only ``evidence``: passages in order of first mention, sentences in order.
+
+        Args:
+            selected: Evidence whose sentences are marked.
+        """
+        marked: dict[str, set[int]] = defaultdict(set)
+        for item in selected:
+            marked[item.passage.id].update(_sentences(item))
         shown: dict[str, tuple[Passage, set[int]]] = {}
-        for item in evidence:
-            passage, sentences = shown.setdefault(item.passage.id, (item.passage, set()))
-            sentences.update(range(len(passage.sentences)) if item.sentence is None else (item.sentence,))
-        return NumberedPassages(passages=[self._numbered(passage, keep) for passage, keep in shown.values()])
+        for item in map(Evidence, self.passages) if evidence is None else evidence:
+            shown.setdefault(item.passage.id, (item.passage, set()))[1].update(_sentences(item))
+        return NumberedPassages(
+            passages=[
+                NumberedPassage(
+                    number=self._number[passage.id],
+                    title=passage.title,
+                    sentences={n + 1: passage.sentences[n] for n in sorted(keep)},
+                    selected=frozenset(n + 1 for n in marked.get(passage.id, ())),
+                )
+                for passage, keep in shown.values()
+            ]
+        )
 
     def ids(self, evidence: Iterable[Evidence]) -> list[str]:
         """The short ids of some evidence."""
@@ -84,13 +105,14 @@ class Candidates:
             return None
         return Evidence(passage, int(sentence) - 1)
 
-    def _numbered(self, passage: Passage, keep: set[int] | None = None) -> NumberedPassage:
-        sentences = {i + 1: text for i, text in enumerate(passage.sentences) if keep is None or i in keep}
-        return NumberedPassage(number=self._number[passage.id], title=passage.title, sentences=sentences)
-
     def _id(self, item: Evidence) -> str:
         number = self._number[item.passage.id]
         return str(number) if item.sentence is None else f"{number}s{item.sentence + 1}"
+
+
+def _sentences(item: Evidence) -> Iterable[int]:
+    """The indices of the sentences of some evidence."""
+    return range(len(item.passage.sentences)) if item.sentence is None else (item.sentence,)
 
 
 def facts(evidence: Iterable[Evidence]) -> tuple[Fact, ...]:

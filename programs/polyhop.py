@@ -4,47 +4,62 @@
     looks easy?  answer from the first passages, with citations           C-3PO's single pass; certain: done
     plan: a route and sub-questions, with exemplars of like complexity    C-3PO's router and PAR-RAG's planner in one
         "direct": answer from knowledge;  "single": single pass
-    in rounds: select from what is new, complete, search for what is      PRISM's Selector and Adder, KAIR's required
-        still required; until nothing is required, nothing changes, or
-        the expected gain is too small
+    in rounds: read the best new passages beside what was selected,       PRISM's Selector and Adder in one
+        select, answer the sub-questions, check each answer against       PAR-RAG's anchoring
+        what it cites, and search for what is open or unsupported         KAIR's required
     answer with citations
-    in doubt?  verify against the evidence, weigh, repair                 PAR-RAG's review
+    in doubt?  verify, weigh, repair; verify the repair                   PAR-RAG's review
 
-An answer is in doubt if its confidence is low or if it is not found in what was read. The expected gain of another
-round is the share of sub-questions that are open, times the share of open questions that earlier rounds closed
-(smoothed by one success and one failure).
+Rounds end when no sub-question is open, when nothing new is found, or when too little is expected of another round.
+With o of m sub-questions open, a round is expected to close the share (o / m) p of them, where
+
+    p = (a + closed) / (a + b + tried)
+
+is the mean of a Beta distribution: ``tried`` counts the open sub-questions that earlier rounds of this question searched
+for, ``closed`` those that they closed, and the prior (a, b) depends on o (`CLOSED_BY_A_ROUND`). Another round costs one
+call. It is worth it if the expected share is at least ``least_gain``.
+
+An answer is in doubt if its confidence is low or if it is not found in what was read.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
 
 from ..data.passages import Evidence, Hit, Passage, Retriever
+from ..data.references import references, replace_references
 from ..data.text import title_key
 from ..engines.costs import record_incident
-from ..signatures import (
-    AnswerDirectly,
-    AnswerWithCitations,
-    CompleteEvidence,
-    PlanResearch,
-    SelectEvidence,
-    VerifyAnswer,
-)
+from ..signatures import AnswerDirectly, AnswerWithCitations, GatherEvidence, PlanResearch, VerifyAnswer
 from .agent import Agent
-from .candidates import Candidates, facts, whole
+from .candidates import Candidates, facts, split_citations, whole
 from .complexity import Complexity, estimate_complexity
 from .confidence import CREDIBILITY, Calibration, Confidence
 from .exemplars import Exemplars
-from .prediction import UNKNOWN, check_question, conclude, decomposed, read_answer, tidy
+from .prediction import UNKNOWN, check_question, conclude, decomposed, read_answer, read_query, tidy
 from .program import Program, register
 from .search import Pool, Search
-from .trace import Added, Estimated, Judged, Recalled, Replaced, Required, Selected, Trace
+from .trace import Estimated, Judged, Recalled, Replaced, Required, Selected, Trace
 from .tunable import choice, integer, real
+
+CLOSED_BY_A_ROUND = {1: (1.2, 0.8), 2: (1.0, 1.0), 3: (0.8, 1.2)}
+"""Number of open sub-questions (3: or more) -> parameters (a, b) of the Beta prior of the share that a round closes.
+
+Fitted by `polyhop.scripts.studies.simulation` on simulated agents whose evidence is locked behind earlier hops."""
+
+_SEEN_AGAIN = 2  # best hits of a search that are shown again though they were not selected before
+_DUPLICATE = 0.9  # share of the words of the shorter passage that a near-duplicate has
+_STATED = 0.5  # share of the words of an answer that the passage it cites needs
+_WORD = re.compile(r"\w+")
+_NOT_SEARCHABLE = frozenset(
+    "yes no true false unknown none january february march april may june july august september october november "
+    "december ad bc bce ce am pm".split()
+)
 
 
 @dataclass
@@ -56,11 +71,25 @@ class _Case:
     complexity: Complexity
     trace: Trace = field(default_factory=Trace)
     sub_questions: list[str] = field(default_factory=list)
-    candidates: Candidates = field(default_factory=Candidates)
-    seen: list[Hit] = field(default_factory=list)
-    received: Counter[str] = field(default_factory=Counter)  # hits, by query
+    answers: list[str] = field(default_factory=list)  # to the sub-questions; "unknown" if open
+    unsupported: set[int] = field(default_factory=set)  # indices of answers that their citations do not state
     evidence: list[Evidence] = field(default_factory=list)
-    required: list[str] = field(default_factory=list)
+    required: list[str] = field(default_factory=list)  # queries for what is open
+    candidates: Candidates = field(default_factory=Candidates)  # what agents were shown
+    seen: list[Hit] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)  # queries
+    shown_again: set[str] = field(default_factory=set)  # ids of passages
+
+    @property
+    def open(self) -> list[int]:
+        """The indices of the sub-questions without a supported answer."""
+        answers = [*self.answers, *[UNKNOWN] * (len(self.sub_questions) - len(self.answers))]
+        return [n for n, text in enumerate(answers) if text == UNKNOWN or n in self.unsupported]
+
+    def filled(self, text: str) -> str:
+        """A text with the known answers in place of the references to them."""
+        known = {n: answer for n, answer in enumerate(self.answers, 1) if answer != UNKNOWN}
+        return replace_references(text, known.get)
 
 
 @dataclass(frozen=True)
@@ -84,14 +113,14 @@ class _Answer:
 class PolyHop(Program):
     """Answer a question with as few LM calls as possible.
 
-    1 call for an easy question, 2 without evidence; otherwise 2, and 2 per round, mostly one; 1 more if the answer is
-    in doubt, 2 more to search for it again. All are sequential. 1 search, and 1 for each question that is open after a
-    round.
+    1 call for an easy question, 2 without evidence; otherwise 2, and 1 per round, mostly one or two; 1 more if the
+    answer is in doubt, up to 3 more to repair and verify it again. All are sequential. 1 search, and 1 for each
+    question that is open after a round.
 
     Args:
         retriever: For questions without a pool of their own.
-        k: Passages that a search adds to the candidates.
-        rounds: Maximum number of rounds of selecting and completing.
+        k: Passages that a search returns. Agents are shown the best of them, and more if they ask for them.
+        rounds: Maximum number of rounds of selecting.
     """
 
     shown_exemplars = ("planner",)
@@ -101,9 +130,11 @@ class PolyHop(Program):
         self.search = Search(retriever, k)
         self.exemplars = Exemplars()
         self.rounds = integer(rounds, 1, 6)
-        self.least_gain = real(0.3, 0.0, 1.0)  # minimum, of another round
+        self.least_gain = real(0.1, 0.0, 1.0)  # minimum share of sub-questions that another round should close
+        self.shown = integer(12, 1, 50)  # maximum number of new passages in one round
+        self.cutoff = real(0.35, 0.0, 1.0)  # minimum score of a new passage, as a share of the best one's
         self.easy = real(0.9, 0.0, 1.0)  # minimum P(1 hop) of a single pass without a plan
-        self.first = integer(5, 1, 20)  # passages of a single pass; minimum for the answerer
+        self.first = integer(5, 1, 20)  # passages of a single pass, of a follow-up search, and minimum of the first round
         self.context = choice("passage", ("passage", "sentence"))  # unit of evidence that the answerer reads
         self.sure = real(0.75, 0.0, 1.0)  # minimum confidence of an unverified answer
         self.review = choice("doubt", ("doubt", "always", "never"))
@@ -111,8 +142,7 @@ class PolyHop(Program):
         self.calibration = Calibration()
         self.abstain_below = real(0.0, 0.0, 1.0)
         self.planner = Agent(PlanResearch)
-        self.selector = Agent(SelectEvidence)
-        self.adder = Agent(CompleteEvidence)
+        self.gatherer = Agent(GatherEvidence)
         self.answerer = Agent(AnswerWithCitations)
         self.verifier = Agent(VerifyAnswer)
         self.direct_answerer = Agent(AnswerDirectly)
@@ -122,7 +152,8 @@ class PolyHop(Program):
         question = check_question(question)
         case = _Case(question, pool, estimate_complexity(question))
         case.trace.add(Estimated(case.complexity.probabilities))
-        self._look_up(question, case)
+        first = self._best(self._look_up(question, case), self.first.value, self.shown.value, case)
+        case.candidates.extend(first)
 
         easy = case.complexity.probabilities[0] >= self.easy.value
         if easy and (answer := self._single_pass(case)):
@@ -132,10 +163,10 @@ class PolyHop(Program):
             return self._conclude(known, case, "no retrieval")
         if route == "single" and not easy and (answer := self._single_pass(case)):
             return self._conclude(answer, case, "single pass")
-        if not case.seen:
+        if not first:
             return self._conclude(_Answer(UNKNOWN, 0.0), case, "nothing found")
 
-        stop = self._gather(case)
+        stop = self._gather(first, case)
         answer = self._answer(case)
         if self.review.value == "always" or (self.review.value == "doubt" and not self._certain(answer, case)):
             answer = self._reviewed(answer, case)
@@ -146,6 +177,9 @@ class PolyHop(Program):
     def _plan(self, case: _Case) -> str:
         """Set the sub-questions; returns the route."""
         exemplars = self.exemplars(case.question, case.complexity)
+        if exemplars:  # exemplars of a single route would suggest that route
+            other = Complexity.of(2 if case.complexity.hops == 1 else 1)
+            exemplars[0] = self.exemplars(case.question, other)[-1]
         case.trace.add(Recalled(tuple(exemplar.question for exemplar in exemplars)))
         shown = [
             dspy.Example(
@@ -161,63 +195,102 @@ class PolyHop(Program):
 
     # --- gather ------------------------------------------------------------------------------------------------------
 
-    def _gather(self, case: _Case) -> str:
-        """Select and complete until nothing is required; returns the reason to stop."""
-        fresh = case.candidates.passages
-        open_before, looked_for, closed = len(case.sub_questions), 0, 0
+    def _gather(self, fresh: list[Passage], case: _Case) -> str:
+        """Read, select and search until nothing is open; returns the reason to stop."""
+        tried = closed = 0
         for n in range(1, self.rounds.value + 1):
-            evidence, required = facts(case.evidence), case.required
-            if fresh:
-                self._select(n, fresh, case)
-            self._complete(n, case)
-            if not case.required:
+            before = len(case.open)
+            self._read(n, fresh, case)
+            left = len(case.open)
+            if not left:
                 return "complete"
-            if not fresh and (facts(case.evidence), case.required) == (evidence, required):
-                return "stable"
-            looked_for, closed = looked_for + open_before, closed + max(0, open_before - len(case.required))
-            open_before = len(case.required)
-            gain = min(1.0, open_before / len(case.sub_questions)) * (closed + 1) / (looked_for + 2)
-            if gain < self.least_gain.value:
+            if n > 1:
+                tried, closed = tried + before, closed + max(0, before - left)
+            if n == self.rounds.value:
+                break
+            if _expected_gain(left, len(case.sub_questions), tried, closed) < self.least_gain.value:
                 return "little to gain"
-            if n < self.rounds.value:
-                fresh = [passage for query in case.required for passage in self._look_up(query, case)]
+            fresh = self._follow_up(case.required, case)
+            if not fresh:
+                return "stable"
         return "rounds"
 
-    def _look_up(self, query: str, case: _Case) -> list[Passage]:
-        """Search; a repeated query returns its next page. Returns the passages that are new."""
-        key = title_key(query)
-        hits = self.search(query, case.pool, case.trace, offset=case.received[key])
-        case.received[key] += len(hits)
+    def _look_up(self, query: str, case: _Case) -> list[Hit]:
+        """Search; a query that was asked before finds nothing more."""
+        if (key := title_key(query)) in case.asked:
+            return []
+        case.asked.add(key)
+        hits: list[Hit] = self.search(query, case.pool, case.trace)
         case.seen += hits
-        return case.candidates.extend(hit.passage for hit in hits)
+        return hits
 
-    def _select(self, n: int, fresh: Sequence[Passage], case: _Case) -> None:
-        """The Selector's choice from the new passages and the evidence."""
-        shown = case.candidates.show([*whole(case.evidence), *map(Evidence, fresh)])
-        selected = case.candidates.ids(case.evidence)
-        reply = self.selector(
-            question=case.question, sub_questions=case.sub_questions, candidates=shown, selected=selected
-        )
-        case.evidence, invalid = case.candidates.resolve(reply.keep)
-        case.trace.add(Selected(n, facts(case.evidence), invalid))
+    def _follow_up(self, queries: Iterable[str], case: _Case) -> list[Passage]:
+        """Search for what is open; returns the passages to read, most from each query in turn."""
+        found: dict[str, Passage] = {}
+        for query in queries:
+            best = self._best(self._look_up(query, case), self.first.value, self.first.value, case)
+            case.candidates.extend(best)
+            found |= {passage.id: passage for passage in best}
+        return list(found.values())[: self.shown.value]
 
-    def _complete(self, n: int, case: _Case) -> None:
-        """The Adder's additions from all candidates, and the questions that remain."""
-        kept = case.candidates.ids(case.evidence)
-        had = set(facts(case.evidence))
-        reply = self.adder(
+    def _best(self, hits: Sequence[Hit], least: int, most: int, case: _Case) -> list[Passage]:
+        """The hits worth reading: the first ``least``, and others with a good score, at most ``most``.
+
+        Without what is selected, near-duplicates, and what was shown before; the best hits are shown once more.
+        """
+        selected = {item.passage.id for item in case.evidence}
+        known = [_words(passage) for passage in case.candidates.passages]
+        found: list[Passage] = []
+        for rank, hit in enumerate(hits):
+            if len(found) >= most or (rank >= least and hit.score < self.cutoff.value * hits[0].score):
+                break
+            if hit.passage.id in selected:
+                continue
+            if case.candidates.has(hit.passage):
+                if rank < _SEEN_AGAIN and hit.passage.id not in case.shown_again:
+                    case.shown_again.add(hit.passage.id)
+                    found.append(hit.passage)
+                continue
+            words = _words(hit.passage)
+            if not any(len(words & other) >= _DUPLICATE * max(len(words), len(other)) for other in known):
+                known.append(words)
+                found.append(hit.passage)
+        return found
+
+    def _read(self, n: int, fresh: Sequence[Passage], case: _Case) -> None:
+        """The gatherer's selection from the new passages and the evidence, its answers, and what is open."""
+        reply = self.gatherer(
             question=case.question,
             sub_questions=case.sub_questions,
-            candidates=case.candidates.show(),
-            selected=kept,
-            open_questions=case.required,
+            answers_so_far=[
+                f"#{n + 1} {text}" + " (not in what it cites)" * (n in case.unsupported)
+                for n, text in enumerate(case.answers)
+            ],
+            passages=case.candidates.show([*whole(case.evidence), *map(Evidence, fresh)], case.evidence),
         )
-        case.evidence, invalid = case.candidates.resolve([*kept, *reply.add])
-        case.required = [" ".join(text.split()) for text in reply.required if text.strip()]
-        case.required, surplus = case.required[: len(case.sub_questions)], case.required[len(case.sub_questions) :]
-        added = tuple(fact for fact in facts(case.evidence) if fact not in had)
-        case.trace.add(Added(n, added, (*invalid, *surplus)))
-        case.trace.add(Required(tuple(case.required)))
+        cited: list[str] = []
+        case.answers, case.unsupported = [], set()
+        for text, _ in zip(reply.answers, case.sub_questions, strict=False):
+            bare, ids = split_citations(" ".join(text.split()))
+            answer, _ = tidy(bare)
+            case.answers.append(answer)
+            if answer != UNKNOWN:
+                cited += ids
+                if not _is_stated(answer, case.candidates.resolve(ids or reply.keep)[0]):
+                    case.unsupported.add(len(case.answers) - 1)
+        case.evidence, invalid = case.candidates.resolve(dict.fromkeys([*reply.keep, *cited]))
+        case.trace.add(Selected(n, facts(case.evidence), invalid))
+        case.required = self._queries(reply.required, case)
+        case.trace.add(Required(tuple(case.required), tuple(case.answers)))
+
+    def _queries(self, replied: Sequence[str], case: _Case) -> list[str]:
+        """What to search for: the agent's queries, or else the open sub-questions that wait for no other answer."""
+        if not case.open:
+            return []
+        asked = [case.filled(read_query(text)[0]) for text in replied]
+        asked = [text for text in asked if _is_searchable(text)]
+        asked = asked or [text for n in case.open if _is_searchable(text := case.filled(case.sub_questions[n]))]
+        return list(dict.fromkeys(asked))[: len(case.sub_questions)]
 
     # --- answer ------------------------------------------------------------------------------------------------------
 
@@ -242,13 +315,8 @@ class PolyHop(Program):
     def _ask(
         self, sub_questions: list[str], evidence: Sequence[Evidence], others: Sequence[Evidence], case: _Case
     ) -> _Answer:
-        show = case.candidates.show
-        reply = self.answerer(
-            question=case.question,
-            sub_questions=sub_questions,
-            evidence=show(evidence),
-            other_passages=show(others),
-        )
+        shown = case.candidates.show([*evidence, *others], case.evidence)
+        reply = self.answerer(question=case.question, sub_questions=sub_questions, passages=shown)
         cited, invalid = case.candidates.resolve(reply.citations)
         text, confidence = read_answer(reply, case.trace, invalid)
         return _Answer(text, confidence, evidence, others, cited)
@@ -262,58 +330,67 @@ class PolyHop(Program):
         return answer.confidence >= self.sure.value and answer.states(answer.text, case.question)
 
     def _reviewed(self, answer: _Answer, case: _Case) -> _Answer:
-        """The answer if it passes the verifier; else the verifier's, or one after another search."""
-        accuracy, attribution, correction = self._verify(answer, case)
-        weighed = self.confidence(case.complexity.expected, accuracy, CREDIBILITY[attribution], case.trace)
-        answer = replace(answer, confidence=0.0 if answer.text == UNKNOWN else weighed.confidence)
-        if weighed.passed and answer.text != UNKNOWN:
+        """The answer if it passes the verifier; else the better of it and a replacement, which is verified, too."""
+        attribution, correction = "extrapolatory", UNKNOWN
+        if answer.text != UNKNOWN:
+            answer, attribution, correction = self._verified(answer, case)
+        if attribution == "passed":
             return answer
-        other = title_key(correction) not in (UNKNOWN, title_key(answer.text))
-        if other and answer.states(correction, case.question):
-            case.trace.add(Replaced(correction, "the verifier reads it so"))
-            # A wrong old answer does not make the new one right, which was not judged.
-            doubt = 0.0 if answer.text == UNKNOWN else 1.0 - accuracy
-            unjudged = (doubt + CREDIBILITY["extrapolatory"]) / 2
-            return replace(answer, text=correction, confidence=min(unjudged, self.sure.value))
-        if attribution == "attributable" and answer.text != UNKNOWN:
+        if correction != UNKNOWN and title_key(correction) != title_key(answer.text):
+            if not answer.states(correction, case.question):
+                return answer
+            other, why = replace(answer, text=correction), "the verifier reads it so"
+        elif attribution == "attributable":
             return answer  # no step is missing
-        again = self._search_again(answer, case)
-        if again and again.confidence > answer.confidence:
-            case.trace.add(Replaced(again.text, "surer after another search"))
-            return again
-        return answer
+        elif (found := self._search_again(answer, case)) is not None:
+            other, why = found, "surer after another search"
+        else:
+            return answer
+        if other.text != UNKNOWN and (answer.text != UNKNOWN or not self._certain(other, case)):
+            other, _, _ = self._verified(other, case)
+        if other.confidence <= answer.confidence:
+            return answer
+        case.trace.add(Replaced(other.text, why))
+        return other
 
-    def _verify(self, answer: _Answer, case: _Case) -> tuple[float, str, str]:
-        """Accuracy, attribution and correction; an unreadable verdict counts against the answer."""
-        show = case.candidates.show
+    def _verified(self, answer: _Answer, case: _Case) -> tuple[_Answer, str, str]:
+        """The answer with a weighed confidence; "passed" or the attribution; and the correction.
+
+        An unreadable verdict counts against the answer.
+        """
         try:
             reply = self.verifier(
                 question=case.question,
                 sub_questions=case.sub_questions,
-                evidence=show(answer.evidence),
-                other_passages=show(answer.others),
+                passages=case.candidates.show([*answer.evidence, *answer.others], case.evidence),
                 proposed_answer=answer.text,
             )
         except AdapterParseError:
             record_incident("verdict unreadable")
             case.trace.add(Judged("verification", 0.0, "", ("the verdict could not be read",)))
-            return 0.0, "extrapolatory", UNKNOWN
-        correction, invalid = tidy(reply.correction)
-        case.trace.add(Judged("verification", reply.accuracy, reply.attribution, invalid))
-        return reply.accuracy, reply.attribution, correction
+            accuracy, attribution, correction = 0.0, "extrapolatory", UNKNOWN
+        else:
+            accuracy, attribution = reply.accuracy, str(reply.attribution)
+            correction, invalid = tidy(reply.correction)
+            case.trace.add(Judged("verification", accuracy, attribution, invalid))
+        weighed = self.confidence(case.complexity.expected, accuracy, CREDIBILITY[attribution], case.trace)
+        return replace(answer, confidence=weighed.confidence), "passed" if weighed.passed else attribution, correction
 
     def _search_again(self, answer: _Answer, case: _Case) -> _Answer | None:
-        """PAR-RAG's repair: search for the answer, or the question if it is unknown; None if nothing is new."""
+        """PAR-RAG's repair: search for the open step with the draft answer; None if the evidence stays the same."""
+        step = next(iter(case.open), len(case.sub_questions) - 1)
+        query = case.filled(case.sub_questions[step])
+        query = case.question if references(query) else query
+        if answer.text != UNKNOWN and _is_searchable(answer.text):
+            query = f"{query} {answer.text}"
         evidence = facts(case.evidence)
-        fresh = self._look_up(case.question if answer.text == UNKNOWN else answer.text, case)
-        if not fresh:
-            return None
-        self._complete(self.rounds.value + 1, case)
+        if fresh := self._follow_up([query], case):
+            self._read(self.rounds.value + 1, fresh, case)
         return self._answer(case) if facts(case.evidence) != evidence else None
 
     def _lacks(self, case: _Case) -> bool:
         """Whether the evidence lacks a passage; then citations of other passages count as evidence."""
-        return bool(case.required) and len(whole(case.evidence)) < case.complexity.hops
+        return bool(case.open) and len(whole(case.evidence)) < case.complexity.hops
 
     def _conclude(self, answer: _Answer, case: _Case, stop: str) -> dspy.Prediction:
         cited = answer.cited if self._lacks(case) else _within(answer.cited, case.evidence)
@@ -323,6 +400,29 @@ class PolyHop(Program):
             case.trace.add(Replaced(UNKNOWN, f"{answer.text} is not sure enough"))
             answer, stop = replace(answer, text=UNKNOWN), "abstained"
         return conclude(answer.text, confidence, case.trace, evidence=evidence, seen=case.seen, stop=stop)
+
+
+def _expected_gain(left: int, steps: int, tried: int, closed: int) -> float:
+    """The share of the sub-questions that another round is expected to close."""
+    a, b = CLOSED_BY_A_ROUND[min(left, max(CLOSED_BY_A_ROUND))]
+    return left / steps * (a + closed) / (a + b + tried)
+
+
+def _is_searchable(text: str) -> bool:
+    """Whether a text names something to search for: a number, a date, "yes" or "unknown" alone does not."""
+    words = [word for word in title_key(text).split() if not word[0].isdigit() and word not in _NOT_SEARCHABLE]
+    return bool(words) and not references(text)
+
+
+def _is_stated(answer: str, cited: Iterable[Evidence]) -> bool:
+    """Whether half of an answer's words are in the passages that are cited for it; "yes" and "no" always are."""
+    words = title_key(answer).split()
+    text = {word for item in whole(cited) for word in title_key(f"{item.passage.title} {item.text}").split()}
+    return answer.lower() in ("yes", "no") or sum(word in text for word in words) >= _STATED * len(words)
+
+
+def _words(passage: Passage) -> frozenset[str]:
+    return frozenset(_WORD.findall(passage.text.lower()))
 
 
 def _within(cited: Sequence[Evidence], evidence: Sequence[Evidence]) -> list[Evidence]:

@@ -104,9 +104,10 @@ class Learned(TraceStep):
 
 @dataclass(frozen=True)
 class Required(TraceStep):
-    """What the evidence still lacks, from the Adder's reply."""
+    """What the evidence still lacks, and the answers to the sub-questions so far ("unknown" if open)."""
 
     questions: tuple[str, ...]
+    answers: tuple[str, ...] = ()
     lm_calls = 0
 
 

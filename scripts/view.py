@@ -231,8 +231,10 @@ def _add_step(tree: Tree, step: TraceStep, passages: Mapping[str, Passage]) -> N
             branch = _branch(tree, "learned", f"{count(len(known), 'fact')}, {len(required) or 'nothing'} required")
             _list(branch, (f"known: {text}" for text in known))
             _list(branch, (f"required: {text}" for text in required))
-        case Required(questions):
-            _list(_branch(tree, "required", "nothing more" if not questions else str(len(questions))), questions)
+        case Required(questions, answers):
+            branch = _branch(tree, "required", "nothing more" if not questions else str(len(questions)))
+            _list(branch, (f"#{number} {text}" for number, text in enumerate(answers, 1)))
+            _list(branch, questions)
         case Checked(supported, unsupported):
             branch = _branch(tree, "checked", f"{len(supported)} supported, {len(unsupported)} not")
             _list(branch, (f"not supported: {text}" for text in unsupported))

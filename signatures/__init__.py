@@ -15,9 +15,9 @@ from .answers import (
 )
 from .evidence import (
     AddEvidence,
-    CompleteEvidence,
     FilterForObjective,
     FilterPassages,
+    GatherEvidence,
     SelectEvidence,
     SelectWithoutBridging,
 )
@@ -47,12 +47,12 @@ __all__ = [
     "AnswerWithCitations",
     "AssessEvidence",
     "CheckFacts",
-    "CompleteEvidence",
     "DecideNext",
     "DrawRoadmap",
     "FilterForObjective",
     "FilterPassages",
     "FilterSpans",
+    "GatherEvidence",
     "JudgeAccuracy",
     "JudgeAttribution",
     "NumberedPassage",

@@ -7,9 +7,9 @@ Passages are numbered and each sentence has a short id, so that agents refer to 
     2s3 He was married to the actress Maureen O'Sullivan.
 
 "2" means the whole passage, "2s3" its third sentence; the numbers do not depend on what is shown. ("2.10" in a reply
-without quotes would become 2.1.) A sentence is always one line, and the adapters' field markers in it are escaped, so
-the text of a passage cannot imitate another passage, another field or the end of the prompt. `fenced` escapes the
-markers in all other inputs.
+without quotes would become 2.1.) "2s3* He was ..." marks a selected sentence. A sentence is always one line, and the
+adapters' field markers in it are escaped, so the text of a passage cannot imitate another passage, another field or the
+end of the prompt. `fenced` escapes the markers in all other inputs.
 """
 
 from __future__ import annotations
@@ -25,15 +25,21 @@ _MARKER = re.compile(r"\[\[(?=\s*(?:##|\Z))|<<(?=/?CUSTOM-TYPE)")
 
 
 class NumberedPassage(BaseModel):
-    """A passage as shown to an agent; ``sentences`` maps 1-based sentence numbers to texts."""
+    """A passage as shown to an agent.
+
+    Attributes:
+        sentences: 1-based sentence number -> text.
+        selected: The numbers of the sentences that are marked.
+    """
 
     number: int
     title: str
     sentences: dict[int, str]
+    selected: frozenset[int] = frozenset()
 
     def render(self) -> str:
         lines = [f"[{self.number}] {_one_line(self.title) or '(untitled)'}"]
-        lines += [f"{self.number}s{n} {_one_line(text)}" for n, text in self.sentences.items()]
+        lines += [f"{self.number}s{n}{'*' * (n in self.selected)} {_one_line(text)}" for n, text in self.sentences.items()]
         return "\n".join(lines)
 
 

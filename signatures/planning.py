@@ -23,20 +23,21 @@ class AnalyzeQuestion(dspy.Signature):
 
 
 class PlanResearch(dspy.Signature):
-    """Decide what it takes to answer a question, and write down what has to be looked up, in order.
+    """Decide what it takes to answer a question, and list the facts to look up, in order.
 
-    The route is "direct" if nothing has to be looked up: a greeting or thanks, arithmetic, or something that everybody
-    knows for certain. It is "single" if a single document about something that the question names will hold the
-    answer. It is "plan" if facts of several documents have to be joined; when in doubt, "plan".
-    The sub-questions are the facts to look up. Each asks for one relation of one entity, can be read alone, names
-    entities exactly as the question does, and keeps the dates, places and kinds that limit it; what an earlier
-    sub-question finds out is written #1, #2, ... A comparison needs the same fact of both sides and no step for the
-    comparing itself. For the routes "direct" and "single" the question is its only sub-question. Answer nothing.
+    Each sub-question asks for one relation of one entity and can be read alone. Write #1, #2, ... for the answers of
+    earlier ones. Keep names, dates, places and kinds as the question has them; add none. A description that stands for
+    a name ("the director of X") is a fact of its own; several descriptions of one thing stay together. A comparison
+    needs the same fact of each side. Nothing that only compares, counts or checks earlier answers. Leave open what the
+    question leaves open, and do not answer it.
     """
 
     question: str = dspy.InputField()
-    route: Route = dspy.OutputField(desc='"direct", "single" or "plan"')
-    sub_questions: Questions = dspy.OutputField(desc="1 to 6 questions to look up, each after those that it refers to")
+    route: Route = dspy.OutputField(
+        desc='"direct" if nothing has to be looked up (small talk, arithmetic, what everybody knows); "single" if one '
+        'document about something that the question names has the answer; "plan" if facts must be joined, or in doubt'
+    )
+    sub_questions: Questions = dspy.OutputField(desc='1 to 6; for "direct" and "single" only the question itself')
 
 
 class PlanSteps(dspy.Signature):

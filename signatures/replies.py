@@ -35,6 +35,14 @@ class Questions(list[str]):
         return _reads(_read_asked, core_schema.list_schema(core_schema.str_schema()))
 
 
+class Answers(list[str]):
+    """One answer for each question, also given as objects ([{"answer": "..."}]) or as lines; "none" keeps its place."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:
+        return _reads(read_answers, core_schema.list_schema(core_schema.str_schema()))
+
+
 class Texts(list[str]):
     """A list of statements, queries or quotations, written like `Questions`; "none" is an empty list."""
 
@@ -61,7 +69,7 @@ class Steps(list[dict[str, str]]):
         return _reads(read_steps, core_schema.list_schema(step))
 
 
-Ids.__name__ = Questions.__name__ = Texts.__name__ = "list[str]"  # what an adapter writes into the prompt
+Ids.__name__ = Questions.__name__ = Answers.__name__ = Texts.__name__ = "list[str]"  # what an adapter writes into the prompt
 Steps.__name__ = "list[dict[str, str]]"
 Probability.__name__ = "float"
 
@@ -135,6 +143,16 @@ def read_questions(reply: Any) -> Any:
     if all(label and label["number"] == str(n) for n, label in enumerate(labels, 1)):
         return [_LABEL.sub("", question) for question in questions]
     return questions
+
+
+def read_answers(reply: Any) -> Any:
+    """A list of answers without their numbers, one for each line or object."""
+    reply = unwrap(reply)
+    if isinstance(reply, str):
+        reply = [line for line in reply.splitlines() if line.strip()]
+    if isinstance(reply, list | tuple):
+        reply = [item.get("answer", item) if isinstance(item, dict) else item for item in reply]
+    return [text.strip() for text in read_questions(reply)]
 
 
 def read_texts(reply: Any) -> Any:

@@ -146,10 +146,11 @@ def _fields(text: str, names: frozenset[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence with its id in the prompt ("2s3")."""
+    """A sentence with its id in the prompt ("2s3"); ``selected`` if it is marked ("2s3*")."""
 
     id: str
     text: str
+    selected: bool = False
 
     @cached_property
     def terms(self) -> frozenset[str]:
@@ -169,6 +170,11 @@ class ParsedPassage:
     title: str
     sentences: tuple[Sentence, ...]
 
+    @property
+    def selected(self) -> bool:
+        """Whether one of its sentences is."""
+        return any(sentence.selected for sentence in self.sentences)
+
     @cached_property
     def title_terms(self) -> frozenset[str]:
         return frozenset(content_terms(self.title))
@@ -184,7 +190,7 @@ class ParsedPassage:
 
 
 _TITLE = re.compile(r"^\[(\d+)\] (.*)$")
-_SENTENCE = re.compile(r"^(\d+s\d+) (.*)$")
+_SENTENCE = re.compile(r"^(\d+s\d+)(\*?) (.*)$")
 _LONGEST = 2000  # characters of a sentence; longer ones are split
 _MOST = 100_000  # characters of a prompt; in a longer one, every passage is read up to its share
 _PIECE = re.compile(rf".{{1,{_LONGEST}}}(?:\s|$)|.{{{_LONGEST}}}", re.DOTALL)
@@ -193,22 +199,23 @@ _PIECE = re.compile(rf".{{1,{_LONGEST}}}(?:\s|$)|.{{{_LONGEST}}}", re.DOTALL)
 @lru_cache(maxsize=64)
 def parse_passages(rendered: str) -> tuple[ParsedPassage, ...]:
     """The passages of a rendered `NumberedPassages` field. The pieces of a split sentence share its id."""
-    found: list[tuple[str, str, list[tuple[str, list[str]]]]] = []
+    found: list[tuple[str, str, list[tuple[str, bool, list[str]]]]] = []
     for row in rendered.splitlines():
         if head := _TITLE.match(row):
             found.append((head[1], "" if head[2] == "(untitled)" else head[2], []))
         elif found and (sentence := _SENTENCE.match(row)):
-            found[-1][2].append((sentence[1], [sentence[2]]))
+            found[-1][2].append((sentence[1], bool(sentence[2]), [sentence[3]]))
         elif found and found[-1][2]:  # a demo or a template may wrap a sentence
-            found[-1][2][-1][1].append(row.strip())
+            found[-1][2][-1][2].append(row.strip())
     share = _MOST // max(len(found), 1) if len(rendered) > _MOST else len(rendered)
     return tuple(ParsedPassage(number, title, tuple(_pieces(rows, share))) for number, title, rows in found)
 
 
-def _pieces(sentences: Iterable[tuple[str, list[str]]], most: int) -> Iterator[Sentence]:
-    for id, rows in sentences:
+def _pieces(sentences: Iterable[tuple[str, bool, list[str]]], most: int) -> Iterator[Sentence]:
+    for id, selected, rows in sentences:
         if most <= 0:
             return
         text = " ".join(rows)[:most]
         most -= len(text)
-        yield from (Sentence(id, piece) for piece in (_PIECE.findall(text) if len(text) > _LONGEST else [text]))
+        for piece in _PIECE.findall(text) if len(text) > _LONGEST else [text]:
+            yield Sentence(id, piece, selected)

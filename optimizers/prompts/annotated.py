@@ -142,14 +142,11 @@ class SolvedQuestion:
     def ids(self, evidence: Sequence[Evidence]) -> list[str]:
         return self.candidates.ids(evidence)
 
-    def whole(self) -> Demo:
-        """The passages of the evidence, whole, and the others."""
-        used = {item.passage.id for item in self.evidence}
-        others = [Evidence(passage) for passage in self.passages if passage.id not in used]
-        return {
-            "evidence": self.show([Evidence(item.passage) for item in self.evidence]),
-            "other_passages": self.show(others),
-        }
+    def marked(self) -> Demo:
+        """All passages, those of the evidence first, with its sentences marked."""
+        used = dict.fromkeys(Evidence(item.passage) for item in self.evidence)
+        shown = [*used, *(Evidence(passage) for passage in self.passages if Evidence(passage) not in used)]
+        return {"passages": self.candidates.show(shown, self.evidence)}
 
     def parted(self) -> tuple[list[Evidence], list[Evidence]]:
         """The evidence of all passages but the last, and of the last; the first is empty if there is only one."""
@@ -318,16 +315,23 @@ def _add(case: SolvedQuestion, n: int) -> Demo:
     return {**case.task, "candidates": case.show(), "selected": case.ids(selected), "add": case.ids(added)}
 
 
-@demo_of(signatures.CompleteEvidence, evidence=True)
-def _complete(case: SolvedQuestion, n: int) -> Demo:
-    """As `_add`; every third time the passage of the last step is not found, so that its question is required."""
-    first, last = case.parted()
-    demo = {**_add(case, n), "open_questions": [], "required": []}
-    if first and n % 3 == 1 and case.steps and {item.passage for item in case.steps[-1].evidence} == {last[0].passage}:
-        found = Candidates(passage for passage in case.passages if passage != last[0].passage)
-        selected, added = found.ids(first[:1]), found.ids(first[1:])
-        demo |= {"candidates": found.show(), "selected": selected, "add": added, "required": [case.steps[-1].asked]}
-    return demo
+@demo_of(signatures.GatherEvidence, steps=1, evidence=True)
+def _gather(case: SolvedQuestion, n: int) -> Demo:
+    """Every second time the passage of the last step is not found, so that its question is required."""
+    last = case.steps[-1]
+    lacking = {item.passage for item in last.evidence} if n % 2 and len(case.steps) > 1 else set()
+    found = Candidates(passage for passage in case.passages if passage not in lacking)
+    kept = [item for item in case.evidence if item.passage not in lacking]
+    answers = [" ".join([step.answer, *(f"[{id}]" for id in found.ids(step.evidence))]) for step in case.steps[:-1]]
+    answers.append("unknown" if lacking else " ".join([last.answer, *(f"[{id}]" for id in found.ids(last.evidence))]))
+    return {
+        **case.task,
+        "answers_so_far": [],
+        "passages": found.show(),
+        "answers": answers,
+        "keep": found.ids(kept),
+        "required": [last.asked] if lacking else [],
+    }
 
 
 @demo_of(signatures.FilterPassages, evidence=True)
@@ -424,7 +428,7 @@ def _answer_step(case: SolvedQuestion, n: int) -> Demo | None:
 
 @demo_of(signatures.AnswerWithCitations, evidence=True)
 def _answer_with_citations(case: SolvedQuestion, n: int) -> Demo:
-    return {**case.task, **case.whole(), **case.answered(), "citations": case.ids(case.evidence)}
+    return {**case.task, **case.marked(), **case.answered(), "citations": case.ids(case.evidence)}
 
 
 @demo_of(signatures.VerifyAnswer, signatures.JudgeAccuracy, evidence=True)
@@ -433,7 +437,7 @@ def _verify(case: SolvedQuestion, n: int) -> Demo:
     wrong = case.wrong if n % 2 else None
     return {
         **case.task,
-        **case.whole(),
+        **case.marked(),
         "sources": case.show(),
         "proposed_answer": wrong or case.answer,
         "answer": wrong or case.answer,

@@ -68,8 +68,7 @@ class Verified(Program):
         reply = self.verifier(
             question=question,
             sub_questions=[question],
-            evidence=shown.show(found.evidence),
-            other_passages=shown.show([]),
+            passages=shown.show(found.evidence, found.evidence),
             proposed_answer=found.answer,
         )
         judged = Judged("verification", reply.accuracy, reply.attribution)

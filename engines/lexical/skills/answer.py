@@ -72,7 +72,11 @@ def _read_prompt(prompt: ParsedPrompt) -> tuple[list[str], list[RankedAnswer]]:
     """
     sub_questions = prompt.listed("sub_questions") or decompose(prompt.question)
     passages = prompt.passages("evidence" if prompt.text("evidence") else "passages")
-    others = prompt.passages("other_passages")
+    others = [passage for passage in passages if not passage.selected]
+    if len(others) < len(passages):
+        passages = tuple(passage for passage in passages if passage.selected)
+    else:
+        others = []  # nothing is marked
     alone = read(prompt.question, sub_questions, passages)
     if not others:
         return sub_questions, alone

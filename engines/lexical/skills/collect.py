@@ -1,4 +1,4 @@
-"""The agents that collect evidence: Selector, Adder, C-3PO's filter, and KAIR's agents.
+"""The agents that collect evidence: Selector, Adder, polyhop's gatherer, C-3PO's filter, and KAIR's agents.
 
 KAIR's facts are written as "sub-question? answer." and its gaps as sub-questions, so that the next step can use them.
 """
@@ -14,10 +14,10 @@ from ....signatures import (
     AddEvidence,
     AssessEvidence,
     CheckFacts,
-    CompleteEvidence,
     FilterForObjective,
     FilterPassages,
     FilterSpans,
+    GatherEvidence,
     ProposeQueries,
     SelectEvidence,
     UpdateKnowledge,
@@ -28,6 +28,7 @@ from ..hops import find_gaps, is_covered, resolve
 from ..prompt import ParsedPassage, ParsedPrompt, Sentence
 from ..question import mask
 from ..registry import skill
+from .answer import UNKNOWN
 
 SUPPORTED = 0.6  # least share of a statement's words in one sentence with its title
 
@@ -40,16 +41,29 @@ def select_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     return {"keep": [sentence.id for sentence in chain.sentences(kept, kept)]}
 
 
-@skill(AddEvidence, CompleteEvidence)
+@skill(AddEvidence)
 def add_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
-    """Extend the chain of the selected passages, and list the open questions."""
+    """Extend the chain of the selected passages."""
     chain, selected = read_chain(prompt)
     added = chain.extend(selected)
-    addition = {"add": [sentence.id for sentence in chain.sentences(added, selected + added)]}
-    if "required" not in prompt.outputs:
-        return addition
-    gaps = find_gaps(prompt.question, prompt.listed("sub_questions"), selected + added)
-    return {**addition, "required": [gap.question for gap in gaps if gap.is_ready]}
+    return {"add": [sentence.id for sentence in chain.sentences(added, selected + added)]}
+
+
+@skill(GatherEvidence)
+def gather_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
+    """Extend the chain of the marked passages, answer the sub-questions, and list the open ones."""
+    steps, passages = prompt.listed("sub_questions"), prompt.passages("passages")
+    chain = EvidenceChain(prompt.question, tuple(steps), passages)
+    selected = [passage for passage in passages if passage.selected]
+    chosen = selected + chain.extend(selected)
+    answers = [
+        f"{answer.text} [{answer.sentence.id}]" if answer.sentence else UNKNOWN for answer in resolve(steps, chosen)
+    ]
+    gaps = find_gaps(prompt.question, steps, chosen)
+    for gap in gaps:
+        answers[gap.number] = UNKNOWN
+    keep = [sentence.id for sentence in chain.sentences(chosen, chosen)]
+    return {"answers": answers, "keep": keep, "required": [gap.question for gap in gaps if gap.is_ready]}
 
 
 @skill(FilterPassages, FilterForObjective)

@@ -99,7 +99,11 @@ const STEPS = {
     texts(known) ?? make("p", {}, "nothing new"),
     required.length ? [quiet("still required"), texts(required)] : quiet("nothing more is required"),
   ],
-  required: ({ questions }) => ["required", questions.length ? texts(questions) : "nothing more"],
+  required: ({ questions, answers = [] }) => [
+    "required",
+    answers.length ? texts(answers.map((text, n) => `#${n + 1} ${text}`)) : "",
+    questions.length ? texts(questions) : "nothing more",
+  ],
   checked: ({ supported, unsupported, irrelevant }) => [
     "checked",
     supported.length ? [quiet("supported"), texts(supported, "texts yes")] : null,
