@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from .lucene.layout import title_terms
@@ -44,9 +44,12 @@ class PassagePool:
     def __len__(self) -> int:
         return len(self.passages)
 
+    def __iter__(self) -> Iterator[Passage]:
+        return iter(self.passages)
+
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> PassagePool:
         """The same pool with other BM25 parameters."""
-        other = object.__new__(PassagePool)
+        other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.k1 = self.k1 if k1 is None else k1
         other.b = self.b if b is None else b

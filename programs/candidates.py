@@ -32,6 +32,10 @@ class Candidates:
         """Whether a passage has a number."""
         return passage.id in self._number
 
+    def number(self, passage: Passage) -> int:
+        """Raises: KeyError: the passage has none."""
+        return self._number[passage.id]
+
     def extend(self, passages: Iterable[Passage]) -> list[Passage]:
         """Number further passages; returns those that are new."""
         fresh = []
@@ -42,9 +46,7 @@ class Candidates:
                 fresh.append(passage)
         return fresh
 
-    def show(
-        self, evidence: Iterable[Evidence] | None = None, selected: Iterable[Evidence] = ()
-    ) -> NumberedPassages:
+    def show(self, evidence: Iterable[Evidence] | None = None, selected: Iterable[Evidence] = ()) -> NumberedPassages:
         """All passages, or only ``evidence``: passages in order of first mention, sentences in order.
 
         Args:

@@ -13,11 +13,11 @@
 Rounds end when no sub-question is open, when nothing new is found, or when too little is expected of another round.
 With o of m sub-questions open, a round is expected to close the share (o / m) p of them, where
 
-    p = (a + closed) / (a + b + tried)
+    p = (w q + closed) / (w + tried)
 
-is the mean of a Beta distribution: ``tried`` counts the open sub-questions that earlier rounds of this question searched
-for, ``closed`` those that they closed, and the prior (a, b) depends on o (`CLOSED_BY_A_ROUND`). Another round costs one
-call. It is worth it if the expected share is at least ``least_gain``.
+``tried`` counts the sub-questions that were open before the earlier follow-up rounds of this question, ``closed`` those
+that they closed; q is the share that such a round closes with simulated agents, by o (`CLOSED_BY_A_ROUND`), and w its
+weight. Another round costs one call. It is worth it if the expected share is at least ``least_gain``.
 
 An answer is in doubt if its confidence is low or if it is not found in what was read.
 """
@@ -36,6 +36,7 @@ from ..data.references import references, replace_references
 from ..data.text import title_key
 from ..engines.costs import record_incident
 from ..signatures import AnswerDirectly, AnswerWithCitations, GatherEvidence, PlanResearch, VerifyAnswer
+from ..signatures.fields import NumberedPassages
 from .agent import Agent
 from .candidates import Candidates, facts, split_citations, whole
 from .complexity import Complexity, estimate_complexity
@@ -47,11 +48,13 @@ from .search import Pool, Search
 from .trace import Estimated, Judged, Recalled, Replaced, Required, Selected, Trace
 from .tunable import choice, integer, real
 
-CLOSED_BY_A_ROUND = {1: (1.2, 0.8), 2: (1.0, 1.0), 3: (0.8, 1.2)}
-"""Number of open sub-questions (3: or more) -> parameters (a, b) of the Beta prior of the share that a round closes.
+CLOSED_BY_A_ROUND = {1: 0.51, 2: 0.46, 3: 0.31}
+"""Number of open sub-questions (3: or more) -> share of them that a follow-up round closes.
 
-Fitted by `polyhop.scripts.studies.simulation` on simulated agents whose evidence is locked behind earlier hops."""
+The mean over error rates of 0, 5, 10 and 20% of simulated agents whose evidence is locked behind earlier hops, or cannot
+be found (`polyhop.scripts.studies.simulation`)."""
 
+_PRIOR = 0.4  # weight of that share, in sub-questions tried: a search that found nothing is rarely worth repeating
 _SEEN_AGAIN = 2  # best hits of a search that are shown again though they were not selected before
 _DUPLICATE = 0.9  # share of the words of the shorter passage that a near-duplicate has
 _STATED = 0.5  # share of the words of an answer that the passage it cites needs
@@ -77,7 +80,7 @@ class _Case:
     required: list[str] = field(default_factory=list)  # queries for what is open
     candidates: Candidates = field(default_factory=Candidates)  # what agents were shown
     seen: list[Hit] = field(default_factory=list)
-    asked: set[str] = field(default_factory=set)  # queries
+    searched: list[str] = field(default_factory=list)  # queries of follow-up searches
     shown_again: set[str] = field(default_factory=set)  # ids of passages
 
     @property
@@ -85,6 +88,11 @@ class _Case:
         """The indices of the sub-questions without a supported answer."""
         answers = [*self.answers, *[UNKNOWN] * (len(self.sub_questions) - len(self.answers))]
         return [n for n, text in enumerate(answers) if text == UNKNOWN or n in self.unsupported]
+
+    def shown(self, evidence: Iterable[Evidence]) -> NumberedPassages:
+        """Passages in the order of their numbers, with the evidence marked."""
+        numbered = sorted(evidence, key=lambda item: self.candidates.number(item.passage))
+        return self.candidates.show(numbered, self.evidence)
 
     def filled(self, text: str) -> str:
         """A text with the known answers in place of the references to them."""
@@ -125,7 +133,7 @@ class PolyHop(Program):
 
     shown_exemplars = ("planner",)
 
-    def __init__(self, retriever: Retriever | None = None, k: int = 20, rounds: int = 3) -> None:
+    def __init__(self, retriever: Retriever | None = None, k: int = 20, rounds: int = 4) -> None:
         super().__init__()
         self.search = Search(retriever, k)
         self.exemplars = Exemplars()
@@ -134,7 +142,9 @@ class PolyHop(Program):
         self.shown = integer(12, 1, 50)  # maximum number of new passages in one round
         self.cutoff = real(0.35, 0.0, 1.0)  # minimum score of a new passage, as a share of the best one's
         self.easy = real(0.9, 0.0, 1.0)  # minimum P(1 hop) of a single pass without a plan
-        self.first = integer(5, 1, 20)  # passages of a single pass, of a follow-up search, and minimum of the first round
+        self.first = integer(
+            5, 1, 20
+        )  # passages of a single pass, of a follow-up search, and minimum of the first round
         self.context = choice("passage", ("passage", "sentence"))  # unit of evidence that the answerer reads
         self.sure = real(0.75, 0.0, 1.0)  # minimum confidence of an unverified answer
         self.review = choice("doubt", ("doubt", "always", "never"))
@@ -169,7 +179,7 @@ class PolyHop(Program):
         stop = self._gather(first, case)
         answer = self._answer(case)
         if self.review.value == "always" or (self.review.value == "doubt" and not self._certain(answer, case)):
-            answer = self._reviewed(answer, case)
+            answer = self._reviewed(answer, case, stop)
         return self._conclude(answer, case, stop)
 
     # --- plan --------------------------------------------------------------------------------------------------------
@@ -217,9 +227,8 @@ class PolyHop(Program):
 
     def _look_up(self, query: str, case: _Case) -> list[Hit]:
         """Search; a query that was asked before finds nothing more."""
-        if (key := title_key(query)) in case.asked:
+        if title_key(query) in map(title_key, [case.question, *case.searched]) and case.seen:
             return []
-        case.asked.add(key)
         hits: list[Hit] = self.search(query, case.pool, case.trace)
         case.seen += hits
         return hits
@@ -229,6 +238,7 @@ class PolyHop(Program):
         found: dict[str, Passage] = {}
         for query in queries:
             best = self._best(self._look_up(query, case), self.first.value, self.first.value, case)
+            case.searched.append(query)
             case.candidates.extend(best)
             found |= {passage.id: passage for passage in best}
         return list(found.values())[: self.shown.value]
@@ -266,7 +276,8 @@ class PolyHop(Program):
                 f"#{n + 1} {text}" + " (not in what it cites)" * (n in case.unsupported)
                 for n, text in enumerate(case.answers)
             ],
-            passages=case.candidates.show([*whole(case.evidence), *map(Evidence, fresh)], case.evidence),
+            searched=case.searched,
+            passages=case.shown([*whole(case.evidence), *map(Evidence, fresh)]),
         )
         cited: list[str] = []
         case.answers, case.unsupported = [], set()
@@ -278,7 +289,8 @@ class PolyHop(Program):
                 cited += ids
                 if not _is_stated(answer, case.candidates.resolve(ids or reply.keep)[0]):
                     case.unsupported.add(len(case.answers) - 1)
-        case.evidence, invalid = case.candidates.resolve(dict.fromkeys([*reply.keep, *cited]))
+        kept = case.candidates.ids(case.evidence)
+        case.evidence, invalid = case.candidates.resolve(dict.fromkeys([*kept, *reply.keep, *cited]))
         case.trace.add(Selected(n, facts(case.evidence), invalid))
         case.required = self._queries(reply.required, case)
         case.trace.add(Required(tuple(case.required), tuple(case.answers)))
@@ -306,16 +318,17 @@ class PolyHop(Program):
         return answer
 
     def _answer(self, case: _Case) -> _Answer:
-        """An answer from the evidence and, up to ``first`` passages, other candidates."""
+        """An answer from the evidence; if a sub-question is open, also from other candidates, up to ``first``."""
         evidence = whole(case.evidence) if self.context.value == "passage" else case.evidence
         known = {item.passage.id for item in evidence}
         others = [Evidence(passage) for passage in case.candidates.passages if passage.id not in known]
-        return self._ask(case.sub_questions, evidence, others[: max(0, self.first.value - len(known))], case)
+        count = max(0, self.first.value - len(known)) if case.open else 0
+        return self._ask(case.sub_questions, evidence, others[:count], case)
 
     def _ask(
         self, sub_questions: list[str], evidence: Sequence[Evidence], others: Sequence[Evidence], case: _Case
     ) -> _Answer:
-        shown = case.candidates.show([*evidence, *others], case.evidence)
+        shown = case.shown([*evidence, *others])
         reply = self.answerer(question=case.question, sub_questions=sub_questions, passages=shown)
         cited, invalid = case.candidates.resolve(reply.citations)
         text, confidence = read_answer(reply, case.trace, invalid)
@@ -329,8 +342,11 @@ class PolyHop(Program):
     def _certain(self, answer: _Answer, case: _Case) -> bool:
         return answer.confidence >= self.sure.value and answer.states(answer.text, case.question)
 
-    def _reviewed(self, answer: _Answer, case: _Case) -> _Answer:
-        """The answer if it passes the verifier; else the better of it and a replacement, which is verified, too."""
+    def _reviewed(self, answer: _Answer, case: _Case, stop: str) -> _Answer:
+        """The answer if it passes the verifier; else the better of it and a replacement, which is verified, too.
+
+        A step that seemed complete is searched for again; one that rounds did not find is not.
+        """
         attribution, correction = "extrapolatory", UNKNOWN
         if answer.text != UNKNOWN:
             answer, attribution, correction = self._verified(answer, case)
@@ -342,7 +358,7 @@ class PolyHop(Program):
             other, why = replace(answer, text=correction), "the verifier reads it so"
         elif attribution == "attributable":
             return answer  # no step is missing
-        elif (found := self._search_again(answer, case)) is not None:
+        elif stop == "complete" and (found := self._search_again(answer, case)) is not None:
             other, why = found, "surer after another search"
         else:
             return answer
@@ -362,7 +378,7 @@ class PolyHop(Program):
             reply = self.verifier(
                 question=case.question,
                 sub_questions=case.sub_questions,
-                passages=case.candidates.show([*answer.evidence, *answer.others], case.evidence),
+                passages=case.shown([*answer.evidence, *answer.others]),
                 proposed_answer=answer.text,
             )
         except AdapterParseError:
@@ -404,8 +420,8 @@ class PolyHop(Program):
 
 def _expected_gain(left: int, steps: int, tried: int, closed: int) -> float:
     """The share of the sub-questions that another round is expected to close."""
-    a, b = CLOSED_BY_A_ROUND[min(left, max(CLOSED_BY_A_ROUND))]
-    return left / steps * (a + closed) / (a + b + tried)
+    share = CLOSED_BY_A_ROUND[min(left, max(CLOSED_BY_A_ROUND))]
+    return left / steps * (_PRIOR * share + closed) / (_PRIOR + tried)
 
 
 def _is_searchable(text: str) -> bool:

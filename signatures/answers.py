@@ -6,8 +6,8 @@ from .fields import NumberedPassages
 from .replies import Attribution, Ids, Probability, Revision
 
 ANSWER = (
-    'the shortest form: a name, date, number, "yes", "no", or the option that the question offers, without an article, '
-    'a title or a kind word ("Han", not "the Han nationality"); or "unknown"'
+    "as the passages word it, without a sentence around it: a name, date, number or phrase without an article or a "
+    'kind word ("Han", not "the Han nationality"), "yes", "no", or the option that the question offers; or "unknown"'
 )
 CONFIDENCE = (
     "probability between 0 and 1 that the answer is right: near 1 if every step is stated, below 0.5 if one had to be "

@@ -39,7 +39,9 @@ class NumberedPassage(BaseModel):
 
     def render(self) -> str:
         lines = [f"[{self.number}] {_one_line(self.title) or '(untitled)'}"]
-        lines += [f"{self.number}s{n}{'*' * (n in self.selected)} {_one_line(text)}" for n, text in self.sentences.items()]
+        lines += [
+            f"{self.number}s{n}{'*' * (n in self.selected)} {_one_line(text)}" for n, text in self.sentences.items()
+        ]
         return "\n".join(lines)
 
 

@@ -69,7 +69,9 @@ class Steps(list[dict[str, str]]):
         return _reads(read_steps, core_schema.list_schema(step))
 
 
-Ids.__name__ = Questions.__name__ = Answers.__name__ = Texts.__name__ = "list[str]"  # what an adapter writes into the prompt
+Ids.__name__ = Questions.__name__ = Answers.__name__ = Texts.__name__ = (
+    "list[str]"  # what an adapter writes into the prompt
+)
 Steps.__name__ = "list[dict[str, str]]"
 Probability.__name__ = "float"
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any, TypeVar
 
+from ....data.text import title_key
 from ....engines.lexical.prompt import ParsedPassage, ParsedPrompt, parse_passages
 from ....eval.scoring import exact_match
 from .annotations import Annotated, GoldPage
@@ -110,7 +111,14 @@ class Scene:
 
     @cached_property
     def selected(self) -> frozenset[str]:
-        return frozenset(self.prompt.listed("selected"))
+        marked = {sentence.id for page in self.shown.values() for sentence in page.sentences if sentence.selected}
+        return frozenset(marked.union(self.prompt.listed("selected")))
+
+    @cached_property
+    def covered(self) -> list[bool]:
+        """Whether the evidence has each gold passage after this reply."""
+        evidence = self.selected | frozenset(keep(self))
+        return [bool(ids) and all(has(evidence, id) for id in ids) for _, ids in self.gold]
 
     @property
     def judged(self) -> str:
@@ -154,13 +162,39 @@ def add(scene: Scene) -> list[str]:
     return found
 
 
+def answers(scene: Scene) -> list[str]:
+    """For each sub-question the answer and its sentence if the evidence has it, else "unknown".
+
+    A wrong verdict takes an answer for unknown, or the title of another passage for an answer.
+    """
+    by_question = {page.sub_question: n for n, (page, _) in enumerate(scene.gold)}
+    return [_sub_answer(scene, by_question.get(text)) for text in scene.known.sub_questions]
+
+
+def _sub_answer(scene: Scene, n: int | None) -> str:
+    if n is None:
+        return "yes"  # a step without a passage of its own
+    page, ids = scene.gold[n]
+    errs = scene.errs("wrong_verdict", "answers", page.sub_question)
+    if scene.covered[n] and not errs:
+        lines = scene.shown[ids[0].partition("s")[0]].sentences
+        stating = [line.id for line in lines if title_key(page.answer) in line.key]
+        return f"{page.answer} [{[*stating, *(line.id for line in lines)][0]}]"
+    if errs and not scene.covered[n] and scene.others:
+        other = scene.one_of(scene.others, "answers", page.sub_question)
+        return f"{other.title} [{other.sentences[0].id}]"
+    return "unknown"
+
+
 def required(scene: Scene) -> list[str]:
-    """The sub-questions of the gold passages that neither selected nor just added evidence covers."""
-    evidence = scene.selected | frozenset(add(scene) if "add" in scene.prompt.outputs else ())
-    lacking = [page.sub_question for page, ids in scene.gold if not ids or not all(has(evidence, id) for id in ids)]
-    if scene.errs("wrong_verdict", "required"):
-        return [] if lacking else [scene.one_of(scene.known.sub_questions, "required")]
-    return lacking
+    """A query for each gold passage that is unknown and whose leading passages the evidence has, in new words."""
+    said = dict(zip(scene.known.sub_questions, answers(scene), strict=True))
+    tries = len(scene.prompt.listed("searched"))
+    return [
+        page.query + " again" * tries
+        for n, (page, _) in enumerate(scene.gold)
+        if said.get(page.sub_question) == "unknown" and all(scene.covered[other] for other in page.behind)
+    ]
 
 
 def answer(scene: Scene) -> str:
@@ -206,6 +240,7 @@ FIELDS: dict[str, Callable[[Scene], Any]] = {
     "sub_questions": sub_questions,
     "keep": keep,
     "add": add,
+    "answers": answers,
     "required": required,
     "reasoning": lambda scene: "Simulated.",
     "answer": answer,

@@ -8,7 +8,7 @@ from functools import partial
 
 import dspy
 
-from ....programs import PolyHop, Prism
+from ....programs import PolyHop, Prism, tunables
 
 _DEPTH = 20  # candidates: every context of a question in the distractor setting
 
@@ -30,11 +30,11 @@ def _prism(rounds: int, stop: str) -> Callable[[], dspy.Module]:
     return partial(Prism, None, k=_DEPTH, rounds=rounds, stop=stop)
 
 
-def _polyhop(least_gain: float | None = None) -> Callable[[], dspy.Module]:
+def _polyhop(**values: float) -> Callable[[], dspy.Module]:
     def make() -> dspy.Module:
-        program = PolyHop(None, k=_DEPTH, rounds=3)
-        if least_gain is not None:
-            program.least_gain.value = least_gain
+        program = PolyHop(None, k=_DEPTH)
+        for name, value in values.items():
+            tunables(program)[name].value = value
         return program
 
     return make
@@ -44,8 +44,9 @@ DESIGNS: dict[str, Design] = {
     **{f"prism-{n}": Design(f"PRISM, N = {n}", _prism(n, "never"), n) for n in (1, 2, 3)},
     "prism-stable": Design("PRISM, N <= 3, until a round changes nothing", _prism(3, "stable")),
     "prism-complete": Design("PRISM, N <= 3, until nothing is added", _prism(3, "complete")),
-    "polyhop": Design("polyhop, N <= 3, until nothing is required", _polyhop()),
-    "polyhop-patient": Design("polyhop, another round for a gain of 0.2", _polyhop(least_gain=0.2)),
+    "polyhop": Design("polyhop", _polyhop()),
+    "polyhop-once": Design("polyhop, one round", _polyhop(rounds=1)),
+    "polyhop-always": Design("polyhop, six rounds", _polyhop(rounds=6, least_gain=0.0)),
 }
 """By the names of their folders."""
 

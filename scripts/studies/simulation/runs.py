@@ -19,6 +19,7 @@ from ....eval.questions import Questions
 from ....eval.records import read_records
 from ....eval.run import evaluate
 from .agents import Rates
+from .annotations import lock
 from .designs import DESIGNS
 from .engine import simulated_lm
 
@@ -30,6 +31,7 @@ VALUES = (
     "answer_em",
     "lm_calls",
     "lm_calls_critical_path",
+    "tokens",
 )
 """The values per question that the study uses; evidence is counted in passages."""
 
@@ -123,13 +125,13 @@ def play(condition: Condition, out: Path) -> Values:
 
 
 class _Held(Questions):
-    """Questions in memory."""
+    """Questions in memory, with locked pools."""
 
     _examples: list[dspy.Example] | None = None
 
     def __iter__(self) -> Iterator[dspy.Example]:
         if self._examples is None:
-            self._examples = list(super().__iter__())
+            self._examples = [lock(example) for example in super().__iter__()]
         return iter(self._examples)
 
 
