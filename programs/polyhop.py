@@ -16,8 +16,8 @@ With o of m sub-questions open, a round is expected to close the share (o / m) p
     p = (w q + closed) / (w + tried)
 
 ``tried`` counts the sub-questions that were open before the earlier follow-up rounds of this question, ``closed`` those
-that they closed; q is the share that such a round closes with simulated agents, by o (`CLOSED_BY_A_ROUND`), and w its
-weight. Another round costs one call. It is worth it if the expected share is at least ``least_gain``.
+that they closed; q is the share that a first follow-up round closes with simulated agents, by o (`CLOSED_BY_A_ROUND`),
+and w its weight. Another round costs one call. It is worth it if the expected share is at least ``least_gain``.
 
 An answer is in doubt if its confidence is low or if it is not found in what was read.
 """
@@ -33,7 +33,7 @@ from dspy.utils.exceptions import AdapterParseError
 
 from ..data.passages import Evidence, Hit, Passage, Retriever
 from ..data.references import references, replace_references
-from ..data.text import title_key
+from ..data.text import content_terms, title_key
 from ..engines.costs import record_incident
 from ..signatures import AnswerDirectly, AnswerWithCitations, GatherEvidence, PlanResearch, VerifyAnswer
 from ..signatures.fields import NumberedPassages
@@ -48,11 +48,11 @@ from .search import Pool, Search
 from .trace import Estimated, Judged, Recalled, Replaced, Required, Selected, Trace
 from .tunable import choice, integer, real
 
-CLOSED_BY_A_ROUND = {1: 0.51, 2: 0.46, 3: 0.31}
-"""Number of open sub-questions (3: or more) -> share of them that a follow-up round closes.
+CLOSED_BY_A_ROUND = {1: 0.62, 2: 0.44, 3: 0.28}
+"""Number of open sub-questions (3: or more) -> share of them that a first follow-up round closes.
 
-The mean over error rates of 0, 5, 10 and 20% of simulated agents whose evidence is locked behind earlier hops, or cannot
-be found (`polyhop.scripts.studies.simulation`)."""
+The mean over error rates of 0, 5, 10 and 20% of simulated agents whose evidence is locked behind earlier hops, or
+cannot be found (`polyhop.scripts.studies.simulation`)."""
 
 _PRIOR = 0.4  # weight of that share, in sub-questions tried: a search that found nothing is rarely worth repeating
 _SEEN_AGAIN = 2  # best hits of a search that are shown again though they were not selected before
@@ -138,7 +138,7 @@ class PolyHop(Program):
         self.search = Search(retriever, k)
         self.exemplars = Exemplars()
         self.rounds = integer(rounds, 1, 6)
-        self.least_gain = real(0.1, 0.0, 1.0)  # minimum share of sub-questions that another round should close
+        self.least_gain = real(0.12, 0.0, 1.0)  # minimum share of sub-questions that another round should close
         self.shown = integer(12, 1, 50)  # maximum number of new passages in one round
         self.cutoff = real(0.35, 0.0, 1.0)  # minimum score of a new passage, as a share of the best one's
         self.easy = real(0.9, 0.0, 1.0)  # minimum P(1 hop) of a single pass without a plan
@@ -252,7 +252,7 @@ class PolyHop(Program):
         known = [_words(passage) for passage in case.candidates.passages]
         found: list[Passage] = []
         for rank, hit in enumerate(hits):
-            if len(found) >= most or (rank >= least and hit.score < self.cutoff.value * hits[0].score):
+            if len(found) >= most or (len(found) >= least and hit.score < self.cutoff.value * hits[0].score):
                 break
             if hit.passage.id in selected:
                 continue
@@ -285,10 +285,12 @@ class PolyHop(Program):
             bare, ids = split_citations(" ".join(text.split()))
             answer, _ = tidy(bare)
             case.answers.append(answer)
-            if answer != UNKNOWN:
+            if answer == UNKNOWN:
+                continue
+            if _is_stated(answer, case.candidates.resolve(ids or reply.keep)[0]):
                 cited += ids
-                if not _is_stated(answer, case.candidates.resolve(ids or reply.keep)[0]):
-                    case.unsupported.add(len(case.answers) - 1)
+            else:
+                case.unsupported.add(len(case.answers) - 1)
         kept = case.candidates.ids(case.evidence)
         case.evidence, invalid = case.candidates.resolve(dict.fromkeys([*kept, *reply.keep, *cited]))
         case.trace.add(Selected(n, facts(case.evidence), invalid))
@@ -432,9 +434,11 @@ def _is_searchable(text: str) -> bool:
 
 def _is_stated(answer: str, cited: Iterable[Evidence]) -> bool:
     """Whether half of an answer's words are in the passages that are cited for it; "yes" and "no" always are."""
-    words = title_key(answer).split()
-    text = {word for item in whole(cited) for word in title_key(f"{item.passage.title} {item.text}").split()}
-    return answer.lower() in ("yes", "no") or sum(word in text for word in words) >= _STATED * len(words)
+    words = content_terms(answer)
+    said = {term for item in whole(cited) for term in content_terms(f"{item.passage.title} {item.text}")}
+    return answer.lower() in ("yes", "no") or (
+        bool(said) and sum(term in said for term in words) >= _STATED * len(words)
+    )
 
 
 def _words(passage: Passage) -> frozenset[str]:

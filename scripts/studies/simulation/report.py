@@ -85,13 +85,14 @@ def markdown(programs: Iterable[Row], reviews: Iterable[Row]) -> str:
     lines = [
         NOTICE,
         "",
-        "| questions | errors | program | evidence recall | precision | F1 | LM calls | in sequence "
+        "| questions | errors | program | evidence recall | precision | F1 | LM calls | in sequence | tokens "
         f"| calls saved against {DESIGNS[BASELINE].label} | recall against it, points |",
-        "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|",
+        "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for row in programs:
         cells = [_mean(row, name, 100, 1) for name in ("evidence_recall", "evidence_precision", "evidence_f1")]
         cells += [_mean(row, name, 1, 2) for name in ("lm_calls", "lm_calls_critical_path")]
+        cells.append(_mean(row, "tokens", 1, 0))
         cells += [f"{100 * row['calls_saved']:.0f}%", _points(Interval(**row["versus"]["evidence_recall"]))]
         start = [f"{row['dataset']} ({row['questions']})", f"{100 * row['rate']:g}%", DESIGNS[row["design"]].label]
         lines.append(_line([*start, *cells]))

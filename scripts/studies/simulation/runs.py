@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -122,6 +122,20 @@ def play(condition: Condition, out: Path) -> Values:
     evaluate(program, questions, folder, max_failures=1)
     lines = [record.scores | record.costs for record in read_records(folder)]
     return {name: [line.get(name, np.nan) for line in lines] for name in VALUES}
+
+
+def closed_by_a_round(folders: Iterable[Path]) -> dict[int, tuple[int, int]]:
+    """Number of sub-questions open after round 1 (3: or more) -> how many there were, and how many round 2 closed.
+
+    From the traces of `PolyHop`: `polyhop.programs.polyhop.CLOSED_BY_A_ROUND` holds the shares.
+    """
+    found: dict[int, tuple[int, int]] = {}
+    for record in (record for folder in folders for record in read_records(folder)):
+        rounds = [step["answers"].count("unknown") for step in record.trace if step["step"] == "required"]
+        if len(rounds) > 1 and rounds[0]:
+            tried, closed = found.get(min(rounds[0], 3), (0, 0))
+            found[min(rounds[0], 3)] = tried + rounds[0], closed + max(0, rounds[0] - rounds[1])
+    return dict(sorted(found.items()))
 
 
 class _Held(Questions):

@@ -4,9 +4,9 @@
         --out runs/study
 
 Programs answer the questions over their own contexts (distractor), with all agents at the same error rate of 0, 5, 10
-and 20% (`Rates`). A row has evidence recall, precision and F1 over passages, and costs. `review` studies the judges
-alone. A simulation says nothing about a real model; in particular, rounds only repair errors here, since a later hop is
-visible before the earlier one is found.
+and 20% (`Rates`). A later hop is locked: only a query that names what leads to it finds it, and some are never found
+(`annotations.LockedPool`). A row has evidence recall, precision and F1 over passages, and costs. `review` studies the
+judges alone. A simulation says nothing about a real model.
 
     OUT/DATASET-DESIGN-rate-R-seed-S/   one run each; the same command resumes
     OUT/study.json                      all numbers
@@ -40,14 +40,16 @@ def study(
     """Run programs with simulated agents at several error rates, and print Markdown tables."""
     from ....eval.folder import write_json
     from .report import NOTICE, markdown, program_rows
-    from .runs import QuestionSet
+    from .runs import QuestionSet, closed_by_a_round
 
     try:
         sets = [QuestionSet.parse(text, limit) for text in on]
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--on") from error
-    programs = program_rows(_play(sets, out, seeds, jobs))
+    played = _play(sets, out, seeds, jobs)
+    programs = program_rows(played)
     reviews = _review(sets)
+    closed = closed_by_a_round(out / each.name for each in played if each.design == "polyhop-always")
     result = {
         "schema": 1,
         "simulation": NOTICE,
@@ -58,9 +60,13 @@ def study(
         },
         "programs": programs,
         "reviews": reviews,
+        "closed_by_a_round": closed,
     }
     write_json(out / "study.json", result)
     typer.echo(markdown(programs, reviews))
+    typer.echo("\nOpen sub-questions: share that a first follow-up round closes")
+    for count, (tried, done) in closed.items():
+        typer.echo(f"{count}{' or more' * (count == max(closed))}: {done / tried:.2f} ({done} of {tried})")
     typer.echo(f"{out}: study.json and the runs", err=True)
 
 
