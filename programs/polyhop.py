@@ -11,13 +11,14 @@
     in doubt?  verify, weigh, repair; verify the repair                   PAR-RAG's review
 
 Rounds end when no sub-question is open, when nothing new is found, or when too little is expected of another round.
-With o of m sub-questions open, a round is expected to close the share (o / m) p of them, where
+A follow-up round sends r queries for sub-questions that are open and wait for no other. Of m sub-questions it is expected
+to close the share (r / m) p, where
 
     p = (w q + closed) / (w + tried)
 
-``tried`` counts the sub-questions that were open before the earlier follow-up rounds of this question, ``closed`` those
-that they closed; q is the share that a first follow-up round closes with simulated agents, by o (`CLOSED_BY_A_ROUND`),
-and w its weight. Another round costs one call. It is worth it if the expected share is at least ``least_gain``.
+``tried`` counts the queries of the earlier follow-up rounds of this question, ``closed`` the sub-questions that they
+closed; q is the share that a first query closes with simulated agents (`CLOSED_BY_A_QUERY`), and w its weight. A round
+costs one call. It is worth it if the expected share is at least ``least_gain``.
 
 An answer is in doubt if its confidence is low or if it is not found in what was read.
 """
@@ -48,13 +49,13 @@ from .search import Pool, Search
 from .trace import Estimated, Judged, Recalled, Replaced, Required, Selected, Trace
 from .tunable import choice, integer, real
 
-CLOSED_BY_A_ROUND = {1: 0.62, 2: 0.44, 3: 0.28}
-"""Number of open sub-questions (3: or more) -> share of them that a first follow-up round closes.
+CLOSED_BY_A_QUERY = 0.64
+"""Share of the first follow-up queries that close their sub-question.
 
-The mean over error rates of 0, 5, 10 and 20% of simulated agents whose evidence is locked behind earlier hops, or
-cannot be found (`polyhop.scripts.studies.simulation`)."""
+Of simulated agents with error rates of 0, 5, 10 and 20%, whose evidence is locked behind earlier hops or cannot be found
+(`polyhop.scripts.studies.simulation`): 0.62, 0.66 and 0.64 with one, two, and more sub-questions open."""
 
-_PRIOR = 0.4  # weight of that share, in sub-questions tried: a search that found nothing is rarely worth repeating
+_PRIOR = 0.4  # weight of that share, in queries: a search that found nothing is rarely worth repeating
 _SEEN_AGAIN = 2  # best hits of a search that are shown again though they were not selected before
 _DUPLICATE = 0.9  # share of the words of the shorter passage that a near-duplicate has
 _STATED = 0.5  # share of the words of an answer that the passage it cites needs
@@ -138,7 +139,7 @@ class PolyHop(Program):
         self.search = Search(retriever, k)
         self.exemplars = Exemplars()
         self.rounds = integer(rounds, 1, 6)
-        self.least_gain = real(0.12, 0.0, 1.0)  # minimum share of sub-questions that another round should close
+        self.least_gain = real(0.1, 0.0, 1.0)  # minimum share of sub-questions that another round should close
         self.shown = integer(12, 1, 50)  # maximum number of new passages in one round
         self.cutoff = real(0.35, 0.0, 1.0)  # minimum score of a new passage, as a share of the best one's
         self.easy = real(0.9, 0.0, 1.0)  # minimum P(1 hop) of a single pass without a plan
@@ -209,16 +210,15 @@ class PolyHop(Program):
         """Read, select and search until nothing is open; returns the reason to stop."""
         tried = closed = 0
         for n in range(1, self.rounds.value + 1):
-            before = len(case.open)
+            before, sent = len(case.open), len(case.required)
             self._read(n, fresh, case)
-            left = len(case.open)
-            if not left:
+            if not case.open:
                 return "complete"
-            if n > 1:
-                tried, closed = tried + before, closed + max(0, before - left)
+            tried, closed = tried + sent, closed + min(sent, max(0, before - len(case.open)))
             if n == self.rounds.value:
                 break
-            if _expected_gain(left, len(case.sub_questions), tried, closed) < self.least_gain.value:
+            share = (_PRIOR * CLOSED_BY_A_QUERY + closed) / (_PRIOR + tried)
+            if len(case.required) / len(case.sub_questions) * share < self.least_gain.value:
                 return "little to gain"
             fresh = self._follow_up(case.required, case)
             if not fresh:
@@ -418,12 +418,6 @@ class PolyHop(Program):
             case.trace.add(Replaced(UNKNOWN, f"{answer.text} is not sure enough"))
             answer, stop = replace(answer, text=UNKNOWN), "abstained"
         return conclude(answer.text, confidence, case.trace, evidence=evidence, seen=case.seen, stop=stop)
-
-
-def _expected_gain(left: int, steps: int, tried: int, closed: int) -> float:
-    """The share of the sub-questions that another round is expected to close."""
-    share = CLOSED_BY_A_ROUND[min(left, max(CLOSED_BY_A_ROUND))]
-    return left / steps * (_PRIOR * share + closed) / (_PRIOR + tried)
 
 
 def _is_searchable(text: str) -> bool:

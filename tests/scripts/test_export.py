@@ -25,7 +25,7 @@ def run(*arguments: str) -> Any:
 def artifact(tmp_path: Path) -> str:
     program = PolyHop(polyhop.ChainRetriever())
     program.set_lm(polyhop.lm("openai/gpt-4o-mini"))
-    program.selector.signature = program.selector.signature.with_instructions("Keep ```all``` | of it.")
+    program.gatherer.signature = program.gatherer.signature.with_instructions("Keep ```all``` | of it.")
     program.answerer.demos = [dspy.Example(question="Who?", answer="Ann")]
     return str(
         polyhop.save(program, tmp_path / "best", provenance=Provenance(dataset="hotpotqa", spent={"lm_calls": 3}))
@@ -48,24 +48,24 @@ def test_messages(name: str, adapter: Any, artifact: str) -> None:
     ]
     assert filled == sent(program, "planner", adapter, question="Who {{ is }} it?")
     everything = json.loads(run(artifact, "--format", "messages", "--adapter", name).stdout)
-    assert list(everything) == ["planner", "selector", "adder", "answerer", "verifier", "direct_answerer"]
+    assert list(everything) == ["planner", "gatherer", "answerer", "answerer", "verifier", "direct_answerer"]
 
 
 def test_jinja_writes_a_template_for_each_agent(artifact: str, tmp_path: Path) -> None:
     result = run(artifact, "--format", "jinja", "--out", str(tmp_path / "prompts"))
     assert result.exit_code == 0
     assert sorted(path.name for path in (tmp_path / "prompts").iterdir()) == sorted(
-        f"{agent}.jinja" for agent in ("planner", "selector", "adder", "answerer", "verifier", "direct_answerer")
+        f"{agent}.jinja" for agent in ("planner", "gatherer", "answerer", "answerer", "verifier", "direct_answerer")
     )
-    template = jinja2.Template((tmp_path / "prompts" / "selector.jinja").read_text("utf-8"))
+    template = jinja2.Template((tmp_path / "prompts" / "gatherer.jinja").read_text("utf-8"))
     passages = [{"number": 1, "title": "Ann", "sentences": {"1": "Ann  Lee."}}]
     rendered = json.loads(template.render(question="Who?", sub_questions=["é"], candidates=passages, selected=[]))
     inputs = {"question": "Who?", "sub_questions": ["é"], "candidates": "[1] Ann\n1s1 Ann Lee.", "selected": []}
-    assert rendered == sent(polyhop.load(artifact), "selector", dspy.ChatAdapter(), **inputs)
+    assert rendered == sent(polyhop.load(artifact), "gatherer", dspy.ChatAdapter(), **inputs)
     assert "Keep ```all``` | of it." in rendered[0]["content"]
-    one = run(artifact, "--format", "jinja", "--agent", "selector", "--out", str(tmp_path / "x.jinja"))
+    one = run(artifact, "--format", "jinja", "--agent", "gatherer", "--out", str(tmp_path / "x.jinja"))
     assert one.stdout.strip() == str(tmp_path / "x.jinja")
-    assert (tmp_path / "x.jinja").read_bytes() == (tmp_path / "prompts" / "selector.jinja").read_bytes()
+    assert (tmp_path / "x.jinja").read_bytes() == (tmp_path / "prompts" / "gatherer.jinja").read_bytes()
     assert "add --out DIR, or --agent NAME" in run(artifact, "--format", "jinja").stderr
 
 
@@ -88,7 +88,7 @@ def test_markdown_reads_as_prose(artifact: str, tmp_path: Path) -> None:
     for expected in (
         "- Dataset: hotpotqa.",
         "- Language models: openai/gpt-4o-mini.",
-        "## selector",
+        "## gatherer",
         "> Keep ```all``` | of it.",
         "````text",
         "| candidates | passages | passages with their titles; 2 is the id of passage [2]",
@@ -97,9 +97,9 @@ def test_markdown_reads_as_prose(artifact: str, tmp_path: Path) -> None:
         "| rounds | 3 | 1..6 |",
     ):
         assert expected in text
-    one = run(artifact, "--agent", "adder").stdout
-    assert "## adder" in one
-    assert "## selector" not in one
+    one = run(artifact, "--agent", "answerer").stdout
+    assert "## answerer" in one
+    assert "## gatherer" not in one
     run(artifact, "--out", str(tmp_path / "prompts.md"))
     assert (tmp_path / "prompts.md").read_text("utf-8") == text
     run(artifact, "--out", str(tmp_path / "folder"))
@@ -116,9 +116,9 @@ def test_no_file_that_is_there_is_replaced_unless_that_is_said(tmp_path: Path) -
     assert refused.stderr == f"error: {file} exists: choose another --out, or add --overwrite\n"
     assert file.read_text() == "mine"
     folder.mkdir()
-    (folder / "selector.jinja").write_text("mine")
-    assert "selector.jinja exists" in run("prism", "--format", "jinja", "--out", str(folder)).stderr
-    assert [path.name for path in folder.iterdir()] == ["selector.jinja"]  # nor is anything written beside it
+    (folder / "gatherer.jinja").write_text("mine")
+    assert "gatherer.jinja exists" in run("prism", "--format", "jinja", "--out", str(folder)).stderr
+    assert [path.name for path in folder.iterdir()] == ["gatherer.jinja"]  # nor is anything written beside it
     assert run("prism", "--out", str(file), "--overwrite").exit_code == 0
     assert file.read_text("utf-8").startswith("# prism\n")
 

@@ -52,7 +52,7 @@ def add_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
 @skill(GatherEvidence)
 def gather_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     """Extend the chain of the marked passages, answer the sub-questions, and list the open ones."""
-    steps, passages = prompt.listed("sub_questions"), prompt.passages("passages")
+    steps, passages = prompt.listed("sub_questions") or [prompt.question], prompt.passages("passages")
     chain = EvidenceChain(prompt.question, tuple(steps), passages)
     selected = [passage for passage in passages if passage.selected]
     chosen = selected + chain.extend(selected)

@@ -124,17 +124,19 @@ def play(condition: Condition, out: Path) -> Values:
     return {name: [line.get(name, np.nan) for line in lines] for name in VALUES}
 
 
-def closed_by_a_round(folders: Iterable[Path]) -> dict[int, tuple[int, int]]:
-    """Number of sub-questions open after round 1 (3: or more) -> how many there were, and how many round 2 closed.
+def closed_by_a_query(folders: Iterable[Path]) -> dict[int, tuple[int, int]]:
+    """Number of sub-questions open after round 1 (3: or more) -> the queries that followed, and how many closed one.
 
-    From the traces of `PolyHop`: `polyhop.programs.polyhop.CLOSED_BY_A_ROUND` holds the shares.
+    From the traces of `PolyHop`, for `polyhop.programs.polyhop.CLOSED_BY_A_QUERY`.
     """
     found: dict[int, tuple[int, int]] = {}
     for record in (record for folder in folders for record in read_records(folder)):
-        rounds = [step["answers"].count("unknown") for step in record.trace if step["step"] == "required"]
-        if len(rounds) > 1 and rounds[0]:
-            tried, closed = found.get(min(rounds[0], 3), (0, 0))
-            found[min(rounds[0], 3)] = tried + rounds[0], closed + max(0, rounds[0] - rounds[1])
+        rounds = [step for step in record.trace if step["step"] == "required"]
+        if len(rounds) > 1:
+            before, after = (step["answers"].count("unknown") for step in rounds[:2])
+            sent = len(rounds[0]["questions"])
+            tried, closed = found.get(min(before, 3), (0, 0))
+            found[min(before, 3)] = tried + sent, closed + min(sent, max(0, before - after))
     return dict(sorted(found.items()))
 
 

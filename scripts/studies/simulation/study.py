@@ -40,7 +40,7 @@ def study(
     """Run programs with simulated agents at several error rates, and print Markdown tables."""
     from ....eval.folder import write_json
     from .report import NOTICE, markdown, program_rows
-    from .runs import QuestionSet, closed_by_a_round
+    from .runs import QuestionSet, closed_by_a_query
 
     try:
         sets = [QuestionSet.parse(text, limit) for text in on]
@@ -49,7 +49,7 @@ def study(
     played = _play(sets, out, seeds, jobs)
     programs = program_rows(played)
     reviews = _review(sets)
-    closed = closed_by_a_round(out / each.name for each in played if each.design == "polyhop-always")
+    closed = closed_by_a_query(out / each.name for each in played if each.design == "polyhop-always")
     result = {
         "schema": 1,
         "simulation": NOTICE,
@@ -60,11 +60,11 @@ def study(
         },
         "programs": programs,
         "reviews": reviews,
-        "closed_by_a_round": closed,
+        "closed_by_a_query": closed,
     }
     write_json(out / "study.json", result)
     typer.echo(markdown(programs, reviews))
-    typer.echo("\nOpen sub-questions: share that a first follow-up round closes")
+    typer.echo("\nOpen sub-questions: share of the first follow-up queries that close one")
     for count, (tried, done) in closed.items():
         typer.echo(f"{count}{' or more' * (count == max(closed))}: {done / tried:.2f} ({done} of {tried})")
     typer.echo(f"{out}: study.json and the runs", err=True)

@@ -101,33 +101,33 @@ def field(state: Any, agent: str, name: str) -> Any:
 
 def edits() -> Iterator[tuple[str, Edit]]:
     yield (
-        "agent 'selector': field 'keep' has another description",
-        lambda state: field(state, "selector", "keep").update(description="the best"),
+        "agent 'gatherer': field 'keep' has another description",
+        lambda state: field(state, "gatherer", "keep").update(description="the best"),
     )
     yield (
-        r"agent 'selector': field 'keep' has another type \(list\[int\] in the artifact, list\[str\] here\)",
-        lambda state: field(state, "selector", "keep").update(type="list[int]"),
+        r"agent 'gatherer': field 'keep' has another type \(list\[int\] in the artifact, list\[str\] here\)",
+        lambda state: field(state, "gatherer", "keep").update(type="list[int]"),
     )
     yield (
-        r"agent 'selector': field 'keep' has another role \(input in the artifact, output here\)",
-        lambda state: field(state, "selector", "keep").update(role="input"),
+        r"agent 'gatherer': field 'keep' has another role \(input in the artifact, output here\)",
+        lambda state: field(state, "gatherer", "keep").update(role="input"),
     )
     yield (
-        "agent 'selector': field 'best' is not in this version; agent 'selector': field 'keep' is not in the artifact",
-        lambda state: field(state, "selector", "keep").update(name="best"),
+        "agent 'gatherer': field 'best' is not in this version; agent 'gatherer': field 'keep' is not in the artifact",
+        lambda state: field(state, "gatherer", "keep").update(name="best"),
     )
     yield (
-        "agent 'selector': field 'keep' has another schema",
-        lambda state: field(state, "selector", "keep").update(schema={"type": "string"}),
+        "agent 'gatherer': field 'keep' has another schema",
+        lambda state: field(state, "gatherer", "keep").update(schema={"type": "string"}),
     )
     yield (
-        "agent 'selector': its fields have another order",
-        lambda state: state["agents"]["selector"]["fields"].insert(0, state["agents"]["selector"]["fields"].pop(1)),
+        "agent 'gatherer': its fields have another order",
+        lambda state: state["agents"]["gatherer"]["fields"].insert(0, state["agents"]["gatherer"]["fields"].pop(1)),
     )
-    yield "agent 'selector' is not in the artifact", lambda state: state["agents"].pop("selector")
+    yield "agent 'gatherer' is not in the artifact", lambda state: state["agents"].pop("gatherer")
     yield (
         "agent 'judge' is not in this version",
-        lambda state: state["agents"].update(judge=state["agents"]["selector"]),
+        lambda state: state["agents"].update(judge=state["agents"]["gatherer"]),
     )
     yield r"tunable 'rounds' must be an integer in 1\.\.6, got 7", lambda s: s["tunables"]["rounds"].update(value=7)
     yield "tunable 'rounds' must be an integer", lambda state: state["tunables"]["rounds"].update(value=2.0)
@@ -142,7 +142,7 @@ def edits() -> Iterator[tuple[str, Edit]]:
     yield "parameter 'more' is not in this version", lambda state: state["others"].update(more={})
     yield (
         "tunable 'rounds' is not in the artifact",
-        lambda s: s["agents"].update(rounds=s["agents"]["adder"]) or s["tunables"].pop("rounds"),
+        lambda s: s["agents"].update(rounds=s["agents"]["answerer"]) or s["tunables"].pop("rounds"),
     )
 
 
@@ -251,19 +251,19 @@ def deep(levels: int) -> Any:
 HOSTILE: dict[str, tuple[str, Edit]] = {
     "model": (
         "state.json",
-        lambda s: s["agents"]["selector"].update(lm={"model": "x", "engine": {"class": "os:system"}}),
+        lambda s: s["agents"]["gatherer"].update(lm={"model": "x", "engine": {"class": "os:system"}}),
     ),
     "reduce": ("state.json", lambda s: s.update(__reduce__=["os.system", ["true"]])),
-    "config": ("state.json", lambda s: s["agents"]["selector"].update(config={"api_base": "http://elsewhere"})),
-    "demos text": ("state.json", lambda s: s["agents"]["selector"].update(demos="abc")),
-    "demo number": ("state.json", lambda s: s["agents"]["selector"].update(demos=[1])),
+    "config": ("state.json", lambda s: s["agents"]["gatherer"].update(config={"api_base": "http://elsewhere"})),
+    "demos text": ("state.json", lambda s: s["agents"]["gatherer"].update(demos="abc")),
+    "demo number": ("state.json", lambda s: s["agents"]["gatherer"].update(demos=[1])),
     "demo that crashes": (
         "state.json",
         lambda s: s["agents"]["planner"].update(demos=[{"question": [1, 2], "route": "plan"}]),
     ),
-    "decisions": ("state.json", lambda s: s["agents"]["selector"].update(decisions={"keep": {"threshold": 2}})),
-    "instructions": ("state.json", lambda s: s["agents"]["selector"].update(instructions=None)),
-    "half a character": ("state.json", lambda s: s["agents"]["selector"].update(instructions="\ud800")),
+    "decisions": ("state.json", lambda s: s["agents"]["gatherer"].update(decisions={"keep": {"threshold": 2}})),
+    "instructions": ("state.json", lambda s: s["agents"]["gatherer"].update(instructions=None)),
+    "half a character": ("state.json", lambda s: s["agents"]["gatherer"].update(instructions="\ud800")),
     "too deep to parse": ("study.json", lambda s: {"x": deep(900)}),
     "huge": ("state.json", lambda s: s["tunables"]["easy"].update(value=10**400)),
     "nan": ("state.json", lambda s: s["tunables"]["easy"].update(value=float("nan"))),

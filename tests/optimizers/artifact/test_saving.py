@@ -46,11 +46,11 @@ def test_the_content_of_an_artifact(tmp_path: Path) -> None:
     assert len(manifest["splits"]["val"]["hash"]) == 32
     assert manifest["scores"] == {"val": {"evidence_f1": {"mean": 0.5, "low": 0.4, "high": 0.6}}}
     assert (manifest["seed"], manifest["spent"]["lm_calls"]) == (7, 1200)
-    assert manifest["lms"]["selector"] == "openai/gpt-4o-mini"
+    assert manifest["lms"]["gatherer"] == "openai/gpt-4o-mini"
     assert set(manifest["files"]) == set(files) - {"manifest.json"}
     state = json.loads(files["state.json"])
     assert state["tunables"]["rounds"] == {"value": 2, "low": 1, "high": 6, "choices": [], "log": False}
-    assert state["agents"]["selector"]["fields"][-1]["name"] == "keep"
+    assert state["agents"]["gatherer"]["fields"][-1]["name"] == "keep"
     assert len(files["exemplars.jsonl"].splitlines()) == 25
     assert read(tmp_path / "new" / "best").study == KNOWN.study
 
@@ -58,11 +58,11 @@ def test_the_content_of_an_artifact(tmp_path: Path) -> None:
 def test_hashes_of_agents(tmp_path: Path) -> None:
     program = Prism()
     first = read(polyhop.save(program, tmp_path / "a")).manifest.agents
-    program.selector.signature = program.selector.signature.with_instructions("Keep all.")
+    program.gatherer.signature = program.gatherer.signature.with_instructions("Keep all.")
     second = read(polyhop.save(program, tmp_path / "b")).manifest.agents
-    assert first["adder"] == second["adder"]
-    assert first["selector"].shape == second["selector"].shape
-    assert first["selector"].instructions != second["selector"].instructions
+    assert first["answerer"] == second["answerer"]
+    assert first["gatherer"].shape == second["gatherer"].shape
+    assert first["gatherer"].instructions != second["gatherer"].instructions
 
 
 SECRETS = [f"sk-secret-{n}-{'x' * 20}" for n in range(12)]
@@ -76,8 +76,8 @@ def test_secrets_of_models_are_not_saved(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("POLYHOP_LM", f"openai/{SECRETS[9]}")
     program = PolyHop()
     program.set_lm(dspy.LM("openai/gpt-4o-mini", **planted, **headers))
-    program.selector.config = {"api_key": SECRETS[10]}
-    program.selector.traces, program.selector.train = [SECRETS[11]], [SECRETS[11]]
+    program.gatherer.config = {"api_key": SECRETS[10]}
+    program.gatherer.traces, program.gatherer.train = [SECRETS[11]], [SECRETS[11]]
     dspy.configure(lm=dspy.LM("openai/gpt-4o", api_key=SECRETS[0]))
     polyhop.save(program, tmp_path / "best", provenance=KNOWN)
     found = b"".join(path.read_bytes() for path in (tmp_path / "best").rglob("*") if path.is_file())
