@@ -40,9 +40,9 @@ FORMATS = {
     "passages": (
         'For each passage a line with its number in brackets and its title, such as "[2] John Farrow" ("(untitled)" if '
         'it has none), then a line for each sentence: the number of the passage, "s", the number of the sentence and '
-        'the text, such as "2s1 John Farrow was a director."; lines are joined by "\\n". White space in a title or '
-        "sentence, including line breaks, becomes one space, and field markers are broken up as in a text. Without "
-        'passages: "(none)".'
+        'the text, such as "2s1 John Farrow was a director."; "*" follows the number of a selected sentence ("2s1*"). '
+        'Lines are joined by "\\n". White space in a title or sentence, including line breaks, becomes one space, and '
+        'field markers are broken up as in a text. Without passages: "(none)".'
     ),
     "value": (
         "Numbers, True, False and None as Python prints them; a list or object as JSON on one line, with a space after "
@@ -186,7 +186,8 @@ _PASSAGES = """\
 {%- for passage in shown -%}
 {{ "" if loop.first else "\\n" }}[{{ passage["number"] }}] {{ _line(passage["title"]) or "(untitled)" }}
 {%- for number, text in passage["sentences"].items() -%}
-{{ "\\n" }}{{ passage["number"] }}s{{ number }} {{ _line(text) }}
+{%- set mark = "*" if number | int in passage.get("selected", ()) else "" -%}
+{{ "\\n" }}{{ passage["number"] }}s{{ number }}{{ mark }} {{ _line(text) }}
 {%- endfor -%}
 {%- else -%}(none)
 {%- endfor -%}
@@ -227,7 +228,7 @@ _CONTROLS = ", ".join(f'("\\x{n:02x}", "{_NAMED.get(chr(n), f"u{n:04x}")}")' for
 
 _NOTES = {
     "text": "a text",
-    "passages": 'a list of {"number": 2, "title": "John Farrow", "sentences": {1: "...", 3: "..."}}',
+    "passages": 'a list of {"number": 2, "title": "John Farrow", "sentences": {1: "...", 3: "..."}, "selected": [3]}',
     "value": "a number, a list or an object",
 }
 

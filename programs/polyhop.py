@@ -10,9 +10,9 @@
     answer with citations
     in doubt?  verify, weigh, repair; verify the repair                   PAR-RAG's review
 
-Rounds end when no sub-question is open, when nothing new is found, or when too little is expected of another round.
-A follow-up round sends r queries for sub-questions that are open and wait for no other. Of m sub-questions it is expected
-to close the share (r / m) p, where
+Rounds end when no sub-question is open, when nothing new is found, or when too little is expected of another round. A
+follow-up round sends r queries for sub-questions that are open and wait for no other. It is expected to close the
+share (r / m) p of all m sub-questions, where
 
     p = (w q + closed) / (w + tried)
 
@@ -52,8 +52,8 @@ from .tunable import choice, integer, real
 CLOSED_BY_A_QUERY = 0.64
 """Share of the first follow-up queries that close their sub-question.
 
-Of simulated agents with error rates of 0, 5, 10 and 20%, whose evidence is locked behind earlier hops or cannot be found
-(`polyhop.scripts.studies.simulation`): 0.62, 0.66 and 0.64 with one, two, and more sub-questions open."""
+Of simulated agents with error rates of 0, 5, 10 and 20%, whose evidence is locked behind earlier hops or cannot be
+found (`polyhop.scripts.studies.simulation`): 0.62, 0.66 and 0.64 with one, two, and more sub-questions open."""
 
 _PRIOR = 0.4  # weight of that share, in queries: a search that found nothing is rarely worth repeating
 _SEEN_AGAIN = 2  # best hits of a search that are shown again though they were not selected before

@@ -315,22 +315,27 @@ def _add(case: SolvedQuestion, n: int) -> Demo:
     return {**case.task, "candidates": case.show(), "selected": case.ids(selected), "add": case.ids(added)}
 
 
-@demo_of(signatures.GatherEvidence, steps=1, evidence=True)
+@demo_of(signatures.GatherEvidence, evidence=True)
 def _gather(case: SolvedQuestion, n: int) -> Demo:
     """Every second time the passage of the last step is not found, so that its question is required."""
-    last = case.steps[-1]
-    lacking = {item.passage for item in last.evidence} if n % 2 and len(case.steps) > 1 else set()
+    steps = case.steps or (SolvedStep(case.question, case.question, case.answer, case.evidence),)
+    lacking = {item.passage for item in steps[-1].evidence} if n % 2 and len(steps) > 1 else set()
     found = Candidates(passage for passage in case.passages if passage not in lacking)
-    kept = [item for item in case.evidence if item.passage not in lacking]
-    answers = [" ".join([step.answer, *(f"[{id}]" for id in found.ids(step.evidence))]) for step in case.steps[:-1]]
-    answers.append("unknown" if lacking else " ".join([last.answer, *(f"[{id}]" for id in found.ids(last.evidence))]))
+    there = [[item for item in step.evidence if item.passage not in lacking] for step in steps]
+    answers = [
+        "unknown"
+        if lacking and step is steps[-1]
+        else " ".join([step.answer, *(f"[{id}]" for id in found.ids(items)[:1])])
+        for step, items in zip(steps, there, strict=True)
+    ]
     return {
         **case.task,
         "answers_so_far": [],
+        "searched": [],
         "passages": found.show(),
         "answers": answers,
-        "keep": found.ids(kept),
-        "required": [last.asked] if lacking else [],
+        "keep": found.ids(item for item in case.evidence if item.passage not in lacking),
+        "required": [steps[-1].asked] if lacking else [],
     }
 
 
@@ -438,6 +443,7 @@ def _verify(case: SolvedQuestion, n: int) -> Demo:
     return {
         **case.task,
         **case.marked(),
+        "reasoning": case.answered()["reasoning"],
         "sources": case.show(),
         "proposed_answer": wrong or case.answer,
         "answer": wrong or case.answer,

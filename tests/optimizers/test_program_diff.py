@@ -50,14 +50,14 @@ def test_tuned_programs() -> None:
     after = PolyHop()
     after.rounds.value, after.sure.value = 2, 0.5
     after.rounds.high = 4
-    after.selector.signature = after.selector.signature.with_instructions("Keep all.")
+    after.gatherer.signature = after.gatherer.signature.with_instructions("Keep all.")
     after.planner.demos = [dspy.Example(question="Who?", route="single", sub_questions=["Who?"])] * 2
     own = [Exemplar("Who?", ("Who?",), 1), *after.exemplars.memory.exemplars[2:]]
     after.exemplars.memory.load_state({"exemplars": [each.to_record() for each in own]})
     found = compare(side(PolyHop()), side(after))
-    assert found.tunables == {"rounds": (3, 2, "1..6, now 1..4"), "sure": (0.75, 0.5, "0.0..1.0")}
-    assert list(found.agents) == ["planner", "selector"]
-    assert found.agents["selector"].instructions[-1] == ("+", "Keep all.")
+    assert found.tunables == {"rounds": (4, 2, "1..6, now 1..4"), "sure": (0.75, 0.5, "0.0..1.0")}
+    assert list(found.agents) == ["planner", "gatherer"]
+    assert found.agents["gatherer"].instructions[-1] == ("+", "Keep all.")
     assert found.agents["planner"].instructions == ()
     assert [demo["route"] for demo in found.agents["planner"].added] == ["single", "single"]
     assert compare(side(after), side(PolyHop())).agents["planner"].removed == found.agents["planner"].added

@@ -32,8 +32,8 @@ TEXTS = [
     "«a»", "#1", "[1, 2]", "{\r", "a  \n  ",
 ]  # fmt: skip
 
-SELECTOR = next(prompt for prompt in prompts(PolyHop()) if prompt.agent == "selector")
-TEMPLATE = jinja2.Template(jinja_template(SELECTOR, "polyhop"))
+GATHERER = next(prompt for prompt in prompts(PolyHop()) if prompt.agent == "gatherer")
+TEMPLATE = jinja2.Template(jinja_template(GATHERER, "polyhop"))
 
 
 # --- what somebody without DSPy does ----------------------------------------------------------------------------------
@@ -42,7 +42,10 @@ TEMPLATE = jinja2.Template(jinja_template(SELECTOR, "polyhop"))
 def plain(value: Any) -> Any:
     """The value as somebody has it who has no class for passages."""
     if isinstance(value, NumberedPassages):
-        return [{"number": p.number, "title": p.title, "sentences": p.sentences} for p in value.passages]
+        return [
+            {"number": p.number, "title": p.title, "sentences": p.sentences, "selected": sorted(p.selected)}
+            for p in value.passages
+        ]
     return value
 
 
@@ -57,7 +60,9 @@ def written(value: Any, format: str) -> str:
         lines = []
         for passage in plain(value):
             lines.append(f"[{passage['number']}] {one_line(passage['title']) or '(untitled)'}")
-            lines += [f"{passage['number']}s{n} {one_line(text)}" for n, text in passage["sentences"].items()]
+            marks = {n: "*" for n in passage["selected"]}
+            for n, text in passage["sentences"].items():
+                lines.append(f"{passage['number']}s{n}{marks.get(n, '')} {one_line(text)}")
         return "\n".join(lines) or "(none)"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
 
@@ -179,16 +184,18 @@ def _filled(annotation: Any, turn: int) -> Any:
     sentence=st.text(max_size=20),
 )
 def test_exports_equal_what_dspy_sends_for_any_inputs(text: str, some: list[str], title: str, sentence: str) -> None:
-    passage = NumberedPassage(number=7, title=title, sentences={3: sentence, 11: title + sentence})
+    sentences = {3: sentence, 11: title + sentence}
+    passage = NumberedPassage(number=7, title=title, sentences=sentences, selected=frozenset([11]))
     inputs = {
         "question": text,
         "sub_questions": some,
-        "candidates": NumberedPassages(passages=[passage]),
-        "selected": some,
+        "answers_so_far": some,
+        "searched": some,
+        "passages": NumberedPassages(passages=[passage]),
     }
-    sent = dspy.ChatAdapter().format(SELECTOR.signature, [], inputs)
+    sent = dspy.ChatAdapter().format(GATHERER.signature, [], inputs)
     assert json.loads(TEMPLATE.render({name: plain(value) for name, value in inputs.items()})) == sent
-    assert by_hand(SELECTOR, inputs) == sent
+    assert by_hand(GATHERER, inputs) == sent
 
 
 def test_switches_change_what_is_exported() -> None:
@@ -211,14 +218,15 @@ def test_switches_change_what_is_exported() -> None:
 
 
 def test_the_record_of_a_prompt() -> None:
-    (selector,) = [prompt for prompt in prompts(PolyHop()) if prompt.agent == "selector"]
-    record = json.loads(json.dumps(selector.to_record()))
+    (gatherer,) = [prompt for prompt in prompts(PolyHop()) if prompt.agent == "gatherer"]
+    record = json.loads(json.dumps(gatherer.to_record()))
     formats = {each["name"]: each["format"] for each in record["inputs"]}
-    assert formats == {"question": "text", "sub_questions": "value", "candidates": "passages", "selected": "value"}
+    values = dict.fromkeys(("sub_questions", "answers_so_far", "searched"), "value")
+    assert formats == {"question": "text", **values, "passages": "passages"}
     assert set(formats.values()) == set(FORMATS)
     assert record["inputs"][0]["description"] == ""
-    assert record["inputs"][2]["description"].startswith("passages with their titles")
-    (keep,) = record["outputs"]
+    assert record["inputs"][4]["description"].startswith("passages with their titles")
+    keep = record["outputs"][1]
     assert keep["schema"] == {"type": "array", "items": {"type": "string"}}
     assert place("question") in record["messages"][-1]["content"]
     assert set(REPLIES) == set(ADAPTERS)

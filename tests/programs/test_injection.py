@@ -91,7 +91,7 @@ def check(signature: Any, inputs: dict[str, Any], messages: list[Any]) -> None:
     for name, value in inputs.items():
         text = prompt.inputs[name]
         if isinstance(value, NumberedPassages):
-            assert [line.split(" ")[0] for line in text.splitlines()] == (list(_ids(value)) or ["(none)"])
+            assert [line.split(" ")[0].rstrip("*") for line in text.splitlines()] == (list(_ids(value)) or ["(none)"])
         elif isinstance(value, list):
             assert json.loads(text) == value
         else:
@@ -204,7 +204,7 @@ def echoing(hostile: str) -> Any:
             steps=[{"thought": text, "question": text}, {"thought": text, "question": "Where was #1 born?"}],
         ),
         gatherer=replying(answers=[text], keep=["1s1", "2"], required=[text]),
-        verifier=replying(correction=said, attribution="contradictory", accuracy=0.1),
+        verifier=replying(reasoning=quote, correction=said, attribution="contradictory", accuracy=0.1),
         router=replying(route="plan", query=said),
         roadmap=replying(roadmap=[text, text]),
         filter=replying(thoughts=quote, useful=["1", "2"]),

@@ -211,8 +211,8 @@ def test_a_round_that_is_expected_to_close_too_little_is_not_made() -> None:
     def gather(request: Any) -> dict[str, Any]:
         return {**HALF, "required": [f"Where is place {next(turn)}?"]}
 
-    for least, calls in ((0.26, 1), (0.25, 2), (0.07, 3)):
-        # One of two is open: 1/2 * 0.51 after round 1, then 1/2 * (0.4 * 0.51) / (0.4 + 1), then 1/2 * 0.204 / 2.4.
+    for least, calls in ((0.33, 1), (0.32, 2), (0.09, 3)):
+        # A query for one of two: 1/2 * 0.64 after round 1, then 1/2 * 0.256 / 1.4, then 1/2 * 0.256 / 2.4.
         script, prediction = play(
             settings={"least_gain": least, "rounds": 6}, pool=[*POOL, *noise], k=3, gatherer=gather
         )

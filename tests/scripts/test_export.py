@@ -48,19 +48,20 @@ def test_messages(name: str, adapter: Any, artifact: str) -> None:
     ]
     assert filled == sent(program, "planner", adapter, question="Who {{ is }} it?")
     everything = json.loads(run(artifact, "--format", "messages", "--adapter", name).stdout)
-    assert list(everything) == ["planner", "gatherer", "answerer", "answerer", "verifier", "direct_answerer"]
+    assert list(everything) == ["planner", "gatherer", "answerer", "verifier", "direct_answerer"]
 
 
 def test_jinja_writes_a_template_for_each_agent(artifact: str, tmp_path: Path) -> None:
     result = run(artifact, "--format", "jinja", "--out", str(tmp_path / "prompts"))
     assert result.exit_code == 0
     assert sorted(path.name for path in (tmp_path / "prompts").iterdir()) == sorted(
-        f"{agent}.jinja" for agent in ("planner", "gatherer", "answerer", "answerer", "verifier", "direct_answerer")
+        f"{agent}.jinja" for agent in ("planner", "gatherer", "answerer", "verifier", "direct_answerer")
     )
     template = jinja2.Template((tmp_path / "prompts" / "gatherer.jinja").read_text("utf-8"))
-    passages = [{"number": 1, "title": "Ann", "sentences": {"1": "Ann  Lee."}}]
-    rendered = json.loads(template.render(question="Who?", sub_questions=["é"], candidates=passages, selected=[]))
-    inputs = {"question": "Who?", "sub_questions": ["é"], "candidates": "[1] Ann\n1s1 Ann Lee.", "selected": []}
+    passages = [{"number": 1, "title": "Ann", "sentences": {"1": "Ann  Lee.", "2": "Ann sang."}, "selected": [1]}]
+    given: dict[str, Any] = {"question": "Who?", "sub_questions": ["é"], "answers_so_far": ["#1 Ann"], "searched": []}
+    rendered = json.loads(template.render(**given, passages=passages))
+    inputs = {**given, "passages": "[1] Ann\n1s1* Ann Lee.\n1s2 Ann sang."}
     assert rendered == sent(polyhop.load(artifact), "gatherer", dspy.ChatAdapter(), **inputs)
     assert "Keep ```all``` | of it." in rendered[0]["content"]
     one = run(artifact, "--format", "jinja", "--agent", "gatherer", "--out", str(tmp_path / "x.jinja"))
@@ -73,9 +74,9 @@ def test_json_holds_all(artifact: str) -> None:
     found = json.loads(run(artifact, "--format", "json").stdout)
     assert [agent["agent"] for agent in found["agents"] if agent["shown_exemplars"]] == ["planner"]
     assert found["agents"][1]["instructions"] == "Keep ```all``` | of it."
-    assert found["agents"][3]["demos"] == [{"question": "Who?", "answer": "Ann"}]
+    assert found["agents"][2]["demos"] == [{"question": "Who?", "answer": "Ann"}]
     assert len(found["exemplars"][0]["memory"]) == 24
-    assert found["tunables"]["rounds"] == {"value": 3, "low": 1, "high": 6}
+    assert found["tunables"]["rounds"] == {"value": 4, "low": 1, "high": 6}
     assert set(found) >= {"placeholders", "formats", "replies", "adapter"}
     assert "gpt-4o-mini" not in json.dumps(found)
 
@@ -91,10 +92,10 @@ def test_markdown_reads_as_prose(artifact: str, tmp_path: Path) -> None:
         "## gatherer",
         "> Keep ```all``` | of it.",
         "````text",
-        "| candidates | passages | passages with their titles; 2 is the id of passage [2]",
+        "| passages | passages | passages with their titles; 2 is the id of passage [2]",
         "At each call the program adds exemplars",
         "24 solved questions, of which up to 3 are shown for a question (mode: same complexity)",
-        "| rounds | 3 | 1..6 |",
+        "| rounds | 4 | 1..6 |",
     ):
         assert expected in text
     one = run(artifact, "--agent", "answerer").stdout
@@ -116,9 +117,9 @@ def test_no_file_that_is_there_is_replaced_unless_that_is_said(tmp_path: Path) -
     assert refused.stderr == f"error: {file} exists: choose another --out, or add --overwrite\n"
     assert file.read_text() == "mine"
     folder.mkdir()
-    (folder / "gatherer.jinja").write_text("mine")
-    assert "gatherer.jinja exists" in run("prism", "--format", "jinja", "--out", str(folder)).stderr
-    assert [path.name for path in folder.iterdir()] == ["gatherer.jinja"]  # nor is anything written beside it
+    (folder / "selector.jinja").write_text("mine")
+    assert "selector.jinja exists" in run("prism", "--format", "jinja", "--out", str(folder)).stderr
+    assert [path.name for path in folder.iterdir()] == ["selector.jinja"]  # nor is anything written beside it
     assert run("prism", "--out", str(file), "--overwrite").exit_code == 0
     assert file.read_text("utf-8").startswith("# prism\n")
 

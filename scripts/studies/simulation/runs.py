@@ -134,7 +134,8 @@ def closed_by_a_query(folders: Iterable[Path]) -> dict[int, tuple[int, int]]:
         rounds = [step for step in record.trace if step["step"] == "required"]
         if len(rounds) > 1:
             before, after = (step["answers"].count("unknown") for step in rounds[:2])
-            sent = len(rounds[0]["questions"])
+            if not (sent := len(rounds[0]["questions"])):
+                continue
             tried, closed = found.get(min(before, 3), (0, 0))
             found[min(before, 3)] = tried + sent, closed + min(sent, max(0, before - after))
     return dict(sorted(found.items()))

@@ -50,7 +50,7 @@ def test_the_content_of_an_artifact(tmp_path: Path) -> None:
     assert set(manifest["files"]) == set(files) - {"manifest.json"}
     state = json.loads(files["state.json"])
     assert state["tunables"]["rounds"] == {"value": 2, "low": 1, "high": 6, "choices": [], "log": False}
-    assert state["agents"]["gatherer"]["fields"][-1]["name"] == "keep"
+    assert state["agents"]["gatherer"]["fields"][-1]["name"] == "required"
     assert len(files["exemplars.jsonl"].splitlines()) == 25
     assert read(tmp_path / "new" / "best").study == KNOWN.study
 
@@ -58,11 +58,11 @@ def test_the_content_of_an_artifact(tmp_path: Path) -> None:
 def test_hashes_of_agents(tmp_path: Path) -> None:
     program = Prism()
     first = read(polyhop.save(program, tmp_path / "a")).manifest.agents
-    program.gatherer.signature = program.gatherer.signature.with_instructions("Keep all.")
+    program.selector.signature = program.selector.signature.with_instructions("Keep all.")
     second = read(polyhop.save(program, tmp_path / "b")).manifest.agents
     assert first["answerer"] == second["answerer"]
-    assert first["gatherer"].shape == second["gatherer"].shape
-    assert first["gatherer"].instructions != second["gatherer"].instructions
+    assert first["selector"].shape == second["selector"].shape
+    assert first["selector"].instructions != second["selector"].instructions
 
 
 SECRETS = [f"sk-secret-{n}-{'x' * 20}" for n in range(12)]

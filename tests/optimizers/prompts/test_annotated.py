@@ -86,15 +86,14 @@ def test_a_demo_says_what_the_dataset_says() -> None:
     assert answered.reasoning == "Who wrote Book 0? Writer 0 [1s2]. Where was Writer 0 born? Aldea [2s1]."
 
 
-def test_the_demos_of_an_adder_show_its_cases() -> None:
+def test_the_demos_of_a_gatherer_show_its_cases() -> None:
     built = build_program("polyhop", None)
-    adder = gold_demos(built, questions(3, 0))["adder"]
-    assert [(demo.selected, demo.add, demo.required) for demo in adder] == [
-        (["1s2"], ["2s1"], []),
-        (["1s2"], [], ["Where was Writer 1 born?"]),
-        (["1s2", "2s1"], [], []),
+    gatherer = gold_demos(built, questions(2, 0))["gatherer"]
+    assert [(demo.answers, demo.keep, demo.required) for demo in gatherer] == [
+        (["Writer 0 [1s2]", "Aldea [2s1]"], ["1s2", "2s1"], []),
+        (["Writer 1 [1s2]", "unknown"], ["1s2"], ["Where was Writer 1 born?"]),
     ]
-    assert [passage.title for passage in adder[1].candidates.passages] == ["Book 1", "Stones"]
+    assert [passage.title for passage in gatherer[1].passages.passages] == ["Book 1", "Stones"]
 
 
 def test_verifiers_and_judges_get_right_and_wrong_answers() -> None:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import dspy
 import pytest
 
+from polyhop.programs.candidates import Candidates
 from polyhop.scripts.studies.simulation import Rates, simulated_lm
+from polyhop.scripts.studies.simulation.annotations import LOST, lock
 from polyhop.signatures import (
     AnalyzeQuestion,
     AnswerFromEvidence,
     AnswerWithCitations,
-    CompleteEvidence,
+    GatherEvidence,
     PlanResearch,
     VerifyAnswer,
 )
 
-from .world import OTHERS, add, ask, hotpotqa, musique, select, shown, task
+from .world import OTHERS, add, ask, hotpotqa, musique, select, shown
 
 TOWN, RIVER = "10s1", "5s3"  # the gold sentences in the candidates of `hotpotqa`
 MANY = 150
@@ -52,18 +55,48 @@ def test_sub_questions_are_the_decomposition_or_ask_for_one_page_each(tmp_path: 
     reply = ask(simulated_lm([three]), AnalyzeQuestion, question=three.question)
     assert reply.sub_questions == ["river of town 0", "#1 >> land", "#2 >> ruler"]
     reply = ask(simulated_lm([two]), PlanResearch, question=two.question)
-    assert reply.sub_questions == ['What does the page "Town 0" say?', 'What does the page "River 0" say?']
+    assert reply.sub_questions == [
+        'What does the page "Town 0" say?',
+        "What is the page that #1 leads to as number 2?",  # the question does not name it
+    ]
     assert reply.route == "plan"
 
 
-def complete(lm: dspy.LM, example: dspy.Example, selected: list[str]) -> tuple[list[str], list[str]]:
-    reply = ask(lm, CompleteEvidence, **task(example), selected=selected, open_questions=[])
-    return reply.add, reply.required
+def gather(example: dspy.Example, rates: Rates | None = None, ids: Sequence[str] | None = None) -> dspy.Prediction:
+    """The reply to a prompt with all passages, or with some of them."""
+    candidates = Candidates(example.pool)
+    passages = candidates.show(None if ids is None else candidates.resolve(ids)[0])
+    lm = simulated_lm([example], rates or Rates())
+    given = {"question": example.question, "sub_questions": ["?"], "answers_so_far": [], "searched": []}
+    return ask(lm, GatherEvidence, **given, passages=passages)
 
 
-def test_nothing_is_required_when_selected_and_added_are_complete(tmp_path: Path) -> None:
+def test_the_gatherer_answers_what_it_keeps_and_asks_for_the_next_hop(tmp_path: Path) -> None:
     (example,) = musique(tmp_path)
-    assert complete(simulated_lm([example]), example, ["1"]) == (["3", "4"], [])
+    everything = gather(example)
+    assert everything.answers == ["River 0 [1s1]", "Land 0 [3s1]", "Queen 0 [4s1]"]
+    assert (everything.keep, everything.required) == (["1", "3", "4"], [])
+    first = gather(example, ids=["1", "2"])
+    assert first.answers == ["River 0 [1s1]", "unknown", "unknown"]
+    assert first.required == ["River 0 >> land"]  # the third waits for the second
+    wrong = gather(example, Rates(wrong_verdict=1.0), ids=["1", "2"])
+    assert wrong.answers == ["unknown", "River 0 [2s1]", "River 0 [2s1]"]
+
+
+def test_a_later_hop_is_found_only_by_what_leads_to_it(tmp_path: Path) -> None:
+    for example, locked, key in (
+        (musique(tmp_path)[0], "Land 0", "Land 0"),
+        (hotpotqa(tmp_path)[0], "River 0", "River 0"),
+    ):
+        pool = lock(example).pool
+        found = {query: [hit.passage.title for hit in pool.search(query, 50)] for query in (example.question, key)}
+        assert len(pool.search(example.question, 50)) == len(found[example.question]) < len(pool)
+        assert locked not in found[example.question]
+    pools = [lock(example).pool for example in musique(tmp_path, 60)]
+    seen = [
+        any(hit.passage.title == f"Land {n}" for hit in pool.search(f"Land {n}", 50)) for n, pool in enumerate(pools)
+    ]
+    assert near(len(seen) - sum(seen), len(seen), LOST)  # some are never found
 
 
 @pytest.mark.parametrize("signature", [AnswerFromEvidence, AnswerWithCitations])
@@ -72,7 +105,8 @@ def test_the_answer_is_right_where_the_evidence_is_complete(signature: Any, tmp_
     lm = simulated_lm([example], Rates(lucky=0.0))
 
     def answered(*ids: str) -> dspy.Prediction:
-        return ask(lm, signature, question=example.question, sub_questions=["?"], evidence=shown(example, ids))
+        field = "evidence" if signature is AnswerFromEvidence else "passages"
+        return ask(lm, signature, question=example.question, sub_questions=["?"], **{field: shown(example, ids)})
 
     right, wrong = answered(TOWN, RIVER, "1s1"), answered(TOWN, "5s1", "1s1")
     assert (right.answer, wrong.answer) == ("Mount 0", wrong.answer)
@@ -84,7 +118,7 @@ def test_the_answer_is_right_where_the_evidence_is_complete(signature: Any, tmp_
 
 def verify(lm: dspy.LM, example: dspy.Example, answer: str, *ids: str) -> dspy.Prediction:
     evidence = shown(example, ids)
-    return ask(lm, VerifyAnswer, question=example.question, sub_questions=[], evidence=evidence, proposed_answer=answer)
+    return ask(lm, VerifyAnswer, question=example.question, sub_questions=[], passages=evidence, proposed_answer=answer)
 
 
 @pytest.mark.parametrize(
