@@ -60,7 +60,7 @@ def written(value: Any, format: str) -> str:
         lines = []
         for passage in plain(value):
             lines.append(f"[{passage['number']}] {one_line(passage['title']) or '(untitled)'}")
-            marks = {n: "*" for n in passage["selected"]}
+            marks = dict.fromkeys(passage["selected"], "*")
             for n, text in passage["sentences"].items():
                 lines.append(f"{passage['number']}s{n}{marks.get(n, '')} {one_line(text)}")
         return "\n".join(lines) or "(none)"

@@ -22,9 +22,13 @@ TOWN = Passage.of("Leytonstone", sentences=["Leytonstone lies in London."], id="
 POOL = [FILM, ALBUM, MAN, TOWN]
 
 
-FOUND = {"answers": ["Alfred Hitchcock [1s2]", "Leytonstone [3s2]"], "keep": [], "required": []}
-HALF = {"answers": ["Alfred Hitchcock [1s2]", "unknown"], "keep": [], "required": ["Where was Alfred Hitchcock born?"]}
-REST = {"answers": ["Alfred Hitchcock [1s2]", "Leytonstone [3s2]"], "keep": [], "required": []}
+FOUND: dict[str, Any] = {"answers": ["Alfred Hitchcock [1s2]", "Leytonstone [3s2]"], "keep": [], "required": []}
+HALF: dict[str, Any] = {
+    "answers": ["Alfred Hitchcock [1s2]", "unknown"],
+    "keep": [],
+    "required": ["Where was Alfred Hitchcock born?"],
+}
+REST: dict[str, Any] = {"answers": ["Alfred Hitchcock [1s2]", "Leytonstone [3s2]"], "keep": [], "required": []}
 
 
 def play(

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import dspy
 
 from ....data.benchmarks import GoldFact
-from ....data.benchmarks.question import SubQuestion
 from ....data.passages import Hit, Passage
 from ....data.pool import PassagePool
 from ....data.references import references, replace_references
+from ....data.sample import SubQuestion
 from ....data.text import bare_title, clean, title_key
 from ....engines.lexical.prompt import ParsedPassage, parse_passages
 from ....eval.gold import gold_of
@@ -121,7 +121,7 @@ def _asked(
     answers: Mapping[int, str],
 ) -> tuple[str, str, str]:
     """The sub-question of a gold passage, its answer, and the query for it."""
-    if fact.passage_id not in by_passage:
+    if fact.passage_id is None or fact.passage_id not in by_passage:
         question = f'What does the page "{title}" say?'
         return question, title, question
     step = steps[by_passage[fact.passage_id]]
