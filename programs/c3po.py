@@ -107,12 +107,12 @@ class C3PO(Program):
         """Decide, retrieve and filter until it is time to answer; returns the reason."""
         roadmap = self._draw_roadmap(task)
         for n in range(1, self.steps.value + 1):
-            action, query, objective = self._decide(task, roadmap)
+            action, query = self._decide(task, roadmap)
             if action == "answer":
                 return "enough"
             if self.route_steps.value and self._answer_step(task, n, query):
                 continue
-            self._retrieve(task, query, objective, n)
+            self._retrieve(task, query, query, n)
             if len(task.kept) >= self.most.value:
                 return "documents"
         return "steps"
@@ -131,8 +131,8 @@ class C3PO(Program):
         reply = self.planner(question=task.question)
         return decomposed(reply.roadmap, task.trace) or [task.question]
 
-    def _decide(self, task: _Task, roadmap: list[str]) -> tuple[str, str, str]:
-        """The next action, its query and its objective."""
+    def _decide(self, task: _Task, roadmap: list[str]) -> tuple[str, str]:
+        """The next action and its query."""
         reply = self.decider(question=task.question, roadmap=roadmap, passages=task.show(), queries=task.queries)
         (thought, cut), (query, invalid) = one_line(reply.thought), read_query(reply.query)
         if reply.action == "answer":
@@ -140,7 +140,7 @@ class C3PO(Program):
         else:
             query = query or thought or task.question
         task.trace.add(Decided(reply.action, query, thought, (*cut, *invalid)))
-        return reply.action, query, thought or query
+        return reply.action, query
 
     def _answer_step(self, task: _Task, n: int, query: str) -> bool:
         """Answer a sub-goal without a search; returns whether that was possible."""
@@ -165,7 +165,7 @@ class C3PO(Program):
             reply = self.filter(**shown) if objective is None else self.step_filter(**shown, objective=objective)
             kept, invalid = task.keep(reply.useful, new, self.most.value)
             task.trace.add(Selected(n, facts(kept), invalid))
-            brought = f"{len(kept)} kept" if kept else "nothing useful"
+            brought = "kept " + ", ".join(item.passage.title for item in kept) if kept else "nothing useful"
         else:
             brought = "nothing new" if hits else "no results"
         task.queries.append(f'"{query}"{f", page {page}" if page > 1 else ""} - {brought}')

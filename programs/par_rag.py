@@ -237,7 +237,7 @@ def bind(question: str, answers: Mapping[int, CitedAnswer]) -> str:
         found = answers.get(number)
         if found is None:
             return None
-        return found.answer if found.answer != UNKNOWN else f"({found.question.rstrip('?. ')})"
+        return found.answer if found.answer != UNKNOWN else f'the answer to "{found.question.rstrip("?. ")}"'
 
     return replace_references(question, text)
 

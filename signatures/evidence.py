@@ -113,7 +113,7 @@ class FilterForObjective(dspy.Signature):
     """
 
     question: str = dspy.InputField()
-    objective: str = dspy.InputField(desc="what this step looks for, and why")
+    objective: str = dspy.InputField(desc="what this step looks for")
     passages: NumberedPassages = dspy.InputField()
     thoughts: str = dspy.OutputField(desc=_THOUGHTS)
     useful: Ids = dspy.OutputField(desc=_USEFUL)

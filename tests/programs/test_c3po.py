@@ -104,9 +104,13 @@ def test_planning_step_by_step(adapter: Any, route: str) -> None:
     task = {"question": QUESTION, "roadmap": json.dumps(ROADMAP)}
     first, second, third = script.asked("decider")
     assert first.inputs == {**task, "passages": "(none)", "queries": "[]"}
-    assert second.inputs == {**task, "passages": FILM_SHOWN, "queries": json.dumps(['"Vertigo director" - 1 kept'])}
+    assert second.inputs == {
+        **task,
+        "passages": FILM_SHOWN,
+        "queries": json.dumps(['"Vertigo director" - kept Vertigo (film)']),
+    }
     assert third.inputs["passages"] == f"{FILM_SHOWN}\n{man}"
-    assert queries(third) == ['"Vertigo director" - 1 kept', '"Alfred Hitchcock" - 1 kept']
+    assert queries(third) == ['"Vertigo director" - kept Vertigo (film)', '"Alfred Hitchcock" - kept Alfred Hitchcock']
 
     # In planning mode the filter also sees the objective, which is the decision maker's thought.
     assert [request.inputs for request in script.asked("filter")] == [
@@ -167,7 +171,7 @@ def test_a_fruitless_query_is_shown_as_such() -> None:
         tuned={"k": 3},
     )
     assert queries(script.asked("decider")[1]) == ['"Vertigo" - nothing useful']
-    assert queries(script.asked("decider")[2]) == ['"Vertigo" - nothing useful', '"Dan" - 1 kept']
+    assert queries(script.asked("decider")[2]) == ['"Vertigo" - nothing useful', '"Dan" - kept Vertigo (album)']
     assert queries(script.asked("decider")[3])[2] == '"Dan", page 2 - no results'
 
 

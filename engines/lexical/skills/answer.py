@@ -161,7 +161,7 @@ def _likeliest(question: str, sub_questions: Sequence[str], passages: Sequence[P
 def answer_step(prompt: ParsedPrompt) -> dict[str, Any]:
     """The answer to one step, with the sentences that state it."""
     found = read_answer(prompt.question, prompt.text("sources"))
-    return {"cited": list(found.cited), "answer": found.answer if found.cited else "I don't know"}
+    return {"cited": list(found.cited), "answer": found.answer if found.cited else UNKNOWN}
 
 
 @skill(AnswerFromTrajectory)

@@ -70,7 +70,7 @@ def gather_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
 def filter_passages(prompt: ParsedPrompt) -> dict[str, Any]:
     """The passages of the chain; for one sub-goal the first of them, if the sub-goal names it."""
     objective, passages = prompt.text("objective"), prompt.passages("passages")
-    goal = objective.partition(": ")[2] or objective or prompt.question
+    goal = objective or prompt.question
     steps = decompose(goal)
     kept = EvidenceChain(goal, tuple(steps), passages).extend([])
     if goal != prompt.question and len(steps) == 1:

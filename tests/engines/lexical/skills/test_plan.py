@@ -80,8 +80,7 @@ def test_the_filter_keeps_the_chain_of_a_question() -> None:
     ],
 )
 def test_the_filter_keeps_the_passage_of_a_sub_goal(goal: str, shown: tuple[int, ...], useful: list[str]) -> None:
-    objective = f"What is to be found out next: {goal}"
-    reply = play(FilterForObjective, question=QUESTION, objective=objective, passages=show(*shown))
+    reply = play(FilterForObjective, question=QUESTION, objective=goal, passages=show(*shown))
     assert reply["useful"] == useful
 
 
