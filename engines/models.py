@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import dspy
+from dspy.clients import DISK_CACHE_DIR
 from dspy.utils.exceptions import AdapterParseError, DSPyError, LMError
 
 from ..data.errors import PolyhopError
@@ -136,6 +138,23 @@ def profile_at(path: str) -> Profile:
 @cache
 def _read_once(path: str, file: Path, changed: int) -> Profile:
     return read_profile(path)
+
+
+@cache
+def protect_cache() -> None:
+    """Keep DSPy's reply cache on disk to this user, and let what is read from it create nothing but data.
+
+    Replies are stored as pickles; by default DSPy runs what another process has put there. The command line calls this;
+    it replaces an earlier `dspy.configure_cache`. Without a usable folder, the cache is in memory only.
+    """
+    folder = Path(DISK_CACHE_DIR)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(OSError):  # it belongs to another user: then only the restriction protects
+            folder.chmod(0o700)
+        dspy.configure_cache(disk_cache_dir=str(folder), restrict_pickle=True)
+    except (OSError, sqlite3.Error):
+        dspy.configure_cache(enable_disk_cache=False)
 
 
 @contextmanager

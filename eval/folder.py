@@ -25,9 +25,9 @@ class RunError(PolyhopError):
 
 
 def make_folder(path: Path) -> Path:
-    """Create the folder of a run if it does not exist."""
+    """Create the folder of a run, private to the user, if it does not exist."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(f"{path} cannot be the folder of a run: {error.strerror}.") from error
     return path

@@ -228,9 +228,10 @@ class _Opened:
 
 def _prompt_model(name: str, models: Sequence[str]) -> dspy.LM:
     """The model that writes instructions, reached as the profile of the program's models says."""
-    from ..engines.models import chosen_models, language_model
+    from ..engines.models import chosen_models, language_model, protect_cache
     from ..engines.profile import SUFFIX
 
+    protect_cache()
     _, default, profile = chosen_models([name] if name.endswith(SUFFIX) else models)
     if not name.endswith(SUFFIX):
         return language_model(name, profile)

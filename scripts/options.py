@@ -91,7 +91,7 @@ def build_program(
     """A program by name, or from the folder of an artifact, with its models. Models never come from an artifact.
     Without a source, each question brings its own passages.
     """
-    from ..engines.models import assign_models
+    from ..engines.models import assign_models, protect_cache
 
     program = _program(name, source, retriever)
     if k is not None:
@@ -109,6 +109,8 @@ def build_program(
         _set_tunable(program, text)
     _check_profile(models, program)
     assign_models(program, models)
+    if any(predictor.lm.cache for predictor in program.predictors()):
+        protect_cache()
     return program
 
 

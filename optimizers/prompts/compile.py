@@ -53,8 +53,8 @@ def optimize_prompts(
         seed: Decides what is sampled and in which order; also the seed of optimizers that take one.
         threads: Number of parallel questions.
         prompt_model: Writes instructions; by default the program's own model, if all agents share one.
-        log_dir: Where "gepa" keeps its state and resumes, and where everything that DSPy prints and logs is written
-            (``output.txt``). By default DSPy prints to the terminal.
+        log_dir: Where everything that DSPy prints and logs is written (``output.txt``). By default DSPy prints to the
+            terminal.
         on_progress: Called with the number of LM calls so far, after each, from any thread; without cached replies.
 
     Raises:
@@ -68,7 +68,7 @@ def optimize_prompts(
     student = prepared(program, brief=optimizer.changes != "instructions")
     train, val = sampled(optimizer, settings, trainset, valset, seed)
     writer = _writer(optimizer, student, prompt_model) if optimizer.needs_prompt_model else None
-    job = CompileJob(student, train, val, metric, settings, seed, threads, writer, log_dir)
+    job = CompileJob(student, train, val, metric, settings, seed, threads, writer)
 
     meter, watch = CallCounter(on_progress, dspy.settings.get("usage_tracker")), FailureWatch(student)
     context = {

@@ -147,8 +147,8 @@ def _gepa_runs(n: Numbers) -> float:
 def gepa(job: CompileJob) -> dspy.Module:
     """`dspy.GEPA`: instructions evolve by reflection on feedback, in up to ``runs`` runs of the program.
 
-    For polyhop's metrics the feedback is that of `polyhop.eval.feedback`. With a log folder it resumes, after it has
-    evaluated the program once more; GEPA keeps a pickle there, so do not resume from a folder that you do not trust.
+    For polyhop's metrics the feedback is that of `polyhop.eval.feedback`. GEPA gets no folder to resume from: it would
+    read a pickle there, which can run anybody's code. What was asked before comes from DSPy's reply cache.
     """
     return _reflector(job).compile(job.student, trainset=job.trainset, valset=job.valset)
 
@@ -160,7 +160,6 @@ def _reflector(job: CompileJob) -> dspy.GEPA:
         reflection_minibatch_size=min(job.numbers["minibatch"], len(job.trainset)),
         reflection_lm=job.prompt_model,
         num_threads=job.threads,
-        log_dir=str(job.log_dir) if job.log_dir else None,
         seed=job.seed,
         warn_on_score_mismatch=False,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import dspy
@@ -43,7 +42,6 @@ class CompileJob:
     seed: int = 0
     threads: int = 1
     prompt_model: dspy.LM | None = None
-    log_dir: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import dspy
 
 from ...data.errors import PolyhopError
 from ...engines.budget import Budget
-from ...engines.models import explain
+from ...engines.models import explain, protect_cache
 from ..measure import Measured, Metric, OnScore, measure
 from .space import Values, with_values
 
@@ -144,7 +144,9 @@ def _serve(connection: Connection, content: bytes) -> None:
         while True:
             batch: _Batch = connection.recv()
             try:
-                loaded = loaded or cloudpickle.loads(content)
+                if loaded is None:
+                    protect_cache()
+                    loaded = cloudpickle.loads(content)
                 student, questions, metric, threads, _, context = loaded
                 with dspy.context(**context):
                     program = with_values(student, batch.values)

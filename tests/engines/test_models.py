@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,18 @@ import dspy
 import pytest
 from dspy.utils import exceptions as errors
 
+from polyhop.engines import models
 from polyhop.engines.diagnosis import OverlongReplyError, RefusedError
 from polyhop.engines.endpoint import unguarded
-from polyhop.engines.models import ModelError, assign_models, explain, language_model, model_errors, roles
+from polyhop.engines.models import (
+    ModelError,
+    assign_models,
+    explain,
+    language_model,
+    model_errors,
+    protect_cache,
+    roles,
+)
 from polyhop.engines.profile import read_profile
 from polyhop.programs import Direct, Prism
 
@@ -137,3 +147,33 @@ def test_a_profile_gives_models_to_roles_and_may_know_others(tmp_path: Path) -> 
 def test_errors_say_the_way_out(error: errors.LMError, way_out: str) -> None:
     assert explain(error).endswith(way_out)
     assert "\n" not in explain(error)
+
+
+class _Planted:
+    def __init__(self, made: Path) -> None:
+        self.made = made
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.made),)
+
+
+def test_the_reply_cache_is_private_and_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, made = tmp_path / "cache", tmp_path / "made"
+    folder.mkdir(mode=0o755)
+    monkeypatch.setattr(models, "DISK_CACHE_DIR", str(folder))
+    protect_cache.__wrapped__()
+    dspy.cache.put({"question": 1}, _Planted(made))
+    dspy.cache.put({"question": 2}, {"reply": "Tula"})
+    dspy.cache.reset_memory_cache()
+    assert dspy.cache.get({"question": 1}) is None
+    assert dspy.cache.get({"question": 2}) == {"reply": "Tula"}
+    assert not made.exists()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_without_a_folder_the_reply_cache_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(models, "DISK_CACHE_DIR", str(tmp_path / "file"))
+    protect_cache.__wrapped__()
+    dspy.cache.put({"question": 2}, {"reply": "Tula"})
+    assert dspy.cache.get({"question": 2}) == {"reply": "Tula"}

@@ -76,6 +76,10 @@ def run(folder: Path, *arguments: str | Path) -> str:
     return done.output
 
 
+def is_pickle(path: Path) -> bool:
+    return path.read_bytes()[:1] == b"\x80" or path.suffix in (".pkl", ".pickle", ".bin")
+
+
 def written(folder: Path) -> str:
     """The content of all files, of what is packed in them, too."""
     found = []
@@ -99,6 +103,7 @@ def test_the_server_tells_the_key_and_no_command_does(endpoint: Server, tmp_path
     assert all("***" in failure["message"] for failure in summary["failures"])  # where the key stood
     said += run(tmp_path, "report", "run", "--out", "report.html")
     assert endpoint.injected["401-echo"] > 0
+    assert [(tmp_path / folder).stat().st_mode & 0o777 for folder in ("run", "cache")] == [0o700, 0o700]
     assert KEY not in said
     assert KEY not in written(tmp_path)
 
@@ -108,6 +113,7 @@ def test_a_tuned_program_and_its_prompts_hold_no_key(tmp_path: Path) -> None:
         lm = ("--lm", profile(tmp_path, server))
         tuned = ("--program", "naive", "--limit", "8", "--stages", "tunables", "--trials", "2", "--out", "tuned")
         said = run(tmp_path, "optimize", *tuned, *lm, "--yes")
+    assert not [path for path in (tmp_path / "tuned").rglob("*") if path.is_file() and is_pickle(path)]
     said += run(tmp_path, "diff", "naive", "tuned/best")
     said += run(tmp_path, "export", "tuned/best", "--format", "json", "--out", "prompts.json")
     said += run(tmp_path, "report", "tuned", "--out", "report.html")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import re
 import threading
 import time
@@ -155,15 +157,22 @@ def test_simba_writes_rules_where_answers_vary() -> None:
         assert {"analyzer", "selector", "adder", "answerer"} <= set(re.findall(r'"module_name": "(\w+)"', trajectory))
 
 
-def test_gepa_resumes_from_its_log(tmp_path: Path) -> None:
-    script, pen = players(), writer()
-    student, train, val = program(script), questions(8, 4), questions(3, 3)
-    arguments: dict[str, Any] = {"numbers": NUMBERS["gepa"], "prompt_model": lm(pen), "log_dir": tmp_path / "gepa"}
-    first = optimize_prompts("gepa", student, train, val, METRIC, **arguments)
-    script.requests.clear()
-    again = optimize_prompts("gepa", student, train, val, METRIC, **arguments)
-    assert state(again) == state(first)
-    assert len(script.requests) == 6 * 4  # GEPA scores the program as it is once more
+class _Planted:
+    def __init__(self, made: Path) -> None:
+        self.made = made
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.made),)
+
+
+def test_gepa_neither_writes_nor_reads_a_pickle(tmp_path: Path) -> None:
+    log, made = tmp_path / "log", tmp_path / "made"
+    arguments: dict[str, Any] = {"numbers": NUMBERS["gepa"], "prompt_model": lm(writer()), "log_dir": log}
+    log.mkdir()
+    (log / "gepa_state.bin").write_bytes(pickle.dumps(_Planted(made)))
+    optimize_prompts("gepa", program(players()), questions(8, 4), questions(3, 3), METRIC, **arguments)
+    assert not made.exists()
+    assert {path.name for path in log.iterdir()} == {"gepa_state.bin", "output.txt"}
 
 
 # --- estimates -------------------------------------------------------------------------------------------------------
