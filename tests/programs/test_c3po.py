@@ -114,8 +114,8 @@ def test_planning_step_by_step(adapter: Any, route: str) -> None:
 
     # In planning mode the filter also sees the objective, which is the decision maker's thought.
     assert [request.inputs for request in script.asked("filter")] == [
-        {"question": QUESTION, "objective": "Who made it?", "passages": FILM_SHOWN},
-        {"question": QUESTION, "objective": "His birth.", "passages": man},
+        {"question": QUESTION, "objective": "Vertigo director", "passages": FILM_SHOWN},
+        {"question": QUESTION, "objective": "Alfred Hitchcock", "passages": man},
     ]
     assert script.asked("answerer")[0].inputs["passages"] == f"{FILM_SHOWN}\n{man}"
     assert kept(prediction) == ["film", "man"]
