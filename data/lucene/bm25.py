@@ -191,7 +191,7 @@ class LuceneReader:
             autoclass(f"org.apache.lucene.{returned}")  # see `autoclass`
         autoclass("org.apache.lucene.index.StoredFields")
         with self._faults():
-            directory = open_directory(path / manifest.lucene_folder)
+            directory = open_directory(manifest.folder(path), reading=True)
             self._reader = call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", directory)
             found = call(self._reader, "numDocs")
         if found != manifest.passages:

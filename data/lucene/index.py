@@ -43,7 +43,6 @@ from .layout import (
     TITLE,
     VECTORS,
     IndexManifest,
-    rebuild,
     title_terms,
 )
 
@@ -397,13 +396,11 @@ def check_index(index: Path | str) -> IndexReport:
     """Verify the checksums and the structure of an index: finds damage that searches do not notice."""
     index = Path(index)
     manifest = IndexManifest.read(index)
-    folder = index / manifest.lucene_folder
-    if not folder.is_dir():
-        raise IndexFault(f"The folder {folder.name} of the index {index} is missing. {rebuild(index)}")
+    folder = manifest.folder(index)
     attach()
     output = autoclass("java.io.ByteArrayOutputStream")()
     try:
-        checker = autoclass("org.apache.lucene.index.CheckIndex")(open_directory(folder))
+        checker = autoclass("org.apache.lucene.index.CheckIndex")(open_directory(folder, reading=True))
         try:
             stream = autoclass("java.io.PrintStream")(output, signature="(Ljava/io/OutputStream;)V")
             call(checker, "setInfoStream", stream)
@@ -422,7 +419,7 @@ def check_index(index: Path | str) -> IndexReport:
 
 
 def _count(folder: Path) -> int:
-    reader = call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(folder))
+    reader = call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(folder, reading=True))
     try:
         return int(call(reader, "numDocs"))
     finally:

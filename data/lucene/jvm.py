@@ -110,11 +110,12 @@ def english_analyzer() -> Any:
     return call(autoclass("io.anserini.analysis.DefaultEnglishAnalyzer"), "newDefaultInstance")
 
 
-def open_directory(folder: Path) -> Any:
-    """A folder as a Lucene directory."""
+def open_directory(folder: Path, *, reading: bool = False) -> Any:
+    """An existing folder as a Lucene directory; for ``reading``, without the file of a write lock."""
     # Absolute: Java resolves relative paths against the directory in which it was started.
     path = call(autoclass("java.io.File")(str(folder.absolute())), "toPath")
-    return call(autoclass("org.apache.lucene.store.FSDirectory"), "open", path)
+    locks = [autoclass("org.apache.lucene.store.NoLockFactory").INSTANCE] if reading else []
+    return call(autoclass("org.apache.lucene.store.FSDirectory"), "open", path, *locks)
 
 
 # --- finding ---------------------------------------------------------------------------------------------------------

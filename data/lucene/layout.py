@@ -20,6 +20,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, StringConstraints, ValidationError
 
 from ..errors import IndexFault
+from ..files import read_json
 from ..text import bare_title, title_key
 
 SCHEMA = 1
@@ -70,12 +71,12 @@ class IndexManifest(BaseModel):
     def read(cls, index: Path) -> IndexManifest:
         """The manifest of the index in a folder."""
         try:
-            record: Any = json.loads((index / MANIFEST).read_bytes())
+            record = read_json(index / MANIFEST)
         except (FileNotFoundError, NotADirectoryError):
             raise IndexFault(_what_exists(index)) from None
         except (OSError, ValueError) as error:
             raise IndexFault(f"The manifest of the index {index} cannot be read: {error}. {rebuild(index)}") from error
-        if not isinstance(record, dict) or not isinstance(record.get("schema"), int):
+        if not isinstance(record, dict) or type(record.get("schema")) is not int:
             raise IndexFault(f"{index / MANIFEST} is not the manifest of a polyhop index.")
         if record["schema"] != SCHEMA:
             raise IndexFault(
@@ -90,6 +91,13 @@ class IndexManifest(BaseModel):
             raise IndexFault(
                 f"The manifest of the index {index}: {field}: {problem['msg']}. {rebuild(index)}"
             ) from None
+
+    def folder(self, index: Path) -> Path:
+        """The Lucene index in the folder of an index, and nowhere else."""
+        folder = index / self.lucene_folder
+        if folder.is_symlink() or not folder.is_dir():
+            raise IndexFault(f"The folder {folder.name} of the index {index} is missing. {rebuild(index)}")
+        return folder
 
     def write(self, index: Path) -> None:
         """Replace the manifest atomically and durably."""

@@ -349,3 +349,40 @@ def test_files_of_one_name_in_two_folders_are_two_passages(tmp_path: Path) -> No
         (tmp_path / folder / "README.md").write_text(text)
     manifest = build_index([tmp_path / "a", tmp_path / "b"], tmp_path / "index")
     assert (manifest.passages, manifest.duplicates) == (2, 0)
+
+
+def files_in(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+
+
+def test_checking_and_opening_an_index_write_nothing(tmp_path: Path) -> None:
+    corpus, index = tmp_path / "corpus.jsonl", tmp_path / "index"
+    corpus.write_text('{"title": "Rome", "text": "A city."}\n')
+    lucene = index / build_index([corpus], index).lucene_folder
+    (lucene / "write.lock").unlink(missing_ok=True)
+    before = files_in(tmp_path)
+    assert not check_index(index).problems
+    BM25Index(index).close()
+    assert files_in(tmp_path) == before
+    lucene.rename(tmp_path / "outside")
+    for link in (False, True):
+        if link:
+            lucene.symlink_to(tmp_path / "outside")
+        before = files_in(tmp_path)
+        for use in (BM25Index, check_index):
+            with pytest.raises(IndexFault, match="The folder lucene-.* is missing"):
+                use(index)
+        assert files_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"schema": true}', '{"schema": 1, "passages": 1e400}', "[1]"])
+def test_a_manifest_of_nonsense_is_one_clear_line(content: str, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(IndexFault, match="manifest"):
+        BM25Index(tmp_path)
+
+
+def test_a_manifest_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "manifest.json")
+    with pytest.raises(IndexFault, match="not a regular file"):
+        BM25Index(tmp_path)

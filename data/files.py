@@ -1,0 +1,46 @@
+"""Files that others may have written, read within bounds."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+LARGEST_JSON = 64 << 20  # bytes of a file of JSON that is read whole, and of a line of a run
+LARGEST_RECORD = 16 << 20  # bytes of a line or a text of a corpus, and of a line of questions
+
+_PIECE = 1 << 16
+
+
+def bounded_lines(file: IO[bytes], most: int = LARGEST_RECORD) -> Iterator[bytes | None]:
+    """The lines of a file; None for a line of more than ``most`` bytes, which is passed over."""
+    while line := file.readline(most + 1):
+        if len(line) <= most or line.endswith(b"\n"):
+            yield line
+            continue
+        while (rest := file.readline(_PIECE)) and not rest.endswith(b"\n"):
+            pass
+        yield None
+
+
+def read_json(path: Path) -> Any:
+    """The JSON value in a regular file.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is no file, too large, not UTF-8, not JSON, or nested too deep.
+    """
+    # A pipe that nobody writes to would block already when it is opened.
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("it is not a regular file")
+        content = file.read(LARGEST_JSON + 1)
+    if len(content) > LARGEST_JSON:
+        raise ValueError(f"it is larger than {LARGEST_JSON >> 20} MB")
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
