@@ -144,8 +144,8 @@ def _rows(metric: str, names: Sequence[str], columns: Sequence[Sequence[float]])
 
 
 def _flip(run: str, id: str, first: _Compared, other: _Compared) -> Flip | None:
-    before, after = first.values["answer_em"], other.values["answer_em"]
-    if before == after:
+    before, after = first.values.get("answer_em"), other.values.get("answer_em")
+    if before is None or after is None or before == after:
         return None
     return Flip(run, after > before, id, first.question, first.gold, first.answer, other.answer)
 

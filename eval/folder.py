@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
+from ..data import files
 from ..data.errors import PolyhopError
 from .official.files import replacing
 
@@ -147,10 +148,10 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(path: Path, missing: str) -> dict[str, Any]:
     """Read a JSON object."""
     try:
-        value = json.loads(path.read_bytes())
+        value = files.read_json(path)
     except (FileNotFoundError, NotADirectoryError):
         raise RunError(missing) from None
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise RunError(f"{path} is damaged: {error}.") from error
     if not isinstance(value, dict):
         raise RunError(f"{path} is damaged: it is not a JSON object.")

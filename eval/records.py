@@ -12,16 +12,19 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
+from ..data.files import LARGEST_JSON, bounded_lines
 from ..data.passages import Evidence
 from .folder import ACCOUNT, PREDICTIONS, SUMMARY, LockedFolder, RunError, read_json
 from .settings import RunManifest
 
-Number = int | float
+_LARGEST = 1e15
+Number = Annotated[int, Field(ge=-_LARGEST, le=_LARGEST)] | Annotated[float, Field(ge=-_LARGEST, le=_LARGEST)]
+"""A score or a cost: a number that sums and means can hold, so neither infinite nor NaN."""
 
 
 class EvidenceRecord(BaseModel):
@@ -56,7 +59,7 @@ class QuestionRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    n: int  # the number of the question in the dataset, from 0
+    n: NonNegativeInt  # the number of the question in the dataset, from 0
     id: str
     question: str
     hops: int | None = None
@@ -95,7 +98,7 @@ class RunFolder(LockedFolder):
 
     def _take_up(self) -> None:
         self._offsets = np.full(self.questions, -1, dtype=np.int64)
-        for offset, line in _lines(self.path / PREDICTIONS):
+        for offset, line in _lines(self.path / PREDICTIONS, self.questions):
             self._offsets[line["n"]] = offset
 
     def has(self, n: int) -> bool:
@@ -135,9 +138,50 @@ def read_manifest(path: Path) -> RunManifest:
     return RunManifest.read(path)
 
 
+class _Counts(BaseModel):
+    questions: NonNegativeInt
+    answered: NonNegativeInt
+    failed: NonNegativeInt
+
+
+class _Part(BaseModel):
+    counts: _Counts
+    metrics: dict[str, Number]
+    intervals: dict[str, tuple[Number, Number]]
+
+
+class _Timing(BaseModel):
+    seconds_mean: Number
+    seconds_total: Number
+
+
+class _Summary(_Part):
+    """What `polyhop.eval.summary.summarize` writes."""
+
+    failures: list[dict[str, Any]]
+    incidents: dict[str, NonNegativeInt]
+    by_agent: dict[str, dict[str, Number]]
+    by_hops: dict[str, _Part]
+    by_kind: dict[str, _Part]
+    totals: dict[str, Number]
+    timing: _Timing
+
+
 def read_summary(path: Path) -> dict[str, Any]:
     """The summary of a finished run."""
-    return read_json(path / SUMMARY, f"The run {path} is not finished: start it again to finish it.")
+    summary = read_json(path / SUMMARY, f"The run {path} is not finished: start it again to finish it.")
+    try:
+        _Summary.model_validate(summary)
+    except ValidationError as error:
+        raise RunError(
+            f"{path / SUMMARY} is damaged ({_first(error)}). Start the run again: its summary is made from its records."
+        ) from error
+    return summary
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_input=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def read_records(path: Path) -> Iterator[QuestionRecord]:
@@ -147,7 +191,7 @@ def read_records(path: Path) -> Iterator[QuestionRecord]:
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """`read_records` without validation."""
-    offsets = {line["n"]: offset for offset, line in _lines(path / PREDICTIONS)}
+    offsets = {line["n"]: offset for offset, line in _lines(path / PREDICTIONS, read_manifest(path).questions.count)}
     return _at(path / PREDICTIONS, [offsets[n] for n in sorted(offsets)])
 
 
@@ -162,28 +206,39 @@ def _record(path: Path, line: dict[str, Any]) -> QuestionRecord:
     try:
         return QuestionRecord.model_validate(line)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise RunError(f"{path}: the record of question {line['n']} is damaged ({place}: {first['msg']}).") from error
+        raise RunError(
+            f"{path / PREDICTIONS}: the record of question {line['n']} is damaged ({_first(error)}). {_DELETE}"
+        ) from error
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The complete lines of a file, each with its offset in bytes."""
+def _lines(path: Path, count: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The complete lines of a run of ``count`` questions, each with its offset in bytes."""
     offset = 0
     try:
         with path.open("rb") as file:
-            for number, text in enumerate(file, 1):
-                if not text.endswith(b"\n"):
+            for number, text in enumerate(bounded_lines(file, LARGEST_JSON), 1):
+                if text is not None and not text.endswith(b"\n"):
                     return  # being written, or cut off by a kill
                 try:
-                    line = json.loads(text)
-                    line["n"], line["id"]
-                except (ValueError, KeyError, TypeError) as error:
-                    raise RunError(
-                        f"{path}, line {number} is damaged ({error}). Delete the line to have its question executed "
-                        "again, or choose another --out."
-                    ) from error
+                    line = _placed(text, count)
+                except (ValueError, RecursionError) as error:
+                    raise RunError(f"{path}, line {number} is damaged ({error}). {_DELETE}") from error
                 yield offset, line
-                offset += len(text)
+                offset = file.tell()
     except FileNotFoundError:
         raise RunError(f"{path.parent} has no {PREDICTIONS}: it is not the folder of a run.") from None
+
+
+_DELETE = "Delete the line to have its question executed again, or choose another --out."
+
+
+def _placed(text: bytes | None, count: int) -> dict[str, Any]:
+    """The object of a line, of one of ``count`` questions."""
+    if text is None:
+        raise ValueError(f"it is longer than {LARGEST_JSON >> 20} MB")
+    line = json.loads(text)
+    if not isinstance(line, dict) or not isinstance(line.get("id"), str):
+        raise ValueError("it is not the record of a question")
+    if type(line.get("n")) is not int or not 0 <= line["n"] < count:
+        raise ValueError(f"its n is not the number of one of {count:,} questions")
+    return line

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -123,7 +123,8 @@ def evaluate(
         submission = SUBMISSIONS.get(manifest.dataset or "")
         if progress.done == progress.questions:
             if folder.finished and all((path / name).exists() for name in files_of(submission)):
-                return read_summary(path)
+                with suppress(RunError):  # damaged: it is made again from the records
+                    return read_summary(path)
         else:
             executor = ThreadExecutor(QuestionTask(program, submission, look_up, timeout, attempts), threads)
             pending = ((n, example) for n, example in enumerate(questions) if not folder.has(n))

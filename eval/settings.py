@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import dspy
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
 from ..data.retrievers import describe_retriever
 from ..engines.endpoint import unguarded
@@ -47,8 +47,8 @@ class QuestionSettings(_Settings):
     setting: str | None = None
     limit: int | None = None
     seed: int | None = None
-    count: int
-    skipped: int = 0
+    count: NonNegativeInt
+    skipped: NonNegativeInt = 0
     hash: str
 
 
@@ -139,7 +139,7 @@ class RunManifest(EvaluationSettings):
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
-            raise RunError(f"{run / MANIFEST} is damaged ({place}: {first['msg']}).") from error
+            raise RunError(f"{run / MANIFEST} is damaged ({place}: {first['msg']}). Choose another --out.") from error
 
 
 def files_of(paths: Mapping[str, Path | None]) -> dict[str, str]:

@@ -20,7 +20,7 @@ import pytest
 from filelock import FileLock
 
 from polyhop.eval.folder import RunError
-from polyhop.eval.records import read_lines, read_summary
+from polyhop.eval.records import read_lines, read_records, read_summary
 from polyhop.eval.run import evaluate
 from polyhop.eval.settings import RunManifest
 
@@ -117,6 +117,41 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     predictions.write_text(lines[0] + "no JSON\n" + lines[2])
     with pytest.raises(RunError, match=r"predictions.jsonl, line 2 is damaged"):
         evaluate(Fake(), numbered(4), tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"n": 99}, "line 1 is damaged .its n is not"),
+        ({"n": -1}, "line 1 is damaged .its n is not"),
+        ({"n": "0"}, "line 1 is damaged .its n is not"),
+        ({"n": True}, "line 1 is damaged .its n is not"),
+        ({"id": 7}, "line 1 is damaged .it is not the record"),
+        ({"scores": {"answer_em": "good"}}, "question 0 is damaged .scores.answer_em"),
+        ({"scores": {"answer_em": float("nan")}}, "question 0 is damaged .scores.answer_em"),
+        ({"costs": {"tokens": 10**400}}, "question 0 is damaged .costs.tokens"),
+    ],
+)
+def test_a_record_of_nonsense_is_named(change: dict[str, Any], what: str, tmp_path: Path) -> None:
+    evaluate(Fake(), numbered(4), tmp_path / "run")
+    predictions = tmp_path / "run" / "predictions.jsonl"
+    first, rest = predictions.read_text().split("\n", 1)
+    predictions.write_text(json.dumps(json.loads(first) | change) + "\n" + rest)
+    for use in (lambda: evaluate(Fake(), numbered(4), tmp_path / "run"), lambda: list(read_records(tmp_path / "run"))):
+        with pytest.raises(RunError, match=f"predictions.jsonl.*{what}.*Delete the line"):
+            use()
+
+
+@pytest.mark.parametrize("damage", ["{}", '{"counts": {"quest', "[" * 100_000, '{"counts": [], "metrics": []}'])
+def test_a_damaged_summary_of_a_complete_run_is_made_again(damage: str, tmp_path: Path) -> None:
+    expected = evaluate(Fake(), numbered(4), tmp_path / "run")
+    (tmp_path / "run" / "summary.json").write_text(damage)
+    with pytest.raises(RunError, match=r"summary.json is damaged"):
+        read_summary(tmp_path / "run")
+    program = Fake()
+    assert evaluate(program, numbered(4), tmp_path / "run") == expected
+    assert not program.asked
+    assert read_summary(tmp_path / "run") == expected
 
 
 def test_a_finished_run_is_only_read(tmp_path: Path) -> None:
