@@ -13,17 +13,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import ujson
 
 from .errors import CorpusError, Problem
+from .files import LARGEST_RECORD, bounded_lines, check_regular
 from .passages import Passage
 from .text import split_sentences
 
 TEXT_SUFFIXES = (".md", ".txt")
 LONGEST_ID = 512  # characters
 
+_TOO_LARGE = f"larger than {LARGEST_RECORD >> 20} MB: split it"
 _GZIP = b"\x1f\x8b"
 _CONTEXTS = re.compile(rb'"(?:context|paragraphs|data|document\w*)"\s*:')
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
@@ -35,6 +37,7 @@ class _Source:
     name: str  # in reports: the file's name, with its folder if a folder was given
     id: str | None = None  # the passage's id, for a text
     benchmark: bool = False  # a benchmark's own format, or its questions with their contexts
+    refused: str = ""  # why it is skipped
 
 
 class Corpus:
@@ -43,7 +46,8 @@ class Corpus:
     Args:
         paths: JSON Lines files, gzip or plain (``{id?, title?, text}``, ``{id?, title?, sentences}``, or Pyserini's
             ``{id, contents}``); text files (.txt, .md: one passage each); folders, searched recursively for text
-            files; and what `benchmark_passages` reads, such as HotpotQA questions, whose contexts are pooled.
+            files, but not through links that lead out of them; and what `benchmark_passages` reads, such as HotpotQA
+            questions, whose contexts are pooled.
         strict: Raise at the first malformed record instead of reporting it.
         on_problem: Called with each skipped record.
 
@@ -63,13 +67,16 @@ class Corpus:
         self._strict = strict
         self._on_problem = on_problem
         self.names = tuple(Path(path).resolve().name for path in paths)
-        self.size = sum(source.path.stat().st_size for source in self._sources)
+        self.size = sum(source.path.stat().st_size for source in self._sources if not source.refused)
         self.position = 0
 
     def __iter__(self) -> Iterator[tuple[Passage, str]]:
         """Every passage with its place (``"corpus.jsonl:17"``)."""
         finished = 0
         for source in self._sources:
+            if source.refused:
+                self.reject(Problem(source.name, source.refused))
+                continue
             if source.benchmark:
                 from .benchmarks import benchmark_passages
 
@@ -112,9 +119,17 @@ def _sources(path: Path) -> list[_Source]:
         name = path.resolve().name
         # The folder's name is part of the id, since many folders have a README.md.
         names = [f"{name}/{file.as_posix()}" for file in visible]
-        return [_Source(path / file, name, name) for file, name in zip(visible, names, strict=True)]
+        home, outside = path.resolve(), "a link out of the folder: name its target, if you want it read"
+        return [
+            _Source(path / file, name, name, refused="" if (path / file).resolve().is_relative_to(home) else outside)
+            for file, name in zip(visible, names, strict=True)
+        ]
     if not path.exists():
         raise CorpusError(f"There is no file or folder {path}.")
+    try:
+        check_regular(path)
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"{error}.") from error
     if path.suffix.lower() in TEXT_SUFFIXES:
         return [_Source(path, str(path), path.name)]
     return [_Source(path, path.name, benchmark=_is_benchmark(path))]
@@ -167,8 +182,10 @@ def _read_lines(source: _Source, file: BufferedReader) -> Iterator[_Made]:
     lines = gzip.GzipFile(fileobj=file) if packed else file
     number = 0
     try:
-        for number, line in enumerate(lines, 1):
-            if made := _read_record(line if number > 1 else line.removeprefix(b"\xef\xbb\xbf")):
+        for number, line in enumerate(bounded_lines(cast(IO[bytes], lines)), 1):
+            if line is None:
+                yield f"{source.name}:{number}", _TOO_LARGE
+            elif made := _read_record(line if number > 1 else line.removeprefix(b"\xef\xbb\xbf")):
                 yield f"{source.name}:{number}", made
     except (OSError, EOFError, zlib.error) as error:
         damage = f"the gzip file is damaged or cut short after line {number}" if packed else "it cannot be read"
@@ -206,7 +223,10 @@ def _with_our_names(record: dict[str, Any]) -> Mapping[str, Any]:
 
 
 def _read_text(source: _Source, file: BufferedReader) -> Iterator[_Made]:
-    content = file.read()
+    content = file.read(LARGEST_RECORD + 1)
+    if len(content) > LARGEST_RECORD:
+        yield source.name, _TOO_LARGE
+        return
     if b"\x00" in content:
         yield source.name, "a binary file"
         return

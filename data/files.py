@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 LARGEST_JSON = 64 << 20  # bytes of a file of JSON that is read whole, and of a line of a run
-LARGEST_RECORD = 16 << 20  # bytes of a line or a text of a corpus, and of a line of questions
+LARGEST_RECORD = 32 << 20  # bytes of a line or a text of a corpus, and of a line of questions
 
 _PIECE = 1 << 16
 
@@ -24,6 +24,17 @@ def bounded_lines(file: IO[bytes], most: int = LARGEST_RECORD) -> Iterator[bytes
         while (rest := file.readline(_PIECE)) and not rest.endswith(b"\n"):
             pass
         yield None
+
+
+def check_regular(path: Path) -> None:
+    """Refuse what is not a file, before it is opened: a pipe can be read once, and perhaps never ends.
+
+    Raises:
+        OSError: it cannot be looked at.
+        ValueError: it is not a regular file.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError(f"{path} is not a regular file: write what it holds into one first")
 
 
 def read_json(path: Path) -> Any:

@@ -14,16 +14,19 @@ import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
 from ..errors import DatasetError, Problem
+from ..files import LARGEST_RECORD, bounded_lines, check_regular
 from .records import Malformed, Record
 
 PREFIX = "hub:"
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 18  # characters
+_LARGEST_DOCUMENT = 1 << 30  # bytes; TriviaQA's largest is 600 MB
 _EXPECTED = "Expected JSON Lines, a JSON list, a JSON document, or a table (.csv, .tsv), plain or gzip."
 
 
@@ -38,6 +41,10 @@ def read_records(path: Path) -> Iterator[Record | Problem]:
         raise DatasetError(
             f"There is no file {path}. A dataset on the Hugging Face hub is written hub:OWNER/NAME[:CONFIG]."
         )
+    try:
+        check_regular(path)
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"{error}.") from error
     with _opened(path) as file:
         start = file.read(4096).removeprefix(_BOM).lstrip()
     suffixes = {suffix.lower() for suffix in path.suffixes}
@@ -79,8 +86,11 @@ def _what(start: bytes) -> str:
 def _is_line(path: Path) -> bool:
     """Whether the first line is a complete object, unlike in an indented document."""
     with _opened(path) as file:
+        line = file.readline(LARGEST_RECORD + 1)
+        if len(line) > LARGEST_RECORD:  # a document, or a line that is skipped
+            return False
         try:
-            json.loads(file.readline().decode("utf-8-sig"))
+            json.loads(line.decode("utf-8-sig"))
         except (ValueError, RecursionError):
             return False
     return True
@@ -88,9 +98,11 @@ def _is_line(path: Path) -> bool:
 
 def _lines(path: Path) -> Iterator[Record | Problem]:
     with _opened(path) as file:
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                where = f"{path.name}:{number}"
+        for number, line in enumerate(bounded_lines(file), 1):
+            where = f"{path.name}:{number}"
+            if line is None:
+                yield Problem(where, f"larger than {LARGEST_RECORD >> 20} MB")
+            elif line.strip():
                 try:
                     yield Record(_parsed(line), where)
                 except Malformed as error:
@@ -110,7 +122,7 @@ def _table(path: Path, tabs: bool) -> Iterator[Record | Problem]:
     """The rows of a table whose first line names the columns; empty cells are left out."""
     with _opened(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
-        header = text.readline()
+        header = text.readline(LARGEST_RECORD)
         delimiter = "\t" if tabs else ";" if ";" in header and "," not in header else ","
         columns = [name.strip().casefold() for name in next(csv.reader([header], delimiter=delimiter), [])]
         if "question" not in columns:
@@ -118,7 +130,7 @@ def _table(path: Path, tabs: bool) -> Iterator[Record | Problem]:
                 f"{path} has no column 'question': its first line must name the columns, such as question, answer, "
                 f"gold. It is {header.strip()[:80]!r}."
             )
-        rows = csv.reader(text, delimiter=delimiter)
+        rows = csv.reader(iter(partial(text.readline, LARGEST_RECORD), ""), delimiter=delimiter)
         line = 2
         try:
             for row in rows:
@@ -135,9 +147,11 @@ def _table(path: Path, tabs: bool) -> Iterator[Record | Problem]:
 
 def _document(path: Path) -> Iterator[Record | Problem]:
     with _opened(path) as file:
-        text = file.read().decode("utf-8-sig")
+        content = file.read(_LARGEST_DOCUMENT + 1)
+        if len(content) > _LARGEST_DOCUMENT:
+            raise DatasetError(f"{path} is one JSON document of more than {_LARGEST_DOCUMENT >> 20} MB: split it.")
         try:
-            yield Record(json.loads(text), f"{path.name}:record 1")
+            yield Record(json.loads(content.decode("utf-8-sig")), f"{path.name}:record 1")
         except (ValueError, RecursionError) as error:
             raise DatasetError(f"{path} is not JSON: {error}.") from error
 
@@ -164,6 +178,8 @@ def _elements(path: Path, file: io.TextIOWrapper) -> Iterator[Any]:
                 raise DatasetError(f"{path} is cut short or not a JSON list: {error}.") from error
             end = len(text)
         if more and end == len(text):  # possibly incomplete
+            if len(text) - position > LARGEST_RECORD:
+                raise DatasetError(f"{path} has a record of more than {LARGEST_RECORD >> 20} MB, or is damaged.")
             chunk = file.read(max(_CHUNK, len(text) - position))
             text, position, more = text[position:] + chunk, 0, bool(chunk)
         elif value is _END:

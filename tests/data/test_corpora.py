@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyhop.data.benchmarks.files import read_records
 from polyhop.data.corpora import Corpus, split_long
-from polyhop.data.errors import CorpusError, Problem
+from polyhop.data.errors import CorpusError, DatasetError, Problem
 from polyhop.data.passages import Passage, content_id
 
 LINES = (
@@ -164,3 +168,71 @@ def test_splitting_loses_no_word(text: str, max_words: int) -> None:
     assert " ".join(piece.text for piece in pieces).split() == passage.text.split()
     assert all(len(piece.text.split()) <= max_words for piece in pieces)
     assert len({piece.id for piece in pieces}) == len(pieces)
+
+
+def test_memory_does_not_grow_with_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "corpus.jsonl"
+    with path.open("wb") as file:  # a sparse file: on disk it has a few bytes
+        file.write(b'{"title": "Endless", "text": "' + 5000 * b" ")
+        file.seek(400 << 20)
+        file.write(b'"}\n{"title": "Rome", "text": "A city."}\n')
+    code = """
+import resource, sys
+from pathlib import Path
+from polyhop.data.corpora import Corpus
+problems = []
+titles = [passage.title for passage, _ in Corpus([Path(sys.argv[1])], on_problem=problems.append)]
+print(titles, *problems, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, sep="|")
+"""
+    command = [sys.executable, "-c", code, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip().split("|")
+    assert done[:2] == ["['Rome']", "Problem(where='corpus.jsonl:1', reason='larger than 32 MB: split it')"]
+    assert int(done[2]) < 300
+
+
+def test_a_large_text_is_skipped(tmp_path: Path) -> None:
+    with (tmp_path / "large.txt").open("wb") as file:
+        file.truncate(33 << 20)
+    (tmp_path / "small.txt").write_text("A city.")
+    problems: list[Problem] = []
+    corpus = Corpus([tmp_path], on_problem=problems.append)
+    assert [passage.text for passage, _ in corpus] == ["A city."]
+    assert [problem.reason for problem in problems] == ["larger than 32 MB: split it"]
+
+
+def test_links_out_of_a_folder_are_not_followed(tmp_path: Path) -> None:
+    folder, other = tmp_path / "notes", tmp_path / "other"
+    folder.mkdir()
+    other.mkdir()
+    (folder / "a.md").write_text("# A\nInside.")
+    (folder / "again.md").symlink_to(folder / "a.md")
+    (other / "secret.txt").write_text("Outside.")
+    (folder / "secret.txt").symlink_to(other / "secret.txt")
+    (folder / "other").symlink_to(other)
+    problems: list[Problem] = []
+    corpus = Corpus([folder], on_problem=problems.append)
+    assert {passage.text for passage, _ in corpus} == {"Inside."}
+    assert {problem.reason.split(":")[0] for problem in problems} == {"a link out of the folder"}
+    assert [passage.text for passage, _ in Corpus([folder / "secret.txt"])] == ["Outside."]  # asked for
+
+
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(CorpusError, match="not a regular file"):
+        Corpus([tmp_path / "pipe.jsonl"])
+    with pytest.raises(DatasetError, match="not a regular file"):
+        read_records(tmp_path / "pipe.jsonl")
+
+
+def test_a_large_record_of_questions_is_not_read(tmp_path: Path) -> None:
+    def large(name: str, start: bytes) -> Path:
+        with (tmp_path / name).open("wb") as file:
+            file.write(start)
+            file.truncate(100 << 20)
+        return tmp_path / name
+
+    assert list(read_records(large("q.jsonl", b'{"question": "'))) == [Problem("q.jsonl:1", "larger than 32 MB")]
+    with pytest.raises(DatasetError, match="has a record of more than 32 MB"):
+        list(read_records(large("q.json", b'[{"question": "')))
+    with pytest.raises(DatasetError, match="not a table from line 2 on"):
+        list(read_records(large("q.csv", b'question,answer\n"')))
