@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from socket import gaierror
@@ -33,6 +33,7 @@ from .secrets import scrub, without_secrets
 LONGEST_REPLY = 100_000
 """Characters. A longer reply comes from a runaway model, and parsing it would take minutes."""
 
+_MOST_TOKENS = 10**9  # of one reply, with its prompt; sums of more may overflow
 _LONGEST_MESSAGE = 300  # characters: an error may be a whole page, or quote a whole reply
 _FILTERED = re.compile(
     r"content_filter|content_policy|contentpolicyviolation|responsibleaipolicy|content management policy"
@@ -199,8 +200,10 @@ def _refusal(response: lm15.Response) -> str | None:
 
 
 def estimate_usage(response: lm15.Response, request: lm15.Request) -> lm15.Response:
-    """The response with token counts: four characters per token where the server does not report them."""
+    """The response with token counts: four characters per token where the server does not report believable ones."""
     usage = response.usage
+    if any(isinstance(count, int) and count > _MOST_TOKENS for count in asdict(usage).values()):
+        response = replace(response, usage=(usage := lm15.Usage()))
     if usage.input_tokens and (usage.output_tokens or not _text(response)):
         return response
     record_incident("tokens estimated")
