@@ -186,8 +186,13 @@ def _explained(error: BaseException) -> str:
         if "connection error" in first.lower():  # LiteLLM's wording for an unreachable server
             code = "transport"
         return first[:_LONGEST_LINE] + _ADVICE.get(code, "")
-    text = " ".join(str(error).split())
+    text = shortened(" ".join(str(error).split()))
     return text if isinstance(error, PolyhopError) else f"{type(error).__name__}: {text}".rstrip(": ")
+
+
+def shortened(text: str, most: int = 2_000) -> str:
+    """A text with at most so many characters: its middle is left out, since advice stands at the end."""
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
 
 
 _LONGEST_LINE = 600  # characters: a provider's error may be a whole page of HTML

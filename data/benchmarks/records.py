@@ -20,6 +20,8 @@ from .question import QuestionRecord
 
 M = TypeVar("M", bound=BaseModel)
 SAMPLE = "sample"
+LONGEST_QUESTION = 20_000  # characters
+LONGEST_ID = 512
 
 
 class Malformed(ValueError):
@@ -68,6 +70,13 @@ class Record:
                 yield Record(row, self.where, f"{path}[{number}]")
             except Malformed as error:
                 yield Problem(self.where, str(error))
+
+
+def _bounded(question: QuestionRecord) -> QuestionRecord:
+    for name, most in (("question", LONGEST_QUESTION), ("id", LONGEST_ID)):
+        if (length := len(getattr(question, name))) > most:
+            raise Malformed(f"{name} has {length:,} characters, more than {most:,}")
+    return question
 
 
 def _first_error(error: ValidationError) -> str:
@@ -228,7 +237,7 @@ class Benchmark:
                 yield record
                 continue
             try:
-                yield replace(record.parse(self.format).to_question(), where=record.place)
+                yield _bounded(replace(record.parse(self.format).to_question(), where=record.place))
             except Malformed as error:
                 yield record.problem(error)
 

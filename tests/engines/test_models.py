@@ -11,6 +11,7 @@ import dspy
 import pytest
 from dspy.utils import exceptions as errors
 
+from polyhop.data.errors import PolyhopError
 from polyhop.engines import models
 from polyhop.engines.diagnosis import OverlongReplyError, RefusedError
 from polyhop.engines.endpoint import unguarded
@@ -177,3 +178,9 @@ def test_without_a_folder_the_reply_cache_is_in_memory(tmp_path: Path, monkeypat
     protect_cache.__wrapped__()
     dspy.cache.put({"question": 2}, {"reply": "Tula"})
     assert dspy.cache.get({"question": 2}) == {"reply": "Tula"}
+
+
+def test_an_error_that_repeats_a_question_is_cut() -> None:
+    for error in (PolyhopError(f"no words in {'?' * 600_000}: ask something"), ValueError("?" * 600_000)):
+        assert len(explain(error)) < 2_100
+    assert explain(PolyhopError(f"{'?' * 600_000}: ask something")).endswith(": ask something")

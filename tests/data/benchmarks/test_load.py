@@ -191,3 +191,12 @@ def test_memory_is_flat(tmp_path: Path, name: str) -> None:
     read, megabytes = map(int, ran.stdout.split())
     assert read == 50_000
     assert megabytes < 25
+
+
+@pytest.mark.parametrize("field", ["question", "id"])
+def test_a_question_without_end_is_skipped(field: str, load: Load) -> None:
+    record = {"id": "a", "question": "Who?", "answer": "Ann"}
+    problems: list[Problem] = []
+    loaded = load("own", [record, record | {"id": "b", field: "?" * 600_000}], on_problem=problems.append)
+    assert [question.id for question in loaded] == ["a"]
+    assert [problem.reason.split(",")[0] for problem in problems] == [f"{field} has 600"]
