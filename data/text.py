@@ -56,6 +56,11 @@ _VOWEL_CONSONANT = re.compile(r"[aeiou][^aeiou]|[^aeiou]y[^aeiouy]")  # Porter's
 _stemmers = threading.local()  # a PyStemmer object is not thread-safe
 
 
+def plain(text: str) -> str:
+    """The text on one line, without control characters and what cannot be encoded: it must not control a terminal."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
 def clean(text: str) -> str:
     """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD, and NULs by spaces."""
     if "\x00" in text:

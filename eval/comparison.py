@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..data.text import plain
 from .folder import RunError
 from .metrics import COSTS, METRICS, quantity
 from .official.files import replacing
@@ -113,7 +114,7 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
 def run_names(programs: Mapping[Path, str]) -> dict[Path, str]:
     """Distinct names of runs: their programs, or else their folders, or else their paths."""
     ways: list[Callable[[Path], str]] = [lambda path: programs[path], lambda path: path.resolve().name, str]
-    named = [{path: way(path) for path in programs} for way in ways]
+    named = [{path: plain(way(path)) for path in programs} for way in ways]
     return next((names for names in named if len(set(names.values())) == len(names)), named[-1])
 
 
@@ -163,7 +164,12 @@ def write_csv(path: Path, result: RunComparison) -> None:
         for row in result.rows:
             known = row.versus
             more = [*known.difference, *known[1:]] if known else [""] * 8
-            writer.writerow([row.metric, row.run, row.questions, row.mean, *more])
+            writer.writerow([_defused(row.metric), _defused(row.run), row.questions, row.mean, *more])
+
+
+def _defused(cell: str) -> str:
+    """A text that a spreadsheet does not take for a formula."""
+    return f"'{cell}" if cell.startswith(("=", "+", "-", "@")) else cell
 
 
 def write_latex(path: Path, result: RunComparison) -> None:

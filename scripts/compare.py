@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.errors import PolyhopError
-from .text import plain, warn
+from ..data.text import plain
+from .text import warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,7 @@ def compare(
     _check(runs)
     shown = [quantity.name for quantity in (*METRICS.values(), *COSTS.values()) if quantity.shown]
     result = compare_runs(runs, metric or shown)
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     for run in result.runs:
         if run.done < run.questions:
             warn(f"{run.path} is not finished: {run.done} of {run.questions}")
@@ -127,7 +128,7 @@ def _print_flips(console: Console, result: RunComparison, *, everything: bool) -
             change = "wrong before and right now" if gained else "right before and wrong now"
             console.print(f"\n{run.name}: {len(found)} {change}", style="green" if gained else "red", markup=False)
             for flip in found if everything else found[:_SHOWN]:
-                console.print(Text(f"  {flip.id}  {plain(flip.question)}"))
+                console.print(Text(f"  {plain(flip.id)}  {plain(flip.question)}"))
                 answers = f"before {plain(flip.before)} | now {plain(flip.after)}"
                 console.print(Text(f"    gold {plain(flip.gold)} | {answers}", "dim"))
             if not everything and len(found) > _SHOWN:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..data.text import plain
 from .options import artifact_of, label, open_prompts, program_class
-from .text import plain, short
+from .text import short
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -65,7 +66,7 @@ def _sides(before: str, after: str) -> tuple[Side, Side]:
 def _print(found: Difference, before: str, after: str, metrics: Collection[str | None]) -> None:
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     names = (plain(label(before)), plain(label(after)))
     if found.same:
         console.print("The same instructions, demos, exemplars and tunables.")

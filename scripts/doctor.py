@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.text import plain
 from .checks import Finding, failed, ok, warning
-from .text import plain
 
 if TYPE_CHECKING:
     import dspy

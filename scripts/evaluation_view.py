@@ -24,7 +24,7 @@ def show_estimate(name: str, expected: CostEstimate) -> None:
     from rich.console import Console
 
     title = f"{name}: expected costs of {expected.questions:,} questions, from a sample of {expected.sampled}"
-    console = Console()
+    console = Console(markup=False, emoji=False)
     console.print(costs_table(expected.by_agent, title))
     if expected.cached:
         warn(f"{expected.cached:,} calls were answered by DSPy's cache and are not counted: all would cost more")
@@ -79,7 +79,7 @@ def print_summaries(
         return
     count = next(iter(summaries.values()))["counts"]["questions"]
     where = ", ".join(part for part in (questions.dataset, questions.split, questions.setting) if part)
-    console = Console()
+    console = Console(markup=False, emoji=False)
     console.print(summary_table(summaries, f"{where}: {count} questions"))
     if len(summaries) == 1:
         (summary,) = summaries.values()

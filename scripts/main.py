@@ -41,7 +41,9 @@ class Commands(TyperGroup):
         except PolyhopError as error:
             if ctx.params["debug"]:
                 raise
-            typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
+            from .text import safe
+
+            typer.secho(f"error: {safe(str(error))}", fg=typer.colors.RED, err=True)
             raise SystemExit(1) from None
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)

@@ -101,7 +101,7 @@ def optimize(
     if dry_run or not (out / "stages.jsonl").exists():
         limits = (settings.budget_calls, settings.budget_usd, settings.budget_minutes)
         budget = Budget(*limits, file=None if dry_run else account(out))
-        shown = Console() if dry_run else console
+        shown = Console(markup=False, emoji=False) if dry_run else console
         confirm_cost(opened.program(), splits, settings, budget, prompt_model, shown, dry_run=dry_run, yes=yes)
         budget.close()
     if dry_run:

@@ -123,7 +123,7 @@ def _print(setting: TableSetting, summaries: Mapping[str, Mapping[str, Any]], ma
         column.justify = "right"
     for row in rows:
         shown.add_row(*row)
-    Console().print(shown)
+    Console(markup=False, emoji=False).print(shown)
 
 
 def _cells(summary: Mapping[str, Any]) -> Iterator[str]:

@@ -8,18 +8,22 @@ from textwrap import shorten
 import typer
 
 from ..data.passages import Fact
+from ..data.text import plain
 
+_LONGEST_MESSAGE = 4_000  # characters: an error may repeat what it is about
 MOST_TEXT = 320  # characters of a whole passage in a table
 
 
 def warn(text: str) -> None:
     """Print a warning to stderr."""
-    typer.secho(text, fg=typer.colors.YELLOW, err=True)
+    typer.secho(safe(text), fg=typer.colors.YELLOW, err=True)
 
 
-def plain(text: str) -> str:
-    """The text on one line, without control characters: a passage must not control the terminal."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+def safe(text: str) -> str:
+    """A message of several lines, cut in the middle if it is too long, and without what may control the terminal."""
+    if len(text) > _LONGEST_MESSAGE:
+        text = f"{text[: _LONGEST_MESSAGE // 2]} ... {text[-_LONGEST_MESSAGE // 2 :]}"
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
 
 
 def short(text: str) -> str:

@@ -16,6 +16,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ..data.passages import Evidence, Fact, Passage, Reason
+from ..data.text import plain
 from ..engines.costs import Ledger
 from ..programs.prediction import UNKNOWN
 from ..programs.trace import (
@@ -45,7 +46,7 @@ from ..programs.trace import (
     Weighed,
 )
 from .evaluation_view import costs_table
-from .text import address, compact, count, dollars, plain, short
+from .text import address, compact, count, dollars, short
 
 MOST_HITS = 10  # of a search, in the tree; the JSON has them all
 
@@ -71,7 +72,7 @@ def print_answer(
     if trace and ledger.by_agent():
         parts.append(Padding(costs_table(ledger.by_agent(), ""), (1, 0, 0, 2)))
     parts.append(Padding(Text(cost(prediction, seconds, ledger), style="dim"), (1, 0, 1, 2)))
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False, emoji=False)
     if console.is_terminal:
         console.print(Group(*parts))
         return
@@ -83,7 +84,7 @@ def print_answer(
 
 def say(text: str) -> None:
     """Print a line between answers."""
-    Console(highlight=False).print(Text(text, style="dim"))
+    Console(highlight=False, markup=False, emoji=False).print(Text(text, style="dim"))
 
 
 def print_json(question: str, prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> None:

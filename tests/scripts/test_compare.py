@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shutil
 from pathlib import Path
@@ -117,3 +118,24 @@ def test_what_cannot_be_compared(runs: tuple[Path, Path], tmp_path: Path) -> Non
     assert "is not the folder of a run" in polyhop("compare", runs[0], tmp_path / "none").stderr
     with pytest.raises(RunError, match=r"No metric .f1.: choose from answer_em, "):
         compare_runs(runs, ["f1"])
+
+
+@pytest.mark.parametrize(
+    "name", ["[/red] [bold]x", "=cmd|' /C calc'!A0", "\x1b[31mred", "a\ud800b", "x & y_z \\input{a}"]
+)
+def test_names_of_runs_are_only_text(name: str, sample_runs: tuple[Path, Path], tmp_path: Path) -> None:
+    shutil.copytree(sample_runs[0], tmp_path / "named")
+    manifest = json.loads((tmp_path / "named" / "manifest.json").read_text())
+    manifest["program"]["name"] = name
+    (tmp_path / "named" / "manifest.json").write_text(json.dumps(manifest))
+    table, tex = tmp_path / "table.csv", tmp_path / "table.tex"
+    done = CliRunner().invoke(
+        app, ["compare", str(tmp_path / "named"), str(sample_runs[1]), "--csv", str(table), "--latex", str(tex)]
+    )
+    assert done.exit_code == 0, done.output
+    assert "\x1b" not in done.output + table.read_text() + tex.read_text()
+    cells = [row[1] for row in csv.reader(table.open())]
+    assert not any(cell.startswith(("=", "+", "-", "@")) for cell in cells)
+    assert "\\input" not in tex.read_text()
+    if name.startswith("["):
+        assert name in " ".join(done.output.split())
