@@ -24,7 +24,7 @@ from ....signatures import (
 )
 from ..chain import EvidenceChain, read_chain
 from ..decompose import decompose
-from ..hops import find_gaps, is_covered, resolve
+from ..hops import Answer, find_gaps, is_covered, resolve
 from ..prompt import ParsedPassage, ParsedPrompt, Sentence
 from ..question import mask
 from ..registry import skill
@@ -55,15 +55,24 @@ def gather_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     steps, passages = prompt.listed("sub_questions") or [prompt.question], prompt.passages("passages")
     chain = EvidenceChain(prompt.question, tuple(steps), passages)
     selected = [passage for passage in passages if passage.selected]
-    chosen = selected + chain.extend(selected)
-    answers = [
-        f"{answer.text} [{answer.sentence.id}]" if answer.sentence else UNKNOWN for answer in resolve(steps, chosen)
-    ]
+    added = chain.extend(selected)
+    chosen = selected + added
+    keep = [sentence.id for sentence in chain.sentences(added, chosen)]
+    marked = [sentence.id for passage in selected for sentence in passage.sentences if sentence.selected]
+    answers = [_cited(answer, [*marked, *keep]) for answer in resolve(steps, chosen)]
     gaps = find_gaps(prompt.question, steps, chosen)
     for gap in gaps:
         answers[gap.number] = UNKNOWN
-    keep = [sentence.id for sentence in chain.sentences(chosen, chosen)]
     return {"answers": answers, "keep": keep, "required": [gap.question for gap in gaps if gap.is_ready]}
+
+
+def _cited(answer: Answer, keep: Sequence[str]) -> str:
+    """An answer with its sentence, or else with the first sentence that is kept of its passage."""
+    if answer.sentence is None:
+        return UNKNOWN
+    number = answer.sentence.id.partition("s")[0]
+    there = [id for id in keep if id.partition("s")[0] == number]
+    return f"{answer.text} [{answer.sentence.id if answer.sentence.id in there or not there else there[0]}]"
 
 
 @skill(FilterPassages, FilterForObjective)
