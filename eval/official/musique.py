@@ -2,7 +2,8 @@
 
 - EM and F1 are each the best over the answer and its aliases. There is no rule for "yes" and "no".
 - Two answers without a word in them agree (F1 1), where HotpotQA and SQuAD say 0.
-- Support is a set of paragraph numbers (``idx``), scored like HotpotQA's supporting facts.
+- Support is a set of paragraph numbers (``idx``), scored like HotpotQA's supporting facts, but nothing
+  predicted where nothing is gold has F1 1.
 - In MuSiQue-Full every id occurs twice, once answerable and once not. Answer and support are scored on the answerable
   ones; the ``group_`` metrics give an answerable question its F1 only if both versions are classified correctly.
 - The file must have a line for every question, in gold order: there are no missing predictions, only empty ones.
@@ -45,7 +46,7 @@ def score(prediction: Prediction, gold: Gold) -> dict[str, float]:
         "answer_em": exact_match(answer, gold.answers),
         "answer_f1": max((_f1(normalize_answer(answer), normalize_answer(text)) for text in gold.answers), default=0.0),
         "support_em": float(found == wanted),
-        "support_f1": scores(len(found & wanted), len(found), len(wanted)).f1,
+        "support_f1": scores(len(found & wanted), len(found), len(wanted)).f1 if found or wanted else 1.0,
     }
 
 

@@ -31,7 +31,7 @@ def test_answers(answer: str, golds: list[str], em: float, f1: float) -> None:
 
 @pytest.mark.parametrize(
     ("found", "wanted", "em", "f1"),
-    [([3, 5], [5, 3], 1, 1), ([3, 3, 7], [3, 5], 0, 1 / 2), ([], [1], 0, 0), ([], [], 1, 0)],
+    [([3, 5], [5, 3], 1, 1), ([3, 3, 7], [3, 5], 0, 1 / 2), ([], [1], 0, 0), ([], [], 1, 1)],
 )
 def test_support(found: list[int], wanted: list[int], em: float, f1: float) -> None:
     values = score(Prediction("q", "", found), Gold(["x"], wanted))
