@@ -116,7 +116,15 @@ class RunFolder(LockedFolder):
 
     def append(self, record: QuestionRecord) -> None:
         """Write a record; when this returns, the record survives the process."""
-        (self.path / SUMMARY).unlink(missing_ok=True)
+        try:
+            kept = os.path.samestat((self.path / PREDICTIONS).stat(), os.fstat(self._file.fileno()))
+            (self.path / SUMMARY).unlink(missing_ok=True)
+        except OSError:
+            kept = False
+        if not kept:  # nothing that is asked from here on could be kept
+            raise RunError(
+                f"The folder {self.path} or its {PREDICTIONS} was removed or is closed to us: stopped at once."
+            )
         offset = self._file.seek(0, os.SEEK_END)
         text = memoryview(record.to_json().encode() + b"\n")
         try:

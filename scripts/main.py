@@ -6,6 +6,7 @@ Commands import what they need inside their functions, so that ``polyhop --help`
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -52,7 +53,16 @@ class Commands(TyperGroup):
             # The reader has seen enough (`polyhop ask ... | head`). What is still buffered goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(1) from None
+        except OSError as error:
+            if ctx.params["debug"] or error.errno not in _FAULTS:
+                raise
+            where = f" ({error.filename})" if error.filename else ""
+            advice = "What is finished is saved: make room or get access, and run the same command again."
+            typer.secho(f"error: {error.strerror}{where}. {advice}", fg=typer.colors.RED, err=True)
+            raise SystemExit(1) from None
 
+
+_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
 
 # Plain help and no rich tracebacks: each would cost 0.2 s or more at every start, and the latter print local variables,
 # in which a key may stand.

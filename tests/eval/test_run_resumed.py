@@ -6,6 +6,7 @@ import json
 import os
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -221,6 +222,13 @@ def test_interrupted_from_the_keyboard(tmp_path: Path) -> None:
     assert text.endswith("\n")
     assert 5 <= len(text.splitlines()) < COUNT
     assert steady(evaluate(Fake(mixed(COUNT)), numbered(COUNT), tmp_path / "run")) == steady(uninterrupted())
+
+
+def test_a_run_whose_folder_is_gone_stops_at_once(tmp_path: Path) -> None:
+    program = Fake({"question 1": lambda: shutil.rmtree(tmp_path / "run")})
+    with pytest.raises(RunError, match="was removed"):
+        evaluate(program, numbered(20), tmp_path / "run")
+    assert program.asked == ["question 0", "question 1"]
 
 
 def test_a_full_disk_leaves_no_half_line(tmp_path: Path) -> None:
