@@ -145,8 +145,9 @@ def _serve(connection: Connection, content: bytes) -> None:
             batch: _Batch = connection.recv()
             try:
                 if loaded is None:
-                    protect_cache()
                     loaded = cloudpickle.loads(content)
+                    if any(getattr(predictor.lm, "cache", False) for predictor in loaded[0].predictors()):
+                        protect_cache()
                 student, questions, metric, threads, _, context = loaded
                 with dspy.context(**context):
                     program = with_values(student, batch.values)
