@@ -56,6 +56,10 @@ def gather_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     chain = EvidenceChain(prompt.question, tuple(steps), passages)
     selected = [passage for passage in passages if passage.selected]
     added = chain.extend(selected)
+    if selected and len(find_gaps(prompt.question, steps, selected + added)) >= len(
+        find_gaps(prompt.question, steps, selected)
+    ):
+        added = []  # what a follow-up search found answers nothing
     chosen = selected + added
     keep = [sentence.id for sentence in chain.sentences(added, chosen)]
     marked = [sentence.id for passage in selected for sentence in passage.sentences if sentence.selected]
