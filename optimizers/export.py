@@ -27,15 +27,17 @@ from ..programs.agent import Agent
 from ..programs.exemplars import Exemplars
 from ..programs.tunable import tunables
 from ..signatures import NumberedPassages
-from ..signatures.fields import fenced
+from ..signatures.fields import AFTER_ANGLE, ANGLES, BRACKETS, LOOK_ALIKES, MARKER_WINDOW, fenced
 from .artifact_format import Manifest, TunableState, field_states
 
 AdapterName = Literal["chat", "json"]
 
 FORMATS = {
     "text": (
-        'The text unchanged. polyhop breaks up field markers in it first: "[[" before "##" or at the end becomes "[ [" '
-        'and "<<" before "CUSTOM-TYPE" or "/CUSTOM-TYPE" becomes "< <".'
+        'The text with field markers broken up: "[[" before "##" or at the end becomes "[ [", "<<" before '
+        '"CUSTOM-TYPE" or "/CUSTOM-TYPE" becomes "< <", and "<" before "think", "/think", "reasoning" or "/reasoning" '
+        'becomes "< ", in upper or lower case, also with invisible or fullwidth characters. Agents of your own that '
+        "are a plain `dspy.Predict` are sent the text unchanged."
     ),
     "passages": (
         'For each passage a line with its number in brackets and its title, such as "[2] John Farrow" ("(untitled)" if '
@@ -46,7 +48,8 @@ FORMATS = {
     ),
     "value": (
         "Numbers, True, False and None as Python prints them; a list or object as JSON on one line, with a space after "
-        'each comma and colon and without escapes for letters beyond ASCII, such as ["Who was Zoë?", "2s1"].'
+        'each comma and colon and without escapes for letters beyond ASCII, such as ["Who was Zoë?", "2s1"]. Field '
+        "markers in its texts are broken up as in a text."
     ),
 }
 """How inputs are written into a prompt."""
@@ -54,15 +57,20 @@ FORMATS = {
 _LENIENT = (
     "polyhop also accepts common deviations: lists as lines, ids as numbers, percentages, quotation marks around words."
 )
+_ONE_RULE = (
+    "Blocks of <think>, <thinking> or <reasoning> are removed first. A reply with two different values of a field is "
+    "an error."
+)
 REPLIES: dict[AdapterName, str] = {
     "chat": (
         'A reply consists of sections. A line "[[ ## name ## ]]" begins the section of the output field of that name, '
         'which ends at the next such line; "completed" ends the reply. White space around a section is ignored. A '
-        f"field of type str is the text of its section, any other is JSON. {_LENIENT}"
+        "field of type str is the text of its section, any other is JSON. A reply without sections may be one JSON "
+        f"object with all fields. {_ONE_RULE} {_LENIENT}"
     ),
     "json": (
         "A reply is one JSON object with the output fields by name; text around it is ignored. DSPy asks providers "
-        f"that support it to enforce the JSON schema of the fields. {_LENIENT}"
+        f"that support it to enforce the JSON schema of the fields. {_ONE_RULE} {_LENIENT}"
     ),
 }
 """How replies are read."""
@@ -82,6 +90,7 @@ class Prompt:
     demos: Sequence[dict[str, Any]] = field(repr=False)
     messages: tuple[dict[str, str], ...] = field(repr=False)
     shown_exemplars: bool = False
+    fenced: bool = True  # field markers in inputs are broken up
 
     @property
     def formats(self) -> dict[str, str]:
@@ -127,13 +136,14 @@ def prompts(program: dspy.Module, adapter: AdapterName = "chat") -> list[Prompt]
             types = dspy.Type.extract_custom_type_from_annotation(info.annotation)
             if any(kind is not NumberedPassages for kind in types):
                 raise PolyhopError(f"agent {agent!r} cannot be exported: its input {input_!r} is not text")
-        demos = fenced(predictor.demos) if isinstance(predictor, Agent) else predictor.demos
+        fences = isinstance(predictor, Agent)
+        demos = fenced(predictor.demos) if fences else predictor.demos
         messages = _ADAPTERS[adapter].format(signature, demos, {each: place(each) for each in signature.input_fields})
         if not all(isinstance(message["content"], str) for message in messages):
             raise PolyhopError(f"agent {agent!r} cannot be exported: it has a demo that is not text")
         plain = [{key: serialize_for_json(value) for key, value in demo.items()} for demo in predictor.demos]
         shown = name in getattr(program, "shown_exemplars", ())
-        found.append(Prompt(agent, adapter, signature, plain, tuple(messages), shown))
+        found.append(Prompt(agent, adapter, signature, plain, tuple(messages), shown, fences))
     return found
 
 
@@ -172,22 +182,33 @@ The agent %(agent)s of %(program)s, as DSPy's %(adapter)s sends it. It renders t
 #}
 """
 
-# Names of macros begin with "_", as those of fields cannot. Field markers in passages are broken up, as in
-# `polyhop.signatures.fields`.
+# Names of macros begin with "_", as those of fields cannot. `_broken` is `polyhop.signatures.fields.fenced`.
+_BROKEN = f"""\
+{{%- set _plain = {LOOK_ALIKES} -%}}
+{{%- macro _broken(text) -%}}
+{{%- for character in text -%}}
+{{{{ character }}}}
+{{%- if character in "{BRACKETS}{ANGLES}" -%}}
+{{%- set rest = text[loop.index:loop.index + {MARKER_WINDOW}].translate(_plain).lower() -%}}
+{{%- set inner = rest[1:].strip() -%}}
+{{{{ " " if (rest.startswith("[") and (inner.startswith("##") or not inner) if character in "{BRACKETS}"
+             else rest.startswith({AFTER_ANGLE})) else "" }}}}
+{{%- endif -%}}
+{{%- endfor -%}}
+{{%- endmacro -%}}
+"""
+_TEXT = "{%%- macro _text(item) -%%}{{ %s }}{%%- endmacro -%%}\n"
+
 _PASSAGES = """\
-{%- macro _line(text) -%}
-{{ ((text.split() | join(" ")) ~ "\\n") | replace("[[ ##", "[ [ ##") | replace("[[##", "[ [##")
-   | replace("[[\\n", "[ [") | replace("<<CUSTOM-TYPE", "< <CUSTOM-TYPE")
-   | replace("<</CUSTOM-TYPE", "< </CUSTOM-TYPE") | trim }}
-{%- endmacro -%}
 {%- macro _passages(shown) -%}
-{%- if shown is string -%}{{ shown }}
+{%- if shown is string -%}{{ _text(shown) }}
 {%- else -%}
 {%- for passage in shown -%}
-{{ "" if loop.first else "\\n" }}[{{ passage["number"] }}] {{ _line(passage["title"]) or "(untitled)" }}
+{{ "" if loop.first else "\\n" }}[{{ passage["number"] }}] {{ "" -}}
+{{ _broken(passage["title"].split() | join(" ")) or "(untitled)" }}
 {%- for number, text in passage["sentences"].items() -%}
 {%- set mark = "*" if number | int in passage.get("selected", ()) else "" -%}
-{{ "\\n" }}{{ passage["number"] }}s{{ number }}{{ mark }} {{ _line(text) }}
+{{ "\\n" }}{{ passage["number"] }}s{{ number }}{{ mark }} {{ _broken(text.split() | join(" ")) }}
 {%- endfor -%}
 {%- else -%}(none)
 {%- endfor -%}
@@ -205,12 +226,12 @@ _VALUE = """\
 "{{ written.text }}"
 {%%- endmacro -%%}
 {%%- macro _json(item) -%%}
-{%%- if item is string -%%}{{ _quoted(item) }}
+{%%- if item is string -%%}{{ _quoted(_text(item)) }}
 {%%- elif item is none -%%}null
 {%%- elif item is boolean -%%}{{ "true" if item else "false" }}
 {%%- elif item is mapping -%%}
 {{ "{" }}{%% for name, inner in item.items() %%}
-{{- "" if loop.first else ", " }}{{ _quoted(name ~ "") }}: {{ _json(inner) }}
+{{- "" if loop.first else ", " }}{{ _quoted(_text(name ~ "")) }}: {{ _json(inner) }}
 {%%- endfor %%}{{ "}" }}
 {%%- elif item is iterable -%%}
 [{%% for inner in item %%}{{ "" if loop.first else ", " }}{{ _json(inner) }}{%% endfor %%}]
@@ -219,7 +240,7 @@ _VALUE = """\
 {%%- endmacro -%%}
 {%%- macro _value(item) -%%}
 {%%- if item is mapping or (item is iterable and item is not string) -%%}{{ _json(item) }}
-{%%- else -%%}{{ item }}
+{%%- else -%%}{{ _text(item) }}
 {%%- endif -%%}
 {%%- endmacro -%%}
 """
@@ -254,14 +275,14 @@ def jinja_template(prompt: Prompt, program: str) -> str:
         "inputs": ", ".join(f"{name}=..." for name in formats),
         "notes": "\n".join(notes),
     }
-    parts = [_HEAD % head]
+    shown_text = "_broken(item) if item is string else item" if prompt.fenced else "item"
+    parts = [_HEAD % head, _BROKEN, _TEXT % shown_text]
     parts += [_PASSAGES] if "passages" in formats.values() else []
     parts += [_VALUE % {"controls": _CONTROLS}] if "value" in formats.values() else []
     *before, last = prompt.messages
     content = _escaped(last["content"])
     for name, kind in formats.items():
-        shown = name if kind == "text" else f"_{kind}({name})"
-        content = content.replace(_escaped(place(name)), f"{{{{ {shown} }}}}", 1)
+        content = content.replace(_escaped(place(name)), f"{{{{ _{kind}({name}) }}}}", 1)
     more = f"{{% for _message in {extra} or [] %}}{{{{ _message | tojson }}}},\n{{% endfor %}}"
     messages = [*(_message(each["role"], _escaped(each["content"])) + ",\n" for each in before), more]
     return "".join([*parts, "[\n", *messages, _message(last["role"], content), "\n]\n"])

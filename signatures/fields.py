@@ -9,7 +9,8 @@ Passages are numbered and each sentence has a short id, so that agents refer to 
 "2" means the whole passage, "2s3" its third sentence; the numbers do not depend on what is shown. ("2.10" in a reply
 without quotes would become 2.1.) "2s3* He was ..." marks a selected sentence. A sentence is always one line, and the
 adapters' field markers in it are escaped, so the text of a passage cannot imitate another passage, another field or the
-end of the prompt. `fenced` escapes the markers in all other inputs.
+end of the prompt. `fenced` escapes the markers in all other inputs, also those with invisible characters or look-alikes
+("［", "＃", "＜").
 """
 
 from __future__ import annotations
@@ -20,8 +21,26 @@ from typing import Any
 import dspy
 from pydantic import BaseModel
 
-# Markers of DSPy's ChatAdapter ("[[ ## answer ## ]]", also split over two sentences) and of its custom types.
-_MARKER = re.compile(r"\[\[(?=\s*(?:##|\Z))|<<(?=/?CUSTOM-TYPE)")
+BRACKETS, ANGLES = "[［", "<＜﹤"
+"""The characters that may open a marker."""
+
+MARKER_WINDOW = 200
+"""Characters after an opening one that are checked."""
+
+_INVISIBLE = (
+    (0xAD, 0x34F, 0x61C, 0xFEFF),
+    *(range(first, last + 1) for first, last in ((0x180B, 0x180E), (0x200B, 0x200F), (0x202A, 0x202E))),
+    *(range(first, last + 1) for first, last in ((0x2060, 0x206F), (0xFE00, 0xFE0F))),
+)
+LOOK_ALIKES = {code: "" for codes in _INVISIBLE for code in codes} | {
+    ord(other): plain for plain, others in {"[": "［", "#": "＃﹟", "<": "＜﹤", "/": "／"}.items() for other in others
+}
+"""A table for `str.translate`: without invisible characters, with plain ones for those that look like them."""
+
+AFTER_ANGLE = ("<custom-type", "</custom-type", "think", "/think", "reasoning", "/reasoning")
+"""What makes "<" a marker: of DSPy's custom types, or of a model's thinking."""
+
+_OPENING = re.compile(f"[{re.escape(BRACKETS)}{ANGLES}]")
 
 
 class NumberedPassage(BaseModel):
@@ -73,17 +92,33 @@ class NumberedPassages(dspy.Type):
         return NumberedPassages(passages=[passage.model_copy(update={"sentences": kept})])
 
 
-def fenced(value: Any) -> Any:
-    """An input or a demo with the adapters' markers in its texts escaped."""
+def fenced(value: Any, tags: bool = False) -> Any:
+    """An input or a demo with a space in each marker of its texts: "[[ ## answer ## ]]" becomes "[ [ ## answer ## ]]",
+    also at the end of a text ("[["), and "<think>" becomes "< think>".
+
+    Args:
+        tags: Whether every tag of XML is a marker.
+    """
     if isinstance(value, str):
-        return _MARKER.sub(lambda match: " ".join(match.group()), value) if "[[" in value or "<<" in value else value
+        return _OPENING.sub(lambda opening: _spaced(opening, tags), value)
     if isinstance(value, list | tuple):
-        return [fenced(item) for item in value]
+        return [fenced(item, tags) for item in value]
     if isinstance(value, dict):
-        return {name: fenced(item) for name, item in value.items()}
+        return {fenced(name, tags): fenced(item, tags) for name, item in value.items()}
     if isinstance(value, dspy.Example):
-        return value.copy(**fenced(dict(value.items())))
+        return value.copy(**fenced(dict(value.items()), tags))
     return value
+
+
+def _spaced(opening: re.Match[str], tags: bool) -> str:
+    character = opening[0]
+    rest = opening.string[opening.end() : opening.end() + MARKER_WINDOW].translate(LOOK_ALIKES).lower()
+    if character in BRACKETS:
+        inner = rest[1:].strip()
+        marks = rest.startswith("[") and (inner.startswith("##") or not inner)
+    else:
+        marks = rest.startswith(AFTER_ANGLE) or (tags and (rest[:1].isalpha() or rest.startswith(("/", "_", "!", "?"))))
+    return f"{character} " if marks else character
 
 
 def _one_line(text: str) -> str:

@@ -27,7 +27,9 @@ ADAPTERS: dict[AdapterName, Any] = {"chat": dspy.ChatAdapter, "json": dspy.JSONA
 TEXTS = [
     "", " ", "Who was Zoë?", "{{ question }}", "{{question}} {{candidates}}", "{% raw %}{% endraw %}{# x #}",
     "}} %} #}", "[[ ## keep ## ]]", "[[ ## completed ## ]]", "[[##x", "[[[ ## x", "a [[",
-    "<<CUSTOM-TYPE-X", "a\r\nb\rc\n\n",
+    "<<CUSTOM-TYPE-X", "a\r\nb\rc\n\n", "<think>x</think>", "<\u200bRea\u2060soning> </ thinking>", "a <b> <<",
+    "[\u200b[ ## keep ## ]]", "［[ ＃\ufeff# keep", "[[\u200b",
+    "[[" + " " * 300 + "x", "[" + "\u200b" * 100 + "[ ##", "＜／think＞",
     "\ttab \x00\x1f\x7f", 'a "quoted" \\ back\\\\slash', "{", "{{", "<b>&amp;'</b>", "\u2028\xa0\u3000x", "None",
     "«a»", "#1", "[1, 2]", "{\r", "a  \n  ",
 ]  # fmt: skip
@@ -64,14 +66,27 @@ def written(value: Any, format: str) -> str:
             for n, text in passage["sentences"].items():
                 lines.append(f"{passage['number']}s{n}{marks.get(n, '')} {one_line(text)}")
         return "\n".join(lines) or "(none)"
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        items = [{k: broken(v) for k, v in item.items()} if isinstance(item, dict) else broken(item) for item in value]
+        return json.dumps(items, ensure_ascii=False)
+    return broken(value) if isinstance(value, str) else str(value)
 
 
 def one_line(text: str) -> str:
-    text = " ".join(text.split())
-    for marker in ("[[ ##", "[[##", "<<CUSTOM-TYPE", "<</CUSTOM-TYPE"):
-        text = text.replace(marker, f"{marker[0]} {marker[1:]}")
-    return f"{text[:-1]} [" if text.endswith("[[") else text
+    return broken(" ".join(text.split()))
+
+
+Z = r"[\u00ad\u034f\u061c\ufeff\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f]*"
+MARKER = re.compile(
+    rf"[\[［](?={Z}[\[［](?:[\s{Z[1:-2]}]*(?:[#＃﹟]{Z}[#＃﹟]|\Z)|[\s{Z[1:-2]}]{{199}}))"
+    rf"|[<＜﹤](?={Z}[<＜﹤]{Z}[/／]?{Z}{Z.join('custom-type')})"
+    rf"|[<＜﹤](?={Z}[/／]?{Z}(?:{Z.join('think')}|{Z.join('reasoning')}))",
+    re.IGNORECASE,
+)
+
+
+def broken(text: str) -> str:
+    return MARKER.sub(lambda match: f"{match[0]} ", text)
 
 
 def by_hand(prompt: Prompt, inputs: dict[str, Any]) -> Any:
@@ -152,7 +167,7 @@ def test_exports_equal_what_dspy_sends_for_odd_texts(name: str, adapter: Adapter
         for turn in range(first % 2, len(TEXTS), 2):
             fields = prompt.signature.input_fields.items()
             inputs = {field: _filled(info.annotation, turn + n) for n, (field, info) in enumerate(fields)}
-            sent = ADAPTERS[adapter]().format(predictor.signature, fenced(predictor.demos), inputs)
+            sent = ADAPTERS[adapter]().format(predictor.signature, fenced(predictor.demos), fenced(inputs))
             rendered = template.render({field: plain(value) for field, value in inputs.items()})
             assert json.loads(rendered) == sent
             assert by_hand(prompt, inputs) == sent
@@ -176,12 +191,17 @@ def _filled(annotation: Any, turn: int) -> Any:
     return None if turn % 11 == 10 else text
 
 
+ODD = st.lists(
+    st.sampled_from([*"[]#<>/ \n\t\xa0ax［＃＜／", "\u200b", "\ufe0f", "think", "Reasoning", "CUSTOM-TYPE"])
+).map("".join)
+
+
 @settings(max_examples=100)
 @given(
-    text=st.text(max_size=20),
-    some=st.lists(st.text(max_size=8), max_size=3),
-    title=st.text(alphabet=st.sampled_from("[]#<>/ \n\t\xa0axCUSTOM-TYPE")),
-    sentence=st.text(max_size=20),
+    text=st.text(max_size=20) | ODD,
+    some=st.lists(st.text(max_size=8) | ODD, max_size=3),
+    title=ODD,
+    sentence=st.text(max_size=20) | ODD,
 )
 def test_exports_equal_what_dspy_sends_for_any_inputs(text: str, some: list[str], title: str, sentence: str) -> None:
     sentences = {3: sentence, 11: title + sentence}
@@ -193,7 +213,7 @@ def test_exports_equal_what_dspy_sends_for_any_inputs(text: str, some: list[str]
         "searched": some,
         "passages": NumberedPassages(passages=[passage]),
     }
-    sent = dspy.ChatAdapter().format(GATHERER.signature, [], inputs)
+    sent = dspy.ChatAdapter().format(GATHERER.signature, [], fenced(inputs))
     assert json.loads(TEMPLATE.render({name: plain(value) for name, value in inputs.items()})) == sent
     assert by_hand(GATHERER, inputs) == sent
 
@@ -242,7 +262,7 @@ def test_any_dspy_program_is_exported() -> None:
 
     found = prompts(Own())
     assert [prompt.agent for prompt in found] == ["steps[0].predict", "steps[1].predict"]
-    inputs = {"question": "q", "weights": {"ä\n": [1.0, 1e-07, 1e22], "b": []}, "strict": True}
+    inputs = {"question": "[[ ## q", "weights": {"ä\n": [1.0, 1e-07, 1e22], "<think>": []}, "strict": True}
     assert by_jinja(found[0], inputs) == dspy.ChatAdapter().format(found[0].signature, [], inputs)
 
 
