@@ -26,6 +26,7 @@ from dspy.utils.exceptions import (
     LMTransportError,
 )
 
+from ..signatures.replies import without_thinking
 from .costs import record_incident
 from .requests import joined
 from .secrets import scrub, without_secrets
@@ -175,13 +176,16 @@ def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
     if refusal is not None or response.finish_reason == "content_filter":
         reason = " ".join(without_secrets(refusal or "stopped by the provider's content filter").split())[:160]
         raise RefusedError(f"the model refused to answer: {reason}", model=model)
-    text = _text(response)
+    whole = _text(response)
+    text = without_thinking(whole, fields=("reasoning",))  # a tag of this name may also be a field
     if len(text) > LONGEST_REPLY:
         raise OverlongReplyError(f"a reply of {len(text):,} characters", model=model)
     if response.finish_reason == "length" and _COMPLETED not in text:
         raise CutReplyError("the reply was cut at max_tokens", model=model)
     if not text.strip() and all(isinstance(part, lm15.TextPart | lm15.ThinkingPart) for part in parts):
-        raise EmptyReplyError("the reply is empty", model=model)
+        raise EmptyReplyError(
+            "the reply has no answer after its thinking" if whole.strip() else "the reply is empty", model=model
+        )
     repaired = tuple(map(_encodable, parts))
     return response if repaired == parts else replace(response, message=replace(response.message, parts=repaired))
 

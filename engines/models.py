@@ -21,6 +21,7 @@ from dspy.clients import DISK_CACHE_DIR
 from dspy.utils.exceptions import AdapterParseError, DSPyError, LMError
 
 from ..data.errors import PolyhopError
+from ..signatures.replies import without_thinking
 from .endpoint import Endpoint
 from .profile import SUFFIX, Profile, read_profile
 from .secrets import without_secrets
@@ -174,7 +175,13 @@ def explain(error: BaseException) -> str:
 def _explained(error: BaseException) -> str:
     if isinstance(error, AdapterParseError):
         fields = ", ".join(error.signature.output_fields)
-        reply = " ".join(without_secrets(str(error.lm_response)).split()) or "nothing"
+        whole = str(error.lm_response)
+        if whole.strip() and not without_thinking(whole, fields=error.signature.output_fields).strip():
+            return (
+                f"the model's reply to {error.signature.__name__} has no answer after its thinking. "
+                "Raise max_tokens in a profile, or try a model that thinks less."
+            )
+        reply = " ".join(without_secrets(whole).split()) or "nothing"
         return (
             f"the model's reply to {error.signature.__name__} does not have the expected fields ({fields}): "
             f"{reply[:160]!r}. Try a more capable model for this role."

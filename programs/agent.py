@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
+from xml.etree import ElementTree
 
 import dspy
 from dspy.adapters.chat_adapter import field_header_pattern
-from dspy.adapters.utils import format_field_value
+from dspy.adapters.utils import format_field_value, serialize_for_json
 from dspy.clients.call_context import adapter_fallback_scope
 from dspy.utils.exceptions import AdapterParseError, ContextWindowExceededError
 
 from ..engines.costs import acting_as, current_attempt, record_incident
 from ..engines.secrets import without_secrets
 from ..signatures.fields import NumberedPassages, fenced
+from ..signatures.replies import without_thinking
 from .trace import Parallel, Trace
 
 T = TypeVar("T")
@@ -85,21 +86,8 @@ _MAX_LENGTH, _MAX_BRACKETS = 8_000, 100
 """Limits on broken JSON that DSPy may repair. Repair time grows with the cube: 65,000 characters can take minutes."""
 
 
-class ChatAdapter(dspy.ChatAdapter):
-    """Renders exactly what `dspy.ChatAdapter` renders, in less than half the time, and bounds the repair of replies.
-
-    The description of a signature is cached (DSPy builds the JSON schema of every output field at each call), and
-    texts, passages and lists of texts are formatted without a serializer.
-
-    Args:
-        json_fallback: Whether an unparsable reply is requested once more as JSON.
-    """
-
-    def __init__(self, json_fallback: bool = True) -> None:
-        super().__init__(use_json_adapter_fallback=False)  # replaced by `__call__`
-        self.json_fallback = json_fallback
-        self._system: WeakKeyDictionary[type[dspy.Signature], str] = WeakKeyDictionary()
-        self._required: WeakKeyDictionary[type[dspy.Signature], str] = WeakKeyDictionary()
+class _Again(dspy.ChatAdapter):
+    """An adapter that requests an unparsable reply once more, as JSON, and records it."""
 
     def __call__(
         self,
@@ -111,13 +99,33 @@ class ChatAdapter(dspy.ChatAdapter):
     ) -> list[dict[str, Any]]:
         with adapter_fallback_scope() as progress:
             try:
-                return super().__call__(lm, lm_kwargs, signature, demos, inputs)  # type: ignore[no-any-return]
+                # Not DSPy's own ChatAdapter, which would ask again unrecorded.
+                return dspy.Adapter.__call__(self, lm, lm_kwargs, signature, demos, inputs)  # type: ignore[no-any-return]
             except AdapterParseError:
-                if progress.emitted or not self.json_fallback:
+                if progress.emitted or not self.use_json_adapter_fallback:
                     raise
                 record_incident("asked again as JSON")
                 adapter = JSONAdapter(self.callbacks, self.use_native_function_calling, self.parallel_tool_calls)
                 return adapter(lm, lm_kwargs, signature, demos, inputs)  # type: ignore[no-any-return]
+
+    async def acall(self, *args: Any, **kwargs: Any) -> list[dict[str, Any]]:
+        return await dspy.asyncify(type(self).__call__)(self, *args, **kwargs)  # type: ignore[no-any-return]
+
+
+class ChatAdapter(_Again):
+    """Renders exactly what `dspy.ChatAdapter` renders, in less than half the time, and bounds the repair of replies.
+
+    The description of a signature is cached (DSPy builds the JSON schema of every output field at each call), and
+    texts, passages and lists of texts are formatted without a serializer.
+
+    Args:
+        json_fallback: Whether an unparsable reply is requested once more as JSON.
+    """
+
+    def __init__(self, json_fallback: bool = True) -> None:
+        super().__init__(use_json_adapter_fallback=json_fallback)
+        self._system: WeakKeyDictionary[type[dspy.Signature], str] = WeakKeyDictionary()
+        self._required: WeakKeyDictionary[type[dspy.Signature], str] = WeakKeyDictionary()
 
     def format_system_message(self, signature: type[dspy.Signature]) -> str:
         if (message := self._system.get(signature)) is None:
@@ -144,11 +152,16 @@ class ChatAdapter(dspy.ChatAdapter):
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         with _bounded_errors("ChatAdapter", signature, completion):
-            if _is_tangled(completion):  # texts are not repaired
-                for name, text in _sections(completion).items():
-                    if name in signature.output_fields and signature.output_fields[name].annotation is not str:
-                        _refuse_tangles(text)
-            fields: dict[str, Any] = super().parse(signature, completion)
+            text = _INDENT.sub("", _spoken(completion))
+            given = [(name, value) for name, value in _sections(text) if name in signature.output_fields]
+            if not given and (found := _json_object(text, signature)):
+                return _JSON.parse(signature, found)
+            _refuse_contradictions(given)
+            if _is_tangled(text):  # texts are not repaired
+                for name, value in given:
+                    if signature.output_fields[name].annotation is not str:
+                        _refuse_tangles(value)
+            fields: dict[str, Any] = super().parse(signature, text)
             return fields
 
 
@@ -157,21 +170,78 @@ class JSONAdapter(dspy.JSONAdapter):
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         with _bounded_errors("JSONAdapter", signature, completion):
-            _refuse_tangles(completion)
-            fields: dict[str, Any] = super().parse(signature, completion)
+            text = _spoken(completion)
+            if (found := _json_object(text, signature)) is None:
+                _refuse_tangles(text)
+            fields: dict[str, Any] = super().parse(signature, found or text)
+            return fields
+
+
+class XMLAdapter(dspy.XMLAdapter, _Again):
+    """`dspy.XMLAdapter` that breaks up all tags in inputs and demos, and bounds the repair of replies.
+
+    In replies "&" and "<" that begin neither an entity nor a tag are text.
+    """
+
+    def format_user_message_content(
+        self,
+        signature: type[dspy.Signature],
+        inputs: dict[str, Any],
+        prefix: str = "",
+        suffix: str = "",
+        main_request: bool = False,
+    ) -> str:
+        given = {name: field for name, field in signature.input_fields.items() if name in inputs}
+        texts = {name: fenced(_format_value(field, inputs[name]), tags=True) for name, field in given.items()}
+        parts = ["\n\n".join(f"<{name}>\n{text}\n</{name}>" for name, text in texts.items())]
+        required = [self.user_message_output_requirements(signature)] if main_request else []
+        return "\n\n".join([prefix, *parts, *required, suffix]).strip()
+
+    def format_assistant_message_content(
+        self, signature: type[dspy.Signature], outputs: dict[str, Any], missing_field_message: str | None = None
+    ) -> str:
+        plain = {name: fenced(serialize_for_json(value), tags=True) for name, value in outputs.items()}
+        content: str = super().format_assistant_message_content(signature, plain, missing_field_message)
+        return content
+
+    def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
+        with _bounded_errors("XMLAdapter", signature, completion):
+            text = _spoken(completion, signature.output_fields)
+            if not re.search(rf"<(?:{'|'.join(signature.output_fields)}|entry)[\s/>]", text):
+                if found := _json_object(text, signature):
+                    return _JSON.parse(signature, found)
+                raise ValueError("it has none of the fields")
+            text = _STRAY.sub(lambda match: {"&": "&amp;", "<": "&lt;"}.get(match[0], ""), text)
+            try:
+                elements = ElementTree.fromstring(f"<reply>{text}</reply>")
+            except ElementTree.ParseError as error:
+                raise ValueError(f"not XML: {error}") from None
+            named = [(each.get("key", each.tag) if each.tag == "entry" else each.tag, each) for each in elements]
+            given = [(name, each) for name, each in named if name in signature.output_fields]
+            for _, each in given:
+                each.tail = None  # prose
+            _refuse_contradictions((name, ElementTree.tostring(each, "unicode")) for name, each in given)
+            for name, each in given:
+                if signature.output_fields[name].annotation is not str and not len(each):
+                    _refuse_tangles(each.text or "")
+            once = dict(reversed(given))  # DSPy would make a list of the same twice
+            text = "".join(ElementTree.tostring(each, "unicode") for each in once.values())
+            fields: dict[str, Any] = super().parse(signature, text)
             return fields
 
 
 ADAPTER = ChatAdapter()
+_JSON = JSONAdapter()
+_OURS = {dspy.ChatAdapter: ChatAdapter, dspy.JSONAdapter: JSONAdapter, dspy.XMLAdapter: XMLAdapter}
 
 
 def guarded(adapter: dspy.Adapter | None) -> dspy.Adapter:
-    """The adapter for a program: ours for none, our `JSONAdapter` for DSPy's, any other unchanged."""
+    """The adapter for a program: our `ChatAdapter` for none, ours instead of DSPy's, any other unchanged."""
     if adapter is None:
         return ADAPTER
-    if type(adapter) is not dspy.JSONAdapter:
+    if (kind := _OURS.get(type(adapter))) is None:
         return adapter
-    ours = JSONAdapter()
+    ours = kind()
     for name, value in vars(adapter).items():
         setattr(ours, name, value)
     return ours
@@ -205,14 +275,103 @@ def _is_tangled(text: str) -> bool:
     return len(text) > _MAX_LENGTH or len(re.findall(r"[\[{(]", text)) > _MAX_BRACKETS
 
 
-def _sections(completion: str) -> dict[str, str]:
-    """The text of each field by name, split as DSPy splits a reply."""
-    lines, name = defaultdict[str, list[str]](list), ""
+def _sections(completion: str) -> list[tuple[str, str]]:
+    """The names and texts of the fields, split as DSPy splits a reply."""
+    sections: list[tuple[str, list[str]]] = [("", [])]
     for line in completion.splitlines():
         if match := field_header_pattern.match(line.strip()):
-            name, line = match[1], line[match.end() :]
-        lines[name].append(line)
-    return {name: "\n".join(each) for name, each in lines.items()}
+            sections.append((match[1], []))
+            line = line[match.end() :]
+        sections[-1][1].append(line)
+    return [(name, "\n".join(lines).strip()) for name, lines in sections]
+
+
+# --- the rule for replies, as docs/models.md has it -------------------------------------------------------------------
+
+_BLOCK = re.compile(r"\s*```\w*\n(.*)\n```\s*", re.DOTALL)
+_INDENT = re.compile(r"^[ \t]+(?=\[\[ ## )", re.MULTILINE)  # DSPy would cut the field's text by as much
+_STRAY = re.compile(  # and what XML does not allow
+    r"&(?!(?:#\d+|#x[0-9a-fA-F]+|amp|lt|gt|quot|apos);)|<(?!/?[A-Za-z_]|!\[CDATA\[)"
+    r"|[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)
+_MOST_OBJECTS = 100
+
+
+def _spoken(completion: str, fields: Container[str] = ()) -> str:
+    """A reply without thinking, and without a block of code around all of it. What is one JSON object stays as it is:
+    tags in its values are text.
+
+    Raises:
+        ValueError: only thinking.
+    """
+    if completion.lstrip().startswith("{"):
+        with suppress(ValueError, RecursionError):
+            _DECODER.decode(completion.strip())
+            return completion
+    text = without_thinking(completion, fields)
+    if completion.strip() and not text.strip():
+        raise ValueError("the reply has no answer after its thinking")
+    block = _BLOCK.fullmatch(text)
+    return block[1] if block and "```" not in block[1] else text
+
+
+def _refuse_contradictions(given: Iterable[tuple[str, Any]]) -> None:
+    """Raises: ValueError: a field has two different values."""
+    first: dict[str, Any] = {}
+    for name, value in given:
+        if first.setdefault(name, value) != value:
+            raise _Contradiction(f"two different values of {name}")
+
+
+class _Contradiction(ValueError):
+    """A reply says two things."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _refuse_contradictions(pairs)
+    return dict(pairs)
+
+
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_unique)  # line breaks in texts are fine
+
+
+def _json_object(text: str, signature: type[dspy.Signature]) -> str | None:
+    """The only JSON object with all output fields, not inside another; None if there is none.
+
+    Raises:
+        ValueError: there are several different ones; or one, and fields beside it; or a repair would have to choose.
+    """
+    names, found, groups, depth, end = set(signature.output_fields), list[Any](), 0, 0, 0
+    beside = list[str]()
+    for brace in re.finditer(r"[{}]", text):
+        if brace.start() < end:
+            continue
+        if brace[0] == "}":
+            depth = max(0, depth - 1)
+            continue
+        if depth == 0:
+            groups += 1
+            if groups > _MOST_OBJECTS:
+                raise ValueError("too many objects")
+            try:
+                value, after = _DECODER.raw_decode(text, brace.start())
+            except _Contradiction:
+                raise
+            except (ValueError, RecursionError):  # not JSON: no object inside counts
+                depth = 1
+                continue
+            if names <= value.keys() and value not in found:
+                found.append(value)
+            beside.append(text[end : brace.start()])
+            end = after
+        else:
+            depth += 1
+    keys = re.findall(rf"[\"']({'|'.join(names)})[\"']\s*:", " ".join([*beside, text[end:]]))
+    if len(found) > 1 or (found and keys):
+        raise _Contradiction("several different objects")
+    if not found and (groups > 1 or len(keys) > len(set(keys))):
+        raise _Contradiction("several objects, and none is JSON with all fields")
+    return json.dumps(found[0], ensure_ascii=False) if found else None
 
 
 def _format_value(field: Any, value: Any) -> str:

@@ -2,13 +2,13 @@
 
 In a prompt they look like the plain types (list[str], float, Literal). Replies may also use what models commonly write:
 ids as numbers, lists as lines, "85%", "[No Retrieval]", "**Attributable.**". Anything else is an error (DSPy's
-AdapterParseError).
+AdapterParseError). `without_thinking` removes what a reasoning model writes before it replies.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, ClassVar
 
 from pydantic_core import CoreSchema, core_schema
@@ -223,6 +223,36 @@ def unwrap(reply: Any) -> Any:
     if isinstance(reply, dict) and len(reply) == 1 and isinstance(next(iter(reply.values())), list | str):
         return next(iter(reply.values()))
     return reply
+
+
+_THINKING = re.compile(r"<(/?)(think|thinking|reasoning)(?:\s[^<>]*)?/?>", re.IGNORECASE)
+
+
+def without_thinking(reply: str, fields: Container[str] = ()) -> str:
+    """A reply without ``<think>``, ``<thinking>`` and ``<reasoning>`` blocks, so that no draft in one is an answer.
+
+    A block ends at the tag that closes its own name, blocks of this name inside it included; one that is not closed
+    lasts to the end. Before a closing tag that nothing opened, all is thinking: chat templates of some models open it
+    in the prompt.
+
+    Args:
+        fields: Names of tags that are fields of the reply.
+    """
+    kept, block, depth, end = list[str](), "", 0, 0
+    for tag in _THINKING.finditer(reply):
+        name = tag[2].lower()
+        if name in fields or (depth and name != block):
+            continue
+        if depth == 0:
+            kept.append(reply[end : tag.start()])
+            block = name
+        if tag[1] and depth == 0:
+            kept.clear()
+        elif not tag[0].endswith("/>"):
+            depth += -1 if tag[1] else 1
+        end = tag.end()
+    # A space: what stood on both sides of a block does not become one marker.
+    return " ".join([*kept, reply[end:]] if depth == 0 else kept)
 
 
 # --- choices ----------------------------------------------------------------------------------------------------------

@@ -37,6 +37,8 @@ from polyhop.engines.diagnosis import (
 from polyhop.engines.endpoint import Endpoint, Limits
 from polyhop.engines.models import explain
 from polyhop.programs.agent import ADAPTER
+from polyhop.scripts.studies.faults.completions import content_of, with_content
+from polyhop.scripts.studies.faults.exchange import Exchange
 from polyhop.scripts.studies.faults.faults import FAULTS, Fault, dies, drip, slow
 from polyhop.scripts.studies.faults.schedule import Always, First
 from polyhop.scripts.studies.faults.server import Server
@@ -151,6 +153,55 @@ def test_what_does_no_harm_does_none(name: str, way: str) -> None:
         prediction = ask(guarded(server, way))
     assert (prediction.answer, prediction.confidence) == ("Andrei Tarkovsky", 0.99)
     assert prediction.reasoning.encode()
+
+
+DRAFT = "[[ ## reasoning ## ]]\nx\n\n[[ ## answer ## ]]\nRome\n\n[[ ## confidence ## ]]\n1\n\n[[ ## completed ## ]]"
+
+
+def thinks(thought: str, finish: str = "stop", said: bool = True, **more: str) -> Fault:
+    """A model that thinks before its reply, in the reply or in other fields of the message; or that only thinks."""
+
+    def act(exchange: Exchange) -> None:
+        completion = exchange.completion()
+        content = thought + (content_of(completion) if said else "")
+        exchange.reply(with_content(completion, content or None, finish, **more))
+
+    return Fault("thinks", act)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        thinks(f"<think>\n{DRAFT}\n</think>\n\n"),
+        thinks(f"{DRAFT}\n</think>\n\n"),
+        thinks("", reasoning_content=DRAFT),
+        thinks("", reasoning=DRAFT),
+        thinks(f"<think>{'hm ' * LONGEST_REPLY}</think>"),
+    ],
+    ids=["block", "opened in the prompt", "reasoning_content", "reasoning", "long"],
+)
+def test_what_a_model_thinks_is_not_read(fault: Fault, way: str) -> None:
+    ledger = Ledger()
+    with Server([(Always(), fault)]) as server:
+        prediction = ask(guarded(server, way), ledger)
+    assert (prediction.answer, prediction.confidence, server.requests) == ("Andrei Tarkovsky", 0.99, 1)
+    assert "hm" not in prediction.reasoning
+    assert ledger.incidents == {}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("finish", ["length", "stop"])
+@pytest.mark.parametrize(
+    ("thought", "more"),
+    [(f"<think>{DRAFT}", {}), (f"<think>{DRAFT}</think>\n", {}), ("", {"reasoning_content": DRAFT})],
+    ids=["open", "closed", "field"],
+)
+def test_thinking_without_an_answer_is_an_error(thought: str, more: dict[str, str], finish: str, way: str) -> None:
+    raised, _ = failure(thinks(thought, finish, said=False, **more), way)
+    assert type(raised) is (CutReplyError if finish == "length" else EmptyReplyError)
+    assert "max_tokens" in explain(raised)
+    assert "Rome" not in told(raised)
 
 
 @pytest.mark.parametrize("way", WAYS)

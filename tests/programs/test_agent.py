@@ -25,7 +25,7 @@ from polyhop.engines.lexical import LexicalEngine
 from polyhop.engines.models import roles
 from polyhop.engines.requests import read_request
 from polyhop.programs import PROGRAMS, Trace, new_program
-from polyhop.programs.agent import ADAPTER, Agent, ChatAdapter, JSONAdapter, guarded, together
+from polyhop.programs.agent import ADAPTER, Agent, ChatAdapter, JSONAdapter, XMLAdapter, guarded, together
 from polyhop.programs.program import Program
 from polyhop.programs.trace import Parallel, Stopped, Thought
 from polyhop.signatures import AnswerFromPassages, NumberedPassage, NumberedPassages
@@ -201,25 +201,32 @@ def awaited(program: Program) -> Any:
 def test_programs_use_it_unless_another_one_is_set(call: Callable[[Program], Any]) -> None:
     assert call(Asking()) is ADAPTER
     assert dspy.settings.adapter is None
-    for other in (dspy.XMLAdapter(), dspy.ChatAdapter(), JSONAdapter(), type("Own", (dspy.JSONAdapter,), {})()):
+    for other in (
+        type("Own", (dspy.XMLAdapter,), {})(),
+        ChatAdapter(),
+        JSONAdapter(),
+        type("Own", (dspy.JSONAdapter,), {})(),
+    ):
         with dspy.context(adapter=other):
             assert call(Asking()) is other
 
 
 @pytest.mark.parametrize("call", [Asking.__call__, awaited], ids=["called", "awaited"])
 @pytest.mark.parametrize("native", [True, False])
-def test_programs_bound_the_repairs_of_dspys_json_adapter(call: Callable[[Program], Any], native: bool) -> None:
-    given = dspy.JSONAdapter([BaseCallback()], native, parallel_tool_calls=not native)
+@pytest.mark.parametrize("ours", [ChatAdapter, JSONAdapter, XMLAdapter])
+def test_programs_guard_the_adapters_of_dspy(call: Callable[[Program], Any], ours: Any, native: bool) -> None:
+    theirs = getattr(dspy, ours.__name__)
+    given = theirs([BaseCallback()], use_native_function_calling=native, parallel_tool_calls=not native)
     with dspy.context(adapter=given):
         used = call(Asking())
         assert dspy.settings.adapter is given
-    assert (type(used), type(given)) == (JSONAdapter, dspy.JSONAdapter)
-    assert vars(used) == vars(given)
+    assert (type(used), type(given)) == (ours, theirs)
+    assert vars(used).items() >= vars(given).items()
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_prompts_of_dspys_json_adapter_stay_what_they_are(name: str) -> None:
-    given = dspy.JSONAdapter()
+@pytest.mark.parametrize("given", [dspy.ChatAdapter(), dspy.JSONAdapter(), dspy.XMLAdapter()])
+def test_the_prompts_of_dspys_adapters_stay_what_they_are(name: str, given: Any) -> None:
     ours = guarded(given)
     for _, agent in new_program(name).named_predictors():
         inputs = dict.fromkeys(agent.signature.input_fields, "x")
@@ -265,10 +272,12 @@ def test_a_reply_that_goes_in_circles_is_refused_at_once(unit: str, adapter: dsp
             assert len(str(caught.value)) < 8_000
 
 
-REPLIES = [
+OBJECTS = [  # the chat adapter of DSPy does not read them
     '{"reasoning": "x", "steps": ["a", "b"]}',
     '```json\n{"reasoning": "x", "steps": ["a", "b"]}\n```',
     'Sure! {"reasoning": "x", "steps": ["a", "b"]} Anything else?',
+]
+REPLIES = [
     "{'reasoning': 'x', 'steps': ['a', 'b'],}",
     '{"reasoning": "x", "steps": ["a", "b"',
     '{"reasoning": "x"}',
@@ -282,9 +291,12 @@ REPLIES = [
 ]
 
 
-@pytest.mark.parametrize("reply", REPLIES)
 @pytest.mark.parametrize(
-    ("ours", "theirs"), [(ADAPTER, dspy.ChatAdapter()), (JSONAdapter(), dspy.JSONAdapter())], ids=["chat", "json"]
+    ("ours", "theirs", "reply"),
+    [
+        *((ADAPTER, dspy.ChatAdapter(), reply) for reply in REPLIES),
+        *((JSONAdapter(), dspy.JSONAdapter(), reply) for reply in [*OBJECTS, *REPLIES]),
+    ],
 )
 def test_any_other_reply_is_read_as_dspy_reads_it(ours: Any, theirs: Any, reply: str) -> None:
     def read(adapter: Any) -> Any:
