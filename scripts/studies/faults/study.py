@@ -65,7 +65,7 @@ def _storm(name: str, start: float = 0.2, end: float = 1.2) -> Case:
     return Case(name, f"all requests for {end - start:g} s", ((During(start, end), FAULTS[name]),))
 
 
-def _too_long(name: str, characters: int = 8_000) -> Case:
+def _too_long(name: str, characters: int = 5_000) -> Case:
     return Case(name, f"prompts beyond {characters:,} characters", ((Longer(characters), FAULTS[name]),), _LESS)
 
 

@@ -59,7 +59,7 @@ def test_what_never_comes_is_asked_for_again(fault: object) -> None:
 
 @pytest.mark.parametrize("name", ["context-openai", "context-vllm", "context-llama"])
 def test_small_contexts_are_read_in_part(study: Study, name: str) -> None:
-    row = sound(study.run(Case(name, "long prompts", ((Longer(8_000), FAULTS[name]),), differs="read less")))
+    row = sound(study.run(Case(name, "long prompts", ((Longer(5_000), FAULTS[name]),), differs="read less")))
     assert row.answered == 6
     assert row.done == {"prompt shortened": row.injected}
     assert row.injected >= 6
@@ -93,7 +93,7 @@ def test_what_lasts_is_a_failure_with_its_cause(
 
 
 def test_an_answer_that_differs_is_wrong_unless_it_is_said_why(study: Study) -> None:
-    less = ((Longer(8_000), FAULTS["context-openai"]),)
+    less = ((Longer(5_000), FAULTS["context-openai"]),)
     row = study.run(Case("context", "long prompts", less))
     explained = study.run(Case("context", "long prompts", less, differs="read less"))
     assert (row.wrong, row.other, row.sound) == (explained.other, explained.wrong, False)
