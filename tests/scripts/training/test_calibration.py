@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from polyhop.data.errors import PolyhopError
 from polyhop.programs.confidence import Calibration, logit, sigmoid
+from polyhop.scripts.main import app as commands
 from polyhop.scripts.training.calibration import app, calibration_error, fit, observed
 
 
@@ -43,7 +44,8 @@ def test_a_program_takes_what_was_fitted() -> None:
 
 
 def write_run(folder: Path, confidence: np.ndarray, right: np.ndarray) -> None:
-    folder.mkdir()
+    made = CliRunner().invoke(commands, ["evaluate", "--program", "direct", "--limit", "1", "--out", str(folder)])
+    assert made.exit_code == 0
     empty = {"question": "q", "gold_answers": [], "gold": [], "evidence": [], "ranking": [], "costs": {}}
     answered = [("A", float(c), float(r)) for c, r in zip(confidence, right, strict=True)]
     failure = {"cause": "model", "type": "x", "message": "x"}
@@ -53,6 +55,9 @@ def write_run(folder: Path, confidence: np.ndarray, right: np.ndarray) -> None:
     ]
     lines.append({**empty, "answer": None, "error": failure, "scores": {"answer_em": 0.0}})
     lines = [{"n": n, "id": str(n), **line} for n, line in enumerate(lines)]
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["questions"]["count"] = len(lines)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     (folder / "predictions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
