@@ -34,7 +34,7 @@ from .secrets import scrub, without_secrets
 LONGEST_REPLY = 100_000
 """Characters. A longer reply comes from a runaway model, and parsing it would take minutes."""
 
-_MOST_TOKENS = 10**9  # of one reply, with its prompt; sums of more may overflow
+MOST_TOKENS = 10**9  # of one reply, with its prompt; sums of more may overflow
 _LONGEST_MESSAGE = 300  # characters: an error may be a whole page, or quote a whole reply
 _FILTERED = re.compile(
     r"content_filter|content_policy|contentpolicyviolation|responsibleaipolicy|content management policy"
@@ -86,8 +86,10 @@ def diagnosed(error: LMError) -> LMError:
     errors that caused it: they contain keys, whole replies and whole pages."""
     chain, message = list(_chain(error)), _short(error)
     text = f"{error.provider_code} {error.message}".lower()
-    if isinstance(error, LMInvalidRequestError) and _FILTERED.search(text):
-        found: LMError = _as(RefusedError, error, "the provider's content filter refused the prompt")
+    if overlong := next((each for each in chain if isinstance(each, OverlongReplyError)), None):
+        found: LMError = overlong
+    elif isinstance(error, LMInvalidRequestError) and _FILTERED.search(text):
+        found = _as(RefusedError, error, "the provider's content filter refused the prompt")
     elif _is_too_long(error, text):
         found = _as(ContextWindowExceededError, error, message)
     elif isinstance(error, LMTransportError | LMTimeoutError) and "timed out" in text:
@@ -206,7 +208,7 @@ def _refusal(response: lm15.Response) -> str | None:
 def estimate_usage(response: lm15.Response, request: lm15.Request) -> lm15.Response:
     """The response with token counts: four characters per token where the server does not report believable ones."""
     usage = response.usage
-    if any(isinstance(count, int) and count > _MOST_TOKENS for count in asdict(usage).values()):
+    if any(isinstance(count, int) and count > MOST_TOKENS for count in asdict(usage).values()):
         response = replace(response, usage=(usage := lm15.Usage()))
     if usage.input_tokens and (usage.output_tokens or not _text(response)):
         return response

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
+from math import inf
 from random import uniform
 from threading import BoundedSemaphore, Lock, Thread
 from time import monotonic
@@ -29,6 +30,7 @@ from dspy import lm15
 from dspy.utils.exceptions import LMError, LMRateLimitError, LMTimeoutError, is_retryable_lm_error
 from pydantic import BaseModel, ConfigDict, Field
 
+from .connection import Connection, attempt
 from .costs import pause, record_incident, usage_of
 from .diagnosis import EmptyReplyError, checked, diagnosed, estimate_usage, prompt_text, unreachable
 from .secrets import learn, without_secret_settings
@@ -276,7 +278,9 @@ class _Engine:
         self.inner, self.endpoint, self.budget = inner, endpoint, budget
         connects = isinstance(inner.engine, str)
         timeout = {"timeout": endpoint.limits.timeout} if endpoint and connects else {}
-        self._once = inner.copy(cache=False, num_retries=0, callbacks=[], **timeout | inner.kwargs)
+        self._seconds = endpoint.limits.timeout if endpoint else inf
+        once = inner.copy(cache=False, num_retries=0, callbacks=[], **timeout | inner.kwargs)
+        self._connection = Connection(once)
         self._direct = not connects and endpoint is None  # no errors to translate
 
     def complete(self, request: lm15.Request) -> lm15.Response:
@@ -287,9 +291,8 @@ class _Engine:
         if self._direct:
             return self.inner.engine.complete(request)
         sent = _without_ours(request)
-        # Usage, history and callbacks are the outer model's.
-        with dspy.context(usage_tracker=None, disable_history=True, callbacks=[], send_stream=None):
-            response = self._once(sent)
+        with attempt(self._seconds):
+            response = self._connection.complete(sent)
         return estimate_usage(response, sent)
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
