@@ -23,7 +23,7 @@ import ujson
 from ..errors import IndexFault
 from ..passages import Hit, Passage, Shared, check_page, search_each
 from ..text import clean, terms
-from .jvm import attach, autoclass, call, english_analyzer, java_exception, open_directory, reason
+from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, open_directory, reason
 from .layout import BARE_TITLE, CONTENTS, ID, RAW, TITLE, IndexManifest, rebuild, title_terms
 
 _opening = Lock()  # pyjnius examines classes here for the first time
@@ -247,7 +247,7 @@ class LuceneReader:
                 call(both, "add", parsed, self._clause.MUST)
                 call(both, "add", filter_query, self._clause.FILTER)
                 parsed = call(both, "build")
-            top = call(searcher, "search", parsed, min(offset + k, self.manifest.passages), self._by_score, True)
+            top = call_long(searcher, "search", parsed, min(offset + k, self.manifest.passages), self._by_score, True)
             return self._hits(top, searcher, offset)
 
     def _hits(self, top: Any, searcher: Any, offset: int = 0) -> list[Hit]:
@@ -265,7 +265,7 @@ class LuceneReader:
         attach()
         searcher = self.searcher(0.9, 0.4)
         with self._faults():
-            top = call(searcher, "search", query, min(limit, self.manifest.passages), self._by_id)
+            top = call_long(searcher, "search", query, min(limit, self.manifest.passages), self._by_id)
             found = call(self._scored_docs, "fromTopDocs", top, searcher)
             return [_passage(document) for document in found.lucene_documents]
 
@@ -282,7 +282,7 @@ class LuceneReader:
             call(both, "add", titled, self._clause.MUST)
             call(both, "add", matching, self._clause.SHOULD)
             count = min(limit, self.manifest.passages)
-            return self._hits(call(searcher, "search", call(both, "build"), count, self._by_score, True), searcher)
+            return self._hits(call_long(searcher, "search", call(both, "build"), count, self._by_score, True), searcher)
 
     def document_frequency(self, term: str) -> int:
         attach()

@@ -30,7 +30,17 @@ from filelock import FileLock, Timeout
 from ..corpora import Corpus, split_long
 from ..errors import CorpusError, IndexFault, PolyhopError, Problem
 from ..passages import PAGE, Passage, content_id
-from .jvm import anserini_jar, attach, autoclass, call, english_analyzer, java_exception, open_directory, reason
+from .jvm import (
+    anserini_jar,
+    attach,
+    autoclass,
+    call,
+    call_long,
+    english_analyzer,
+    java_exception,
+    open_directory,
+    reason,
+)
 from .layout import (
     BARE_TITLE,
     CONTENTS,
@@ -219,7 +229,7 @@ class LuceneWriter:
         while self._pending:
             self._pending.popleft().result()
         self._pool.submit(self._merge).result()  # in a thread, so that Ctrl-C does not wait for it
-        call(self._writer, "commit")
+        call_long(self._writer, "commit")
 
     def __enter__(self) -> LuceneWriter:
         return self
@@ -229,9 +239,9 @@ class LuceneWriter:
     ) -> None:
         if kind is None:
             self._pool.shutdown()
-            call(self._writer, "close")
+            call_long(self._writer, "close")
         else:
-            call(self._writer, "rollback")  # stops threads that are writing or merging
+            call_long(self._writer, "rollback")  # stops threads that are writing or merging
             self._pool.shutdown(cancel_futures=True)
 
     def _submit_batch(self) -> None:
@@ -245,13 +255,13 @@ class LuceneWriter:
         document = self._documents.get()
         try:
             for passage in batch:
-                call(self._writer, "addDocument", document.fill(passage))
+                call_long(self._writer, "addDocument", document.fill(passage))
         finally:
             self._documents.put(document)
 
     def _merge(self) -> None:
         attach()
-        call(self._writer, "forceMerge", 1)
+        call_long(self._writer, "forceMerge", 1)
 
 
 class _Document:
@@ -404,7 +414,7 @@ def check_index(index: Path | str) -> IndexReport:
         try:
             stream = autoclass("java.io.PrintStream")(output, signature="(Ljava/io/OutputStream;)V")
             call(checker, "setInfoStream", stream)
-            clean = call(checker, "checkIndex").clean
+            clean = call_long(checker, "checkIndex").clean
         finally:
             call(checker, "close")
     except java_exception() as error:

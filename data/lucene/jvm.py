@@ -40,6 +40,7 @@ OPTIONS_SINCE_23 = (
 )
 
 _lock = threading.RLock()
+_calling = threading.RLock()
 _thread = threading.local()
 _jnius: Any = None
 _classes: dict[str, Any] = {}
@@ -73,10 +74,20 @@ def autoclass(name: str) -> Any:
 
 
 def call(target: Any, method: str, *arguments: Any) -> Any:
-    """Call a method of a Java object, safely from any thread.
+    """Call a method of a Java object that returns at once, safely from any thread.
 
-    In pyjnius ``target.method(argument)`` is not thread-safe: it stores ``target`` in the method object, which all
-    instances of the class share, before it evaluates the arguments, and does not hold a reference to ``target``.
+    In pyjnius ``target.method(argument)`` is not thread-safe: the method object, which all instances of the class
+    share, holds the target until Java runs. Threads switch in between while arguments are evaluated, or when the
+    garbage collector runs a finalizer (up to Python 3.11), so calls exclude each other.
+    """
+    with _calling:
+        return call_long(target, method, *arguments)
+
+
+def call_long(target: Any, method: str, *arguments: Any) -> Any:
+    """Call a method of a Java object that may take long, such as a search, without keeping other threads waiting.
+
+    Safe as long as threads call the method of one object only.
     """
     return methodcaller(method, *arguments)(target)
 
@@ -275,8 +286,8 @@ class _Attachment:
 
 
 def _after_fork() -> None:
-    global _forked, _lock
-    _lock = threading.RLock()
+    global _forked, _lock, _calling
+    _lock, _calling = threading.RLock(), threading.RLock()
     config = sys.modules.get("jnius_config")
     _forked = _forked or _jnius is not None or bool(config and config.vm_running)
 
