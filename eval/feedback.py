@@ -213,7 +213,7 @@ def evidence(review: Review) -> str:
     return " ".join(texts)
 
 
-@feedback("selector")
+@feedback("selector", "gatherer")
 def selections(review: Review) -> str:
     """What each round dropped and kept; the evidence if the trace has no rounds."""
     texts = []

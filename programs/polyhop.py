@@ -118,6 +118,16 @@ class _Answer:
         return key.strip() in ("yes", "no") or any(key in f" {title_key(each)} " for each in read)
 
 
+@dataclass(frozen=True)
+class _Verdict:
+    """The verifier's view of an answer, whose confidence is weighed by it."""
+
+    answer: _Answer
+    passed: bool = False
+    attribution: str = "extrapolatory"
+    correction: str = UNKNOWN
+
+
 @register("polyhop")
 class PolyHop(Program):
     """Answer a question with as few LM calls as possible.
@@ -188,9 +198,11 @@ class PolyHop(Program):
     def _plan(self, case: _Case) -> str:
         """Set the sub-questions; returns the route."""
         exemplars = self.exemplars(case.question, case.complexity)
-        if exemplars:  # exemplars of a single route would suggest that route
-            other = Complexity.of(2 if case.complexity.hops == 1 else 1)
-            exemplars[0] = self.exemplars(case.question, other)[-1]
+        single = {exemplar.hops == 1 for exemplar in exemplars}
+        if len(exemplars) > 1 and len(single) == 1:  # exemplars of a single route would suggest that route
+            other = self.exemplars(case.question, Complexity.of(2 if single == {True} else 1))[-1]
+            if (other.hops == 1) not in single:
+                exemplars[0] = other
         case.trace.add(Recalled(tuple(exemplar.question for exemplar in exemplars)))
         shown = [
             dspy.Example(
@@ -226,17 +238,16 @@ class PolyHop(Program):
         return "rounds"
 
     def _look_up(self, query: str, case: _Case) -> list[Hit]:
-        """Search; a query that was asked before finds nothing more."""
-        if title_key(query) in map(title_key, [case.question, *case.searched]) and case.seen:
-            return []
         hits: list[Hit] = self.search(query, case.pool, case.trace)
         case.seen += hits
         return hits
 
     def _follow_up(self, queries: Iterable[str], case: _Case) -> list[Passage]:
-        """Search for what is open; returns the passages to read, most from each query in turn."""
+        """Search for what is open, each query once; returns the passages to read, the first query's first."""
         found: dict[str, Passage] = {}
         for query in queries:
+            if title_key(query) in map(title_key, [case.question, *case.searched]):
+                continue
             best = self._best(self._look_up(query, case), self.first.value, self.first.value, case)
             case.searched.append(query)
             case.candidates.extend(best)
@@ -267,7 +278,7 @@ class PolyHop(Program):
                 found.append(hit.passage)
         return found
 
-    def _read(self, n: int, fresh: Sequence[Passage], case: _Case) -> None:
+    def _read(self, round: int, fresh: Sequence[Passage], case: _Case) -> None:
         """The gatherer's selection from the new passages and the evidence, its answers, and what is open."""
         reply = self.gatherer(
             question=case.question,
@@ -293,7 +304,7 @@ class PolyHop(Program):
                 case.unsupported.add(len(case.answers) - 1)
         kept = case.candidates.ids(case.evidence)
         case.evidence, invalid = case.candidates.resolve(dict.fromkeys([*kept, *reply.keep, *cited]))
-        case.trace.add(Selected(n, facts(case.evidence), invalid))
+        case.trace.add(Selected(round, facts(case.evidence), invalid))
         case.required = self._queries(reply.required, case)
         case.trace.add(Required(tuple(case.required), tuple(case.answers)))
 
@@ -349,33 +360,30 @@ class PolyHop(Program):
 
         A step that seemed complete is searched for again; one that rounds did not find is not.
         """
-        attribution, correction = "extrapolatory", UNKNOWN
-        if answer.text != UNKNOWN:
-            answer, attribution, correction = self._verified(answer, case)
-        if attribution == "passed":
+        verdict = self._verified(answer, case) if answer.text != UNKNOWN else _Verdict(answer)
+        answer = verdict.answer
+        if verdict.passed:
             return answer
-        if correction != UNKNOWN and title_key(correction) != title_key(answer.text):
-            if not answer.states(correction, case.question):
+        if verdict.correction != UNKNOWN and title_key(verdict.correction) != title_key(answer.text):
+            if not answer.states(verdict.correction, case.question):
                 return answer
-            other, why = replace(answer, text=correction), "the verifier reads it so"
-        elif attribution == "attributable":
+            other, why = replace(answer, text=verdict.correction), "the verifier reads it so"
+        elif verdict.attribution == "attributable":
             return answer  # no step is missing
         elif stop == "complete" and (found := self._search_again(answer, case)) is not None:
             other, why = found, "surer after another search"
         else:
             return answer
         if other.text != UNKNOWN and (answer.text != UNKNOWN or not self._certain(other, case)):
-            other, _, _ = self._verified(other, case)
+            other = self._verified(other, case).answer
         if other.confidence <= answer.confidence:
             return answer
         case.trace.add(Replaced(other.text, why))
         return other
 
-    def _verified(self, answer: _Answer, case: _Case) -> tuple[_Answer, str, str]:
-        """The answer with a weighed confidence; "passed" or the attribution; and the correction.
-
-        An unreadable verdict counts against the answer.
-        """
+    def _verified(self, answer: _Answer, case: _Case) -> _Verdict:
+        """The verifier's verdict. One that cannot be read counts against the answer."""
+        verdict = _Verdict(answer)
         try:
             reply = self.verifier(
                 question=case.question,
@@ -386,13 +394,15 @@ class PolyHop(Program):
         except AdapterParseError:
             record_incident("verdict unreadable")
             case.trace.add(Judged("verification", 0.0, "", ("the verdict could not be read",)))
-            accuracy, attribution, correction = 0.0, "extrapolatory", UNKNOWN
+            accuracy = 0.0
         else:
-            accuracy, attribution = reply.accuracy, str(reply.attribution)
+            accuracy = reply.accuracy
             correction, invalid = tidy(reply.correction)
-            case.trace.add(Judged("verification", accuracy, attribution, invalid))
-        weighed = self.confidence(case.complexity.expected, accuracy, CREDIBILITY[attribution], case.trace)
-        return replace(answer, confidence=weighed.confidence), "passed" if weighed.passed else attribution, correction
+            verdict = replace(verdict, attribution=str(reply.attribution), correction=correction)
+            case.trace.add(Judged("verification", accuracy, verdict.attribution, invalid))
+        credibility = CREDIBILITY[verdict.attribution]
+        weighed = self.confidence(case.complexity.expected, accuracy, credibility, case.trace)
+        return replace(verdict, answer=replace(answer, confidence=weighed.confidence), passed=weighed.passed)
 
     def _search_again(self, answer: _Answer, case: _Case) -> _Answer | None:
         """PAR-RAG's repair: search for the open step with the draft answer; None if the evidence stays the same."""

@@ -68,6 +68,7 @@ def test_the_analyzer_hears_what_was_not_found() -> None:
 def test_the_selector_hears_what_it_dropped_and_kept_in_vain() -> None:
     steps = (Selected(1, (Fact("film", 0), Fact("noise", 0))), Added(1, (Fact("film", 1), Fact("director", 1))))
     text = explain(EXAMPLE, prediction(steps=steps), "selector")
+    assert text == explain(EXAMPLE, prediction(steps=steps), "gatherer")
     assert 'Round 1 dropped "Solaris" (Andrei Tarkovsky directed it.), "Andrei Tarkovsky" (He was born' in text
     assert (
         'Round 1 kept what the answer does not need: "Solaris" (Solaris is a film.), "Solaris (novel)" (A nov' in text

@@ -12,6 +12,7 @@ from dspy.utils.exceptions import AdapterParseError
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.programs import PolyHop, tunables
+from polyhop.programs.exemplars import Exemplar, ExemplarMemory
 from polyhop.programs.trace import Decomposed, Judged, Replaced, Required, Selected, Weighed
 
 from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Script, answer, facts, playing, queries, scripted, steps
@@ -34,6 +35,7 @@ REST: dict[str, Any] = {"answers": ["Alfred Hitchcock [1s2]", "Leytonstone [3s2]
 def play(
     adapter: Any = None,
     *,
+    program: PolyHop | None = None,
     question: str = QUESTION,
     pool: list[Passage] | None = None,
     k: int = 20,
@@ -41,7 +43,7 @@ def play(
     **replies: Any,
 ) -> tuple[Script, dspy.Prediction]:
     """One question, with exact numbers of candidates: 1 film, 2 album, then what is found later."""
-    program = PolyHop(PassagePool(POOL if pool is None else pool), k=k)
+    program = program or PolyHop(PassagePool(POOL if pool is None else pool), k=k)
     program.exemplars.mode.value = "none"
     program.easy.value = 1.0
     known = tunables(program)
@@ -97,6 +99,35 @@ def test_exemplars_of_both_routes_are_shown() -> None:
         replies = [message.text for message in script.asked("planner")[0].messages if message.role == "assistant"]
         assert len(replies) == 3
         assert {"\nsingle\n" in reply for reply in replies} == {True, False}
+
+
+@pytest.mark.parametrize("mode", ["same complexity", "similar", "random"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("hops", [(2, 2, 2), (1, 2, 2)])
+def test_no_exemplar_is_shown_twice(mode: str, count: int, hops: tuple[int, ...]) -> None:
+    program = PolyHop(PassagePool(POOL))
+    questions = [f"Where was the {kind} of X born?" for kind in ("maker", "owner", "hero")]
+    memory = [Exemplar(text, ("a", "b"), n) for text, n in zip(questions, hops, strict=True)]
+    program.exemplars.memory = ExemplarMemory(memory)
+    settings = {"exemplars.mode": mode, "exemplars.count": count}
+    script, _ = play(program=program, settings=settings)
+    messages = script.asked("planner")[0].messages
+    shown = [text for text in questions for each in messages[:-1] if each.role == "user" and text in each.text]
+    assert len(set(shown)) == len(shown) <= count
+    assert len(shown) == min(count, 3 if mode != "same complexity" or hops == (2, 2, 2) else 2)
+
+
+def test_a_query_is_searched_for_once() -> None:
+    again = [QUESTION, "Hitchcock's birthplace", "hitchcock's birthplace!"]
+    script, prediction = play(gatherer={**FOUND, "answers": ["Alfred Hitchcock [1s2]", "unknown"], "required": again})
+    assert prediction.trace.searches == 2
+    assert script.asked("gatherer")[-1].inputs["searched"] == json.dumps(["Hitchcock's birthplace"])
+
+
+def test_citations_outside_the_evidence_count_only_while_a_passage_is_missing() -> None:
+    script, prediction = play(gatherer={**FOUND, "keep": []}, answerer=cited("Leytonstone", ids=("3s2", "2s1")))
+    assert script.order == ["planner", "gatherer", "answerer"]
+    assert facts(prediction) == [("man", 1), ("film", 1)]
 
 
 def test_the_first_round_shows_good_candidates_and_no_near_duplicates() -> None:

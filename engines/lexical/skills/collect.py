@@ -56,15 +56,13 @@ def gather_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     chain = EvidenceChain(prompt.question, tuple(steps), passages)
     selected = [passage for passage in passages if passage.selected]
     added = chain.extend(selected)
-    if selected and len(find_gaps(prompt.question, steps, selected + added)) >= len(
-        find_gaps(prompt.question, steps, selected)
-    ):
-        added = []  # what a follow-up search found answers nothing
+    gaps = find_gaps(prompt.question, steps, selected + added)
+    if selected and added and len(gaps) >= len(before := find_gaps(prompt.question, steps, selected)):
+        added, gaps = [], before  # what a follow-up search found answers nothing
     chosen = selected + added
     keep = [sentence.id for sentence in chain.sentences(added, chosen)]
     marked = [sentence.id for passage in selected for sentence in passage.sentences if sentence.selected]
     answers = [_cited(answer, [*marked, *keep]) for answer in resolve(steps, chosen)]
-    gaps = find_gaps(prompt.question, steps, chosen)
     for gap in gaps:
         answers[gap.number] = UNKNOWN
     return {"answers": answers, "keep": keep, "required": [gap.question for gap in gaps if gap.is_ready]}
