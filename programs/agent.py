@@ -87,7 +87,7 @@ _MAX_LENGTH, _MAX_BRACKETS = 8_000, 100
 
 
 class _Again(dspy.ChatAdapter):
-    """An adapter that requests an unparsable reply once more, as JSON, and records it."""
+    """An adapter that formats inputs fast, and requests an unparsable reply once more, as JSON, and records it."""
 
     def __call__(
         self,
@@ -107,6 +107,23 @@ class _Again(dspy.ChatAdapter):
                 record_incident("asked again as JSON")
                 adapter = JSONAdapter(self.callbacks, self.use_native_function_calling, self.parallel_tool_calls)
                 return adapter(lm, lm_kwargs, signature, demos, inputs)  # type: ignore[no-any-return]
+
+    def section(self, name: str, text: str) -> str:
+        """One input in a prompt."""
+        return f"[[ ## {name} ## ]]\n{text}"
+
+    def format_user_message_content(
+        self,
+        signature: type[dspy.Signature],
+        inputs: dict[str, Any],
+        prefix: str = "",
+        suffix: str = "",
+        main_request: bool = False,
+    ) -> str:
+        given = {name: field for name, field in signature.input_fields.items() if name in inputs}
+        parts = [self.section(name, _format_value(field, inputs[name])) for name, field in given.items()]
+        required = [self.user_message_output_requirements(signature)] if main_request else []
+        return "\n\n".join([prefix, *parts, *required, suffix]).strip()
 
     async def acall(self, *args: Any, **kwargs: Any) -> list[dict[str, Any]]:
         return await dspy.asyncify(type(self).__call__)(self, *args, **kwargs)  # type: ignore[no-any-return]
@@ -136,19 +153,6 @@ class ChatAdapter(_Again):
         if (message := self._required.get(signature)) is None:
             message = self._required[signature] = super().user_message_output_requirements(signature)
         return message
-
-    def format_user_message_content(
-        self,
-        signature: type[dspy.Signature],
-        inputs: dict[str, Any],
-        prefix: str = "",
-        suffix: str = "",
-        main_request: bool = False,
-    ) -> str:
-        given = {name: field for name, field in signature.input_fields.items() if name in inputs}
-        parts = [f"[[ ## {name} ## ]]\n{_format_value(field, inputs[name])}" for name, field in given.items()]
-        required = [self.user_message_output_requirements(signature)] if main_request else []
-        return "\n\n".join([prefix, *parts, *required, suffix]).strip()
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         with _bounded_errors("ChatAdapter", signature, completion):
@@ -183,19 +187,10 @@ class XMLAdapter(dspy.XMLAdapter, _Again):
     In replies "&" and "<" that begin neither an entity nor a tag are text.
     """
 
-    def format_user_message_content(
-        self,
-        signature: type[dspy.Signature],
-        inputs: dict[str, Any],
-        prefix: str = "",
-        suffix: str = "",
-        main_request: bool = False,
-    ) -> str:
-        given = {name: field for name, field in signature.input_fields.items() if name in inputs}
-        texts = {name: fenced(_format_value(field, inputs[name]), tags=True) for name, field in given.items()}
-        parts = ["\n\n".join(f"<{name}>\n{text}\n</{name}>" for name, text in texts.items())]
-        required = [self.user_message_output_requirements(signature)] if main_request else []
-        return "\n\n".join([prefix, *parts, *required, suffix]).strip()
+    format_user_message_content = _Again.format_user_message_content
+
+    def section(self, name: str, text: str) -> str:
+        return f"<{name}>\n{fenced(text, tags=True)}\n</{name}>"
 
     def format_assistant_message_content(
         self, signature: type[dspy.Signature], outputs: dict[str, Any], missing_field_message: str | None = None

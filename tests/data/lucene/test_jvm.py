@@ -236,7 +236,7 @@ def test_calls_from_threads_reach_their_own_object() -> None:
         own = autoclass("java.util.ArrayList")()
         for n in range(1500):
             Garbage()
-            _other = [[] for _ in range(n % 13)]  # so that a collection starts at every place
+            _other: list[list[int]] = [[] for _ in range(n % 13)]  # so that a collection starts at every place
             call(own, "add", name)
         return [call(own, "get", n) for n in range(call(own, "size"))] == [name] * 1500
 
