@@ -74,7 +74,7 @@ class CostBound:
             first,
             second,
             probe=self.probe,
-            preset=settings.preset,
+            preset=settings.auto,
             prompt_model=self.prompt_model,
         )
 

@@ -140,7 +140,7 @@ def check_settings(settings: OptimizationSettings, program: dspy.Module, prompt_
     if "prompts" in settings.stages:
         from .prompts import check
 
-        check(settings.optimizer, program, preset=settings.preset, prompt_model=prompt_model)
+        check(settings.optimizer, program, preset=settings.auto, prompt_model=prompt_model)
     if "tunables" in settings.stages:
         from .tunables.sampling import make_sampler
         from .tunables.space import SearchSpace

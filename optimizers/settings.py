@@ -91,6 +91,7 @@ class OptimizationSettings(BaseModel):
         None, "The retriever, as for 'ask'.  [default: chain; for a saved program as it was saved]", "NAME"
     )
     adaptive: bool = _option(False, "Let the chain retriever decide how many passages it returns, at most 6 and -k.")
+    preset: Literal["paper"] | None = _option(None, "paper: start from the published retriever and settings.", "NAME")
     set: tuple[str, ...] = _option((), "Set a tunable, such as rounds=1. May be repeated.", "NAME=VALUE")
 
     stages: Annotated[tuple[StageName, ...], BeforeValidator(_split), AfterValidator(_each_once)] = _option(
@@ -109,7 +110,7 @@ class OptimizationSettings(BaseModel):
     optimizer: Annotated[str, AfterValidator(_artifact)] = _option(
         "random_search", "The prompt optimizer: labeled, bootstrap, random_search, mipro, gepa, ...", "NAME"
     )
-    preset: str = _option("light", "How many calls it may make: light, medium or heavy.")
+    auto: str = _option("light", "How many calls it may make: light, medium or heavy.")
     trials: int = _option(40, "Trials of the search over tunables.", ge=2)
     sampler: str = _option("tpe", "The sampler of that search: tpe, cmaes, random or grid.")
     freeze: tuple[str, ...] = _option((), "Do not tune these, such as 'search.*'. May be repeated.", "NAME")

@@ -103,14 +103,14 @@ def tune_prompts(stage: StageInput) -> Proposal:
         first,
         second,
         stage.metric,
-        preset=settings.preset,
+        preset=settings.auto,
         seed=stage.seed,
         threads=settings.threads,
         prompt_model=stage.prompt_model,
         log_dir=stage.folder / "log",
         on_progress=lambda calls: stage.on_progress(StageProgress(calls, None, f"LM calls of {settings.optimizer}")),
     )
-    return Proposal(program, f"{settings.optimizer}, {settings.preset}")
+    return Proposal(program, f"{settings.optimizer}, {settings.auto}")
 
 
 def tune_tunables(stage: StageInput) -> Proposal:

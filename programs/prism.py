@@ -40,6 +40,8 @@ class Prism(Program):
     the Selector is called with `SelectWithoutBridging`. ``unit`` is what evidence consists of: sentences or passages.
     """
 
+    paper_retriever = "bm25"
+
     def __init__(self, retriever: Retriever | None = None, k: int = 20, rounds: int = 3, stop: str = "stable") -> None:
         super().__init__()
         self.search = Search(retriever, k)

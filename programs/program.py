@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 import dspy
 
+from ..data.errors import PolyhopError
 from ..data.passages import Retriever
 from .agent import Agent, guarded
-from .tunable import Tunable
+from .tunable import Tunable, tunables
 
 P = TypeVar("P", bound="type[Program]")
 
@@ -22,11 +23,28 @@ class Program(dspy.Module):
 
     searches: ClassVar[bool] = True  # whether the program takes a retriever
     shown_exemplars: ClassVar[tuple[str, ...]] = ()  # the agents that get exemplars as additional demos at each call
+    paper_retriever: ClassVar[str] = ""  # of the published system, a name of `polyhop.data.retrievers`; "" for none
+    paper_values: ClassVar[Mapping[str, Any]] = {}  # tunables with a published value that is not the default
 
     @classmethod
     def over(cls, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Self:
         """The untuned program over a retriever; ``sparse`` is its BM25 source, for programs that use both."""
         return cls(retriever) if cls.searches else cls()
+
+    @classmethod
+    def paper(cls, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Self:
+        """The program as published; ``retriever`` should be of the kind ``paper_retriever``, as of `over`.
+
+        Raises:
+            PolyhopError: the program is not that of a paper.
+        """
+        if not cls.paper_retriever:
+            raise PolyhopError(f"{cls.__name__} has no preset: it is not the program of a paper")
+        program = cls.over(retriever, sparse)
+        known = tunables(program)
+        for name, value in cls.paper_values.items():
+            known[name].value = value
+        return program
 
     def sent_signature(self, agent: str) -> type[dspy.Signature]:
         """The signature that an agent is called with under the current tunables."""

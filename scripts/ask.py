@@ -11,6 +11,7 @@ from .options import (
     DepthOption,
     IndexOption,
     ModelsOption,
+    PresetOption,
     RetrieverOption,
     SettingsOption,
     build_program,
@@ -33,6 +34,7 @@ def ask(
     k: DepthOption = None,
     retriever: RetrieverOption = None,
     adaptive: AdaptiveOption = False,
+    preset: PresetOption = None,
     settings: SettingsOption = None,
     trace: Annotated[bool, typer.Option("--trace", help="Show every step, and the costs by agent.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -51,7 +53,14 @@ def ask(
 
     question = check_question(question)
     run = build_program(
-        program, open_source(index), lm or (), k, retriever=retriever, adaptive=adaptive, settings=settings or ()
+        program,
+        open_source(index),
+        lm or (),
+        k,
+        retriever=retriever,
+        adaptive=adaptive,
+        preset=preset,
+        settings=settings or (),
     )
     start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
     with model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):

@@ -19,6 +19,7 @@ from .options import (
     BudgetMinutesOption,
     DepthOption,
     ModelsOption,
+    PresetOption,
     RetrieverOption,
     SettingsOption,
     build_program,
@@ -70,6 +71,7 @@ def evaluate(
     k: DepthOption = None,
     retriever: RetrieverOption = None,
     adaptive: AdaptiveOption = False,
+    preset: PresetOption = None,
     settings: SettingsOption = None,
     metric: Annotated[
         list[str] | None,
@@ -132,7 +134,14 @@ def evaluate(
     source = Source(asked, index)
     programs = {
         name: build_program(
-            name, source.searched, lm or (), k, retriever=retriever, adaptive=adaptive, settings=settings or ()
+            name,
+            source.searched,
+            lm or (),
+            k,
+            retriever=retriever,
+            adaptive=adaptive,
+            preset=preset,
+            settings=settings or (),
         )
         for name in program or (_DEFAULT_PROGRAMS if out is None else _DEFAULT_PROGRAMS[:1])
     }
@@ -157,10 +166,10 @@ def evaluate(
     summaries = {}
     try:
         if dry_run:
-            _estimate(programs, source, threads, timeout)
+            _estimate({label(name, preset): built for name, built in programs.items()}, source, threads, timeout)
             return
         for name, built in programs.items():
-            summaries[name] = _run(name, built, source, out, timeout, ask)
+            summaries[name] = _run(name, label(name, preset), built, source, out, timeout, ask)
     except BudgetSpent as spent:
         if dry_run:
             raise PolyhopError(f"the budget ({spent}) is too small for five questions") from None
@@ -185,17 +194,22 @@ def _estimate(programs: dict[str, dspy.Module], source: Source, threads: int, ti
     few = [example for n, example in enumerate(source.questions) if n in chosen]
     for name, program in programs.items():
         expected = estimate(program, few, count, threads=threads, timeout=timeout, look_up=source.look_up)
-        show_estimate(label(name), expected)
+        show_estimate(name, expected)
 
 
 def _run(
-    name: str, program: dspy.Module, source: Source, out: Path | None, timeout: float | None, ask: Callable[..., Any]
+    name: str,
+    called: str,
+    program: dspy.Module,
+    source: Source,
+    out: Path | None,
+    timeout: float | None,
+    ask: Callable[..., Any],
 ) -> dict[str, Any]:
     from ..eval.records import read_records
     from ..eval.settings import RunManifest, files_of
     from ..programs import PROGRAMS
 
-    called = label(name)
     file = None if name in PROGRAMS or ":" in name else Path(name)
     manifest = RunManifest.of(
         program,

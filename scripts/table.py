@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from ..data.errors import PolyhopError
-from .options import ModelsOption, label
+from .options import ModelsOption, PresetOption, RetrieverOption, label
 from .text import file_name
 
 PROGRAMS = ("direct", "naive", "ircot", "prism", "kair", "par_rag", "c3po", "polyhop")
@@ -45,17 +45,23 @@ class TableSetting:
     def name(self) -> str:
         return f"{self.dataset} {'open' if self.index else 'distractor'}"
 
-    def run(self, program: str) -> str:
-        """The name of a run's folder: the program, the questions' file and the index."""
+    def run(self, program: str, retriever: str | None = None, preset: str | None = None) -> str:
+        """The name of a run's folder: the program, the questions' file, the index and the retriever."""
         searched = self.index.name if self.index else "distractor"
-        return "-".join((file_name(label(program)), self.dataset, self.questions.name.split(".")[0], searched))
+        parts = (label(program, preset), self.dataset, self.questions.name.split(".")[0], searched, retriever)
+        return "-".join(file_name(part) for part in parts if part)
 
 
 def table(
     on: Annotated[list[str], typer.Option(metavar="DATASET:FILE[:INDEX]", help="A benchmark; may be repeated.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the runs; an interrupted table resumes.")],
-    program: Annotated[list[str] | None, typer.Option(metavar="NAME|DIR", help="[default: all programs]")] = None,
+    program: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME|DIR", help="[default: all programs; with --preset those that have it]"),
+    ] = None,
     lm: ModelsOption = None,
+    retriever: RetrieverOption = None,
+    preset: PresetOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions of each.")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: N random questions instead.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Runs in parallel.")] = 1,
@@ -69,16 +75,19 @@ def table(
     from rich.progress import track
 
     settings = [TableSetting.parse(text) for text in on]
-    cells = [(setting, name) for setting in settings for name in program or PROGRAMS]
+    cells = [(setting, name) for setting in settings for name in program or _programs(preset)]
     twice = [f"{name} on {setting.name}" for setting, name in cells if cells.count((setting, name)) > 1]
     if twice or len({setting.run(name) for setting, name in cells}) < len(cells):
         raise typer.BadParameter("two of these runs have the same folder: " + (twice[0] if twice else "same names"))
     options = [part for spec in lm or () for part in ("--lm", spec)]
     options += ["--limit", str(limit)] if limit else []
     options += ["--seed", str(seed)] if seed is not None else []
+    options += ["--retriever", retriever] if retriever else []
+    options += ["--preset", preset] if preset else []
+    folders = {cell: out / cell[0].run(cell[1], retriever, preset) for cell in cells}
     console = Console(stderr=True)
     with ThreadPoolExecutor(jobs) as pool:
-        runs = pool.map(lambda cell: _run(cell[0], cell[1], out, options), cells)
+        runs = pool.map(lambda cell: _run(cell[0], cell[1], folders[cell], options), cells)
         try:
             found = list(track(runs, "programs", len(cells), console=console, disable=not console.is_terminal))
         except BaseException as error:
@@ -88,13 +97,19 @@ def table(
             raise
     summaries = dict(zip(cells, found, strict=True))
     for setting in settings:
-        rows = {name: summary for (where, name), summary in summaries.items() if where == setting}
+        rows = {label(name, preset): summary for (where, name), summary in summaries.items() if where == setting}
         _print(setting, rows, markdown)
 
 
-def _run(setting: TableSetting, program: str, out: Path, options: Sequence[str]) -> dict[str, Any]:
+def _programs(preset: str | None) -> list[str]:
+    """All programs; with a preset those that have it."""
+    from .. import programs
+
+    return [name for name in PROGRAMS if not preset or programs.PROGRAMS[name].paper_retriever]
+
+
+def _run(setting: TableSetting, program: str, folder: Path, options: Sequence[str]) -> dict[str, Any]:
     """Evaluate one program in its own process, unless its run is finished."""
-    folder = out / setting.run(program)
     command = [sys.executable, "-m", "polyhop.scripts.main", "evaluate", "--json", "--out", str(folder)]
     command += ["--dataset", setting.dataset, "--questions", str(setting.questions), "--program", program]
     command += ["--index", str(setting.index)] if setting.index else []
@@ -112,7 +127,7 @@ def _print(setting: TableSetting, summaries: Mapping[str, Mapping[str, Any]], ma
 
     count = next(iter(summaries.values()))["counts"]["questions"]
     title = f"{setting.name}, {count} questions"
-    rows = [[label(name), *_cells(summary)] for name, summary in summaries.items()]
+    rows = [[name, *_cells(summary)] for name, summary in summaries.items()]
     headings = [quantity(name).label for name in _COLUMNS]
     if markdown:
         typer.echo(f"| {title} | {' | '.join(headings)} |\n|---|{'---:|' * len(headings)}")

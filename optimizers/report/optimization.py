@@ -112,7 +112,7 @@ def _plan(run: OptimizationRun) -> Section:
     """The plan, the state of the run, and a row per stage."""
     plan = run.plan
     details = {
-        "prompts": f" ({plan.optimizer}, {plan.preset})",
+        "prompts": f" ({plan.optimizer}, {plan.auto})",
         "tunables": f" ({count(plan.trials, 'trial')}, {plan.sampler})",
     }
     cost = plan.cost or "lm_calls"

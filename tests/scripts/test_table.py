@@ -59,6 +59,18 @@ def test_tuned_programs_are_told_apart(hotpotqa: Path, tmp_path: Path) -> None:
     assert [run.name for run in compare_runs(runs).runs] == names
 
 
+def test_presets_and_retrievers_have_runs_of_their_own(hotpotqa: Path, tmp_path: Path) -> None:
+    arguments: list[Any] = ["--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path / "runs", "--markdown"]
+    for options in ([], ["--retriever", "bm25"], ["--preset", "paper"]):
+        result = table(*arguments, "--program", "ircot", *options)
+        assert result.exit_code == 0, result.output
+    assert "| ircot (paper) |" in result.stdout
+    assert {run.name for run in (tmp_path / "runs").iterdir()} == {
+        f"ircot{preset}-hotpotqa-dev-distractor{retriever}"
+        for preset, retriever in (("", ""), ("", "-bm25"), ("-paper", ""))
+    }
+
+
 def test_settings_are_read() -> None:
     assert TableSetting.parse("2wiki:dev.json:ix") == TableSetting("2wiki", Path("dev.json"), Path("ix"))
     assert TableSetting.parse("2wiki:dev.json:ix").name == "2wiki open"

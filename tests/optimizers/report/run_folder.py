@@ -52,7 +52,7 @@ def write_run(path: Path, **more: str) -> Path:
         "cost": None,
         "level": 0.05,
         "optimizer": "bootstrap",
-        "preset": "light",
+        "auto": "light",
         "trials": 3,
         "sampler": "tpe",
         "seed": 0,
