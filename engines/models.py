@@ -1,7 +1,8 @@
 """Language models by name, and the models of a program's agents.
 
 A spec names a model: ``lexical`` is the embedded engine, anything else a LiteLLM name such as ``openai/gpt-4o-mini`` or
-``ollama_chat/qwen3``. ``ROLE=SPEC`` gives a model to one agent; a role is the name of a predictor in the program.
+``ollama_chat/qwen3``. ``ROLE=SPEC`` gives a model to one agent, or to a group of agents that the program names; a role
+is the name of a predictor in the program.
 ``FILE.toml`` is a profile. Keys are read from the environment.
 """
 
@@ -85,27 +86,36 @@ def roles(program: dspy.Module) -> dict[str, list[dspy.Predict]]:
     return found
 
 
+def role_groups(program: dspy.Module) -> Mapping[str, Sequence[str]]:
+    """The groups of roles that a program names: those of C-3PO's proxy, for example."""
+    groups: Mapping[str, Sequence[str]] = getattr(program, "role_groups", {})
+    return groups
+
+
 def assign_models(program: dspy.Module, specs: Sequence[str] = ()) -> None:
     """Set the model of every predictor of a program, in place.
 
     Args:
         program: Any DSPy program.
-        specs: ``SPEC`` for all predictors, ``ROLE=SPEC`` for one, ``FILE.toml`` for a profile, in any order. The
-            default is ``$POLYHOP_LM``, else ``lexical``. A profile may name roles of other programs.
+        specs: ``SPEC`` for all predictors, ``ROLE=SPEC`` for one or for a group, ``FILE.toml`` for a profile, in any
+            order; a role's own spec goes before that of its group. The default is ``$POLYHOP_LM``, else ``lexical``. A
+            profile may name roles of other programs.
 
     Raises:
         ModelError: an unknown role or model, or two specs for the same role.
         ProfileError: the profile is not valid.
     """
-    agents = roles(program)
+    agents, groups = roles(program), role_groups(program)
     chosen, default, profile = chosen_models(specs)
     for role in chosen:
-        if role and role not in agents and not (profile and role in profile.roles):
-            raise ModelError(f"{type(program).__name__} has no role {role!r}: its roles are {', '.join(agents)}")
+        if role and role not in agents and role not in groups and not (profile and role in profile.roles):
+            known = [*agents, *(f"{group} ({', '.join(members)})" for group, members in groups.items())]
+            raise ModelError(f"{type(program).__name__} has no role {role!r}: its roles are {', '.join(known)}")
     model = cache(partial(language_model, profile=profile))  # predictors with the same spec share one object
+    of_groups = {role: chosen[group] for group in groups if group in chosen for role in groups[group]}
     for role, predictors in agents.items():
         for predictor in predictors:
-            predictor.lm = model(chosen.get(role, default))
+            predictor.lm = model(chosen.get(role, of_groups.get(role, default)))
 
 
 def chosen_models(specs: Sequence[str]) -> tuple[dict[str, str], str, Profile | None]:

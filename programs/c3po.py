@@ -2,19 +2,37 @@
 
 The router sends the question to an answer without a search, to one search, or to a roadmap. There the decision maker,
 who sees roadmap, collected passages and earlier queries, searches for one sub-goal after the other; the filter also
-sees the objective, the decision maker's thought. A repeated query (ignoring case, accents and punctuation) returns the
-next page of its results.
+sees the objective of the step. A repeated query (ignoring case, accents and punctuation) returns the next page of its
+results. The public code settles what the paper leaves open.
 
-Deviations: collected passages are not filtered again, and the filter is skipped if a search finds nothing new. If the
-decision maker gives no query, its thought is the query. The router can judge each sub-goal too (``route_steps``): an
-answer without a search becomes a note for the answerer; what is unknown is searched for.
+Router, filters and decision maker are the proxy, which the paper trains; roadmap and answers come from the LLM:
+
+    polyhop ask "..." --program c3po --lm proxy=ollama_chat/qwen3 --lm openai/gpt-4o-mini
+
+Deviations at the default settings, each with the tunable that removes it (`C3PO.paper_values`):
+
+- the objective of a step is its query, not the decision maker's thought (``objective``);
+- collected passages are not filtered again, and the filter is skipped if a search finds nothing new (``refilter``);
+- at most ``most`` passages are collected, and answering is forced at that number, not above it (``overflow``);
+- answering is forced after 6 searches, not after 4 (``steps``);
+- if the model answers "unknown" without retrieval, a search follows (``unknown_direct``).
+
+Deviations that remain: a fruitless query is shown with the earlier queries, not as a passage without information.
+Where answering is forced, the decision maker is not called for a thought that nobody reads. If it gives no query, its
+thought is the query, and if the router gives none, the question; the code fails there. The agents have no demos until
+an optimizer or you add some; the code shows the roadmap's and the answer's agent two each. The proxy is not trained:
+its prompts can be optimized, but there is no reinforcement learning.
+
+Beyond the paper: the router can judge each sub-goal too (``route_steps``), as the article that describes it proposes:
+an answer without a search becomes a note for the answerer; what is unknown is searched for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import dspy
 
@@ -61,9 +79,23 @@ class C3PO(Program):
         retriever: For questions without a pool of their own.
         k: Passages per search.
         most: Maximum number of passages to collect.
-        steps: Maximum number of decisions.
+        steps: Maximum number of searches along a roadmap.
         route_steps: Whether the router judges each sub-goal too.
+
+    ``overflow`` collects all that the filter keeps, and forces an answer above ``most``. ``objective`` is what the
+    filter reads as the objective of a step. ``refilter`` also shows it what was collected before. ``unknown_direct``
+    says whether an answer "unknown" without retrieval leads to a search or stands.
     """
+
+    role_groups: ClassVar[Mapping[str, tuple[str, ...]]] = {"proxy": ("router", "filter", "step_filter", "decider")}
+    paper_retriever: ClassVar[str] = "dense"
+    paper_values: ClassVar[Mapping[str, Any]] = {
+        "steps": 4,
+        "overflow": True,
+        "objective": "thought",
+        "refilter": True,
+        "unknown_direct": "answer",
+    }
 
     def __init__(
         self, retriever: Retriever | None = None, k: int = 10, most: int = 10, steps: int = 6, route_steps: bool = False
@@ -73,6 +105,10 @@ class C3PO(Program):
         self.most = integer(most, 1, 50)
         self.steps = integer(steps, 1, 12)
         self.route_steps = choice(route_steps, (True, False))
+        self.overflow = choice(False, (True, False))
+        self.objective = choice("query", ("query", "thought"))
+        self.refilter = choice(False, (True, False))
+        self.unknown_direct = choice("search", ("search", "answer"))
         self.router = Agent(RouteQuestion)
         self.planner = Agent(DrawRoadmap)
         self.filter = Agent(FilterPassages)
@@ -87,7 +123,7 @@ class C3PO(Program):
         route, query = self._route(task.question, task.trace)
         if route == "direct":
             answer, confidence = read_answer(self.knower(question=task.question), task.trace)
-            if answer != UNKNOWN:
+            if answer != UNKNOWN or self.unknown_direct.value == "answer":
                 return conclude(answer, confidence, task.trace, stop="no retrieval")
         if route != "plan":  # also if a direct answer is unknown
             self._retrieve(task, query or task.question)
@@ -107,13 +143,13 @@ class C3PO(Program):
         """Decide, retrieve and filter until it is time to answer; returns the reason."""
         roadmap = self._draw_roadmap(task)
         for n in range(1, self.steps.value + 1):
-            action, query = self._decide(task, roadmap)
+            action, query, thought = self._decide(task, roadmap)
             if action == "answer":
                 return "enough"
             if self.route_steps.value and self._answer_step(task, n, query):
                 continue
-            self._retrieve(task, query, query, n)
-            if len(task.kept) >= self.most.value:
+            self._retrieve(task, query, query if self.objective.value == "query" else thought, n)
+            if len(task.kept) >= self.most.value + int(self.overflow.value):
                 return "documents"
         return "steps"
 
@@ -131,8 +167,8 @@ class C3PO(Program):
         reply = self.planner(question=task.question)
         return decomposed(reply.roadmap, task.trace) or [task.question]
 
-    def _decide(self, task: _Task, roadmap: list[str]) -> tuple[str, str]:
-        """The next action and its query."""
+    def _decide(self, task: _Task, roadmap: list[str]) -> tuple[str, str, str]:
+        """The next action, its query and the thought behind it."""
         reply = self.decider(question=task.question, roadmap=roadmap, passages=task.show(), queries=task.queries)
         (thought, cut), (query, invalid) = one_line(reply.thought), read_query(reply.query)
         if reply.action == "answer":
@@ -140,7 +176,7 @@ class C3PO(Program):
         else:
             query = query or thought or task.question
         task.trace.add(Decided(reply.action, query, thought, (*cut, *invalid)))
-        return reply.action, query
+        return reply.action, query, thought or query
 
     def _answer_step(self, task: _Task, n: int, query: str) -> bool:
         """Answer a sub-goal without a search; returns whether that was possible."""
@@ -160,10 +196,11 @@ class C3PO(Program):
         page, offset = task.turn_page(query)
         hits = self.search(query, task.pool, task.trace, offset=offset)
         task.received[title_key(query)] += len(hits)
-        if new := task.add(hits):
-            shown = {"question": task.question, "passages": task.candidates.show(new)}
+        new = task.add(hits)
+        if found := [Evidence(hit.passage) for hit in hits] if self.refilter.value else new:
+            shown = {"question": task.question, "passages": task.candidates.show(found)}
             reply = self.filter(**shown) if objective is None else self.step_filter(**shown, objective=objective)
-            kept, invalid = task.keep(reply.useful, new, self.most.value)
+            kept, invalid = task.keep(reply.useful, found, None if self.overflow.value else self.most.value)
             task.trace.add(Selected(n, facts(kept), invalid))
             brought = "kept " + ", ".join(item.passage.title for item in kept) if kept else "nothing useful"
         else:
@@ -206,12 +243,17 @@ class _Task:
         found = dict.fromkeys(Evidence(hit.passage) for hit in hits)
         return [item for item in found if item not in self.kept]
 
-    def keep(self, ids: Sequence[str], new: Sequence[Evidence], most: int) -> tuple[list[Evidence], tuple[str, ...]]:
-        """Collect what a filter names of ``new``, up to ``most`` in all; returns that, and the invalid ids."""
+    def keep(
+        self, ids: Sequence[str], shown: Sequence[Evidence], most: int | None
+    ) -> tuple[list[Evidence], tuple[str, ...]]:
+        """Collect what a filter names of ``shown``, up to ``most`` in all; returns what it named and is collected, and
+        the invalid ids.
+        """
         named, invalid = self.candidates.resolve(ids)
         passages = whole(named)
-        kept = [item for item in passages if item in new][: most - len(self.kept)]
-        self.kept += kept
+        new = [item for item in passages if item in shown and item not in self.kept]
+        self.kept += new if most is None else new[: most - len(self.kept)]
+        kept = [item for item in passages if item in shown and item in self.kept]
         return kept, (*invalid, *self.candidates.ids(item for item in passages if item not in kept))
 
     def cited(self, reasoning: str) -> Iterator[Evidence]:

@@ -23,6 +23,7 @@ class Program(dspy.Module):
 
     searches: ClassVar[bool] = True  # whether the program takes a retriever
     shown_exemplars: ClassVar[tuple[str, ...]] = ()  # the agents that get exemplars as additional demos at each call
+    role_groups: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # agents that ``--lm GROUP=SPEC`` gives a model together
     paper_retriever: ClassVar[str] = ""  # of the published system, a name of `polyhop.data.retrievers`; "" for none
     paper_values: ClassVar[Mapping[str, Any]] = {}  # tunables with a published value that is not the default
 

@@ -39,8 +39,9 @@ ModelsOption = Annotated[
     typer.Option(
         "--lm",
         metavar="[ROLE=]SPEC",
-        help="Language model of the program, or of one ROLE: 'lexical' (embedded), a LiteLLM name such as "
-        "openai/gpt-4o-mini, or a profile (FILE.toml). May be repeated.  [default: $POLYHOP_LM or lexical]",
+        help="Language model of the program, of one ROLE, or of a group of roles (c3po: proxy): 'lexical' (embedded), "
+        "a LiteLLM name such as openai/gpt-4o-mini, or a profile (FILE.toml). May be repeated.  "
+        "[default: $POLYHOP_LM or lexical]",
     ),
 ]
 RetrieverOption = Annotated[
@@ -239,13 +240,14 @@ def _restored(artifact: Artifact, program: dspy.Module) -> dspy.Module:
 def _check_profile(models: Sequence[str], program: dspy.Module) -> None:
     """Check a profile against the programs: its roles must exist in one of them; a section that matches no model is
     probably misspelled, and gets a warning."""
-    from ..engines.models import chosen_models, roles
+    from ..engines.models import chosen_models, role_groups, roles
     from ..programs import PROGRAMS, new_program
 
     chosen, default, profile = chosen_models(models)
     if profile is None:
         return
-    known = {role for each in (program, *(new_program(name, None, None) for name in PROGRAMS)) for role in roles(each)}
+    every = (program, *(new_program(name, None, None) for name in PROGRAMS))
+    known = {role for each in every for role in (*roles(each), *role_groups(each))}
     for role in profile.roles:
         if role not in known:
             raise PolyhopError(f"{profile.path}: no program has a role {role!r}; known are {', '.join(sorted(known))}")

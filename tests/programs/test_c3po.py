@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import dspy
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
-from polyhop.engines.models import language_model
+from polyhop.engines.models import ModelError, assign_models, language_model, roles
 from polyhop.programs import C3PO
 from polyhop.programs.prediction import MAX_SUB_QUESTIONS
 from polyhop.programs.trace import Decided, Decomposed, Routed, Searched, Selected, StepAnswered
+from polyhop.programs.tunable import tunables
 
 from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Request, Script, answer, playing, scripted, steps
 
@@ -35,11 +37,20 @@ def keep(*ids: Any) -> dict[str, Any]:
 
 
 def play(
-    adapter: Any = None, *, question: str = QUESTION, pool: Any = None, tuned: Any = None, **replies: Any
+    adapter: Any = None,
+    *,
+    question: str = QUESTION,
+    pool: Any = None,
+    tuned: Any = None,
+    set: dict[str, Any] | None = None,
+    **replies: Any,
 ) -> tuple[Script, dspy.Prediction]:
     replies = {"roadmap": {"roadmap": ROADMAP}, "answerer": answer("Leytonstone")} | replies
+    program = C3PO(**tuned or {})
+    for name, value in (set or {}).items():
+        tunables(program)[name].value = value
     with playing(scripted(**replies), adapter) as script:
-        prediction = C3PO(**tuned or {})(question=question, pool=POOL if pool is None else pool)
+        prediction = program(question=question, pool=POOL if pool is None else pool)
     assert prediction.trace.lm_calls == len(script.requests)  # every call is a step
     return script, prediction
 
@@ -112,7 +123,7 @@ def test_planning_step_by_step(adapter: Any, route: str) -> None:
     assert third.inputs["passages"] == f"{FILM_SHOWN}\n{man}"
     assert queries(third) == ['"Vertigo director" - kept Vertigo (film)', '"Alfred Hitchcock" - kept Alfred Hitchcock']
 
-    # In planning mode the filter also sees the objective, which is the decision maker's thought.
+    # In planning mode the filter also sees the objective.
     assert [request.inputs for request in script.asked("filter")] == [
         {"question": QUESTION, "objective": "Vertigo director", "passages": FILM_SHOWN},
         {"question": QUESTION, "objective": "Alfred Hitchcock", "passages": man},
@@ -239,6 +250,103 @@ def test_a_sub_goal_that_turns_out_to_be_unknown_is_searched_for() -> None:
     assert script.order == ["router", "roadmap", "decider", "router", "answerer", "filter", "decider", "answerer"]
     assert script.asked("answerer")[-1].inputs["notes"] == "[]"
     assert prediction.trace.searches == 1
+
+
+# --- as published ----------------------------------------------------------------------------------------------------
+
+
+def test_every_published_value_is_a_tunable_with_another_default() -> None:
+    program = C3PO()
+    for name, value in C3PO.paper_values.items():
+        assert tunables(program)[name].value != value
+        tunables(program)[name].value = value
+
+
+def test_the_objective_can_be_the_thought() -> None:
+    decisions = [search_for("Vertigo director", "Who made it?"), search_for("Hitchcock") | {"thought": ""}, ENOUGH]
+    script, _ = play(set={"objective": "thought"}, decider=decisions, tuned={"k": 1})
+    objectives = [request.inputs["objective"] for request in script.asked("filter")]
+    assert objectives == ["Who made it?", "Hitchcock"]  # without a thought, the query
+
+
+@pytest.mark.parametrize(("then", "order"), [("answer", 2), ("search", 4)])
+def test_an_unknown_answer_without_retrieval_stands_or_is_searched_for(then: str, order: int) -> None:
+    script, prediction = play(
+        set={"unknown_direct": then},
+        router={"route": "direct", "query": ""},
+        answerer=[answer("I don't know", 0.1), answer("Leytonstone")],
+    )
+    assert script.order == ["router", "answerer", "filter", "answerer"][:order]
+    assert (prediction.answer, prediction.stop_reason) == (
+        ("unknown", "no retrieval") if then == "answer" else ("Leytonstone", "single pass")
+    )
+
+
+def test_answering_is_forced_above_the_number_of_passages_not_at_it() -> None:
+    many = [Passage.of(f"Vertigo {n}", f"Vertigo number {n}.", id=str(n)) for n in range(30)]
+    replies: dict[str, Any] = {
+        "pool": many,
+        "decider": [*[search_for("Vertigo")] * 3, ENOUGH],
+        "filter": [keep(*range(1, 6)), keep(*range(11, 16)), keep(*range(21, 26))],
+    }
+    script, prediction = play(**replies)
+    assert (len(prediction.evidence), len(script.asked("decider"))) == (10, 2)
+    script, prediction = play(set={"overflow": True}, **replies)
+    assert (len(prediction.evidence), len(script.asked("decider"))) == (15, 3)  # nothing is cut
+    assert prediction.stop_reason == "documents"
+    assert prediction.trace.dropped == 0
+
+
+def test_collected_passages_can_be_filtered_again() -> None:
+    decisions = [search_for("film Vertigo"), search_for("Vertigo"), ENOUGH]
+    script, prediction = play(set={"refilter": True}, decider=decisions, filter=[keep("1"), keep("1", "2")])
+    assert len(script.asked("filter")) == 2
+    assert FILM_SHOWN in script.asked("filter")[1].inputs["passages"]
+    assert queries(script.asked("decider")[2])[1] == '"Vertigo" - kept Vertigo (film), Vertigo (album)'
+    assert kept(prediction) == ["film", "album"]
+    assert prediction.trace.dropped == 0
+
+
+def test_the_proxy_plays_router_filters_and_decision_maker(tmp_path: Path) -> None:
+    def played(*specs: str) -> dict[str, str]:
+        program = C3PO()
+        assign_models(program, specs)
+        return {role: predictors[0].lm.model for role, predictors in roles(program).items()}
+
+    proxy, llm = {"router", "filter", "step_filter", "decider"}, {"planner", "knower", "answerer"}
+    expected = dict.fromkeys(proxy, "small/model") | dict.fromkeys(llm, "large/model")
+    assert played("proxy=small/model", "large/model") == expected
+    assert played("filter=lexical", "large/model", "proxy=small/model") == expected | {"filter": "lexical"}
+    profile = tmp_path / "models.toml"
+    profile.write_text('lm = "large/model"\n[roles]\nproxy = "small/model"')
+    assert played(str(profile)) == expected
+    with pytest.raises(ModelError, match=r"its roles are .*, proxy \(router, filter, step_filter, decider\)$"):
+        played("proxi=small/model")
+    assert all(set(members) <= set(roles(C3PO())) for members in C3PO.role_groups.values())
+
+
+def test_each_agent_keeps_its_own_demos() -> None:
+    program = C3PO()
+    for name, predictor in program.named_predictors():
+        values = dict.fromkeys(predictor.signature.input_fields, f"{name} example")
+        outputs: dict[str, Any] = dict.fromkeys(predictor.signature.output_fields, "none")
+        outputs |= {"route": "plan", "action": "answer", "useful": [], "roadmap": ["Who?"], "confidence": 0.5}
+        kept = {field: outputs[field] for field in predictor.signature.output_fields}
+        predictor.demos = [dspy.Example(**values, **kept).with_inputs(*values)]
+    again = C3PO()
+    again.load_state(json.loads(json.dumps(program.dump_state())))
+    decisions: list[Any] = [search_for("Vertigo"), ENOUGH]
+    for each in (program, program.deepcopy(), again):
+        with playing(scripted(router={"route": "plan", "query": ""}, decider=decisions)) as script:
+            each(question=QUESTION, pool=POOL)
+        shown = {request.agent: request.messages[0].text for request in script.requests}
+        assert {agent: text.split("\n")[1] for agent, text in shown.items()} == {
+            "router": "router example",
+            "roadmap": "planner example",
+            "decider": "decider example",
+            "filter": "step_filter example",
+            "answerer": "answerer example",
+        }
 
 
 # --- nothing to find, nonsense, failures -----------------------------------------------------------------------------
