@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
 from .errors import IndexFault, PolyhopError
+from .files import read_bytes
 from .lucene.bm25 import LuceneReader, OpenIndex
 from .lucene.index import locked, write_faults
 from .lucene.layout import LUCENE, IndexManifest
@@ -347,7 +348,7 @@ def _finished(index: Path, manifest: IndexManifest, encoder: str) -> Vectors:
     add = f"polyhop index --dense {index}" if encoder == MiniLM.name else f"embed_index({str(index)!r}, encoder)"
     file = _file(index, manifest, encoder)
     try:
-        vectors = Vectors.model_validate_json(file.with_suffix(".json").read_bytes())
+        vectors = Vectors.model_validate_json(read_bytes(file.with_suffix(".json")))
         size = file.stat().st_size
     except FileNotFoundError:
         raise IndexFault(f"{_what_exists(index, manifest, file, encoder)}: {add}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -37,21 +38,43 @@ def check_regular(path: Path) -> None:
         raise ValueError(f"{path} is not a regular file: write what it holds into one first")
 
 
+def check_unlinked(folder: Path) -> None:
+    """Refuse a folder to write to whose files may be elsewhere.
+
+    Raises:
+        OSError: the folder cannot be read.
+        ValueError: it contains a symbolic link.
+    """
+    if link := next((entry for entry in folder.iterdir() if entry.is_symlink()), None):
+        raise ValueError(f"{link} is a symbolic link, which could have other files written: remove it")
+
+
+def read_bytes(path: Path, most: int = LARGEST_JSON) -> bytes:
+    """The content of a regular file.
+
+    Raises:
+        OSError: the file cannot be read; also if it is not a regular file, or larger than ``most`` bytes.
+    """
+    # A pipe that nobody writes to would block already when it is opened.
+    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    with open(opened, "rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EINVAL, f"it is larger than {most >> 20} MB", str(path))
+    return content
+
+
 def read_json(path: Path) -> Any:
     """The JSON value in a regular file.
 
     Raises:
-        OSError: the file cannot be read.
-        ValueError: it is no file, too large, not UTF-8, not JSON, or nested too deep.
+        OSError: the file cannot be read, or is too large.
+        ValueError: it is not UTF-8, not JSON, or nested too deep.
     """
-    # A pipe that nobody writes to would block already when it is opened.
-    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError("it is not a regular file")
-        content = file.read(LARGEST_JSON + 1)
-    if len(content) > LARGEST_JSON:
-        raise ValueError(f"it is larger than {LARGEST_JSON >> 20} MB")
     try:
-        return json.loads(content)
+        return json.loads(read_bytes(path))
     except RecursionError:
         raise ValueError("it is nested too deep") from None

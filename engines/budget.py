@@ -17,13 +17,15 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import dspy
 from dspy import lm15
 from filelock import FileLock
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from ..data.errors import PolyhopError
+from ..data.files import read_bytes
 from .costs import longest_reply, price
 from .diagnosis import prompt_text
 from .endpoint import GuardedLM
@@ -33,18 +35,27 @@ class BudgetSpent(BaseException):
     """The budget allows no further request. Not an `Exception`: programs would record a failed question."""
 
 
+_Count = Annotated[int, Field(ge=0, le=10**15)]
+_Amount = Annotated[float, Field(ge=-1e-3, le=1e15)]  # sums of what is reserved and given back are rounded
+
+
 @dataclass(frozen=True)
 class Spent:
     """What was spent. ``seconds`` count while a process has the budget open."""
 
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    usd: float = 0.0
-    seconds: float = 0.0
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
+
+    calls: _Count = 0
+    tokens_in: _Count = 0
+    tokens_out: _Count = 0
+    usd: _Amount = 0.0
+    seconds: _Amount = 0.0
 
     def plus(self, **more: float) -> Spent:
         return replace(self, **{name: getattr(self, name) + value for name, value in more.items()})
+
+
+_SPENT = TypeAdapter(Spent)
 
 
 class Budget:
@@ -188,12 +199,13 @@ class Budget:
 
 def read_spent(file: Path) -> Spent:
     try:
-        content = file.read_bytes()
-        return Spent(**json.loads(content)) if content else Spent()  # empty: killed before the first write
+        content = read_bytes(file)
+        return _SPENT.validate_json(content) if content else Spent()  # empty: killed before the first write
     except FileNotFoundError:
         return Spent()
-    except (ValueError, TypeError) as error:
-        raise PolyhopError(f"{file} is not a record of spending: {error}") from error
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "its numbers are missing or impossible"
+        raise PolyhopError(f"{file} is not a record of spending: {why}") from error
 
 
 def _write(file: Path, spent: Spent) -> None:

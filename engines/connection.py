@@ -34,6 +34,7 @@ from .diagnosis import MOST_TOKENS, OverlongReplyError
 LARGEST_REPLY = 4 << 20
 """Bytes of a reply with its thinking, decompressed."""
 
+_MOST_OBJECTS = 200_000
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 
@@ -339,6 +340,8 @@ def _read(reply: httpcore.Response) -> bytes:
 def _readable(body: bytes) -> bytes:
     """The body without counts of tokens that no reply can have: DSPy would refuse the whole reply for them."""
     try:
+        if body.count(b"{") + body.count(b"[") > _MOST_OBJECTS:  # each may take a hundred times its bytes
+            raise OverlongReplyError(f"a reply of more than {_MOST_OBJECTS:,} objects")
         reply = json.loads(body)
     except ValueError:
         return body  # refused where it is read, or a web page

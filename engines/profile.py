@@ -35,10 +35,12 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from ..data.errors import PolyhopError
+from ..data.files import read_bytes
 from .endpoint import Endpoint, Limits
 
 SUFFIX = ".toml"
 
+_LARGEST = 1 << 20  # bytes
 _SECRETS = ("api_key", "apikey", "headers", "authorization", "token", "password", "secret", "credential")
 
 
@@ -125,10 +127,10 @@ def read_profile(path: Path | str) -> Profile:
     """
     path = Path(path)
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(read_bytes(path, _LARGEST).decode("utf-8"))
     except OSError as error:
         raise ProfileError(f"cannot read the profile {path}: {error.strerror}") from error
-    except ValueError as error:  # not UTF-8, or not TOML
+    except (ValueError, RecursionError) as error:  # not UTF-8, or not TOML
         raise ProfileError(f"{path} is not a profile: {error}") from error
     models = content.get("models")
     for name, section in (models if isinstance(models, dict) else {}).items():

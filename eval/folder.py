@@ -54,6 +54,10 @@ class LockedFolder:
 
     def __init__(self, path: Path, manifest: Mapping[str, Any], lines: str, beside: Collection[str] = ()) -> None:
         self.path = make_folder(path)
+        try:
+            files.check_unlinked(path)
+        except (OSError, ValueError) as error:
+            raise RunError(f"{path} cannot be the folder of a run: {error}.") from error
         foreign = not (path / _LOCK).exists()
         self._lock = FileLock(path / _LOCK)
         try:

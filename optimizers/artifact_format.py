@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +22,7 @@ from dspy.adapters.utils import get_annotation_name, serialize_for_json
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 from pydantic_core import from_json
 
+from ..data import files
 from ..data.errors import PolyhopError
 from ..eval.settings import content
 from ..eval.statistics import Interval
@@ -32,7 +32,7 @@ MANIFEST, STATE, EXEMPLARS, STUDY = "manifest.json", "state.json", "exemplars.js
 EXEMPLARS_HEADER = {"polyhop": "exemplars", "version": 1}
 ADAPTERS = (dspy.ChatAdapter(), dspy.JSONAdapter())
 
-_MAX_BYTES = 256 * 2**20  # of a file
+_MAX_BYTES = 16 << 20  # of a file
 _MAX_MESSAGE = 1_500  # characters
 
 M = TypeVar("M", bound=BaseModel)
@@ -212,12 +212,9 @@ def one_line(text: str) -> str:
 
 def read_bytes(path: Path) -> bytes:
     try:
-        found = path.lstat()
-        if not stat.S_ISREG(found.st_mode):
-            raise ArtifactError(f"{path} is not a regular file")
-        if found.st_size > _MAX_BYTES:
-            raise ArtifactError(f"{path} is too large for an artifact: {found.st_size:,} bytes")
-        return path.read_bytes()
+        if path.is_symlink():
+            raise ArtifactError(f"cannot read {path}: it is a symbolic link")
+        return files.read_bytes(path, _MAX_BYTES)
     except FileNotFoundError:
         raise ArtifactError(f"{path.parent} is not a complete artifact: {path.name} is missing") from None
     except (OSError, ValueError) as error:

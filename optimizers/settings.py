@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ..data.errors import PolyhopError
+from ..data.files import read_bytes
 
 if TYPE_CHECKING:
     import dspy
@@ -184,11 +185,11 @@ def divide(questions: Sequence[dspy.Example], shares: Sequence[float], seed: int
 def read_settings(path: Path) -> dict[str, Any]:
     """The settings in a TOML or JSON file, or in the manifest of a run."""
     try:
-        text = path.read_text()
+        text = read_bytes(path).decode()
         values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise PolyhopError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise PolyhopError(f"{path} is not a valid {path.suffix.removeprefix('.').upper()} file: {error}") from error
     found = values.get("settings", values) if isinstance(values, dict) else values
     if not isinstance(found, dict):

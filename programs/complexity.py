@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from ..data.errors import PolyhopError
+from ..data.files import read_bytes
 from ..data.form import FEATURES, features
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class ComplexityHead(BaseModel):
     @classmethod
     def load(cls, path: Path) -> Self:
         try:
-            return cls.model_validate_json(path.read_bytes())
+            return cls.model_validate_json(read_bytes(path))
         except OSError as error:
             raise PolyhopError(f"cannot read {path}: {error.strerror}") from error
         except ValidationError as error:

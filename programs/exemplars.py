@@ -30,6 +30,7 @@ import dspy
 from dspy.predict.parameter import Parameter
 
 from ..data.errors import PolyhopError
+from ..data.files import read_bytes
 from ..data.form import masked
 from ..data.references import references
 from ..data.text import title_key
@@ -137,7 +138,7 @@ class ExemplarMemory(Parameter):
     def load(cls, path: Path) -> ExemplarMemory:
         try:
             # Not `splitlines`, which also splits at characters that JSON leaves as they are.
-            header, *lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+            header, *lines = read_bytes(path).decode("utf-8").removesuffix("\n").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise PolyhopError(f"cannot read the exemplars in {path}: {error}") from error
         if _parsed(header) != _HEADER:
@@ -208,7 +209,7 @@ def _shipped() -> ExemplarMemory:
 def _parsed(line: str) -> Any:
     try:
         return json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -1,7 +1,8 @@
 """Records of files and of Hugging Face datasets.
 
-Files are JSON Lines, a JSON list, one JSON document, or a table with a header, plain or gzip. All but documents are
-streamed, one record at a time. A bad line or row is one skipped record; a bad list or document is a damaged file.
+Files are JSON Lines, a JSON list, one JSON document, or a table with a header, plain or gzip. All are streamed, one
+record at a time; of a document, one element of its list ``data``. A bad line or row is one skipped record; a bad list
+or document is a damaged file.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ PREFIX = "hub:"
 _GZIP = b"\x1f\x8b"
 _BOM = b"\xef\xbb\xbf"
 _CHUNK = 1 << 18  # characters
-_LARGEST_DOCUMENT = 1 << 30  # bytes; TriviaQA's largest is 600 MB
+_SCALAR = r'\s*"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[-+\w.]+)\s*,'
+_LISTING = re.compile(rf'\{{(?:{_SCALAR})*\s*"(data|Data)"\s*:\s*(?=\[)')
+"""The start of a document of SQuAD or TriviaQA: everything is in one list."""
 _EXPECTED = "Expected JSON Lines, a JSON list, a JSON document, or a table (.csv, .tsv), plain or gzip."
 
 
@@ -53,7 +56,10 @@ def read_records(path: Path) -> Iterator[Record | Problem]:
     if start.startswith(b"["):
         return _list(path)
     if start.startswith(b"{"):
-        return _lines(path) if {".jsonl", ".ndjson"} & suffixes or _is_line(path) else _document(path)
+        if {".jsonl", ".ndjson"} & suffixes:
+            return _lines(path)
+        listing = _LISTING.match(start.decode("utf-8", "replace"))
+        return _document(path) if listing or not _is_line(path) else _lines(path)
     raise DatasetError(f"{path} {_what(start)}. {_EXPECTED}")
 
 
@@ -146,12 +152,20 @@ def _table(path: Path, tabs: bool) -> Iterator[Record | Problem]:
 
 
 def _document(path: Path) -> Iterator[Record | Problem]:
+    """A document as records: one for each element of the list in which it has everything, or itself."""
     with _opened(path) as file:
-        content = file.read(_LARGEST_DOCUMENT + 1)
-        if len(content) > _LARGEST_DOCUMENT:
-            raise DatasetError(f"{path} is one JSON document of more than {_LARGEST_DOCUMENT >> 20} MB: split it.")
+        text = io.TextIOWrapper(file, encoding="utf-8-sig")
+        start = text.read(_CHUNK)
+        if listing := _LISTING.match(start.lstrip()):
+            elements = _elements(path, text, start.lstrip()[listing.end() :])
+            for number, element in enumerate(elements, 1):
+                yield Record({listing[1]: [element]}, f"{path.name}:record {number}")
+            return
+        content = start + text.read(LARGEST_RECORD)
+        if len(content) > LARGEST_RECORD:
+            raise DatasetError(f"{path} is one JSON object of more than {LARGEST_RECORD >> 20} MB. {_EXPECTED}")
         try:
-            yield Record(json.loads(content.decode("utf-8-sig")), f"{path.name}:record 1")
+            yield Record(json.loads(content), f"{path.name}:record 1")
         except (ValueError, RecursionError) as error:
             raise DatasetError(f"{path} is not JSON: {error}.") from error
 
@@ -166,9 +180,10 @@ def _list(path: Path) -> Iterator[Record | Problem]:
                 yield Problem(where, str(error))
 
 
-def _elements(path: Path, file: io.TextIOWrapper) -> Iterator[Any]:
-    """The elements of a JSON list: decode what was read so far, and read more when it is incomplete."""
-    text, position, separator, more = "", 0, "[", True
+def _elements(path: Path, file: io.TextIOWrapper, text: str = "") -> Iterator[Any]:
+    """The elements of a JSON list that begins with ``text``: decode what was read so far, and read more when it is
+    incomplete."""
+    position, separator, more = 0, "[", True
     while True:
         value: Any = None
         try:

@@ -29,6 +29,7 @@ from filelock import FileLock, Timeout
 
 from ..corpora import Corpus, split_long
 from ..errors import CorpusError, IndexFault, PolyhopError, Problem
+from ..files import check_unlinked
 from ..passages import PAGE, Passage, content_id
 from .jvm import (
     anserini_jar,
@@ -326,7 +327,10 @@ def locked(out: Path) -> Iterator[None]:
     """Hold the write lock of an index."""
     lock = FileLock(out / LOCK)
     try:
+        check_unlinked(out)
         lock.acquire(timeout=0)
+    except ValueError as error:
+        raise IndexFault(f"{error}.") from None
     except Timeout:
         raise IndexFault(f"Another build is writing to {out}. Wait for it, or build into another folder.") from None
     except OSError as error:

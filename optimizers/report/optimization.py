@@ -14,6 +14,7 @@ from markupsafe import Markup
 from pydantic import BaseModel, ValidationError
 
 from ...data.errors import PolyhopError
+from ...data.files import read_bytes
 from ...engines.budget import Spent, read_spent
 from ...eval.charts import Plot, bounds
 from ...eval.folder import ACCOUNT, MANIFEST, SUMMARY, RunError
@@ -400,7 +401,7 @@ def read_run(path: Path) -> OptimizationRun:
 def _read(model: type[M], path: Path) -> M | None:
     """A file, or None if there is none."""
     try:
-        return model.model_validate_json(path.read_bytes())
+        return model.model_validate_json(read_bytes(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -411,9 +412,11 @@ def _read(model: type[M], path: Path) -> M | None:
 
 def _stages(path: Path) -> Iterator[StageRecord]:
     try:
-        lines = path.read_bytes().split(b"\n")[:-1]  # text after the last line break is still being written
+        lines = read_bytes(path).split(b"\n")[:-1]  # text after the last line break is still being written
     except FileNotFoundError:
         return
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {error.strerror}.") from error
     for n, line in enumerate(lines, 1):
         try:
             yield StageRecord.model_validate_json(line)

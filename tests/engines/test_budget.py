@@ -165,8 +165,20 @@ def test_an_account_is_shared_by_processes(tmp_path: Path) -> None:
     assert (spent.calls, spent.tokens_in) == (200, 400)
 
 
-def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "spent.json").write_text('{"questions": 3}')
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"questions": 3}',
+        '{"calls": -1000}',
+        '{"usd": -5}',
+        '{"usd": NaN}',
+        '{"calls": "1"}',
+        '{"seconds": 1e999}',
+        "[]",
+    ],
+)
+def test_a_file_of_something_else_is_refused(content: str, tmp_path: Path) -> None:
+    (tmp_path / "spent.json").write_text(content)
     with pytest.raises(PolyhopError, match="is not a record of spending"):
         Budget(file=tmp_path / "spent.json")
 

@@ -194,7 +194,14 @@ def test_a_proxy_of_the_environment_is_used(server: Listening, monkeypatch: pyte
 
 
 def test_a_reply_of_deep_brackets(server: Listening) -> None:
-    body = b'{"id": ' + b"[" * 1_000_000
+    body = b'{"id": ' + b"[" * 100_000
     server.act = lambda exchange: exchange.reply(body)
     with pytest.raises(LMServerError, match="not a completion"):
         ask(model(server, "auto"))
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_a_reply_of_very_many_objects(engine: str, server: Listening) -> None:
+    server.act = lambda exchange: exchange.reply(b'{"choices": [' + b"[]," * 1_000_000 + b"[]]}")
+    with pytest.raises(OverlongReplyError, match="objects"):
+        ask(model(server, engine))

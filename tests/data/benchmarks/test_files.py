@@ -45,8 +45,28 @@ def test_lines_and_lists(tmp_path: Path, name: str, content: str, suffix: str) -
 
 
 @pytest.mark.parametrize("indent", [None, 1])
-def test_a_document_is_one_record(tmp_path: Path, indent: int | None) -> None:
-    assert values(write(tmp_path / "a.json", json.dumps({"data": RECORDS}, indent=indent))) == [{"data": RECORDS}]
+@pytest.mark.parametrize("around", [({}, {}), ({"version": "v2.0", "n": 1.5}, {"domain": ["web"]})])
+def test_a_document_is_a_record_for_each_element(tmp_path: Path, indent: int | None, around: Any) -> None:
+    before, after = around
+    path = write(tmp_path / "a.json", json.dumps({**before, "data": RECORDS, **after}, indent=indent))
+    assert values(path) == [{"data": [record]} for record in RECORDS]
+
+
+def test_a_document_without_such_a_list_is_one_record(tmp_path: Path) -> None:
+    whole = {"a": {"data": [1]}, "data": {"b": 2}}
+    assert values(write(tmp_path / "a.json", json.dumps(whole, indent=1))) == [whole]
+
+
+def test_a_large_document_without_such_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LARGEST_RECORD", 1 << 20)
+    path = write(tmp_path / "a.json", '{"a":\n"' + "x" * (1 << 20) + '"}')
+    with pytest.raises(DatasetError, match="one JSON object of more than 1 MB"):
+        values(path)
+
+
+def test_a_document_that_is_cut_short(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="cut short"):
+        values(write(tmp_path / "a.json", json.dumps({"data": RECORDS})[:-3]))
 
 
 @given(records=st.lists(ANY_RECORD, max_size=6), indent=st.sampled_from([None, 0, 3]), chunk=st.integers(1, 40))

@@ -1,0 +1,87 @@
+"""Files of others: read within bounds, and never written through a link."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyhop.data.errors import IndexFault, PolyhopError
+from polyhop.data.files import read_bytes, read_json
+from polyhop.data.lucene.index import build_index
+from polyhop.engines.budget import read_spent
+from polyhop.engines.profile import read_profile
+from polyhop.eval.folder import LockedFolder, RunError
+from polyhop.optimizers.settings import read_settings
+from polyhop.programs.complexity import ComplexityHead
+from polyhop.programs.exemplars import ExemplarMemory
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "profile.toml": read_profile,
+    "settings.toml": read_settings,
+    "settings.json": read_settings,
+    "spent.json": read_spent,
+    "complexity.json": ComplexityHead.load,
+    "exemplars.jsonl": ExemplarMemory.load,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_no_file_or_too_large_is_one_line(name: str, tmp_path: Path) -> None:
+    def refused(message: str) -> None:
+        with pytest.raises(PolyhopError, match=message) as raised:
+            READERS[name](path)
+        assert "\n" not in str(raised.value)
+
+    path = tmp_path / name
+    os.mkfifo(path)  # reading it would block
+    refused("it is not a regular file")
+    path.unlink()
+    path.mkdir()
+    refused("it is not a regular file")
+    path.rmdir()
+    with path.open("wb") as file:
+        file.truncate(2**40)  # a sparse file
+    refused("it is larger than")
+    path.write_bytes(b'{"a": ' + b"[" * 100_000)
+    refused(str(path))
+    path.write_bytes(b"a = " + b"[" * 10_000)
+    refused(str(path))
+    path.write_bytes(b"\xff\xfe")
+    refused(str(path))
+
+
+def test_bytes_up_to_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"1234")
+    assert read_bytes(tmp_path / "a", 4) == b"1234"
+    assert read_json(tmp_path / "a") == 1234
+    with pytest.raises(OSError, match="larger"):
+        read_bytes(tmp_path / "a", 3)
+
+
+def test_an_index_is_not_built_through_links(tmp_path: Path) -> None:
+    corpus, mine, out = tmp_path / "corpus.jsonl", tmp_path / "mine.txt", tmp_path / "index"
+    corpus.write_text('{"id": "1", "title": "Ada", "text": "Ada wrote."}\n')
+    mine.write_text("precious")
+    for name in ("problems.jsonl", "manifest.json.part", ".lock"):
+        out.mkdir()
+        (out / name).symlink_to(mine)
+        with pytest.raises(IndexFault):
+            build_index([corpus], out)
+        assert mine.read_text() == "precious"
+        (out / name).unlink()
+        out.rmdir()
+
+
+def test_a_run_is_not_written_through_links(tmp_path: Path) -> None:
+    mine, run = tmp_path / "mine.txt", tmp_path / "run"
+    mine.write_text("a whole line\nand half a line")  # which would be cut off
+    run.mkdir()
+    (run / "predictions.jsonl").symlink_to(mine)
+    with pytest.raises(RunError, match=r"predictions\.jsonl is a symbolic link"):
+        LockedFolder(run, {}, "predictions.jsonl")
+    assert mine.read_text() == "a whole line\nand half a line"
+    assert [entry.name for entry in run.iterdir()] == ["predictions.jsonl"]
