@@ -4,7 +4,11 @@
     alpha(h) = 1 / (1 + exp(slope * (h - midpoint)))
 
 The more hops a question needs, the less the judged accuracy counts and the more the cited evidence. The paper gives no
-formula for alpha; the logistic function and its constants are ours.
+formula for alpha; the logistic function and its constants are ours. Alpha 0.5 is the paper's ablation, and what the
+public code does.
+
+The weighed confidence alone would pass an attributable answer of accuracy 0 at four hops, and a contradicted one of
+accuracy 1 at one hop. So both parts have a minimum, which the paper does not have.
 """
 
 from __future__ import annotations
@@ -24,25 +28,33 @@ class Confidence(Program):
 
     Args:
         threshold: The minimum confidence of an answer that passes.
-        adaptive: Whether alpha depends on the complexity; otherwise it is 0.5 (the paper's ablation).
+        adaptive: Whether alpha depends on the complexity; otherwise it is ``fixed_alpha``.
+
+    An answer also needs ``least_accuracy`` and ``least_credibility`` to pass.
     """
 
     def __init__(self, threshold: float = 0.75, adaptive: bool = True) -> None:
         super().__init__()
         self.threshold = real(threshold, 0.0, 1.0)
+        self.least_accuracy = real(0.1, 0.0, 1.0)
+        self.least_credibility = real(0.1, 0.0, 1.0)
         self.adaptive = choice(adaptive, (True, False))
+        self.fixed_alpha = real(0.5, 0.0, 1.0)
         self.midpoint = real(2.5, 1.0, 4.0)
         self.slope = real(1.0, 0.0, 4.0)
 
     def alpha(self, hops: float) -> float:
         """The weight of accuracy for an expected number of hops."""
-        return sigmoid(self.slope.value * (self.midpoint.value - hops)) if self.adaptive.value else 0.5
+        if not self.adaptive.value:
+            return self.fixed_alpha.value
+        return sigmoid(self.slope.value * (self.midpoint.value - hops))
 
     def forward(self, hops: float, accuracy: float, credibility: float, trace: Trace) -> Weighed:
         """Record and return the confidence, and whether the answer passes."""
         alpha = self.alpha(hops)
         confidence = alpha * accuracy + (1 - alpha) * credibility
-        weighed = Weighed(alpha, confidence, confidence >= self.threshold.value)
+        enough = accuracy >= self.least_accuracy.value and credibility >= self.least_credibility.value
+        weighed = Weighed(alpha, confidence, enough and confidence >= self.threshold.value)
         trace.add(weighed)
         return weighed
 

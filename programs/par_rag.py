@@ -6,9 +6,20 @@ refined. The final answer is concluded from the steps and reviewed too.
 
     #1 Who directed Vertigo?    #2 Who directed Psycho?    #3 Where was #1 born?
 
-Deviations: steps without references to one another run in parallel (#1 and #2). Only questions that refer to a revised
-answer are refined; otherwise answers replace the references. The question describes an unknown answer. A step whose
-search finds nothing is unknown without a call. A revised final answer is judged again: its confidence is returned.
+The public code settles what the paper leaves open.
+
+Deviations at the default settings, each with the tunable that removes it (`ParRag.paper_values`):
+
+- only questions that refer to a revised answer are refined, and steps without references to one another run in parallel
+  (#1 and #2); as published, steps are taken one by one, and each next question is refined (``refine``);
+- alpha depends on the expected number of hops, not on the most probable one (``hops``);
+- a final answer that does not pass is revised, and then judged again; as published, it is only judged (``repair``);
+- those of the review (`polyhop.programs.review`).
+
+Deviations that remain: the estimator of complexity is a logistic regression, not BERT, unless you give your own
+(``estimator``). Exemplars are similar in form, not in topic (`polyhop.programs.exemplars`). Answers replace the
+references that are left; the question describes an unknown answer. A step whose search finds nothing is unknown without
+a call. At most `MAX_STEPS` steps are taken. The agent that concludes does not read the thoughts of the plan.
 """
 
 from __future__ import annotations
@@ -16,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import dspy
 
@@ -31,7 +42,7 @@ from .complexity import Complexity, estimate_complexity
 from .exemplars import Exemplars
 from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer, tidy
 from .program import Program, register
-from .review import CitedAnswer, Review, read_cited
+from .review import CitedAnswer, CredibilityModel, Review, ReviewResult
 from .search import Pool, Search
 from .trace import Decomposed, Estimated, Recalled, Refined, StepAnswered, Trace
 from .tunable import choice, integer
@@ -44,8 +55,8 @@ class ParRag(Program):
     """Plan the question, take the steps of the plan, review every answer. Evidence consists of sentences.
 
     LM calls: 1 for the plan, 3 per step, 3 for the final answer; 1 more for each answer that does not pass (3 for the
-    final one) and for each question that is refined. In sequence: 1 for the plan, 2 per level of the plan, 2 for the
-    final answer. Searches: 1 per step and per answer that does not pass.
+    final one) and for each question that is refined. In sequence: 1 for the plan, 2 per level of the plan (3 per step
+    if every question is refined), 2 for the final answer. Searches: 1 per step and per answer that does not pass.
 
     Args:
         retriever: For questions without a pool of their own.
@@ -53,12 +64,25 @@ class ParRag(Program):
         shown: How many of them an agent reads.
         review_retriever: For the review, meant to be sparse; by default the BM25 source of a `ChainRetriever`, else the
             same retriever.
+        credibility: Judges attribution in place of the agent.
 
-    ``planned`` and ``reviewed`` are the paper's ablations: without a plan the question is the only step; without a
-    review every answer passes, with the answering agent's confidence.
+    ``refine`` says which questions are refined, ``hops`` which number of hops weighs the judges, and ``repair`` whether
+    a final answer that does not pass is revised. ``planned`` and ``reviewed`` are the paper's ablations: without a plan
+    the question is the only step; without a review every answer passes, with the answering agent's confidence.
     """
 
     shown_exemplars = ("planner",)
+    paper_retriever: ClassVar[str] = "dense"
+    paper_values: ClassVar[Mapping[str, Any]] = {
+        "refine": "every",
+        "hops": "predicted",
+        "repair": False,
+        "review.judged": "cited",
+        "review.cites": "passage",
+        "review.reads": "found",
+        "review.confidence.least_accuracy": 0.0,
+        "review.confidence.least_credibility": 0.0,
+    }
 
     def __init__(
         self,
@@ -66,16 +90,21 @@ class ParRag(Program):
         k: int = 10,
         shown: int = 5,
         review_retriever: Retriever | None = None,
+        *,
+        credibility: CredibilityModel | None = None,
     ) -> None:
         super().__init__()
         self.search = Search(retriever, k)
         self.shown = integer(shown, 1, 50)
         self.planned = choice(True, (True, False))
         self.reviewed = choice(True, (True, False))
+        self.refine = choice("revised", ("revised", "every"))
+        self.hops = choice("expected", ("expected", "predicted"))
+        self.repair = choice(True, (True, False))
         self.exemplars = Exemplars(count=1)
         self.planner = Agent(PlanSteps)
         self.step_answerer = Agent(AnswerStep)
-        self.review = Review(review_retriever or _sparse(retriever), k)
+        self.review = Review(review_retriever or _sparse(retriever), k, credibility)
         self.refiner = Agent(RefineQuestion)
         self.answerer = Agent(AnswerFromTrajectory)
 
@@ -88,11 +117,12 @@ class ParRag(Program):
         question, trace = check_question(question), Trace()
         complexity = estimate_complexity(question)
         trace.add(Estimated(complexity.probabilities))
+        hops = complexity.expected if self.hops.value == "expected" else float(complexity.hops)
         plan = self._plan(question, complexity, trace)
 
         done: dict[int, _Outcome] = {}
-        for level in levels(plan):
-            tasks = [partial(self._act, question, step, dict(done), complexity, pool) for step in level]
+        for level in levels(plan) if self.refine.value == "revised" else [[step] for step in plan]:
+            tasks = [partial(self._act, question, step, dict(done), hops, pool) for step in level]
             done |= zip((step.number for step in level), together(trace, tasks), strict=True)
         outcomes = [done[step.number] for step in plan]
         seen = [hit for outcome in outcomes for hit in outcome.seen]
@@ -108,8 +138,12 @@ class ParRag(Program):
 
         stop = "plan done"
         if self.reviewed.value:
-            draft, hops = CitedAnswer(question, answer, evidence), complexity.expected
-            review = self.review(draft, sources, hops, pool, trace, shown=self.shown.value)
+            draft = CitedAnswer(question, answer, evidence)
+            if self.repair.value:
+                review = self.review(draft, sources, hops, pool, trace, shown=self.shown.value)
+            else:
+                weighed = self.review.judge(draft, sources, hops, trace)
+                review = ReviewResult(draft, weighed.confidence, weighed.passed)
             stop, confidence = "confident" if review.passed else "unconfident", review.confidence
             if review.revised:
                 stop, confidence = "revised", self.review.judge(review.answer, sources, hops, trace).confidence
@@ -138,7 +172,7 @@ class ParRag(Program):
         question: str,
         step: PlanStep,
         done: Mapping[int, _Outcome],
-        complexity: Complexity,
+        hops: float,
         pool: Pool,
         trace: Trace,
     ) -> _Outcome:
@@ -149,19 +183,19 @@ class ParRag(Program):
         draft = CitedAnswer(asked, UNKNOWN)
         if hits:
             reply = self.step_answerer(question=asked, sources=sources.show())
-            answer, cited, invalid = read_cited(reply.answer, reply.cited, sources)
+            answer, cited, invalid = self.review.read(reply.answer, reply.cited, sources)
             draft = CitedAnswer(asked, answer, cited)
             trace.add(StepAnswered(step.number, asked, answer, facts(cited), invalid))
         if not self.reviewed.value:
             return _Outcome(draft, False, tuple(hits))
-        review = self.review(draft, sources, complexity.expected, pool, trace, shown=self.shown.value)
+        review = self.review(draft, sources, hops, pool, trace, shown=self.shown.value)
         return _Outcome(review.answer, review.answer.answer != draft.answer, (*hits, *review.found))
 
     def _ask(self, question: str, step: PlanStep, done: Mapping[int, _Outcome], trace: Trace) -> str:
-        """A step's question with earlier answers filled in, reworded if one of them was revised."""
+        """A step's question with earlier answers filled in; refined if one of them was revised, or always."""
         answers = {number: outcome.answer for number, outcome in done.items()}
         asked = step.question
-        if any(done[number].revised for number in step.needs):
+        if any(done[number].revised for number in step.needs) or (done and self.refine.value == "every"):
             reply = self.refiner(question=question, trajectory=trajectory(answers), next_question=asked)
             refined, cut = tidy(reply.refined_question)
             asked = refined if refined != UNKNOWN else asked

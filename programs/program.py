@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -23,6 +24,7 @@ class Program(dspy.Module):
 
     searches: ClassVar[bool] = True  # whether the program takes a retriever
     shown_exemplars: ClassVar[tuple[str, ...]] = ()  # the agents that get exemplars as additional demos at each call
+    shared: ClassVar[tuple[str, ...]] = ()  # attributes that copies share: a retriever is a resource, not state
     role_groups: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # agents that ``--lm GROUP=SPEC`` gives a model together
     paper_retriever: ClassVar[str] = ""  # of the published system, a name of `polyhop.data.retrievers`; "" for none
     paper_values: ClassVar[Mapping[str, Any]] = {}  # tunables with a published value that is not the default
@@ -58,6 +60,13 @@ class Program(dspy.Module):
         if isinstance(value, Agent):
             value.role = name
         super().__setattr__(name, value)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        memo |= {id(value): value for name in self.shared if (value := getattr(self, name)) is not None}
+        twin = type(self).__new__(type(self))
+        memo[id(self)] = twin
+        twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return twin
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with dspy.context(adapter=guarded(dspy.settings.adapter)):

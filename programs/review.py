@@ -1,30 +1,44 @@
 """The review of PAR-RAG (arXiv 2504.16787): two judges, and a revision of answers that do not pass.
 
 A judge's accuracy and the credibility of the citations are combined into a confidence. Below the threshold, the answer
-itself is the query for a sparse retriever; a reviser reads old and new sources and gives a new answer or keeps the old.
+itself is the query for a sparse retriever; a reviser reads sources and gives a new answer or keeps the old. The public
+code settles what the paper leaves open.
 
-Deviations: an answer without citations is extrapolatory without a call; a reviser without an answer revises nothing;
-the reviser is not called if there is nothing to read.
+Deviations at the default settings, each with the tunable that removes it (`ParRag.paper_values`):
+
+- the judge of accuracy reads all sources, not only what the answer cites (``judged``): on the citations alone it would
+  repeat the judge of attribution, and could not see that another source names somebody else;
+- citations are of sentences, not of passages (``cites``);
+- the reviser reads the old sources too, not only what the second search finds (``reads``);
+- accuracy and credibility have a minimum (`polyhop.programs.confidence`).
+
+Deviations that remain: credibility is judged by an agent with AttrScore's classes, not by AttrScore, unless you give a
+`CredibilityModel`. The reviser reads the draft. An answer without citations is extrapolatory without a call; a reviser
+without an answer revises nothing; the reviser is not called if there is nothing to read. The confidence is not rounded
+to two places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Protocol, SupportsFloat
 
 from dspy.utils.exceptions import AdapterParseError
 
+from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Hit, Retriever
 from ..engines.costs import record_incident
 from ..signatures import JudgeAccuracy, JudgeAttribution, ReviseAnswer
 from .agent import Agent, together
-from .candidates import Candidates, cut_citations, facts
+from .candidates import Candidates, cut_citations, facts, whole
 from .confidence import CREDIBILITY, Confidence
 from .prediction import UNKNOWN, tidy
 from .program import Program
 from .search import Pool, Search
-from .trace import Judged, Revised, Trace, Weighed
+from .trace import Judged, Revised, Scored, Trace, Weighed
+from .tunable import choice
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,21 @@ class ReviewResult:
     found: tuple[Hit, ...] = ()  # hits of the second search
 
 
+class CredibilityModel(Protocol):
+    """How far an answer is supported by its citations, by a model such as AttrScore's or one of entailment.
+
+    It is called in several threads at once, and only for answers with citations.
+    """
+
+    def __call__(self, question: str, answer: str, evidence: Sequence[Evidence], /) -> float:
+        """A number from 0 to 1; `polyhop.programs.confidence.CREDIBILITY` has those of AttrScore's classes.
+
+        Args:
+            evidence: What the answer cites: sentences or passages, each with ``text`` and ``passage.title``.
+        """
+        ...
+
+
 class Review(Program):
     """Judges an answer, and revises it if it does not pass.
 
@@ -55,11 +84,22 @@ class Review(Program):
     Args:
         retriever: For the second search, if a question has no pool of its own; meant to be sparse.
         k: Passages per search.
+        credibility: Judges attribution in place of the agent. Like the retriever, it is not part of the saved state.
+
+    ``judged`` is what the judge of accuracy reads, ``reads`` what the reviser reads, ``cites`` the unit of citations.
     """
 
-    def __init__(self, retriever: Retriever | None = None, k: int = 10) -> None:
+    shared = ("credibility",)
+
+    def __init__(
+        self, retriever: Retriever | None = None, k: int = 10, credibility: CredibilityModel | None = None
+    ) -> None:
         super().__init__()
         self.search = Search(retriever, k)
+        self.credibility = credibility
+        self.judged = choice("all", ("all", "cited"))
+        self.reads = choice("all", ("all", "found"))
+        self.cites = choice("sentence", ("sentence", "passage"))
         self.accuracy_judge = Agent(JudgeAccuracy)
         self.attribution_judge = Agent(JudgeAttribution)
         self.confidence = Confidence()
@@ -68,14 +108,16 @@ class Review(Program):
     def forward(
         self, draft: CitedAnswer, sources: Candidates, hops: float, pool: Pool, trace: Trace, *, shown: int
     ) -> ReviewResult:
-        """Review an answer read from ``sources``; the best ``shown`` hits of a second search are added to these."""
+        """Review an answer read from ``sources``, to which the best ``shown`` hits of a second search are added."""
         weighed = self.judge(draft, sources, hops, trace)
         if weighed.passed:
             return ReviewResult(draft, weighed.confidence, passed=True)
         query = draft.question if draft.answer == UNKNOWN else draft.answer
         found = self.search(query, pool, trace)
-        sources.extend(hit.passage for hit in found[:shown])
-        revised = self._revise(draft, sources, trace) if sources.passages else None
+        fresh = [hit.passage for hit in found[:shown]]
+        sources.extend(fresh)
+        read = sources if self.reads.value == "all" else Candidates(fresh)
+        revised = self._revise(draft, read, trace) if read.passages else None
         return ReviewResult(revised or draft, weighed.confidence, False, revised is not None, tuple(found))
 
     def judge(self, draft: CitedAnswer, sources: Candidates, hops: float, trace: Trace) -> Weighed:
@@ -87,9 +129,17 @@ class Review(Program):
         weighed: Weighed = self.confidence(hops, accuracy, credibility, trace)
         return weighed
 
+    def read(
+        self, answer: object, citations: Iterable[object], sources: Candidates
+    ) -> tuple[str, tuple[Evidence, ...], tuple[str, ...]]:
+        """`read_cited`, with the passages of the citations if these are the unit."""
+        text, cited, invalid = read_cited(answer, citations, sources)
+        return text, tuple(whole(cited)) if self.cites.value == "passage" else cited, invalid
+
     def _accuracy(self, draft: CitedAnswer, sources: Candidates, trace: Trace) -> float:
+        shown = sources.show() if self.judged.value == "all" else sources.show(draft.cited)
         try:
-            reply = self.accuracy_judge(question=draft.question, sources=sources.show(), answer=draft.answer)
+            reply = self.accuracy_judge(question=draft.question, sources=shown, answer=draft.answer)
             judged = Judged("accuracy", reply.accuracy)
         except AdapterParseError as error:  # errors of the model itself are not a verdict
             record_incident("verdict unreadable")
@@ -100,6 +150,9 @@ class Review(Program):
     def _credibility(self, draft: CitedAnswer, sources: Candidates, trace: Trace) -> float:
         if not draft.cited:
             return CREDIBILITY["extrapolatory"]
+        if self.credibility is not None:
+            trace.add(Scored(score := _checked(self.credibility(draft.question, draft.answer, draft.cited))))
+            return score
         evidence = sources.show(draft.cited)
         verdict = self.attribution_judge(question=draft.question, evidence=evidence, answer=draft.answer).attribution
         trace.add(Judged("attribution", CREDIBILITY[verdict], verdict))
@@ -108,7 +161,7 @@ class Review(Program):
     def _revise(self, draft: CitedAnswer, sources: Candidates, trace: Trace) -> CitedAnswer | None:
         """The new answer, with the old citations if it has none; None if the old one stays."""
         reply = self.reviser(question=draft.question, sources=sources.show(), draft=draft.answer)
-        answer, cited, invalid = read_cited(reply.answer, reply.cited, sources)
+        answer, cited, invalid = self.read(reply.answer, reply.cited, sources)
         accepted = reply.decision == "revised" and answer != UNKNOWN
         trace.add(Revised(answer, str(reply.reason or "").strip(), accepted, facts(cited), invalid))
         return replace(draft, answer=answer, cited=cited or draft.cited) if accepted else None
@@ -123,3 +176,9 @@ def read_cited(
     text, cut = tidy(text)
     cited, invalid = sources.resolve([*ids, *(id for id in marked if id not in ids)])
     return text, tuple(cited) if text != UNKNOWN else (), (*cut, *invalid)
+
+
+def _checked(score: object) -> float:
+    if isinstance(score, bool) or not isinstance(score, SupportsFloat) or not 0 <= float(score) <= 1:
+        raise PolyhopError(f"the credibility model returned {score!r}: it must return a number from 0 to 1")
+    return float(score)

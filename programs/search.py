@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any, Protocol, Self, runtime_checkable
@@ -39,6 +38,8 @@ class Search(Program):
     weights of a `ChainRetriever` and its ``adaptive`` switch by name; it is empty for other retrievers.
     """
 
+    shared = ("retriever",)
+
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__()
         if retriever is not None and not hasattr(retriever, "search"):
@@ -50,14 +51,6 @@ class Search(Program):
         self.k1 = real(getattr(retriever, "k1", 0.9), 0.0, 3.0)
         self.b = real(getattr(retriever, "b", 0.4), 0.0, 1.0)
         self.chain = _chain_tunables(retriever) if isinstance(retriever, ChainRetriever) else {}
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Search:
-        """Copies share the retriever: teleprompters copy programs, and an index is a resource, not state."""
-        memo[id(self.retriever)] = self.retriever
-        twin = type(self).__new__(type(self))
-        memo[id(self)] = twin
-        twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
-        return twin
 
     def forward(self, query: str, pool: Pool, trace: Trace, *, k: int | None = None, offset: int = 0) -> list[Hit]:
         """The hits of rank ``offset + 1`` to ``offset + k``, best first; ``k`` defaults to the tunable.

@@ -161,6 +161,14 @@ class Judged(TraceStep):
 
 
 @dataclass(frozen=True)
+class Scored(TraceStep):
+    """The credibility of an answer by a model that is no language model."""
+
+    credibility: float
+    lm_calls = 0
+
+
+@dataclass(frozen=True)
 class Weighed(TraceStep):
     """The combined confidence: alpha * accuracy + (1 - alpha) * credibility."""
 
@@ -192,7 +200,7 @@ class Replaced(TraceStep):
 
 @dataclass(frozen=True)
 class Refined(TraceStep):
-    """The question of step ``number``, reworded after an earlier answer changed."""
+    """The question of step ``number``, reworded to fit the answers before it."""
 
     number: int
     question: str

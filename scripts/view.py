@@ -36,6 +36,7 @@ from ..programs.trace import (
     Required,
     Revised,
     Routed,
+    Scored,
     Searched,
     Selected,
     StepAnswered,
@@ -249,6 +250,8 @@ def _add_step(tree: Tree, step: TraceStep, passages: Mapping[str, Passage]) -> N
             _facts(branch, cited, passages)
         case Judged(aspect, score, verdict):
             _branch(tree, "judged", f"{aspect} {score:.2f}" + (f", {plain(verdict)}" if verdict else ""))
+        case Scored(credibility):
+            _branch(tree, "scored", f"credibility {credibility:.2f}")
         case Weighed(alpha, confidence, passed):
             verdict = "passed" if passed else "did not pass"
             _branch(tree, "weighed", f"{confidence:.2f} (alpha {alpha:.2f}): {verdict}")

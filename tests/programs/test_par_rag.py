@@ -18,6 +18,8 @@ from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.models import language_model
 from polyhop.programs import ParRag
+from polyhop.programs.complexity import Complexity
+from polyhop.programs.confidence import Confidence
 from polyhop.programs.par_rag import MAX_STEPS, PlanStep, bind, demonstrated, levels, read_plan
 from polyhop.programs.review import CitedAnswer
 from polyhop.programs.trace import (
@@ -31,6 +33,7 @@ from polyhop.programs.trace import (
     StepAnswered,
     Weighed,
 )
+from polyhop.programs.tunable import tunables
 from polyhop.signatures.replies import Steps
 
 from .scripted import ADAPTERS, Reply, Request, Script, answer, facts, playing, queries, scripted, steps
@@ -307,6 +310,37 @@ def test_only_the_questions_that_need_a_revised_answer_are_refined() -> None:
     assert len(script.asked("refiner")) == 1
 
 
+def test_every_next_question_can_be_refined_one_after_the_other() -> None:
+    def refine(request: Request) -> dict[str, Any]:
+        step = request.inputs["next_question"]
+        return {"refined_question": step.replace("#1", "Alfred Hitchcock").replace("#2", "Andrei Tarkovsky")}
+
+    script, prediction = play(set=lambda program: setattr(program.refine, "value", "every"), refiner=refine)
+    first, second, third = script.asked("refiner")
+    assert [request.inputs["next_question"] for request in (first, second, third)] == [
+        each["question"] for each in PLAN[1:]
+    ]
+    assert json.loads(third.inputs["trajectory"]) == [
+        f"#{n} {text} -> {said}" for n, (text, said) in enumerate(list(ANSWERS.items())[:3], 1)
+    ]
+    assert queries(prediction) == list(ANSWERS)
+    assert prediction.trace.lm_calls == len(script.requests) == 1 + 4 * 3 + 3 + 3
+    assert prediction.trace.lm_calls_critical_path == 1 + 4 * 2 + 3 + 2
+
+
+@pytest.mark.parametrize(("which", "alpha"), [("predicted", 0.622459), ("expected", None)])
+def test_alpha_follows_the_predicted_or_the_expected_number_of_hops(which: str, alpha: float | None) -> None:
+    def tuned(program: ParRag) -> None:
+        program.review.confidence.adaptive.value = True
+        program.hops.value = which
+
+    _, prediction = play(set=tuned)
+    probabilities = steps(prediction, Estimated)[0].probabilities
+    assert Complexity(probabilities).hops == 2
+    expected = alpha or Confidence().alpha(Complexity(probabilities).expected)
+    assert {round(step.alpha, 6) for step in steps(prediction, Weighed)} == {round(expected, 6)}
+
+
 def test_without_review_every_answer_passes() -> None:
     script, prediction = play(set=lambda program: setattr(program.reviewed, "value", False))
     assert set(script.order) == {"planner", "step_answerer", "answerer"}
@@ -340,6 +374,26 @@ def test_a_final_answer_that_stays_unconvincing_is_given_with_its_confidence() -
     _, prediction = play(accuracy_judge=doubts(QUESTION))
     assert (prediction.answer, prediction.stop_reason) == ("Solaris", "unconfident")
     assert prediction.confidence == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(("accuracy", "stop"), [(0.0, "unconfident"), (1.0, "confident")])
+def test_a_final_answer_can_be_judged_only(accuracy: float, stop: str) -> None:
+    script, prediction = play(
+        set=lambda program: setattr(program.repair, "value", False),
+        accuracy_judge=lambda r: {"accuracy": accuracy if r.inputs["question"] == QUESTION else 1.0},
+        reviser=revised("Vertigo", ["1s2"]),
+    )
+    assert "reviser" not in script.order
+    assert (prediction.answer, prediction.stop_reason) == ("Solaris", stop)
+    assert prediction.confidence == pytest.approx(0.5 * accuracy + 0.5)
+
+
+def test_every_published_value_is_a_tunable_with_another_default() -> None:
+    program = ParRag()
+    assert all(tunables(program)[name].value != value for name, value in ParRag.paper_values.items())
+    published = ParRag.paper(PassagePool(POOL))
+    with dspy.context(lm=language_model("lexical")):
+        assert published(question="When was the director of Vertigo born?").answer == "1899"
 
 
 # --- where it searches -----------------------------------------------------------------------------------------------

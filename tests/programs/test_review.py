@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,13 +11,14 @@ from dspy.utils.exceptions import AdapterParseError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Passage
 from polyhop.data.pool import PassagePool
-from polyhop.programs import Trace
+from polyhop.programs import ParRag, Trace
 from polyhop.programs.candidates import Candidates
 from polyhop.programs.confidence import CREDIBILITY, Confidence
 from polyhop.programs.review import CitedAnswer, Review, ReviewResult, read_cited
-from polyhop.programs.trace import Judged, Parallel, Revised, Searched, Weighed
+from polyhop.programs.trace import Judged, Parallel, Revised, Scored, Searched, Weighed
 
 from .scripted import Reply, Script, playing, scripted
 
@@ -29,11 +32,17 @@ HALF = 2.5  # hops at which accuracy and credibility weigh the same
 
 
 def review(
-    claim: CitedAnswer = CLAIM, hops: float = HALF, pool: list[Passage] | None = None, **replies: Reply | list[Reply]
+    claim: CitedAnswer = CLAIM,
+    hops: float = HALF,
+    pool: list[Passage] | None = None,
+    reviewer: Review | None = None,
+    **replies: Reply | list[Reply],
 ) -> tuple[Script, ReviewResult, Trace, Candidates]:
     trace, sources = Trace(), Candidates([FILM])
     with playing(scripted(**replies)) as script:
-        done = Review()(claim, sources, hops, PassagePool([FILM, MAN, BOOK] if pool is None else pool), trace, shown=2)
+        done = (reviewer or Review())(
+            claim, sources, hops, PassagePool([FILM, MAN, BOOK] if pool is None else pool), trace, shown=2
+        )
     return script, done, trace, sources
 
 
@@ -80,6 +89,99 @@ def test_the_more_hops_the_less_accuracy_weighs() -> None:
     confidences = [review(hops=hops, accuracy_judge={"accuracy": 0.2})[1].confidence for hops in (1.0, 2.0, 3.0, 4.0)]
     assert confidences == sorted(confidences)
     assert confidences[0] < 0.4 < 0.8 < confidences[-1]
+
+
+@pytest.mark.parametrize(
+    ("hops", "verdict", "accuracy", "confidence"),
+    [(4.0, "attributable", 0.0, 0.82), (1.0, "contradictory", 1.0, 0.82), (4.0, "attributable", 0.05, 0.83)],
+)
+def test_a_wrong_or_contradicted_answer_does_not_pass_whatever_alpha(
+    hops: float, verdict: str, accuracy: float, confidence: float
+) -> None:
+    replies: dict[str, Any] = {
+        "accuracy_judge": {"accuracy": accuracy},
+        "attribution_judge": {"attribution": verdict},
+    }
+    script, done, _, _ = review(hops=hops, **replies)
+    assert done.confidence == pytest.approx(confidence, abs=0.005)  # above the threshold
+    assert not done.passed
+    assert "reviser" in script.order
+    published = Review()
+    published.confidence.least_accuracy.value = published.confidence.least_credibility.value = 0.0
+    assert review(hops=hops, reviewer=published, **replies)[1].passed
+
+
+def test_the_judge_of_accuracy_can_read_the_citations_only() -> None:
+    reviewer = Review()
+    reviewer.judged.value = "cited"
+    script, *_ = review(reviewer=reviewer)
+    cited = "[1] Vertigo\n1s2 It was directed by Alfred Hitchcock."
+    assert script.asked("accuracy_judge")[0].inputs["sources"] == cited
+    assert script.asked("attribution_judge")[0].inputs["evidence"] == cited
+    script, *_ = review(CitedAnswer(QUESTION, "Sebald"), reviewer=reviewer)
+    assert script.asked("accuracy_judge")[0].inputs["sources"] == "(none)"
+
+
+def test_the_reviser_can_read_what_the_second_search_found_only() -> None:
+    reviewer = Review()
+    reviewer.reads.value = "found"
+    script, done, _, sources = review(
+        CitedAnswer("Who wrote Vertigo?", "Sebald", (Evidence(FILM, 0),)),
+        reviewer=reviewer,
+        pool=[BOOK],
+        accuracy_judge={"accuracy": 0},
+        reviser=revision(answer="W. G. Sebald", cited=["1s1"]),
+    )
+    assert script.asked("reviser")[0].inputs["sources"] == "[1] Vertigo (novel)\n1s1 Sebald wrote Vertigo, too."
+    assert done.answer.cited == (Evidence(BOOK, 0),)
+    assert sources.passages == [FILM, BOOK]
+
+
+def test_citations_can_be_of_passages() -> None:
+    reviewer = Review()
+    reviewer.cites.value = "passage"
+    _, done, _, _ = review(UNSURE, reviewer=reviewer, reviser=revision(answer="Alfred Hitchcock", cited=["1s2", "1s1"]))
+    assert done.answer.cited == (Evidence(FILM),)
+
+
+# --- a credibility model of one's own --------------------------------------------------------------------------------
+
+
+def test_a_credibility_model_replaces_the_agent() -> None:
+    calls = []
+
+    def entailed(question: str, answer: str, evidence: Sequence[Evidence]) -> float:
+        calls.append((question, answer, [item.text for item in evidence]))
+        return 0.8
+
+    script, done, trace, _ = review(reviewer=Review(credibility=entailed))
+    assert calls == [(QUESTION, "Alfred Hitchcock", ["It was directed by Alfred Hitchcock."])]
+    assert script.order == ["accuracy_judge"]
+    assert done.confidence == pytest.approx(0.5 * 0.9 + 0.5 * 0.8)
+    assert of(trace, Scored) == [Scored(0.8)]
+    assert trace.lm_calls == 1
+    review(CitedAnswer(QUESTION, "Sebald"), reviewer=Review(credibility=entailed))
+    assert len(calls) == 1  # nothing is cited
+
+
+@pytest.mark.parametrize("score", [1.2, -0.1, float("nan"), "Attributable", None, True])
+def test_a_credibility_that_is_no_share_is_an_error(score: Any) -> None:
+    with pytest.raises(PolyhopError, match="the credibility model returned .*: it must return a number from 0 to 1"):
+        review(reviewer=Review(credibility=lambda question, answer, evidence: score))
+
+
+def test_copies_of_a_program_share_its_credibility_model() -> None:
+    class Model:
+        def __call__(self, question: str, answer: str, evidence: Sequence[Evidence]) -> float:
+            return 1.0
+
+        def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+            raise AssertionError("copied")
+
+    model = Model()
+    program = ParRag(credibility=model)
+    assert program.deepcopy().review.credibility is model
+    assert json.dumps(program.dump_state())  # not part of the state
 
 
 def test_what_is_not_known_scores_0_without_judges() -> None:
@@ -152,6 +254,14 @@ SHARE = st.floats(0, 1)
 @pytest.mark.parametrize(("hops", "alpha"), [(1, 0.817574), (2, 0.622459), (2.5, 0.5), (3, 0.377541), (4, 0.182426)])
 def test_alpha_by_hand(hops: float, alpha: float) -> None:
     assert Confidence().alpha(hops) == pytest.approx(alpha, abs=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+def test_a_constant_alpha(alpha: float) -> None:
+    confidence = Confidence(adaptive=False)
+    assert confidence.alpha(4) == 0.5
+    confidence.fixed_alpha.value = alpha
+    assert confidence(4, 1.0, 0.5, Trace()).confidence == pytest.approx(alpha + (1 - alpha) * 0.5)
 
 
 def test_weighing_is_recorded() -> None:

@@ -139,6 +139,7 @@ EVERY_STEP: list[steps.TraceStep] = [
     steps.Thought("So it is B."),
     steps.StepAnswered(2, "Where was B born?", "Paris", (Fact("h", 1),)),
     steps.Judged("accuracy", 0.8, "attributable"),
+    steps.Scored(0.8),
     steps.Weighed(0.62, 0.71, False),
     steps.Revised("London", "it says so", True),
     steps.Replaced("Rome", "surer"),

@@ -124,6 +124,7 @@ const STEPS = {
     facts(cited ?? [], known),
   ],
   judged: ({ aspect, score, verdict }) => ["judged", `${aspect}: `, strong(score.toFixed(2)), verdict ? ` ${verdict}` : null],
+  scored: ({ credibility }) => ["scored", "credibility: ", strong(credibility.toFixed(2))],
   weighed: ({ alpha, confidence, passed }) => [
     "weighed",
     strong(confidence.toFixed(2)),
