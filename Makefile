@@ -19,7 +19,7 @@ PYTEST = pytest -n 2 --dist worksteal
 # it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow test-dspy lint format docs dense tracking constraints clean
+.PHONY: help demo test test-slow test-dspy lint format docs dense pyserini tracking constraints clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -57,6 +57,12 @@ dense: $(INSTALLED) ## add dense retrieval: sentence-transformers with PyTorch
 	@# UV_TORCH_BACKEND=cpu (or cu128, ...) chooses the build of PyTorch; an installed one is kept.
 	@sed '/^torch /d; /^transformers /d' overrides.txt > $(VENV)/overrides.txt
 	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[dense]'
+
+pyserini: $(INSTALLED) ## add all of Pyserini, such as LuceneSearcher, with a CPU build of PyTorch
+	@# An installed PyTorch is kept. Where pip finds wheels in a folder, as without a network, uv looks there, too.
+	@$(BIN)/python -c 'import torch' 2>/dev/null || $(INSTALL) 'torch==2.13.*' \
+		$(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)",--torch-backend $${UV_TORCH_BACKEND:-cpu})
+	@$(INSTALL) --editable .
 
 tracking: $(INSTALLED) ## add the MLflow client and Optuna Dashboard
 	@sed '/^fastapi /d' overrides.txt > $(VENV)/overrides.txt

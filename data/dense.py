@@ -32,6 +32,7 @@ from .files import read_bytes
 from .lucene.bm25 import LuceneReader, OpenIndex
 from .lucene.index import locked, write_faults
 from .lucene.layout import LUCENE, IndexManifest
+from .lucene.prebuilt import locate
 from .passages import Hit, Passage, check_page
 from .text import clean
 
@@ -140,7 +141,7 @@ class DenseIndex(OpenIndex):
     """
 
     def __init__(self, path: Path | str, encoder: Encoder | None = None) -> None:
-        self.path = Path(path)
+        self.path = locate(path)
         self.encoder = encoder or MiniLM()
         self._lucene = LuceneReader.open(self.path)
         try:
@@ -268,9 +269,13 @@ def embed_index(
     """
     if batch < 1:
         raise ValueError(f"batch must be positive, got {batch}")
-    path, encoder = Path(index_path), encoder or MiniLM()
-    IndexManifest.read(path)  # fails before a lock file is written into a folder without an index
-    with locked(path), closing(LuceneReader.open(path)) as lucene:
+    path, encoder = locate(index_path), encoder or MiniLM()
+    manifest = IndexManifest.read(path)  # fails before a lock file is written into a folder without an index
+    if manifest.foreign and not manifest.adopted:
+        raise IndexFault(f"The index {path} is not adopted. Adopt it once: polyhop index --adopt {path}")
+    with locked(manifest.home(path)), closing(LuceneReader.open(path)) as lucene:
+        if lucene.has_deletions:
+            raise IndexFault(f"The index {path} has deleted documents, which vectors cannot skip. Merge it first.")
         rows, file = lucene.manifest.passages, _file(path, lucene.manifest, encoder.name)
         try:
             vectors = _finished(path, lucene.manifest, encoder.name)
@@ -335,7 +340,7 @@ def _commit(file: Path, vectors: Vectors) -> None:
 
 def _file(index: Path, manifest: IndexManifest, encoder: str) -> Path:
     short = re.sub(r"[^A-Za-z0-9]+", "-", encoder)[:100]
-    return index / f"{_prefix(manifest)}{short}.f16"
+    return manifest.home(index) / f"{_prefix(manifest)}{short}.f16"
 
 
 def _prefix(manifest: IndexManifest) -> str:
@@ -368,7 +373,7 @@ def _finished(index: Path, manifest: IndexManifest, encoder: str) -> Vectors:
 def _what_exists(index: Path, manifest: IndexManifest, file: Path, encoder: str) -> str:
     if file.exists():
         return f"The vectors of the index {index} are not finished: the run was interrupted or still runs. Resume it"
-    if others := sorted(index.glob(f"{_prefix(manifest)}*.json")):
+    if others := sorted(manifest.home(index).glob(f"{_prefix(manifest)}*.json")):
         found = ", ".join(other.stem.removeprefix(_prefix(manifest)) for other in others)
         return f"The index {index} has vectors of another encoder ({found}), not of {encoder}. Add them"
     return f"The index {index} has no vectors. Add them"

@@ -10,6 +10,7 @@ import dspy
 
 from ..data.chain import ChainRetriever, ChainWeights
 from ..data.errors import PolyhopError
+from ..data.lucene.searcher import adapt
 from ..data.passages import Hit, Passage, Retriever
 from ..data.pool import PassagePool
 from ..data.retrievers import retriever_name
@@ -30,8 +31,8 @@ class Search(Program):
     """Searches the question's own pool if it has one, otherwise the retriever; records each search in the trace.
 
     Args:
-        retriever: Any `Retriever`; None if every question brings its own pool. Not part of the saved state. A
-            `ChainRetriever` also follows the chain through a question's own pool.
+        retriever: Any `Retriever`, or a `LuceneSearcher` of Pyserini; None if every question brings its own pool. Not
+            part of the saved state. A `ChainRetriever` also follows the chain through a question's own pool.
         k: Number of passages that a search returns; the maximum, for an adaptive `ChainRetriever`.
 
     ``k1`` and ``b`` are BM25's parameters, for `BM25Index`, `PassagePool` and `ChainRetriever`. ``chain`` holds the
@@ -42,13 +43,15 @@ class Search(Program):
 
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__()
+        retriever = adapt(retriever)
         if retriever is not None and not hasattr(retriever, "search"):
             raise PolyhopError(
                 f"a retriever has a method search(query, k, offset), such as BM25Index('DIR'); got {retriever!r}"
             )
         self.retriever = retriever
-        self.k = integer(k, 1, 200, log=True)
-        self.k1 = real(getattr(retriever, "k1", 0.9), 0.0, 3.0)
+        self.k = integer(k, 1, 1000, log=True, usual=(1, 200))
+        # Long documents want a large k1: 25 for the web pages of BrowseComp-Plus (Pi-Serini).
+        self.k1 = real(getattr(retriever, "k1", 0.9), 0.0, 40.0, usual=(0.0, 3.0))
         self.b = real(getattr(retriever, "b", 0.4), 0.0, 1.0)
         self.chain = _chain_tunables(retriever) if isinstance(retriever, ChainRetriever) else {}
 

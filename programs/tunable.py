@@ -22,6 +22,7 @@ class Tunable(Parameter, Generic[T]):
         low, high: The inclusive range of a number; None for a choice.
         choices: The values of a choice; empty for a number.
         log: Whether to search on a logarithmic scale.
+        usual: The range that optimizers search by default, within ``low`` and ``high``; None for all of it.
 
     Raises:
         ValueError: a value is outside the range, at construction, assignment or loading.
@@ -35,9 +36,11 @@ class Tunable(Parameter, Generic[T]):
         high: T | None = None,
         choices: Sequence[T] = (),
         log: bool = False,
+        usual: tuple[T, T] | None = None,
     ) -> None:
         self.low: T | None = low
         self.high: T | None = high
+        self.usual: tuple[T, T] | None = usual
         self.choices: tuple[T, ...] = tuple(choices)
         self.log = log
         self._value: T
@@ -80,14 +83,18 @@ class Tunable(Parameter, Generic[T]):
         return f"Tunable({self.value!r} in {list(self.choices) if self.choices else f'{self.low}..{self.high}'})"
 
 
-def integer(value: int, low: int, high: int, *, log: bool = False) -> Tunable[int]:
+def integer(
+    value: int, low: int, high: int, *, log: bool = False, usual: tuple[int, int] | None = None
+) -> Tunable[int]:
     """An integer in [low, high]."""
-    return Tunable(value, low=low, high=high, log=log)
+    return Tunable(value, low=low, high=high, log=log, usual=usual)
 
 
-def real(value: float, low: float, high: float, *, log: bool = False) -> Tunable[float]:
+def real(
+    value: float, low: float, high: float, *, log: bool = False, usual: tuple[float, float] | None = None
+) -> Tunable[float]:
     """A real number in [low, high]."""
-    return Tunable(float(value), low=float(low), high=float(high), log=log)
+    return Tunable(float(value), low=float(low), high=float(high), log=log, usual=usual)
 
 
 def choice(value: T, choices: Sequence[T]) -> Tunable[T]:

@@ -211,8 +211,10 @@ def check_java(seconds: float = _JAVA_SECONDS) -> Finding:
 def check_index_folder(index: Path, seconds: float = _INDEX_SECONDS) -> Iterator[Finding]:
     """Whether every byte of an index is as it was written, and its vectors."""
     from ..data.lucene.layout import IndexManifest, rebuild
+    from ..data.lucene.prebuilt import locate
 
     try:
+        index = locate(index)
         manifest = IndexManifest.read(index)
         report = _in_another_process(seconds, "check", str(index))
     except _TooSlow:
@@ -235,7 +237,7 @@ def _check_vectors(index: Path, manifest: IndexManifest) -> Iterator[Finding]:
     from ..data.dense import MiniLM, read_vectors
     from ..data.lucene.layout import LUCENE
 
-    files = sorted(index.glob(f"vectors-{manifest.lucene_folder.removeprefix(LUCENE)}-*.f16"))
+    files = sorted(manifest.home(index).glob(f"vectors-{manifest.lucene_folder.removeprefix(LUCENE)}-*.f16"))
     if not files:
         yield ok("vectors", f"none (optional: polyhop index --dense {index})")
     for file in files:
@@ -261,7 +263,9 @@ def _age(manifest: IndexManifest) -> str:
     from .text import count
 
     days = (datetime.now(UTC) - datetime.fromisoformat(manifest.created)).days
-    return f"{'today' if days < 1 else count(days, 'day') + ' ago'} by polyhop {manifest.polyhop}"
+    return f"{'today' if days < 1 else count(days, 'day') + ' ago'}" + (
+        "" if manifest.foreign else f" by polyhop {manifest.polyhop}"
+    )
 
 
 def _with_advice(check: str, error: PolyhopError, otherwise: str) -> Finding:

@@ -35,16 +35,26 @@ def index(
         bool,
         typer.Option("--dense", help="Add vectors for dense retrieval: to the new index, or to an existing one."),
     ] = False,
+    adopt: Annotated[
+        bool,
+        typer.Option(
+            "--adopt",
+            help="Add what the chain retriever needs to an index of Anserini or Pyserini (DIR or pyserini:NAME).",
+        ),
+    ] = False,
     check: Annotated[bool, typer.Option("--check", help="Verify the checksums of an existing index.")] = False,
 ) -> None:
-    """Build a BM25 index of a corpus, add --dense vectors to one, or --check one.
+    """Build a BM25 index of a corpus, --adopt one of Pyserini, add --dense vectors to one, or --check one.
 
     An existing index in DIR is replaced when the new one is complete; an interrupted build leaves it unchanged. An
     interrupted `polyhop index --dense DIR` resumes.
     """
     corpus = corpus or []
-    if check and dense:
-        raise typer.BadParameter("choose --check or --dense")
+    if check + dense + adopt > 1:
+        raise typer.BadParameter("choose one of --adopt, --check and --dense")
+    if adopt:
+        _adopt(_existing(corpus, out, "--adopt"))
+        return
     if check:
         _check(_existing(corpus, out, "--check"))
     elif dense and not (corpus and out):
@@ -62,7 +72,39 @@ def _existing(corpus: list[Path], out: Path | None, option: str) -> Path:
     named = [*corpus, *([out] if out else [])]
     if len(named) != 1:
         raise typer.BadParameter(f"name one index: polyhop index {option} DIR")
-    return named[0]
+    from ..data.lucene.prebuilt import locate
+
+    return locate(named[0])
+
+
+def _adopt(folder: Path) -> None:
+    from time import monotonic
+
+    from rich.console import Console
+
+    from ..data.lucene.adoption import adopt_index
+    from ..eval.bar import progress_bar
+
+    started = monotonic()
+    with progress_bar("adopting", Console(stderr=True)) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(done: int, total: int) -> None:
+            rate = f"{done / max(monotonic() - started, 1e-9):,.0f} passages/s"
+            bar.update(task, completed=done, total=total, description=rate)
+
+        manifest = adopt_index(folder, on_progress=show)
+    added = manifest.home(folder) / manifest.lucene_folder
+    size = sum(file.stat().st_size for file in added.rglob("*") if file.is_file())
+    seconds = monotonic() - started
+    _table(
+        [
+            ("index", str(folder)),
+            ("passages", f"{manifest.passages:,}"),
+            ("added", f"{size / 1e6:,.1f} MB in {added}"),
+            ("time", f"{seconds:.1f} s ({manifest.passages / seconds:,.0f} passages/s)"),
+        ]
+    )
 
 
 def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, threads: int | None) -> None:

@@ -32,7 +32,12 @@ class Preset(StrEnum):
 
 IndexOption = Annotated[
     Path | None,
-    typer.Option("--index", metavar="DIR", help="Index made by 'polyhop index'.  [default: the sample corpus]"),
+    typer.Option(
+        "--index",
+        metavar="DIR|pyserini:NAME",
+        help="Index made by 'polyhop index', Anserini or Pyserini, or a prebuilt one of Pyserini.  [default: the "
+        "sample corpus]",
+    ),
 ]
 ModelsOption = Annotated[
     list[str] | None,
@@ -69,7 +74,7 @@ SettingsOption = Annotated[
 BudgetCallsOption = Annotated[int | None, typer.Option("--budget-calls", min=1, metavar="N", help="LM call limit.")]
 BudgetDollarsOption = Annotated[float | None, typer.Option("--budget-usd", min=0, metavar="X", help="Dollar limit.")]
 BudgetMinutesOption = Annotated[float | None, typer.Option("--budget-minutes", min=0, metavar="M", help="Time limit.")]
-DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=200, help="Passages per search.")]
+DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=1000, help="Passages per search.")]
 
 
 def open_source(index: Path | None) -> BM25Index | PassagePool:

@@ -62,6 +62,7 @@ class Source:
             from ..data.lucene.bm25 import BM25Index
 
             self.index = self.searched = BM25Index(index)
+            self.path = self.index.path
             self.look_up = self.index.named
         elif questions.dataset == "sample":
             pool = self.searched = sample_pool()

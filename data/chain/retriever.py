@@ -20,6 +20,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import PolyhopError
+from ..lucene.searcher import adapt
 from ..passages import Hit, Passage, Reason, Shared, check_page, search_each
 from .features import NameKey, PassageFeatures, QuestionFeatures, WordWeights
 from .graph import ChainSource, Edge, Graph, Node, Relation, TitleMatch
@@ -181,12 +182,14 @@ class ChainRetriever(Shared):
     the retriever itself.
 
     Args:
-        source: A `BM25Index` or a `PassagePool`; None if every question has its own pool (see `over`).
+        source: A `BM25Index`, a `LuceneSearcher` of Pyserini or a `PassagePool`; None if every question has its own
+            pool (see `over`).
         weights: The weights of the features.
         vectors: Vectors of the same index; they add the similarity of question and passage as a feature.
         adaptive: Return as many passages as the chain needs (1 to 6, and at most ``k``) instead of ``k``.
 
     Raises:
+        PolyhopError: the index is one of Anserini or Pyserini that is not adopted (see `adopt_index`).
         ValueError: the vectors belong to another index.
     """
 
@@ -198,6 +201,13 @@ class ChainRetriever(Shared):
         vectors: DenseIndex | None = None,
         adaptive: bool = False,
     ) -> None:
+        source = cast(ChainSource | None, adapt(source))
+        if not getattr(source, "has_titles", True):
+            path = getattr(source, "path", "DIR")
+            raise PolyhopError(
+                f"the chain retriever looks up titles, which the index {path} does not have. Add them once: polyhop "
+                f"index --adopt {path}. Or search with BM25 alone: --retriever bm25"
+            )
         if vectors is not None and getattr(source, "manifest", None) != vectors.manifest:
             raise ValueError("the vectors belong to another index than the one to search")
         self.source, self.vectors, self.adaptive = source, vectors, adaptive

@@ -5,7 +5,8 @@
         print(hit.rank, hit.score, hit.passage.title)
 
 Lucene searches with Anserini's query and tie-breaking (by id): the ranking equals Anserini's, and so do the scores,
-except that Anserini rounds them to four decimals. The index stays on disk and is memory-mapped.
+except that Anserini rounds them to four decimals. The index stays on disk and is memory-mapped. Indexes that Anserini
+or Pyserini made open as they are; to look up titles in them, as the chain retriever does, adopt them once.
 """
 
 from __future__ import annotations
@@ -18,17 +19,19 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Self
 
-import ujson
-
 from ..errors import IndexFault
 from ..passages import Hit, Passage, Shared, check_page, search_each
 from ..text import clean, terms
-from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, open_directory, reason
-from .layout import BARE_TITLE, CONTENTS, ID, RAW, TITLE, IndexManifest, rebuild, title_terms
+from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
+from .layout import BARE_TITLE, CONTENTS, ID, TITLE, IndexManifest, rebuild, title_terms
+from .prebuilt import locate
+from .readers import OpenReaders
+from .stored import StoredPassages
 
 _opening = Lock()  # pyjnius examines classes here for the first time
 _MAX_FOUND = 100  # passages of one title or text
 _SEARCHERS_CACHED = 64  # one per setting of k1 and b; creating one takes microseconds
+_RANKINGS_CACHED = 64  # of 100 kB at a depth of 1,000
 
 
 class OpenIndex(Shared):
@@ -55,12 +58,12 @@ class OpenIndex(Shared):
 
 
 class BM25Index(OpenIndex):
-    """A thread-safe `Retriever` over an index made by `polyhop index` or `build_index`.
+    """A thread-safe `Retriever` over an index made by `polyhop index`, `build_index`, Anserini or Pyserini.
 
     Copying returns the index itself; pickling keeps the path and the parameters.
 
     Args:
-        path: The folder of the index.
+        path: The folder of the index, or ``pyserini:NAME`` for one of Pyserini's (see `polyhop.data.lucene.prebuilt`).
         k1: Term-frequency saturation, 0 or more.
         b: Length normalization, 0 to 1.
 
@@ -71,30 +74,35 @@ class BM25Index(OpenIndex):
     """
 
     def __init__(self, path: Path | str, k1: float = 0.9, b: float = 0.4) -> None:
-        self.path = Path(path)
+        self.path = locate(path)
         self.k1, self.b = _checked(k1, b)
         self._lucene = LuceneReader.open(self.path)
-        self._searcher = self._lucene.searcher(k1, b)
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         """The hits of rank ``offset + 1`` to ``offset + k``; none for a query of stop words only.
+
+        Twice as many are ranked and kept for a while, so that the next page only reads its passages.
 
         Raises:
             ValueError: ``k`` is not positive or ``offset`` is negative.
             IndexFault: the index is damaged or closed.
         """
-        return self._lucene.search(self._searcher, query, k, offset)
+        return self._lucene.search(self.k1, self.b, query, k, offset)
 
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """`search` for each query, in parallel."""
         return search_each(self.search, queries, k)
+
+    @property
+    def has_titles(self) -> bool:
+        """Whether passages can be looked up by title: not in an index of Anserini or Pyserini that is not adopted."""
+        return self._lucene.has_titles
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> BM25Index:
         """A view of the same opened index with other parameters."""
         view = object.__new__(BM25Index)
         view.path, view._lucene = self.path, self._lucene
         view.k1, view.b = _checked(self.k1 if k1 is None else k1, self.b if b is None else b)
-        view._searcher = view._lucene.searcher(view.k1, view.b)
         return view
 
     def restricted_to(self, ids: Iterable[str]) -> RestrictedIndex:
@@ -132,14 +140,15 @@ class BM25Index(OpenIndex):
         """The passages with a title, else with an id or a file's name, including all pieces of a split passage."""
         texts = (name, *(f"{folder}/{name}" for folder in self.manifest.corpus))
         pieces = (f"{text}#{number}" for text in texts for number in range(1, _MAX_FOUND))
-        return self.titled(name) or self._lucene.look_up(self._lucene.with_ids((*texts, *pieces)), _MAX_FOUND)
+        titled = self.titled(name) if self.has_titles else []
+        return titled or self._lucene.look_up(self._lucene.with_ids((*texts, *pieces)), _MAX_FOUND)
 
     def search_titles(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
         """The passages whose bare title has one of these keys (`title_key`), in one look-up.
 
         Longer and rarer titles rank first, then those that match the query.
         """
-        return self._lucene.search_titles(self._searcher, keys, query, limit)
+        return self._lucene.search_titles(self.k1, self.b, keys, query, limit)
 
     def document_frequency(self, word: str) -> int:
         """The number of passages that contain the word; all of them for a stop word."""
@@ -160,7 +169,7 @@ class RestrictedIndex(Shared):
         self._filter = filter_query
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        return self._index._lucene.search(self._index._searcher, query, k, offset, self._filter)
+        return self._index._lucene.search(self._index.k1, self._index.b, query, k, offset, self._filter)
 
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         return search_each(self.search, queries, k)
@@ -189,11 +198,15 @@ class LuceneReader:
         self._path = path
         for returned in ("search.Query", "search.TopFieldDocs", "search.BooleanQuery", "document.Document"):
             autoclass(f"org.apache.lucene.{returned}")  # see `autoclass`
-        autoclass("org.apache.lucene.index.StoredFields")
         with self._faults():
-            directory = open_directory(manifest.folder(path), reading=True)
-            self._reader = call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", directory)
+            self._readers = OpenReaders(path, manifest)
+            self._reader = self._readers.reader
             found = call(self._reader, "numDocs")
+            self.has_deletions = bool(call(self._reader, "hasDeletions"))
+            self._passage = StoredPassages(self._reader, path, foreign=manifest.foreign)
+            infos = call(autoclass("org.apache.lucene.index.FieldInfos"), "getMergedFieldInfos", self._reader)
+            ties_by_id = _has_values(call(infos, "fieldInfo", ID))
+            self.has_titles = call(infos, "fieldInfo", BARE_TITLE) is not None
         if found != manifest.passages:
             raise IndexFault(f"The index {path} has {found} of its {manifest.passages} passages. {rebuild(path)}")
         self._analyzer = english_analyzer()
@@ -205,12 +218,17 @@ class LuceneReader:
         self._clause = autoclass("org.apache.lucene.search.BooleanClause$Occur")
         self._query_builder = autoclass("org.apache.lucene.search.BooleanQuery$Builder")
         sort, field = autoclass("org.apache.lucene.search.Sort"), autoclass("org.apache.lucene.search.SortField")
+        # Indexes of Lucene 8 cannot sort by id; Anserini orders their ties by document number, too.
         by_id = field(ID, autoclass("org.apache.lucene.search.SortField$Type").STRING_VAL)
+        by_id = by_id if ties_by_id else field.FIELD_DOC
         self._by_score = sort(field.FIELD_SCORE, by_id)
         self._by_id = sort(by_id)
         searcher = autoclass("org.apache.lucene.search.IndexSearcher")
         call(searcher, "setMaxClauseCount", 2**31 - 1)  # long queries are allowed
         self.searcher = lru_cache(_SEARCHERS_CACHED)(self._new_searcher)
+        self._top_docs = autoclass("org.apache.lucene.search.TopDocs")
+        self._ranking_lock = Lock()
+        self._rankings: dict[tuple[float, float, str] | None, tuple[int, Any]] = {}  # depth and hits, oldest first
 
     @classmethod
     def open(cls, path: Path) -> LuceneReader:
@@ -227,7 +245,7 @@ class LuceneReader:
 
     def close(self) -> None:
         attach()
-        call(self._reader, "close")
+        self._readers.close()
 
     def _new_searcher(self, k1: float, b: float) -> Any:
         attach()
@@ -237,24 +255,40 @@ class LuceneReader:
         call(searcher, "setSimilarity", autoclass("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
         return searcher
 
-    def search(self, searcher: Any, query: str, k: int, offset: int, filter_query: Any = None) -> list[Hit]:
+    def search(self, k1: float, b: float, query: str, k: int, offset: int, filter_query: Any = None) -> list[Hit]:
         check_page(k, offset)
         attach()
+        depth = offset + k
         with self._faults():
-            parsed = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, clean(query))
-            if filter_query is not None:
-                both = self._query_builder()
-                call(both, "add", parsed, self._clause.MUST)
-                call(both, "add", filter_query, self._clause.FILTER)
-                parsed = call(both, "build")
-            top = call_long(searcher, "search", parsed, min(offset + k, self.manifest.passages), self._by_score, True)
-            return self._hits(top, searcher, offset)
+            searcher = self.searcher(k1, b)
+            key = None if filter_query is not None else (k1, b, query)
+            with self._ranking_lock:
+                ranked, top = self._rankings.get(key, (0, None))
+            if top is None or ranked < min(depth, self.manifest.passages):
+                ranked = min(depth if key is None else 2 * depth, self.manifest.passages)
+                parsed = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, clean(query))
+                if filter_query is not None:
+                    both = self._query_builder()
+                    call(both, "add", parsed, self._clause.MUST)
+                    call(both, "add", filter_query, self._clause.FILTER)
+                    parsed = call(both, "build")
+                top = call_long(searcher, "search", parsed, ranked, self._by_score, True)
+                if key is not None:
+                    self._keep(key, ranked, top)
+            page = call(self._top_docs, "merge", self._by_score, offset, k, [top])
+            return self._hits(page, searcher, offset)
+
+    def _keep(self, key: tuple[float, float, str], depth: int, top: Any) -> None:
+        with self._ranking_lock:
+            if len(self._rankings) >= _RANKINGS_CACHED:
+                self._rankings.pop(next(iter(self._rankings)))
+            self._rankings[key] = depth, top
 
     def _hits(self, top: Any, searcher: Any, offset: int = 0) -> list[Hit]:
         found = call(self._scored_docs, "fromTopDocs", top, searcher)
-        rows = zip(found.lucene_documents[offset:], found.scores[offset:], found.lucene_docids[offset:], strict=True)
+        rows = zip(found.lucene_documents, found.scores, found.lucene_docids, strict=True)
         return [
-            Hit(_passage(document), score, rank, document=number)
+            Hit(self._passage(document, number, self._reader), score, rank, document=number)
             for rank, (document, score, number) in enumerate(rows, offset + 1)
         ]
 
@@ -267,21 +301,23 @@ class LuceneReader:
         with self._faults():
             top = call_long(searcher, "search", query, min(limit, self.manifest.passages), self._by_id)
             found = call(self._scored_docs, "fromTopDocs", top, searcher)
-            return [_passage(document) for document in found.lucene_documents]
+            rows = zip(found.lucene_documents, found.lucene_docids, strict=True)
+            return [self._passage(document, number, self._reader) for document, number in rows]
 
-    def search_titles(self, searcher: Any, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
+    def search_titles(self, k1: float, b: float, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
         # A repeated key counts more. One call into Java for all keys: one per key would dominate the time.
         lines = "\n".join("\n".join([key] * (1 + key.count(" "))) for key in keys)
         if not lines or limit < 1:
             return []
         attach()
+        self._check_titles()
         with self._faults():
             both = self._query_builder()
             titled = call(self._bag_of_words, "buildQuery", BARE_TITLE, self._line_analyzer, lines)
             matching = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, clean(query))
             call(both, "add", titled, self._clause.MUST)
             call(both, "add", matching, self._clause.SHOULD)
-            count = min(limit, self.manifest.passages)
+            count, searcher = min(limit, self.manifest.passages), self.searcher(k1, b)
             return self._hits(call_long(searcher, "search", call(both, "build"), count, self._by_score, True), searcher)
 
     def document_frequency(self, term: str) -> int:
@@ -294,7 +330,7 @@ class LuceneReader:
         attach()
         with self._faults():
             fields = call(self._reader, "storedFields")  # not thread-safe: one per call
-            return [_passage(call(fields, "document", int(document))) for document in documents]
+            return [self._passage(call(fields, "document", int(n)), int(n), self._reader) for n in documents]
 
     def with_ids(self, ids: Iterable[str]) -> Any:
         """The query that matches the passages with these ids."""
@@ -308,10 +344,17 @@ class LuceneReader:
         )
 
     def with_keyword(self, field: str, key: str) -> Any:
-        """The query that matches the passages with this keyword."""
+        """The query that matches the passages with this keyword of their title."""
         attach()
+        self._check_titles()
         term = autoclass("org.apache.lucene.index.Term")(field, key)
         return autoclass("org.apache.lucene.search.TermQuery")(term)
+
+    def _check_titles(self) -> None:
+        if not self.has_titles:
+            raise IndexFault(
+                f"The index {self._path} has no titles to look up. Add them once: polyhop index --adopt {self._path}"
+            )
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -324,5 +367,6 @@ class LuceneReader:
             raise IndexFault(f"The index {self._path} is damaged ({what}). {rebuild(self._path)}") from error
 
 
-def _passage(document: Any) -> Passage:
-    return Passage.from_record(ujson.loads(call(document, "get", RAW)))
+def _has_values(info: Any) -> bool:
+    """Whether a field has doc values, by which results can be sorted."""
+    return info is not None and call(call(info, "getDocValuesType"), "name") != "NONE"

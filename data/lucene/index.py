@@ -31,6 +31,7 @@ from ..corpora import Corpus, split_long
 from ..errors import CorpusError, IndexFault, PolyhopError, Problem
 from ..files import check_unlinked
 from ..passages import PAGE, Passage, content_id
+from .fields import DerivedFields
 from .jvm import (
     anserini_jar,
     attach,
@@ -43,7 +44,7 @@ from .jvm import (
     reason,
 )
 from .layout import (
-    BARE_TITLE,
+    ANALYZER,
     CONTENTS,
     ID,
     LOCK,
@@ -51,11 +52,10 @@ from .layout import (
     MANIFEST,
     PROBLEMS,
     RAW,
-    TITLE,
     VECTORS,
     IndexManifest,
-    title_terms,
 )
+from .readers import titles_folder
 
 LISTED_PROBLEMS = 1000  # written to problems.jsonl; all are counted
 _PROGRESS_EVERY = 500  # passages
@@ -102,7 +102,7 @@ def build_index(
     corpus = Corpus([Path(path) for path in corpora], strict=strict, on_problem=skipped.add)
     passages = duplicates = overlong = 0
     digest = blake2b(digest_size=16)
-    with write_faults(out), _building(out) as folder:
+    with write_faults(out), building(out) as folder:
         with closing(_SeenIds(out / f"{folder.name}.ids")) as seen, LuceneWriter(folder, threads) as writer:
             for passage, where in corpus:
                 digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
@@ -130,7 +130,7 @@ def build_index(
             corpus=corpus.names,
             corpus_hash=digest.hexdigest(),
             max_words=max_words,
-            analyzer="Anserini DefaultEnglishAnalyzer (Porter)",
+            analyzer=ANALYZER,
             polyhop=version("polyhop"),
             anserini=anserini_jar().stem.split("-")[1],
             lucene=call(autoclass("org.apache.lucene.util.Version").LATEST, "toString"),
@@ -279,21 +279,18 @@ class _Document:
         as_text = "(Ljava/lang/String;Ljava/lang/CharSequence;Lorg/apache/lucene/index/IndexableFieldType;)V"
         self._contents = autoclass("org.apache.lucene.document.Field")(CONTENTS, "", counted, signature=as_text)
         self._raw = autoclass("org.apache.lucene.document.StoredField")(RAW, "")
-        self._title = keyword(TITLE, "", store.NO)
-        self._bare_title = keyword(BARE_TITLE, "", store.NO)
+        self._derived = DerivedFields()
         self._document = autoclass("org.apache.lucene.document.Document")()
-        for field in (self._id, self._tie_break, self._contents, self._raw, self._title, self._bare_title):
+        for field in (self._id, self._tie_break, self._contents, self._raw, *self._derived.fields):
             call(self._document, "add", field)
 
     def fill(self, passage: Passage) -> Any:
         record = ujson.dumps(passage.to_record(), ensure_ascii=False, escape_forward_slashes=False)
-        title, bare_title = title_terms(passage.title)
         call(self._id, "setStringValue", passage.id)
         call(self._tie_break, "setBytesValue", self._bytes(passage.id.encode()))
         call(self._contents, "setStringValue", f"{passage.title}\n{passage.text}")
         call(self._raw, "setStringValue", record)
-        call(self._title, "setStringValue", title)
-        call(self._bare_title, "setStringValue", bare_title)
+        self._derived.fill(passage)
         return self._document
 
 
@@ -301,7 +298,7 @@ class _Document:
 
 
 @contextmanager
-def _building(out: Path) -> Iterator[Path]:
+def building(out: Path) -> Iterator[Path]:
     """A new folder in ``out`` for a Lucene index; it replaces the current one, or is removed after an error."""
     _refuse_foreign(out)
     created = [folder for folder in (out, *out.parents) if not folder.exists()]
@@ -410,8 +407,18 @@ def check_index(index: Path | str) -> IndexReport:
     """Verify the checksums and the structure of an index: finds damage that searches do not notice."""
     index = Path(index)
     manifest = IndexManifest.read(index)
-    folder = manifest.folder(index)
     attach()
+    folder, titles = manifest.folder(index), titles_folder(index, manifest)
+    problems = [
+        problem for each in (folder, *(sorted(titles.iterdir()) if titles else ())) for problem in _damage(each)
+    ]
+    if not problems and (found := _count(folder)) != manifest.passages:
+        problems.append(f"it has {found:,} passages, but its manifest says {manifest.passages:,}")
+    return IndexReport(manifest, tuple(problems))
+
+
+def _damage(folder: Path) -> list[str]:
+    """What Lucene finds wrong with an index."""
     output = autoclass("java.io.ByteArrayOutputStream")()
     try:
         checker = autoclass("org.apache.lucene.index.CheckIndex")(open_directory(folder, reading=True))
@@ -422,14 +429,10 @@ def check_index(index: Path | str) -> IndexReport:
         finally:
             call(checker, "close")
     except java_exception() as error:
-        return IndexReport(manifest, (f"Lucene cannot read it ({reason(error)})",))
+        return [f"Lucene cannot read it ({reason(error)})"]
     lines = call(output, "toString").splitlines()
     problems = [line.strip() for line in lines if "FAILED" in line or "Exception:" in line]
-    if not clean and not problems:
-        problems.append("Lucene's CheckIndex reports damage")
-    if clean and (found := _count(folder)) != manifest.passages:
-        problems.append(f"it has {found:,} passages, but its manifest says {manifest.passages:,}")
-    return IndexReport(manifest, tuple(problems))
+    return problems or ([] if clean else ["Lucene's CheckIndex reports damage"])
 
 
 def _count(folder: Path) -> int:

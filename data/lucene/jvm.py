@@ -60,6 +60,14 @@ def attach() -> None:
         _thread.attachment = _Attachment()
 
 
+def start_java() -> None:
+    """Start Java as polyhop needs it, unless it runs. Call this before you import pyserini.
+
+    Pyserini asks Java for a module that some Javas lack, which ends the process. It uses a Java that already runs.
+    """
+    attach()
+
+
 def autoclass(name: str) -> Any:
     """The Python proxy of a Java class such as ``"java.io.File"``.
 

@@ -7,6 +7,13 @@
 
 The manifest is replaced atomically when a build is complete, so a folder has either a complete index or none. Folders
 that no manifest names are left over from killed builds.
+
+An index that Anserini or Pyserini made is a folder with Lucene's files. What polyhop adds is in a folder of its own:
+
+    DIR/segments_1, ...          Lucene's files, which polyhop never writes
+    DIR/polyhop/manifest.json    as above, if the index is adopted (see `polyhop.data.lucene.adoption`)
+    DIR/polyhop/lucene-<build>/  the titles of its passages
+    DIR/polyhop/vectors-...      as above
 """
 
 from __future__ import annotations
@@ -14,26 +21,32 @@ from __future__ import annotations
 import json
 import os
 import re
+from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, StringConstraints, ValidationError
 
 from ..errors import IndexFault
-from ..files import read_json
+from ..files import read_bytes, read_json
 from ..text import bare_title, title_key
+from .jvm import autoclass, call, java_exception, open_directory, reason
 
-SCHEMA = 1
+SCHEMA = 2
 MANIFEST = "manifest.json"
 PROBLEMS = "problems.jsonl"
 LOCK = ".lock"
 LUCENE = "lucene-"
+ADOPTED = "polyhop"
+ANALYZER = "Anserini DefaultEnglishAnalyzer (Porter)"
 VECTORS = re.compile(r"vectors-(?P<build>[0-9a-f]{12})-.+\.(f16|json|json\.part)")
+_SEGMENTS = re.compile(r"segments_[0-9a-z]+")
 
 # Anserini's own fields: the id (stored, and as doc values to break ties), the analyzed text, the stored record.
 ID, CONTENTS, RAW = "id", "contents", "raw"
-# Ours, not analyzed: the folded title, and the folded title without its disambiguation.
-TITLE, BARE_TITLE = "title", "bare_title"
+# Ours, not analyzed: the folded title, and the folded title without its disambiguation. Anserini can write a "title".
+TITLE, BARE_TITLE = "polyhop_title", "polyhop_bare_title"
 
 _LONGEST_KEY = 500  # characters; Lucene's limit for a keyword is 32,766 bytes
 
@@ -65,11 +78,58 @@ class IndexManifest(BaseModel):
     lucene_folder: Annotated[str, StringConstraints(pattern=rf"^{LUCENE}\w+$")]  # name of the Lucene index's folder
     created: str  # when the build finished (UTC, ISO 8601)
     schema_version: int = Field(default=SCHEMA, alias="schema")
-    overlong: NonNegativeInt = 0  # missing in manifests of older versions
+    overlong: NonNegativeInt = 0
+    foreign: bool = False  # Anserini or Pyserini made the Lucene index, and `corpus_hash` is of its list of segments
+    adopted: bool = False  # and polyhop added the titles
 
     @classmethod
     def read(cls, index: Path) -> IndexManifest:
         """The manifest of the index in a folder."""
+        if not is_foreign(index):
+            return cls._read(index)
+        if not (index / ADOPTED / MANIFEST).exists():
+            return cls.of_foreign(index)
+        manifest = cls._read(index / ADOPTED)
+        if manifest.corpus_hash != _segments_hash(index):
+            raise IndexFault(
+                f"The index {index} has changed since it was adopted. Adopt it again: polyhop index --adopt {index}"
+            )
+        return manifest
+
+    @classmethod
+    def of_foreign(cls, index: Path) -> IndexManifest:
+        """The manifest of an index by Anserini or Pyserini that is not adopted."""
+        try:
+            reader = call(
+                autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(index, reading=True)
+            )
+            try:
+                passages = call(reader, "numDocs")
+            finally:
+                call(reader, "close")
+        except java_exception() as error:
+            raise IndexFault(f"The index {index} cannot be read ({reason(error)}). {rebuild(index)}") from error
+        if not passages:
+            raise IndexFault(f"The index {index} has no documents. {rebuild(index)}")
+        written = _segments(index)[-1].stat().st_mtime
+        return cls(
+            passages=passages,
+            malformed=0,
+            duplicates=0,
+            corpus=(index.absolute().name,),
+            corpus_hash=_segments_hash(index),
+            max_words=None,
+            analyzer=ANALYZER,
+            polyhop="",
+            anserini="",
+            lucene=call(autoclass("org.apache.lucene.util.Version").LATEST, "toString"),
+            lucene_folder=f"{LUCENE}{_segments_hash(index)[:12]}",
+            created=datetime.fromtimestamp(written, UTC).isoformat(timespec="seconds"),
+            foreign=True,
+        )
+
+    @classmethod
+    def _read(cls, index: Path) -> IndexManifest:
         try:
             record = read_json(index / MANIFEST)
         except (FileNotFoundError, NotADirectoryError):
@@ -92,8 +152,14 @@ class IndexManifest(BaseModel):
                 f"The manifest of the index {index}: {field}: {problem['msg']}. {rebuild(index)}"
             ) from None
 
+    def home(self, index: Path) -> Path:
+        """The folder that polyhop writes to."""
+        return index / ADOPTED if self.foreign else index
+
     def folder(self, index: Path) -> Path:
         """The Lucene index in the folder of an index, and nowhere else."""
+        if self.foreign:
+            return index
         folder = index / self.lucene_folder
         if folder.is_symlink() or not folder.is_dir():
             raise IndexFault(f"The folder {folder.name} of the index {index} is missing. {rebuild(index)}")
@@ -114,8 +180,30 @@ class IndexManifest(BaseModel):
         return self.model_dump(mode="json", by_alias=True)
 
 
+def is_foreign(index: Path) -> bool:
+    """Whether a folder is a Lucene index that polyhop has not made."""
+    return not (index / MANIFEST).exists() and bool(_segments(index))
+
+
+def _segments(index: Path) -> list[Path]:
+    """Lucene's lists of segments, oldest first; it reads the newest."""
+    found = [path for path in index.glob("segments_*") if _SEGMENTS.fullmatch(path.name)]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("segments_"), 36))
+
+
+def _segments_hash(index: Path) -> str:
+    """A hash of the newest list of segments, which has a random id: it changes with every write to the index."""
+    newest = _segments(index)[-1]
+    try:
+        return blake2b(read_bytes(newest), digest_size=16).hexdigest()
+    except OSError as error:
+        raise IndexFault(f"The index {index} cannot be read: {error}. {rebuild(index)}") from error
+
+
 def rebuild(index: Path) -> str:
     """The advice for an index that cannot be used."""
+    if is_foreign(index):
+        return "Build or download it again."
     return f"Build it again: polyhop index CORPUS --out {index}"
 
 
@@ -127,6 +215,4 @@ def _what_exists(index: Path) -> str:
         return f"{index} is a file, not the folder of an index. To index it: polyhop index {index} --out DIR"
     if any(index.glob(f"{LUCENE}*")):
         return f"The index {index} is incomplete: its build was stopped or is still running. Build it again: {build}"
-    if any(index.glob("segments_*")):
-        return f"{index} is a Lucene index of another program. Index its corpus: polyhop index CORPUS --out DIR"
     return f"{index} is a folder without an index. Build one: {build}"

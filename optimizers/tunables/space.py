@@ -146,7 +146,8 @@ def _choices(name: str, tunable: Tunable[Any], narrowed: Sequence[Any] | None) -
 
 def _limits(name: str, tunable: Tunable[Any], narrowed: Sequence[Any] | None) -> tuple[Any, Any]:
     if narrowed is None:
-        return tunable.low, tunable.high
+        low, high = tunable.usual or (tunable.low, tunable.high)
+        return min(low, tunable.value), max(high, tunable.value)
     whole = type(tunable.low) is int
     kinds = (int,) if whole else (int, float)  # a bool is neither
     numbers = (

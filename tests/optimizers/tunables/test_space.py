@@ -8,7 +8,7 @@ import dspy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from optuna.distributions import CategoricalDistribution, IntDistribution
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from polyhop.data.errors import PolyhopError
 from polyhop.optimizers.tunables.space import SearchSpace
@@ -33,6 +33,16 @@ def test_a_program_has_a_space() -> None:
         name for name in SearchSpace.of(Prism(), freeze=["search.*"]).distributions if name.startswith("search")
     ]
     assert list(SearchSpace.of(Hill(), ranges={"rounds": (2, 2), "style": ("fancy",)}).distributions) == ["width"]
+
+
+def test_the_usual_range_is_searched_unless_another_is_named() -> None:
+    program = Prism()
+    assert SearchSpace.of(program).distributions["search.k1"] == FloatDistribution(0.0, 3.0)
+    wide = SearchSpace.of(program, ranges={"search.k1": (0, 40)})
+    assert wide.distributions["search.k1"] == FloatDistribution(0.0, 40.0)
+    program.search.k1.value = 25
+    assert SearchSpace.of(program).distributions["search.k1"] == FloatDistribution(0.0, 25.0)
+    assert SearchSpace.of(program).distributions["search.k"] == IntDistribution(1, 200, log=True)
 
 
 @pytest.mark.parametrize(

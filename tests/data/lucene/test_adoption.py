@@ -1,0 +1,246 @@
+"""Indexes of Anserini and Pyserini: open as they are, adopted without a change, searched like polyhop's own."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import polyhop.data.lucene.adoption as adoption
+from polyhop.data.chain import ChainRetriever
+from polyhop.data.errors import IndexFault, PolyhopError
+from polyhop.data.lucene.adoption import adopt_index
+from polyhop.data.lucene.bm25 import BM25Index
+from polyhop.data.lucene.index import build_index, check_index
+from polyhop.data.lucene.jvm import autoclass, call, open_directory
+from polyhop.data.lucene.layout import IndexManifest
+from polyhop.data.passages import Hit, Passage
+from polyhop.data.sample import sample_passages
+from polyhop.scripts.main import app
+
+from .anserini import anserini_index
+
+PARIS = {"id": "p", "contents": "Paris\nParis is the capital of France."}
+ROME = {"id": "r", "contents": "Rome\nRome is the capital of Italy, with running fountains."}
+
+
+def as_pyserini(passage: Passage) -> dict[str, Any]:
+    return {**passage.to_record(), "contents": f"{passage.title}\n{passage.text}"}
+
+
+def found(hits: list[Hit]) -> list[tuple[str, float]]:
+    return [(hit.passage.id, hit.score) for hit in hits]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+# --- opening ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "title", "text"),
+    [
+        ({"storeRaw": True}, "Rome", "Rome is the capital of Italy, with running fountains."),
+        ({"storeContents": True}, "Rome", "Rome is the capital of Italy, with running fountains."),
+        ({"storeDocvectors": True}, "", "rome rome capit itali run fountain"),
+    ],
+)
+def test_what_is_stored_is_read(tmp_path: Path, options: dict[str, Any], title: str, text: str) -> None:
+    folder = anserini_index(tmp_path / "ix", [PARIS, ROME], **options)
+    with BM25Index(folder) as index:
+        assert len(index) == 2
+        [hit] = index.search("running fountains", 5)
+        assert hit.passage == Passage("r", title, text)
+        assert index.passage("r") == hit.passage
+        assert index.named("r") == [hit.passage]
+        assert index.document_frequency("capital") == 2
+
+
+def test_nothing_stored(tmp_path: Path) -> None:
+    folder = anserini_index(tmp_path / "ix", [PARIS, ROME])
+    for use in (BM25Index, adopt_index):
+        with pytest.raises(IndexFault, match="stores no text .* Build it again with --storeRaw"):
+            use(folder)
+    assert not (folder / "polyhop").exists()
+
+
+def test_other_lucene_indexes_are_refused(tmp_path: Path) -> None:
+    config = autoclass("org.apache.lucene.index.IndexWriterConfig")()
+    writer = autoclass("org.apache.lucene.index.IndexWriter")(open_directory(tmp_path), config)
+    document = autoclass("org.apache.lucene.document.Document")()
+    call(document, "add", autoclass("org.apache.lucene.document.StoredField")("name", "x"))
+    call(writer, "addDocument", document)
+    call(writer, "close")
+    with pytest.raises(IndexFault, match="not a BM25 index of Anserini or Pyserini: it has no field 'id'"):
+        BM25Index(tmp_path)
+
+
+def test_indexes_that_cannot_sort_by_id(tmp_path: Path) -> None:
+    """Those of Lucene 8: ties keep the order of the documents."""
+    config = autoclass("org.apache.lucene.index.IndexWriterConfig")()
+    writer = autoclass("org.apache.lucene.index.IndexWriter")(open_directory(tmp_path), config)
+    store = autoclass("org.apache.lucene.document.Field$Store").YES
+    for id in "bac":
+        document = autoclass("org.apache.lucene.document.Document")()
+        call(document, "add", autoclass("org.apache.lucene.document.StringField")("id", id, store))
+        call(document, "add", autoclass("org.apache.lucene.document.TextField")("contents", "a heron", store))
+        call(writer, "addDocument", document)
+    call(writer, "close")
+    with BM25Index(tmp_path) as index:
+        assert [hit.passage.id for hit in index.search("heron", 3)] == ["b", "a", "c"]
+
+
+# --- adopting --------------------------------------------------------------------------------------------------------
+
+
+def large(count: int) -> list[Passage]:
+    chance = random.Random(0)
+    words = [f"w{n}" for n in range(500)]
+    return [Passage.of(f"Title {n}", " ".join(chance.choices(words, k=40)), id=f"d{n}") for n in range(count)]
+
+
+def append(folder: Path, other: Path, deleted: str) -> None:
+    """Add the segments of another index, and delete the documents with a stem."""
+    config = autoclass("org.apache.lucene.index.IndexWriterConfig")()
+    call(config, "setMergePolicy", autoclass("org.apache.lucene.index.NoMergePolicy").INSTANCE)
+    writer = autoclass("org.apache.lucene.index.IndexWriter")(open_directory(folder), config)
+    call(writer, "addIndexes", open_directory(other))
+    term = autoclass("org.apache.lucene.index.Term")("contents", deleted)
+    call(writer, "deleteDocuments", autoclass("org.apache.lucene.search.TermQuery")(term))
+    call(writer, "close")
+
+
+def test_an_adopted_index_is_searched_like_polyhops_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with several segments, deleted documents, and titles that are written in several flushes."""
+    monkeypatch.setattr(adoption, "_BUFFER_MB", 0.1)
+    passages = [*sample_passages(), *large(3000)]
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(passage.to_record()) + "\n" for passage in passages), "utf-8")
+    build_index([corpus], tmp_path / "own")
+
+    obsolete = [{"id": f"obsolete-{n}", "contents": f"Title {n}\nobsolete"} for n in range(100)]
+    mixed = [*obsolete[:50], *map(as_pyserini, passages[:2000]), *obsolete[50:]]
+    folder = anserini_index(tmp_path / "theirs", mixed, storeRaw=True)
+    more = anserini_index(tmp_path / "more", map(as_pyserini, passages[2000:]), storeRaw=True)
+    append(folder, more, deleted="obsolet")
+    before = contents(folder)
+    manifest = adopt_index(folder)
+    assert contents(folder) == before
+    assert manifest.passages == len(passages)
+    assert len(list((folder / "polyhop" / manifest.lucene_folder).iterdir())) > 1
+
+    with BM25Index(tmp_path / "own") as own, BM25Index(folder) as theirs:
+        assert theirs._lucene.has_deletions
+        assert theirs.has_titles
+        assert not theirs.search("obsolete", 1)
+        for n in range(0, 3000, 37):
+            assert theirs.titled(f"title {n}") == own.titled(f"title {n}") != []
+        for query in ("Where was the owner of Kestrel born?", "w1 w2 w3", "Title 7"):
+            # Lucene counts deleted documents until they are merged away, so scores differ in the third decimal.
+            assert [hit.passage for hit in theirs.search(query, 5)] == [hit.passage for hit in own.search(query, 5)]
+
+
+def test_chains_are_the_same(tmp_path: Path) -> None:
+    passages = sample_passages()
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(passage.to_record()) + "\n" for passage in passages), "utf-8")
+    build_index([corpus], tmp_path / "own")
+    folder = anserini_index(tmp_path / "theirs", map(as_pyserini, passages), storeRaw=True)
+    with BM25Index(folder) as unadopted, pytest.raises(PolyhopError, match=f"polyhop index --adopt {folder}"):
+        ChainRetriever(unadopted)
+    adopt_index(folder)
+    with BM25Index(tmp_path / "own") as own, BM25Index(folder) as theirs:
+        assert found(theirs.search("the owner of a mill", 1000)) == found(own.search("the owner of a mill", 1000))
+        for passage in passages[::5]:
+            question = f"Who founded the company that {passage.title} belongs to?"
+            assert ChainRetriever(theirs).search(question, 5) == ChainRetriever(own).search(question, 5)
+
+
+def test_an_interrupted_adoption_leaves_nothing(tmp_path: Path) -> None:
+    folder = anserini_index(tmp_path / "ix", map(as_pyserini, large(600)), storeRaw=True)
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        adopt_index(folder, on_progress=stop)
+    assert not (folder / "polyhop").exists()
+    with BM25Index(folder) as index:
+        assert not index.has_titles
+
+
+def test_an_index_that_changed_is_adopted_again(tmp_path: Path) -> None:
+    folder = anserini_index(tmp_path / "ix", [PARIS], storeRaw=True)
+    adopt_index(folder)
+    append(folder, anserini_index(tmp_path / "more", [ROME], storeRaw=True), deleted="nothing")
+    with pytest.raises(IndexFault, match="has changed since it was adopted"):
+        BM25Index(folder)
+    adopt_index(folder)
+    with BM25Index(folder) as index:
+        assert [passage.id for passage in index.titled("Rome")] == ["r"]
+
+
+def test_damaged_titles(tmp_path: Path) -> None:
+    folder = anserini_index(tmp_path / "ix", [PARIS, ROME], storeRaw=True)
+    manifest = adopt_index(folder)
+    assert check_index(folder).problems == ()
+    titles = manifest.home(folder) / manifest.lucene_folder
+    next(titles.rglob("*.fnm")).write_bytes(b"x")
+    assert check_index(folder).problems
+    with pytest.raises(IndexFault, match="damaged"):
+        BM25Index(folder)
+    titles.rename(titles.with_name("lucene-gone"))
+    with pytest.raises(IndexFault, match="titles of the index .* are missing"):
+        BM25Index(folder)
+
+
+def test_only_an_index_of_others_is_adopted(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text('{"title": "Rome", "text": "A city."}\n')
+    build_index([corpus], tmp_path / "own")
+    with pytest.raises(IndexFault, match="was made by polyhop"):
+        adopt_index(tmp_path / "own")
+    with pytest.raises(IndexFault, match="There is no index"):
+        adopt_index(tmp_path / "nowhere")
+
+
+# --- the command line ------------------------------------------------------------------------------------------------
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    folder = anserini_index(tmp_path / "ix", map(as_pyserini, sample_passages()), storeRaw=True)
+    ask = ["ask", "Who founded Kestrel?", "--index", str(folder), "--program", "naive"]
+    result = CliRunner().invoke(app, ask)
+    assert result.exit_code == 1
+    assert f"polyhop index --adopt {folder}" in result.output
+    assert CliRunner().invoke(app, [*ask, "--retriever", "bm25"]).exit_code == 0
+    result = CliRunner().invoke(app, ["index", "--adopt", str(folder)])
+    assert result.exit_code == 0, result.output
+    assert f"{len(sample_passages()):,}" in result.output
+    assert CliRunner().invoke(app, ask).exit_code == 0
+    assert "is sound" in CliRunner().invoke(app, ["index", "--check", str(folder)]).output
+    assert "intact" in CliRunner().invoke(app, ["doctor", "--index", str(folder)]).output
+
+
+# --- Pyserini's own indexes ------------------------------------------------------------------------------------------
+
+
+def test_a_prebuilt_index_in_pyserinis_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path))
+    name = "lucene-index.wikipedia-dpr-100w.20210120.d1b9e6.7b58c08da992b2ea7e96667f0b176651"
+    folder = anserini_index(tmp_path / "indexes" / name, [PARIS, ROME], storeRaw=True)
+    with BM25Index("pyserini:wikipedia-dpr-100w") as index:
+        assert index.path == folder
+        assert [hit.passage.title for hit in index.search("Rome", 1)] == ["Rome"]
+    assert IndexManifest.read(folder).corpus == (name,)
+
+
+def test_an_unknown_prebuilt_index() -> None:
+    with pytest.raises(IndexFault, match="no BM25 index 'wikipedia-dpr-100': is it wikipedia-dpr-100w"):
+        BM25Index("pyserini:wikipedia-dpr-100")
