@@ -8,10 +8,14 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
+
+from ..data.text import plain
 
 
 def progress_bar(name: str, console: Console, done: ProgressColumn | None = None) -> Progress:
@@ -21,11 +25,18 @@ def progress_bar(name: str, console: Console, done: ProgressColumn | None = None
         done: Shows the progress, by default as "n/total".
     """
     columns = (
-        TextColumn(name.replace("{", "{{").replace("}", "}}"), markup=False),
+        TextColumn(plain(name).replace("{", "{{").replace("}", "}}"), markup=False),
         BarColumn(),
         done or MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.description}", markup=False),
+        _Description(),
     )
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+class _Description(ProgressColumn):
+    """What is being done: it may quote others, so it is shown as text only."""
+
+    def render(self, task: Task) -> Text:
+        return Text(plain(task.description))

@@ -34,10 +34,12 @@ class Questions:
         limit: int | None = None,
         seed: int | None = None,
         strict: bool = False,
+        aliases: Path | None = None,
     ) -> None:
         self.dataset = SAMPLE if dataset.casefold() == SAMPLE else find_benchmark(dataset).name
         self.source = source
         self.split, self.setting, self.limit, self.seed, self.strict = split, setting, limit, seed, strict
+        self.aliases = aliases
         self.skipped = 0
         self.problems: list[Problem] = []
 
@@ -61,6 +63,7 @@ class Questions:
             "setting": self.setting,
             "limit": self.limit,
             "seed": self.seed,
+            **({"aliases": self.aliases.name} if self.aliases else {}),
         }
 
     def __iter__(self) -> Iterator[dspy.Example]:
@@ -73,6 +76,7 @@ class Questions:
             limit=self.limit,
             seed=self.seed,
             strict=self.strict,
+            aliases=self.aliases,
             on_problem=self._note,
         )
 

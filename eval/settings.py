@@ -47,6 +47,7 @@ class QuestionSettings(_Settings):
     setting: str | None = None
     limit: int | None = None
     seed: int | None = None
+    aliases: str | None = None
     count: NonNegativeInt
     skipped: NonNegativeInt = 0
     hash: str

@@ -140,6 +140,6 @@ def _official(folder: RunFolder, questions: Iterable[dspy.Example], submission: 
     for name, write in submission.files.items():
         write(folder.path / name, pairs)
     try:
-        return submission.evaluate(pairs)
+        return dict(submission.evaluate(pairs))
     except ValueError as error:  # an incomplete MuSiQue-Full pair, for example, which the official script rejects
         return {"none": str(error)}

@@ -83,6 +83,10 @@ def evaluate(
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at a malformed record instead of skipping it.")
     ] = False,
+    aliases: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="2wiki: the official id_aliases.json, with more names of answers."),
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option(min=0.001, help="Seconds per question; a question that takes longer fails.")
     ] = None,
@@ -130,6 +134,7 @@ def evaluate(
         limit=limit,
         seed=seed,
         strict=strict,
+        aliases=aliases,
     )
     source = Source(asked, index)
     programs = {

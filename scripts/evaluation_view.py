@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..data.text import plain
 from .options import label
 from .text import compact, dollars, warn
 
@@ -118,17 +119,17 @@ def show_problems(summaries: Mapping[str, Mapping[str, Any]], questions: Questio
 
 def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Table:
     """The means of one or several runs; of a single run with 95% intervals."""
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     from ..eval.metrics import COSTS, METRICS
 
     if any("simulation" in summary for summary in summaries.values()):
         title += " (simulation)"
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(title=Text(plain(title)), title_justify="left", header_style="bold")
     table.add_column("")
     for name in summaries:
-        table.add_column(escape(label(name)), justify="right")
+        table.add_column(Text(plain(label(name))), justify="right")
     single = next(iter(summaries.values())) if len(summaries) == 1 else None
     if single:
         table.add_column("95% interval", justify="right")
@@ -146,16 +147,16 @@ def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Tab
 
 def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Table:
     """The costs of each agent, and their total."""
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     from ..engines.costs import sum_costs
 
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(title=Text(plain(title)), title_justify="left", header_style="bold")
     table.add_column("")
     for heading in ("LM calls", "tokens in", "tokens out", "dollars"):
         table.add_column(heading, justify="right")
     for name, costs in (*by_agent.items(), ("total", sum_costs(by_agent.values()))):
         counts = (compact(costs.get(each, 0)) for each in ("lm_calls", "tokens_in", "tokens_out"))
-        table.add_row(escape(name), *counts, dollars(costs["cost_usd"]) if "cost_usd" in costs else "?")
+        table.add_row(Text(plain(name)), *counts, dollars(costs["cost_usd"]) if "cost_usd" in costs else "?")
     return table

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.text import plain
 
 if TYPE_CHECKING:
     import dspy
@@ -130,7 +131,7 @@ def print_summary(summary: OptimizationSummary, out: Path, settings: Optimizatio
         cells.append("" if stage.p is None else p_value(stage.p))
         cells += [f"{stage.cost:.2f}" if stage.cost is not None else ""] if cost else []
         verdict = "" if stage.stage == "start" else f"{'kept' if stage.kept else 'not kept'}: {stage.why}"
-        table.add_row(stage.stage, *cells, verdict + (f" ({stage.note})" if stage.note else ""))
+        table.add_row(stage.stage, *cells, plain(verdict + (f" ({stage.note})" if stage.note else "")))
     console = Console(markup=False, emoji=False)
     console.print(table)
     console.print(f"{summary.ended}; {summary.spent.calls:,} LM calls and ${summary.spent.usd:.2f} in all")

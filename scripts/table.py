@@ -14,8 +14,9 @@ from typing import Annotated, Any
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.text import plain
 from .options import ModelsOption, PresetOption, RetrieverOption, label
-from .text import file_name
+from .text import file_name, in_markdown
 
 PROGRAMS = ("direct", "naive", "ircot", "prism", "kair", "par_rag", "c3po", "polyhop")
 
@@ -126,12 +127,12 @@ def _print(setting: TableSetting, summaries: Mapping[str, Mapping[str, Any]], ma
     from ..eval.metrics import quantity
 
     count = next(iter(summaries.values()))["counts"]["questions"]
-    title = f"{setting.name}, {count} questions"
-    rows = [[name, *_cells(summary)] for name, summary in summaries.items()]
+    title = plain(f"{setting.name}, {count} questions")
+    rows = [[plain(name), *_cells(summary)] for name, summary in summaries.items()]
     headings = [quantity(name).label for name in _COLUMNS]
     if markdown:
-        typer.echo(f"| {title} | {' | '.join(headings)} |\n|---|{'---:|' * len(headings)}")
-        typer.echo("".join(f"| {' | '.join(row)} |\n" for row in rows))
+        typer.echo(f"| {in_markdown(title)} | {' | '.join(headings)} |\n|---|{'---:|' * len(headings)}")
+        typer.echo("".join(f"| {' | '.join(map(in_markdown, row))} |\n" for row in rows))
         return
     shown = Table("", *headings, title=title, title_justify="left", header_style="bold")
     for column in shown.columns[1:]:

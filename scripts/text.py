@@ -53,6 +53,11 @@ def address(fact: Fact) -> str:
     return id if fact.sentence is None else f"{id}:{fact.sentence}"
 
 
+def in_markdown(text: str) -> str:
+    """A text as Markdown that shows it, in a cell of a table too."""
+    return re.sub(r"([\\`*\[\]<>|!])", r"\\\1", plain(text))
+
+
 def file_name(text: str) -> str:
     """A file name without suffix: ``polyhop-runs-tuned`` for ``polyhop (runs/tuned)``."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from ..errors import DatasetError, Problem
 from ..sample import Split, load_sample, sample_passages
+from .aliases import read_aliases, with_aliases
 from .files import PREFIX, hub_records, read_records
 from .question import GoldFact, QuestionRecord
 from .records import BENCHMARKS, SAMPLE, Benchmark, Record, find_benchmark, recognize
@@ -30,6 +31,7 @@ def load_questions(
     limit: int | None = None,
     seed: int | None = None,
     strict: bool = False,
+    aliases: str | Path | None = None,
     on_problem: Callable[[Problem], None] = lambda problem: None,
 ) -> Iterator[dspy.Example]:
     """The questions of a benchmark, one by one, with the attributes of `QuestionRecord`.
@@ -44,6 +46,7 @@ def load_questions(
         limit: The number of questions: the first ones, or with a ``seed`` a random sample, for which all are read.
         seed: Of the sample, which is the same on every machine and part of any larger sample with that seed.
         strict: Raise at the first malformed record instead of skipping it.
+        aliases: 2WikiMultihopQA: the official ``id_aliases.json``, whose names of an answer count as the answer.
         on_problem: Called with each skipped record: malformed, or with the id of an earlier one.
     """
     if limit is not None and limit < 1:
@@ -51,13 +54,17 @@ def load_questions(
     if setting not in (None, "distractor", "open"):
         raise DatasetError(f"There is no setting {setting!r}: choose distractor or open.")
     if dataset.casefold() == SAMPLE:
-        if source is not None:
+        if source is not None or aliases is not None:
             raise DatasetError("The sample ships with polyhop: name no file for it.")
         title, has_contexts, questions = "the sample", False, sample_questions(split)
     else:
         benchmark = find_benchmark(dataset)
         title, has_contexts = benchmark.title, benchmark.has_contexts
         questions = read_questions(benchmark, _records(benchmark, source, split), ProblemReport(strict, on_problem))
+        if aliases is not None and benchmark.name != "2wiki":
+            raise DatasetError(f"The questions of {title} name no entities: --aliases is for 2WikiMultihopQA.")
+        if aliases is not None:
+            questions = with_aliases(questions, read_aliases(Path(aliases)))
     if setting == "distractor" and not has_contexts:
         raise DatasetError(
             f"The questions of {title} have no contexts of their own: use the setting open, with an index."

@@ -29,7 +29,7 @@ class Submission:
     predict: Callable[[dspy.Example, ProgramOutput | None], Any]
     prediction: type[Any]  # the type of the prediction
     gold: Callable[[dspy.Example], Any]  # makes the official gold of a question
-    evaluate: Callable[[Pairs], dict[str, float]]  # computes the official numbers of (prediction, gold) pairs
+    evaluate: Callable[[Pairs], Mapping[str, Any]]  # computes the official numbers of (prediction, gold) pairs
     files: Mapping[str, Write]
 
 
@@ -50,18 +50,26 @@ def _supporting_facts(example: dspy.Example) -> list[hotpotqa.SupportingFact]:
     return [(fact.title, fact.sentence) for fact in example.gold if fact.sentence is not None]
 
 
-def _two_wiki_numbers(pairs: Pairs) -> dict[str, float]:
-    """All numbers; for the open set, where most questions have no gold sentences, those of the answer."""
-    complete = True
+NOT_APPLICABLE = "not applicable"
+
+
+def _two_wiki_numbers(pairs: Pairs) -> dict[str, Any]:
+    """All numbers; for the open set, where most questions have no gold sentences, those of the answer. Without triples,
+    those of triples, and of everything jointly, do not apply: the script gives 0."""
+    complete, triples = True, False
 
     def checked() -> Pairs:
-        nonlocal complete
+        nonlocal complete, triples
         for prediction, gold in pairs:
             complete = complete and bool(gold.supporting_facts)
+            triples = triples or prediction.evidence is not None
             yield prediction, gold
 
-    numbers = two_wiki.evaluate(checked())
-    return numbers if complete else {name: value for name, value in numbers.items() if "_" not in name}
+    numbers: dict[str, Any] = two_wiki.evaluate(checked())
+    if not complete:
+        return {name: value for name, value in numbers.items() if "_" not in name}
+    without = () if triples else ("evi_", "joint_")
+    return {name: NOT_APPLICABLE if name.startswith(without) else value for name, value in numbers.items()}
 
 
 # --- MuSiQue ---------------------------------------------------------------------------------------------------------

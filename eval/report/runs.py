@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count as counting
 from pathlib import Path
@@ -240,7 +241,8 @@ def _read(
 
 def _summary(run: EvaluationRun) -> dict[str, Any]:
     if run.finished:
-        return read_summary(run.path)
+        with suppress(RunError):  # damaged: its records have all of it
+            return read_summary(run.path)
     return summarize(read_records(run.path), run.done, run.manifest.questions.skipped)
 
 

@@ -13,16 +13,17 @@ from polyhop.eval.bar import progress_bar
 
 def drawn(terminal: bool, done: ProgressColumn | None = None) -> str:
     console = Console(file=io.StringIO(), width=100, force_terminal=terminal, color_system=None)
-    with progress_bar("runs/{x} [/b]", console, done) as bar:
+    with progress_bar("runs/\x1b[2J{x} [/b]", console, done) as bar:
         task = bar.add_task("", total=4_000)
-        bar.update(task, advance=1_000, description="search.chain[bm25]=0.5")
+        bar.update(task, advance=1_000, description="search.\x1b]0;t\x07chain[bm25]=0.5")
         bar.refresh()
         return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
 def test_a_bar_says_what_is_done_and_how_far_it_is() -> None:
     last = drawn(terminal=True).splitlines()[-1]
-    assert re.search(r"runs/\{x\} \[/b\] ━+ +1000/4000 [\d:]+ [-\d:]+ search\.chain\[bm25\]=0\.5", last)
+    assert re.search(r"runs/ \[2J\{x\} \[/b\] ━+╸? +1000/4000 [\d:]+ [-\d:]+ search\. \]0;t chain\[bm25\]=0\.5", last)
+    assert "\x1b[2J" not in drawn(terminal=True)
     assert "1.0/4.0 kB" in drawn(True, DownloadColumn())
 
 

@@ -11,6 +11,7 @@ import dspy
 import ir_measures
 import pytest
 
+from polyhop.data.errors import DatasetError
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.engines.models import assign_models
 from polyhop.eval.official import hotpotqa, musique
@@ -87,7 +88,7 @@ def test_two_wiki_gives_no_support_numbers_where_the_gold_sentences_are_not_know
     del contexts["level"]
     summary = evaluate(Reader(), Questions("2wiki", write(tmp_path / "a.json", [contexts])), tmp_path / "a")
     assert summary["official"]["sp_f1"] == 50.0
-    assert summary["official"]["joint_f1"] == 0  # no triples
+    assert {summary["official"][name] for name in ("evi_em", "evi_f1", "joint_f1")} == {"not applicable"}  # no triples
     assert json.loads((tmp_path / "a" / "2wiki_predictions.json").read_text())["evidence"] == {}
 
     titles = {"_id": "o", "question": "q?", "answer": "answer 1", "supporting_titles": ["Title 0"]}
@@ -97,6 +98,34 @@ def test_two_wiki_gives_no_support_numbers_where_the_gold_sentences_are_not_know
     assert set(summary["official"]) == {"em", "f1", "prec", "recall"}
     assert summary["metrics"]["passage_recall@5"] == 1.0
     assert "fact_f1" not in summary["metrics"]
+
+
+def test_two_wiki_accepts_the_official_aliases(tmp_path: Path) -> None:
+    """Of the answer's entity, in every metric; the script takes demonyms as well."""
+    record = {**hotpotqa_record(1), "answer": "United States of Example", "answer_id": "Q7"}
+    del record["level"]
+    names = {"Q_id": "Q7", "aliases": ["Answer, 1"], "demonyms": ["Exampler"]}
+    other = {"Q_id": "Q8", "aliases": ["nothing"], "demonyms": []}
+    file = tmp_path / "id_aliases.json"
+    file.write_text(f"{json.dumps(names)}\n{json.dumps(other)}\n")
+    path = write(tmp_path / "a.json", [record])
+    plain = evaluate(Reader(), Questions("2wiki", path), tmp_path / "plain")
+    accepted = evaluate(Reader(), Questions("2wiki", path, aliases=file), tmp_path / "accepted")
+    assert (plain["metrics"]["answer_em"], plain["official"]["em"]) == (0, 0)
+    assert (accepted["metrics"]["answer_em"], accepted["official"]["em"]) == (1, 100)
+    manifest = json.loads((tmp_path / "accepted" / "manifest.json").read_text())
+    assert manifest["questions"]["aliases"] == "id_aliases.json"
+
+
+@pytest.mark.parametrize("content", ['{"aliases": []}\n', '{"Q_id": "Q1", "aliases": 5}\n', "[1]", ""])
+def test_aliases_of_another_format_are_refused(content: str, tmp_path: Path) -> None:
+    file = tmp_path / "id_aliases.json"
+    file.write_text(content)
+    path = write(tmp_path / "a.json", [hotpotqa_record(1)])
+    with pytest.raises(DatasetError):
+        list(Questions("2wiki", path, aliases=file))
+    with pytest.raises(DatasetError, match="--aliases is for 2WikiMultihopQA"):
+        list(Questions("hotpotqa", path, aliases=file))
 
 
 def musique_record(n: int, answerable: bool = True) -> dict[str, Any]:

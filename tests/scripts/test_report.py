@@ -301,11 +301,19 @@ def test_damaged_runs(run: Path, tmp_path: Path) -> None:
         (run / "predictions.jsonl").write_text("\n".join([damaged, *rest, ""]))
         assert "is damaged" in error(run, *out)
     (run / "predictions.jsonl").write_text(good)
-    (run / "summary.json").write_text("{}")
-    assert "summary.json is damaged" in error(run, *out)
     (run / "predictions.jsonl").write_text("")
     assert "has no finished question yet" in error(run, *out)
     assert not (tmp_path / "x.html").exists()
+
+
+def test_a_damaged_summary_is_made_again_from_the_records(run: Path, tmp_path: Path) -> None:
+    pages = []
+    for content in ((run / "summary.json").read_text(), "{}", '{"counts": ', '{"metrics": {"answer_f1": "<b>"}}'):
+        (run / "summary.json").write_text(content)
+        done = polyhop("report", run, "--out", tmp_path / "x.html")
+        assert done.exit_code == 0, done.output
+        pages.append((tmp_path / "x.html").read_bytes())
+    assert pages[1:] == pages[:1] * 3
 
 
 def test_only_reports_are_replaced(run: Path, tmp_path: Path) -> None:

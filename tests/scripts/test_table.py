@@ -59,6 +59,15 @@ def test_tuned_programs_are_told_apart(hotpotqa: Path, tmp_path: Path) -> None:
     assert [run.name for run in compare_runs(runs).runs] == names
 
 
+def test_names_of_folders_are_shown_as_they_are(hotpotqa: Path, tmp_path: Path) -> None:
+    tuned = polyhop.save(Naive(), tmp_path / "a|b\x1b[31m" / "<b>[x](y)")
+    arguments: list[Any] = ["--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path / "runs", "--program", tuned]
+    result = table(*arguments, "--markdown")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[2].startswith(r"| naive (a\|b \[31m/\<b\>\[x\](y)) | ")
+    assert "\x1b[31m" not in table(*arguments).stdout
+
+
 def test_presets_and_retrievers_have_runs_of_their_own(hotpotqa: Path, tmp_path: Path) -> None:
     arguments: list[Any] = ["--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path / "runs", "--markdown"]
     for options in ([], ["--retriever", "bm25"], ["--preset", "paper"]):
