@@ -157,11 +157,21 @@ def masked(question: str) -> str:
 
     A function word at the start stays: "Who wrote @".
     """
+    return " ".join(_NAMED.sub(_mask, _opened(question)).lower().rstrip("?!. ").split())
+
+
+def names(question: str) -> list[str]:
+    """What `masked` replaces, in order, without possessive endings."""
+    return [re.sub(r"['’]s$", "", match.group()) for match in _NAMED.finditer(_opened(question))]
+
+
+def _opened(question: str) -> str:
+    """The question with a function word at its start in lower case, so that it is no name."""
     text = question.strip()
     opening = re.match(r"\w+", text)
     if opening and opening.group().lower() in FUNCTION_WORDS:
         text = text[:1].lower() + text[1:]
-    return " ".join(_NAMED.sub(_mask, text).lower().rstrip("?!. ").split())
+    return text
 
 
 def _mask(match: re.Match[str]) -> str:

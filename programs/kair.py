@@ -6,49 +6,72 @@ The state is what is known (K), required (R), asked (Q) and kept (D, the refined
     K, R = g(D u D_new | K, R)  read its hits: new facts, if supported and relevant, and new gaps         rule (5)
     D = h(D u D_new | K)        cut both down to verbatim spans that a fact or a gap accepts              rules (3), (4)
 
-until R is empty or, with a moderator, D is judged sufficient (rule 1). A separate agent answers from K and D.
+until R is empty or, with a moderator, D is judged sufficient (rule 1). A known fact that new passages contradict is
+dropped; what they say instead is a new fact. A separate agent answers.
 
 Competing agents have their own K, R and Q and share D: in each step the agent with the fewest gaps writes it.
-Collaborating agents share everything and divide the gaps.
+Collaborating agents share everything and divide the gaps; gaps that depend on each other go to one agent.
 
-Deviations, where the paper is silent:
+What the paper does and the defaults do not is a choice; `Kair.paper_values` has all of them:
+- ``weighting``: the paper's agent weighs diversity against relevance for each query; the default weight is constant.
+- ``matching``: in the paper an LLM may judge which spans a fact supports, with a threshold of its own. By default
+  sentences and facts are compared by their words (`polyhop.programs.knowledge.relevance`).
+- ``foci``: roles of the paper's agents emerge. By default each of several agents is told what to pay attention to.
+  Without foci agents differ by sampling only: use a temperature above 0.
+- ``generator``: the paper's generator reads the context. By default it also reads the facts.
+- ``steps``: the paper has no limit and reports means of up to 4.9.
+
+Remaining deviations:
 - R starts as the question, so the first query is the question, without a call. Of competing agents only the first
   searches for it; the others count it as asked and propose.
-- Each of several agents has its own focus (`FOCI`); with the same prompt they would be clones.
-- One call checks all facts, against the passages that they cite (all passages, if one cites none). If the updater sees
-  no more gaps but a fact fails the check, the gaps stay.
+- One call checks all facts, against the passages that they cite (all passages, if one cites none, or if a known fact is
+  disputed). If the updater sees no more gaps but a fact fails the check, or a known one is dropped, the gaps stay.
+- A known fact is checked again only if the updater says that the passages contradict it.
 - A sentence that no fact supports but that bears on a gap is flagged: it is ranked last and judged again in the next
-  step, or discarded (``unsupported``).
+  step, or discarded (``unsupported``). The paper allows both.
 - Calls that cannot change anything are skipped. A step with no new passage and no change is the last.
-- The paper leaves its similarities open. Here they compare sets of topic words: queries and gaps by the cosine; facts
-  with sentences by the share of the shorter one's words in the other, as a fact is much shorter than its sentence.
+- Div and Rel are open in the paper. Here queries are compared with queries and gaps by the cosine of topic words.
+- Collaboration is only sketched in the paper, without experiments.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import dspy
 
-from ..data.passages import Evidence, Fact, Hit, Retriever
-from ..data.text import content_terms, title_key
+from ..data.passages import Evidence, Hit, Retriever
+from ..data.text import title_key
 from ..signatures import (
+    AnswerFromContext,
     AnswerFromKnowledge,
     AssessEvidence,
     CheckFacts,
     FilterSpans,
+    JudgeSpans,
     NumberedPassages,
     ProposeQueries,
     UpdateKnowledge,
+    WeighQueries,
 )
 from ..signatures.replies import read_probability
 from .agent import Agent, together
-from .candidates import Candidates, read_spans, split_citations
+from .candidates import Candidates, read_spans
+from .knowledge import (
+    KairState,
+    KnownFact,
+    Rarity,
+    dependent,
+    distinct,
+    joined,
+    read_facts,
+    read_known,
+    read_numbers,
+    texts,
+)
 from .prediction import check_question, conclude, nothing_found, read_answer
 from .program import Program, register
 from .search import Pool, Search
@@ -79,31 +102,63 @@ class Kair(Program):
         mode: "competition" or "collaboration", with several agents.
     """
 
+    paper_retriever = "bm25"
+    paper_values: ClassVar[Mapping[str, Any]] = {
+        "steps": 20,
+        "weighting": "agent",
+        "matching": "agent",
+        "foci": False,
+        "generator": "context",
+    }
+
     def __init__(
         self,
         retriever: Retriever | None = None,
         k: int = 10,
-        steps: int = 6,
+        steps: int = 10,
         agents: int = 1,
         mode: str = "competition",
     ) -> None:
         super().__init__()
         self.search = Search(retriever, k)
-        self.steps = integer(steps, 1, 10)
+        self.steps = integer(steps, 1, 20)
         self.agents = integer(agents, 1, len(FOCI))
         self.mode = choice(mode, ("competition", "collaboration"))
+        self.foci = choice(True, (True, False))
         self.proposals = integer(3, 1, 6)
-        self.diversity = real(0.5, 0.0, 1.0)  # alpha_d
-        self.acceptance = real(0.3, 0.0, 1.0)  # tau_2
+        self.weighting = choice("constant", ("constant", "agent"))
+        self.diversity = real(0.5, 0.0, 1.0)  # alpha_d, if constant
+        self.matching = choice("overlap", ("overlap", "agent"))
+        self.acceptance = real(0.3, 0.0, 1.0)  # tau_2, of the overlap
         self.unsupported = choice("flag", ("flag", "discard"))
         self.moderated = choice(False, (True, False))
         self.sufficiency = real(0.75, 0.0, 1.0)  # tau
+        self.generator = choice("knowledge", ("knowledge", "context"))
         self.querier = Agent(ProposeQueries)
         self.updater = Agent(UpdateKnowledge)
         self.checker = Agent(CheckFacts)
         self.filterer = Agent(FilterSpans)
         self.moderator = Agent(AssessEvidence)
         self.answerer = Agent(AnswerFromKnowledge)
+
+    def sent_signature(self, agent: str) -> type[dspy.Signature]:
+        """The signature with the additional output of an agent that weighs or judges; the generator's without facts.
+
+        An optimized instruction stays, except for that of a generator without facts.
+        """
+        signature = super().sent_signature(agent)
+        if agent == "answerer" and self.generator.value == "context":
+            return AnswerFromContext
+        if agent == "querier" and self.weighting.value == "agent":
+            base, judging = ProposeQueries, WeighQueries
+        elif agent == "filterer" and self.matching.value == "agent":
+            base, judging = FilterSpans, JudgeSpans
+        else:
+            return signature
+        if signature.instructions == base.instructions:
+            return judging
+        optimized: type[dspy.Signature] = judging.with_instructions(signature.instructions)
+        return optimized
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
@@ -141,27 +196,37 @@ class Kair(Program):
 
         if not seen:
             return nothing_found(trace)
-        known = lead.inputs["known"]
-        reply = self.answerer(question=question, known=known, evidence=documents.show(lead.context))
+        known = {} if self.generator.value == "context" else {"known": lead.inputs["known"]}
+        signature, shown = self.sent_signature("answerer"), documents.show(lead.context)
+        reply = self.answerer(question=question, **known, evidence=shown, signature=signature)
         answer, confidence = read_answer(reply, trace)
         return conclude(answer, confidence, trace, evidence=lead.context, seen=seen, stop=stop)
 
     def _team(self, question: str) -> list[KairState]:
         """The states at the start: one per competing agent, or one for all."""
-        foci = FOCI[: self.agents.value] if self.agents.value > 1 else (ALONE,)
-        if self.mode.value == "collaboration":
-            foci = foci[:1]
-        first = KairState(question, foci[0], required=(question,))
-        return [first, *(replace(first, focus=focus, queries=(question,)) for focus in foci[1:])]
+        count = self.agents.value if self.mode.value == "competition" else 1
+        first = KairState(question, self._focus(0), required=(question,))
+        others = (replace(first, focus=self._focus(n), queries=(question,), number=n) for n in range(1, count))
+        return [first, *others]
+
+    def _focus(self, n: int) -> str:
+        """What agent ``n`` is told to pay attention to."""
+        return FOCI[n] if self.foci.value and self.agents.value > 1 else ALONE
 
     def _deal(self, team: list[KairState]) -> list[KairState]:
-        """The agents of this step; collaborating agents divide the gaps."""
+        """The agents of this step; collaborating agents divide the groups of gaps that depend on each other."""
         if self.mode.value == "competition" or self.agents.value == 1:
             return team
         board, n = team[0], self.agents.value
-        shares = [replace(board, focus=focus, required=board.required[i::n]) for i, focus in enumerate(FOCI[:n])]
-        dealt = [share for share in shares if share.required]
-        return dealt if len(dealt) > 1 else [replace(share, focus=ALONE) for share in dealt]
+        groups = dependent(board.required)
+        if len(groups) == 1:
+            return [replace(board, focus=ALONE)]
+        shares = [tuple(gap for group in groups[i::n] for gap in group) for i in range(min(n, len(groups)))]
+        return [replace(board, focus=self._focus(i), required=gaps, number=i) for i, gaps in enumerate(shares)]
+
+    def _options(self, agent: KairState) -> dict[str, Any]:
+        """The options of a call: agents that are asked the same must not share a cached reply."""
+        return {} if self.foci.value or not agent.number else {"config": {"rollout_id": agent.number}}
 
     def _ask(self, agent: KairState, documents: Candidates, pool: Pool, trace: Trace) -> tuple[KairState, list[Hit]]:
         """f and the search: the agent with its new query, if there is one, and the hits."""
@@ -179,7 +244,12 @@ class Kair(Program):
             count=self.proposals.value,
             earlier=list(agent.queries),
             evidence=documents.show(agent.context),
+            signature=self.sent_signature("querier"),
+            **self._options(agent),
         )
+        alpha = self.diversity.value
+        if self.weighting.value == "agent":
+            alpha = read_probability(reply.diversity)
         taken = {title_key(query) for query in agent.queries}
         scores: dict[str, float] = {}
         invalid = []
@@ -188,45 +258,63 @@ class Kair(Program):
                 invalid.append(text)
             else:
                 taken.add(title_key(text))
-                scores[text] = agent.score(text, self.diversity.value)
+                scores[text] = agent.score(text, alpha)
         ranked = sorted(scores.items(), key=lambda item: -item[1])
-        trace.add(Proposed(tuple(ranked), tuple(invalid)))
+        trace.add(Proposed(tuple(ranked), tuple(invalid), alpha))
         return ranked[0][0] if ranked else ""
 
     def _learn(self, agent: KairState, documents: Candidates, hits: list[Hit], trace: Trace) -> KairState:
         """g: the agent with the accepted facts and the remaining gaps."""
         if not hits:
             return agent
-        reply = self.updater(**agent.inputs, focus=agent.focus, passages=_shown(agent, documents, hits))
+        shown = _shown(agent, documents, hits)
+        reply = self.updater(**agent.inputs, focus=agent.focus, passages=shown, **self._options(agent))
         stated, invalid = read_facts(reply.new_facts, documents)
         facts = distinct(stated, agent.known)[:MAX_ITEMS]
+        disputed, wrong = read_known(reply.contradicted, agent.known)
         gaps = tuple(dict.fromkeys(" ".join(gap.split()) for gap in reply.gaps))
-        unused = (*invalid, *_texts([fact for fact in stated if fact not in facts]), *gaps[MAX_ITEMS:])
+        unused = (*invalid, *texts([fact for fact in stated if fact not in facts]), *wrong, *gaps[MAX_ITEMS:])
         gaps = gaps[:MAX_ITEMS]
-        trace.add(Learned(_texts(facts), gaps, unused))
+        trace.add(Learned(texts(facts), gaps, unused))
 
-        accepted, unsupported = self._check(agent, facts, documents, hits, trace) if facts else ([], [])
-        if unsupported and not gaps:
+        cited = [Evidence(item.passage) for fact in facts for item in fact.support]
+        if all(fact.support for fact in facts) and not disputed:
+            shown = documents.show(cited)
+        checked = self._check(agent, facts, disputed, shown, trace) if facts or disputed else Checked((), ())
+        if (checked.unsupported or checked.contradicted) and not gaps:
             gaps = agent.required
-        return replace(agent, known=(*agent.known, *accepted), required=gaps)
+        kept = [fact for fact in agent.known if fact.text not in checked.contradicted]
+        return replace(agent, known=(*kept, *(fact for fact in facts if fact.text in checked.supported)), required=gaps)
 
     def _check(
-        self, agent: KairState, facts: list[KnownFact], documents: Candidates, hits: list[Hit], trace: Trace
-    ) -> tuple[list[KnownFact], list[KnownFact]]:
-        """The facts that are supported and relevant to a gap, and those that are not supported."""
-        cited = [Evidence(item.passage) for fact in facts for item in fact.support]
+        self,
+        agent: KairState,
+        facts: list[KnownFact],
+        disputed: list[KnownFact],
+        passages: NumberedPassages,
+        trace: Trace,
+    ) -> Checked:
+        """Which new facts are supported, and relevant to a gap, and which disputed known ones are contradicted."""
+        statements = texts([*facts, *disputed])
         reply = self.checker(
             required=list(agent.required),
-            passages=documents.show(cited) if all(fact.support for fact in facts) else _shown(agent, documents, hits),
-            statements=[f"{n}. {fact.text}" for n, fact in enumerate(facts, 1)],
+            passages=passages,
+            statements=[f"{n}. {text}" for n, text in enumerate(statements, 1)],
+            **self._options(agent),
         )
-        supported, wrong = read_numbers(reply.supported, len(facts))
-        relevant, strange = read_numbers(reply.relevant, len(facts))
-        accepted, unsupported, irrelevant = list[KnownFact](), list[KnownFact](), list[KnownFact]()
-        for n, fact in enumerate(facts, 1):
-            (unsupported if n not in supported else accepted if n in relevant else irrelevant).append(fact)
-        trace.add(Checked(_texts(accepted), _texts(unsupported), (*wrong, *strange), _texts(irrelevant)))
-        return accepted, unsupported
+        supported, wrong = read_numbers(reply.supported, len(statements))
+        relevant, strange = read_numbers(reply.relevant, len(statements))
+        contradicted, odd = read_numbers(reply.contradicted, len(statements))
+        new = list(enumerate(texts(facts), 1))
+        checked = Checked(
+            supported=tuple(text for n, text in new if n in supported & relevant),
+            unsupported=tuple(text for n, text in new if n not in supported),
+            invalid=(*wrong, *strange, *odd),
+            irrelevant=tuple(text for n, text in new if n in supported - relevant),
+            contradicted=tuple(text for n, text in enumerate(statements, 1) if n > len(facts) and n in contradicted),
+        )
+        trace.add(checked)
+        return checked
 
     def _filter(
         self, step: int, lead: KairState, documents: Candidates, hits: list[Hit], trace: Trace
@@ -234,13 +322,21 @@ class Kair(Program):
         """h: the new context, sentences that a fact or a gap accepts; unsupported ones come last or are discarded."""
         if not hits:
             return lead.context
-        reply = self.filterer(**lead.inputs, passages=_shown(lead, documents, hits))
+        shown = _shown(lead, documents, hits)
+        reply = self.filterer(**lead.inputs, passages=shown, signature=self.sent_signature("filterer"))
         spans, invalid = read_spans(reply.spans, documents)
-        supported = [item for item in spans if lead.supports(item, self.acceptance.value)]
+        if self.matching.value == "agent":
+            judged, wrong = documents.resolve(reply.supported)
+            invalid += wrong
+            supported, asked = [item for item in spans if item in judged or lead.cites(item)], spans
+        else:
+            rarity, least = Rarity(documents.passages), self.acceptance.value
+            supported = [item for item in spans if lead.supports(item, least, rarity)]
+            asked = [item for item in spans if lead.asks_for(item, least, rarity)]
         flagged = [item for item in spans if item not in supported]
         kept = list(supported)
         if self.unsupported.value == "flag":
-            kept += [item for item in flagged if lead.asks_for(item, self.acceptance.value)]
+            kept += [item for item in flagged if item in asked]
         trace.add(Selected(step, tuple(item.fact for item in kept), invalid, tuple(item.fact for item in flagged)))
         return tuple(kept)
 
@@ -260,128 +356,3 @@ class Kair(Program):
 def _shown(agent: KairState, documents: Candidates, hits: list[Hit]) -> NumberedPassages:
     """D u D_new: the spans kept so far and the new passages."""
     return documents.show([*agent.context, *(Evidence(hit.passage) for hit in hits)])
-
-
-# --- the state --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class KnownFact:
-    """A verified fact and the sentences that it cites."""
-
-    text: str
-    support: tuple[Evidence, ...] = ()
-
-
-@dataclass(frozen=True)
-class KairState:
-    """The knowledge of one agent; immutable."""
-
-    question: str  # the user's question
-    focus: str  # what this agent pays attention to
-    known: tuple[KnownFact, ...] = ()  # the paper's K
-    required: tuple[str, ...] = ()  # R, the open gaps
-    queries: tuple[str, ...] = ()  # Q, oldest first
-    context: tuple[Evidence, ...] = ()  # D, sentences, most useful first
-
-    @property
-    def inputs(self) -> dict[str, Any]:
-        """The input fields that several agents share."""
-        return {"question": self.question, "known": list(_texts(self.known)), "required": list(self.required)}
-
-    def score(self, query: str, alpha: float) -> float:
-        """Rule (2): alpha * Div(q' | Q) + (1 - alpha) * Rel(q' | R)."""
-        return alpha * (1 - nearest(query, self.queries)) + (1 - alpha) * nearest(query, self.required)
-
-    def supports(self, item: Evidence, threshold: float) -> bool:
-        """Rule (4): whether a known fact cites a sentence or is similar to it."""
-        cited = {evidence.fact for fact in self.known for evidence in fact.support}
-        if item.fact in cited or Fact(item.passage.id) in cited:
-            return True
-        return relevance(_titled(item), _texts(self.known)) > threshold
-
-    def asks_for(self, item: Evidence, threshold: float) -> bool:
-        """Whether a sentence bears on an open gap."""
-        return relevance(_titled(item), self.required) > threshold
-
-
-def joined(board: KairState, dealt: Sequence[KairState], agents: Sequence[KairState]) -> KairState:
-    """The shared state after all agents: every fact, every remaining gap, every query.
-
-    Only the agent that a gap was dealt to can close it.
-    """
-    others = [frozenset(board.required) - frozenset(share.required) for share in dealt]
-    gaps = (gap for agent, not_its in zip(agents, others, strict=True) for gap in agent.required if gap not in not_its)
-    return replace(
-        board,
-        known=tuple(distinct(fact for agent in agents for fact in agent.known)),
-        required=tuple(dict.fromkeys(gaps)),
-        queries=tuple(dict.fromkeys(query for agent in agents for query in agent.queries)),
-    )
-
-
-def distinct(facts: Iterable[KnownFact], known: Iterable[KnownFact] = ()) -> list[KnownFact]:
-    """The facts that are new, each once."""
-    keys = {title_key(fact.text) for fact in known}
-    found: list[KnownFact] = []
-    for fact in facts:
-        if title_key(fact.text) not in keys:
-            keys.add(title_key(fact.text))
-            found.append(fact)
-    return found
-
-
-def nearest(query: str, others: Iterable[str]) -> float:
-    """The cosine with the most similar of some texts, in [0, 1]; 0 if there are none."""
-    return max((_overlap(query, other, lambda m, n: math.sqrt(m * n)) for other in others), default=0.0)
-
-
-def relevance(segment: str, others: Iterable[str]) -> float:
-    """Rel(d', k): the overlap with the most similar of some facts or gaps, in [0, 1]; 0 if there are none."""
-    return max((_overlap(segment, other, min) for other in others), default=0.0)
-
-
-def _overlap(one: str, other: str, size: Callable[[int, int], float]) -> float:
-    """The shared topic words relative to ``size``; texts without topic words are equal or not."""
-    left, right = frozenset(content_terms(one)), frozenset(content_terms(other))
-    if not left or not right:
-        return float(title_key(one) == title_key(other))
-    return len(left & right) / size(len(left), len(right))
-
-
-def _titled(item: Evidence) -> str:
-    """A sentence with the title of its passage, which often is what "he" or "it" refers to."""
-    return f"{item.passage.title} {item.text}"
-
-
-def _texts(facts: Iterable[KnownFact]) -> tuple[str, ...]:
-    return tuple(fact.text for fact in facts)
-
-
-# --- replies ----------------------------------------------------------------------------------------------------------
-
-_COUNT = re.compile(r"\W*(?:statement\W+)?(\d{1,4})(?!\w)", re.IGNORECASE)
-
-
-def read_facts(texts: Iterable[str], documents: Candidates) -> tuple[list[KnownFact], tuple[str, ...]]:
-    """Facts with the sentences that they cite ("... (2s1)"), and the invalid citations."""
-    facts, invalid = [], list[str]()
-    for text in (" ".join(text.split()) for text in texts):
-        fact, ids = split_citations(text)
-        support, wrong = documents.resolve(ids)
-        invalid += wrong
-        facts.append(KnownFact(fact, tuple(support)))
-    return [fact for fact in facts if fact.text], tuple(invalid)
-
-
-def read_numbers(reply: Iterable[str], most: int) -> tuple[set[int], tuple[str, ...]]:
-    """The numbers in 1..``most`` of a reply ("2", "[2]", "2. Ann Lee wrote Dust."), and the other entries."""
-    found: set[int] = set()
-    invalid = []
-    for entry in reply:
-        mark = _COUNT.match(entry)
-        if mark and 1 <= int(mark[1]) <= most:
-            found.add(int(mark[1]))
-        else:
-            invalid.append(entry[:80])
-    return found, tuple(invalid)

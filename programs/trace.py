@@ -91,6 +91,7 @@ class Proposed(TraceStep):
 
     queries: tuple[tuple[str, float], ...]
     invalid: tuple[str, ...] = ()
+    diversity: float = 0.5  # the weight of diversity in the scores; the rest is that of relevance
 
 
 @dataclass(frozen=True)
@@ -113,12 +114,14 @@ class Required(TraceStep):
 
 @dataclass(frozen=True)
 class Checked(TraceStep):
-    """Statements checked against the passages; ``irrelevant`` ones are supported but not useful."""
+    """Statements checked against the passages; ``irrelevant`` ones are supported but not useful, ``contradicted`` ones
+    were known before."""
 
     supported: tuple[str, ...]
     unsupported: tuple[str, ...]
     invalid: tuple[str, ...] = ()
     irrelevant: tuple[str, ...] = ()
+    contradicted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -240,6 +240,7 @@ def _add_step(tree: Tree, step: TraceStep, passages: Mapping[str, Passage]) -> N
         case Checked(supported, unsupported):
             branch = _branch(tree, "checked", f"{len(supported)} supported, {len(unsupported)} not")
             _list(branch, (f"not supported: {text}" for text in unsupported))
+            _list(branch, (f"contradicted: {text}" for text in step.contradicted))
         case Decided(action, query, thought):
             branch = _branch(tree, "decided", action + (f": “{plain(query)}”" if query else ""))
             _list(branch, [thought] if thought else [])

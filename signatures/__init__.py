@@ -3,6 +3,7 @@
 from .answers import (
     AnswerDirectly,
     AnswerFromCollection,
+    AnswerFromContext,
     AnswerFromEvidence,
     AnswerFromPassages,
     AnswerFromTrajectory,
@@ -22,7 +23,16 @@ from .evidence import (
     SelectWithoutBridging,
 )
 from .fields import NumberedPassage, NumberedPassages
-from .knowledge import AnswerFromKnowledge, AssessEvidence, CheckFacts, FilterSpans, ProposeQueries, UpdateKnowledge
+from .knowledge import (
+    AnswerFromKnowledge,
+    AssessEvidence,
+    CheckFacts,
+    FilterSpans,
+    JudgeSpans,
+    ProposeQueries,
+    UpdateKnowledge,
+    WeighQueries,
+)
 from .planning import (
     AnalyzeQuestion,
     DecideNext,
@@ -39,6 +49,7 @@ __all__ = [
     "AnalyzeQuestion",
     "AnswerDirectly",
     "AnswerFromCollection",
+    "AnswerFromContext",
     "AnswerFromEvidence",
     "AnswerFromKnowledge",
     "AnswerFromPassages",
@@ -55,6 +66,7 @@ __all__ = [
     "GatherEvidence",
     "JudgeAccuracy",
     "JudgeAttribution",
+    "JudgeSpans",
     "NumberedPassage",
     "NumberedPassages",
     "PlanResearch",
@@ -68,4 +80,5 @@ __all__ = [
     "SelectWithoutBridging",
     "UpdateKnowledge",
     "VerifyAnswer",
+    "WeighQueries",
 ]

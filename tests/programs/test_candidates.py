@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from polyhop.data.passages import Evidence, Passage
 from polyhop.programs.candidates import Candidates, cited_in, cut_citations, locate, read_spans, split_citations
-from polyhop.programs.kair import read_facts, read_numbers
+from polyhop.programs.knowledge import read_facts, read_numbers
 
 A = Passage.of("A", sentences=["a one", "a two", "a three"], id="a")
 B = Passage.of("B", sentences=["b one"], id="b")

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from polyhop.programs import Kair
 from polyhop.programs.kair import ALONE, MAX_ITEMS
 from polyhop.programs.trace import Checked, Judged, Learned, Proposed, Searched, Selected
+from polyhop.signatures import JudgeSpans, WeighQueries
 
 from .kair_script import BORN, DIRECTED, FILM_SPAN, GAP, Shelf, known, play
 from .scripted import ADAPTERS, QUESTION, Request, facts, steps
@@ -165,6 +167,90 @@ def test_runaway_lists_are_cut_and_citations_of_nothing_reported() -> None:
     assert prediction.trace.dropped == 5
 
 
+# --- what new passages contradict ------------------------------------------------------------------------------------
+
+WRONG = "Dan directed Vertigo."
+REVISED: dict[str, Any] = {
+    "updater": [
+        {"new_facts": [f"{WRONG} (1s2)"], "gaps": [GAP]},
+        {"new_facts": [f"{DIRECTED} (2s1)"], "contradicted": [WRONG], "gaps": [GAP]},
+    ],
+    "settings": {"steps": 2},
+}
+FIRST = {"supported": ["1"], "relevant": ["1"]}
+
+
+def test_a_contradicted_fact_is_revised() -> None:
+    script, prediction = play(**REVISED, checker=[FIRST, FIRST | {"contradicted": ["2"]}])
+    assert known(script) == [DIRECTED]
+    request = script.asked("checker")[1]
+    assert request.inputs["statements"] == json.dumps([f"1. {DIRECTED}", f"2. {WRONG}"])
+    assert request.inputs["passages"].count("[") == 2  # what was kept and what is new, not only what is cited
+    assert json.loads(script.asked("filterer")[1].inputs["known"]) == [DIRECTED]
+    assert steps(prediction, Checked)[1] == Checked((DIRECTED,), (), (), (), (WRONG,))
+
+
+def test_a_disputed_fact_stays_unless_the_checker_agrees() -> None:
+    script, _ = play(**REVISED, checker=FIRST)
+    assert known(script) == [WRONG, DIRECTED]
+    script, _ = play(**REVISED, checker=[FIRST, FIRST | {"contradicted": ["1"]}])  # only what was known is dropped
+    assert known(script) == [WRONG, DIRECTED]
+
+
+def test_gaps_stay_open_if_a_fact_is_dropped_and_nothing_takes_its_place() -> None:
+    updater = [
+        {"new_facts": [f"{WRONG} (1s2)"], "gaps": [GAP]},
+        {"new_facts": [], "contradicted": [WRONG, "Never known."], "gaps": []},
+    ]
+    dropped = {"supported": [], "relevant": [], "contradicted": ["1"]}
+    script, prediction = play(updater=updater, checker=[FIRST, dropped], settings={"steps": 2})
+    assert known(script) == []
+    assert json.loads(script.asked("filterer")[1].inputs["required"]) == [GAP]
+    assert prediction.stop_reason == "steps"
+    assert steps(prediction, Learned)[1].invalid == ("Never known.",)
+
+
+# --- what the paper leaves to the agents ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("weight", "query"), [(0.0, "Alfred Hitchcock born"), (1.0, "Dan")])
+def test_the_agent_weighs_diversity(weight: float, query: str) -> None:
+    proposed = {"queries": ["Alfred Hitchcock born", "Dan"], "diversity": weight}
+    script, prediction = play(querier=proposed, settings={"weighting": "agent", "diversity": 1 - weight})
+    (step,) = steps(prediction, Proposed)
+    assert (step.queries[0][0], step.diversity) == (query, weight)
+    assert "diversity" in script.asked("querier")[0].system
+
+
+@pytest.mark.parametrize(("unsupported", "kept"), [("flag", [("man", 1), ("man", 0)]), ("discard", [("man", 1)])])
+def test_the_agent_judges_what_is_supported(unsupported: str, kept: Any) -> None:
+    settings = {"matching": "agent", "unsupported": unsupported, "k": 3, "steps": 1, "acceptance": 1.0}
+    updater = {"new_facts": [], "gaps": [GAP]}
+    spans = {"spans": ["3s1", "3s2"], "supported": ["3s2", "1s1"]}
+    _, prediction = play(filterer=spans, updater=updater, settings=settings)
+    assert facts(prediction) == kept
+    (step,) = steps(prediction, Selected)
+    assert step.flagged == (("man", 0),)
+
+
+def test_the_generator_may_read_the_context_alone() -> None:
+    script, prediction = play(settings={"generator": "context"})
+    (request,) = script.asked("answerer")
+    assert set(request.inputs) == {"question", "evidence"}
+    assert "verified facts" not in request.system
+    assert prediction.answer == "Leytonstone"
+
+
+def test_an_optimized_instruction_is_kept_where_the_agent_judges() -> None:
+    program = Kair()
+    program.weighting.value = program.matching.value = "agent"
+    assert program.sent_signature("querier") is WeighQueries
+    assert program.sent_signature("filterer") is JudgeSpans
+    program.querier.signature = program.querier.signature.with_instructions("Ask.")
+    assert program.sent_signature("querier").instructions == "Ask."
+    assert "diversity" in program.sent_signature("querier").output_fields
+
+
 # --- h and rules (3), (4): what enters D -----------------------------------------------------------------------------
 
 
@@ -177,12 +263,9 @@ def test_spans_in_no_document_are_dropped_and_counted() -> None:
 
 
 def test_a_sentence_that_no_fact_and_no_gap_accepts_is_not_kept() -> None:
-    _, prediction = play(filterer={"spans": ["Vertigo is an album.", FILM_SPAN]}, settings={"steps": 1, "k": 3})
-    assert facts(prediction) == [("album", 0), ("film", 1)]  # shares "Vertigo" with the fact
-    _, prediction = play(
-        filterer={"spans": ["Vertigo is an album.", FILM_SPAN]}, settings={"k": 3, "steps": 1, "acceptance": 0.9}
-    )
-    assert facts(prediction) == [("film", 1)]  # it is cited
+    spans = {"spans": ["Vertigo is an album.", FILM_SPAN]}  # the album is named as the film of the fact is
+    _, prediction = play(filterer=spans, settings={"steps": 1, "k": 3})
+    assert facts(prediction) == [("film", 1)]
     (step,) = steps(prediction, Selected)
     assert (step.kept, step.flagged) == ((("film", 1),), (("album", 0),))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,14 +10,14 @@ import dspy
 import pytest
 from dspy.utils.exceptions import AdapterParseError
 
-from polyhop.data.passages import Evidence, Passage
+from polyhop.data.passages import Passage
 from polyhop.engines.lexical import LexicalEngine
 from polyhop.programs import Kair
-from polyhop.programs.kair import ALONE, FOCI, KairState, KnownFact, joined, nearest
-from polyhop.programs.trace import Checked, Parallel, Searched
+from polyhop.programs.kair import ALONE, FOCI
+from polyhop.programs.trace import Checked, Parallel, Proposed, Searched
 
-from .kair_script import BORN, DIRECTED, FILM_SPAN, MAN_SPAN, Shelf, known, play
-from .scripted import ADAPTERS, QUESTION, Request, Script, facts, steps
+from .kair_script import BORN, DIRECTED, FILM_SPAN, MAN_SPAN, POOL, Shelf, known, play
+from .scripted import ADAPTERS, QUESTION, Request, Script, facts, scripted, steps
 
 # --- several agents --------------------------------------------------------------------------------------------------
 
@@ -128,6 +127,43 @@ def test_collaborating_agents_are_dealt_the_gaps() -> None:
     assert prediction.trace.lm_calls_critical_path == 3 + 4 + 1
 
 
+def test_gaps_that_depend_on_each_other_go_to_one_agent() -> None:
+    gaps = ["Who directed Vertigo?", "Where was the director of Vertigo born?", "When was Dust written?"]
+
+    def update(request: Request) -> dict[str, Any]:
+        return {"new_facts": [], "gaps": gaps if request.inputs["required"] == json.dumps([QUESTION]) else []}
+
+    script, _ = collaborate({"steps": 2}, updater=update)
+    shares = {request.inputs["focus"]: request.inputs["required"] for request in script.asked("querier")}
+    assert shares == {FOCI[0]: json.dumps(gaps[:2]), FOCI[1]: json.dumps(gaps[2:])}
+
+
+def test_what_one_collaborating_agent_found_wrong_does_not_come_back_from_the_other() -> None:
+    def update(request: Request) -> dict[str, Any]:
+        if request.inputs["required"] == json.dumps([QUESTION]):
+            return {"new_facts": [f"{DIRECTED} (1s2)"], "gaps": ["Who is A?", "Who is B?"]}
+        if "Who is A?" in request.inputs["required"]:
+            return {"new_facts": [], "contradicted": [DIRECTED], "gaps": ["Who is A?"]}
+        return {"new_facts": [], "gaps": ["Who is B?"]}
+
+    contradicted = {"supported": [], "relevant": [], "contradicted": ["1"]}
+    script, _ = collaborate({"steps": 2}, updater=update, checker=[{"supported": "1", "relevant": "1"}, contradicted])
+    assert known(script) == []
+
+
+def test_without_foci_all_agents_are_told_the_same_and_share_no_cached_reply() -> None:
+    script = scripted(querier=[{"queries": ["album"]}, {"queries": ["Hitchcock"]}])
+    program = Kair(k=1, agents=3, steps=1)
+    program.foci.value = False
+    with dspy.context(lm=dspy.LM("scripted-without-foci", engine=script), adapter=dspy.ChatAdapter()):
+        program(question=QUESTION, pool=POOL)
+        again = program(question=QUESTION, pool=POOL)  # all from DSPy's cache
+    second, third = (request.inputs for request in script.asked("querier"))
+    assert second == third
+    assert second["focus"] == ALONE
+    assert {step.query for step in steps(again, Searched)} == {QUESTION, "album", "Hitchcock"}
+
+
 # --- replies that are none -------------------------------------------------------------------------------------------
 
 
@@ -162,13 +198,17 @@ WORLD = [
 ]
 
 
+def lexical(program: Kair) -> dspy.Prediction:
+    with dspy.context(lm=dspy.LM("lexical", engine=LexicalEngine(), cache=False)):
+        return program(question="Where was the director of Solaris (1972 film) born?", pool=WORLD)
+
+
 @pytest.mark.parametrize("k", [1, 10])
 @pytest.mark.parametrize(("agents", "mode"), [(1, "competition"), (3, "competition"), (2, "collaboration")])
 def test_the_lexical_engine_plays_all_agents(k: int, agents: int, mode: str) -> None:
     program = Kair(k=k, agents=agents, mode=mode)
     program.moderated.value = True
-    with dspy.context(lm=dspy.LM("lexical", engine=LexicalEngine(), cache=False)):
-        prediction = program(question="Where was the director of Solaris (1972 film) born?", pool=WORLD)
+    prediction = lexical(program)
     assert prediction.answer == "Zavrazhye"
     assert prediction.stop_reason == "complete"
     assert {item.text for item in prediction.evidence} >= {WORLD[0].sentences[0], WORLD[1].sentences[1]}
@@ -176,81 +216,11 @@ def test_the_lexical_engine_plays_all_agents(k: int, agents: int, mode: str) -> 
     assert prediction.trace.searches >= (2 if k == 1 else 1)
 
 
-# --- knowledge ------------------------------------------------------------------------------------------------------
-
-
-LEE = Passage.of("Ann Lee", sentences=["She wrote the novel Dust.", "She lived in Cork.", "It rained."], id="lee")
-WROTE, LIVED, RAINED = (Evidence(LEE, n) for n in range(3))
-
-
-def state(*known: KnownFact, required: tuple[str, ...] = (), queries: tuple[str, ...] = ()) -> KairState:
-    return KairState("Who?", "all", known, required, queries)
-
-
-def test_the_cosine_of_topic_words() -> None:
-    assert nearest("Ann Lee Cork", ["Cork"]) == pytest.approx(1 / math.sqrt(3))
-    assert nearest("Ann Lee Cork", ["Cork", "the Lee of Ann", "Dust"]) == pytest.approx(2 / math.sqrt(6))
-    assert nearest("lived in Cork", ["living in Cork"]) == pytest.approx(1.0)  # stems
-    assert nearest("Cork", []) == 0.0
-    assert nearest("who", ["which"]) == 0.0
-    assert nearest("the who", ["The Who"]) == 1.0  # no topic word: alike or not
-
-
-# --- rule (2) --------------------------------------------------------------------------------------------------------
-
-ASKED = state(required=("Where is Cork?",), queries=("Ann Lee",))
-
-
-@pytest.mark.parametrize(
-    ("query", "alpha", "worth"),
-    [
-        ("Ann Lee", 1.0, 0.0),
-        ("Cork", 1.0, 1.0),
-        ("Cork", 0.0, 1.0),
-        ("Cork", 0.5, 1.0),
-        ("Ann Lee", 0.0, 0.0),
-        ("Ann Lee", 0.5, 0.0),
-        ("Dust", 0.5, 0.5),
-        ("Ann Cork", 0.5, 0.5 * (1 - 1 / 2) + 0.5 / math.sqrt(2)),
-        ("Ann Cork", 0.25, 0.25 * (1 - 1 / 2) + 0.75 / math.sqrt(2)),
-    ],
-)
-def test_the_worth_of_a_query(query: str, alpha: float, worth: float) -> None:
-    assert ASKED.score(query, alpha) == pytest.approx(worth)
-
-
-# --- rules (3) and (4) -----------------------------------------------------------------------------------------------
-
-
-def test_a_sentence_is_supported_by_a_fact_that_is_close_to_it() -> None:
-    knows = state(KnownFact("Ann Lee wrote Dust."))  # of its 4 topic words the title brings 2
-    assert knows.supports(WROTE, 0.99)
-    assert knows.supports(LIVED, 0.49)
-    assert not knows.supports(LIVED, 0.5)  # greater than, not at least
-    assert not state().supports(WROTE, 0.0)
-
-
-def test_a_sentence_is_supported_by_a_fact_that_cites_it() -> None:
-    assert state(KnownFact("Precipitation.", (RAINED,))).supports(RAINED, 0.99)
-    assert state(KnownFact("Precipitation.", (Evidence(LEE),))).supports(RAINED, 0.99)
-    assert not state(KnownFact("Precipitation.", (LIVED,))).supports(RAINED, 0.1)
-
-
-# --- the blackboard --------------------------------------------------------------------------------------------------
-
-
-def test_what_agents_wrote_is_joined_in_their_order() -> None:
-    dealt = [state(required=("v?",)), state(required=("w?",))]
-    one = state(KnownFact("A."), KnownFact("B."), required=("x?", "y?"), queries=("q", "r"))
-    two = state(KnownFact("A."), KnownFact("C."), required=("y?", "z?"), queries=("q", "s"))
-    board = joined(state(KnownFact("A."), required=("v?", "w?")), dealt, [one, two])
-    assert [fact.text for fact in board.known] == ["A.", "B.", "C."]
-    assert board.required == ("x?", "y?", "z?")
-    assert board.queries == ("q", "r", "s")
-
-
-def test_only_who_was_dealt_a_gap_can_keep_it_open() -> None:
-    dealt = [state(required=("v?",)), state(required=("w?",))]
-    agents = [state(required=("w?", "x?")), state(required=("v?", "w?"))]
-    board = joined(state(required=("v?", "w?")), dealt, agents)
-    assert board.required == ("x?", "w?")  # v? was closed by the first, who was dealt it
+def test_the_lexical_engine_plays_the_published_system() -> None:
+    program = Kair.paper()
+    program.search.k.value = 1
+    prediction = lexical(program)
+    assert prediction.answer == "Zavrazhye"
+    assert prediction.stop_reason == "complete"
+    assert {item.text for item in prediction.evidence} >= {WORLD[0].sentences[0], WORLD[1].sentences[1]}
+    assert steps(prediction, Proposed)[0].diversity == 0.0  # no gap was asked yet

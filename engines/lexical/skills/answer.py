@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ....data.text import title_key
 from ....signatures import (
     AnswerFromCollection,
+    AnswerFromContext,
     AnswerFromEvidence,
     AnswerFromKnowledge,
     AnswerFromPassages,
@@ -31,7 +32,14 @@ LEAST = 0.02  # least probability of an answer
 _STEP = re.compile(r"#(\d{1,9}) (.*) -> (.*)", re.DOTALL)
 
 
-@skill(AnswerFromPassages, AnswerFromEvidence, AnswerFromKnowledge, AnswerFromCollection, AnswerWithCitations)
+@skill(
+    AnswerFromPassages,
+    AnswerFromContext,
+    AnswerFromEvidence,
+    AnswerFromKnowledge,
+    AnswerFromCollection,
+    AnswerWithCitations,
+)
 def answer_question(prompt: ParsedPrompt) -> dict[str, Any]:
     """Answer from the passages in the prompt."""
     sub_questions, answers = _read_prompt(prompt)

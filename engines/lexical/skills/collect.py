@@ -5,6 +5,7 @@ KAIR's facts are written as "sub-question? answer." and its gaps as sub-question
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,19 +19,22 @@ from ....signatures import (
     FilterPassages,
     FilterSpans,
     GatherEvidence,
+    JudgeSpans,
     ProposeQueries,
     SelectEvidence,
     UpdateKnowledge,
+    WeighQueries,
 )
 from ..chain import EvidenceChain, read_chain
 from ..decompose import decompose
-from ..hops import Answer, find_gaps, is_covered, resolve
+from ..hops import Answer, find_gaps, is_covered, resolve, same
 from ..prompt import ParsedPassage, ParsedPrompt, Sentence
 from ..question import mask
 from ..registry import skill
 from .answer import UNKNOWN
 
 SUPPORTED = 0.6  # least share of a statement's words in one sentence with its title
+CONTRADICTED = 0.9  # least probability of another answer with which the passages contradict a known one
 
 
 @skill(SelectEvidence)
@@ -95,9 +99,15 @@ def filter_passages(prompt: ParsedPrompt) -> dict[str, Any]:
 # --- KAIR ------------------------------------------------------------------------------------------------------------
 
 
-@skill(ProposeQueries)
+_FACT = re.compile(r"(.+?\?) (.+)\.")  # of this engine's form
+
+
+@skill(ProposeQueries, WeighQueries)
 def propose_queries(prompt: ParsedPrompt) -> dict[str, Any]:
-    """Each gap, the names in it, and these with the question; the focus decides which form comes first."""
+    """Each gap, the names in it, and these with the question; the focus decides which form comes first.
+
+    Diversity is the share of the gaps that were asked already.
+    """
     question, focus = prompt.question.strip(" ?"), prompt.text("focus")
     known = _known(decompose(prompt.question), prompt.listed("known"))
     required = [replace_references(gap, known.get) for gap in prompt.listed("required")]
@@ -113,15 +123,23 @@ def propose_queries(prompt: ParsedPrompt) -> dict[str, Any]:
     earlier = {frozenset(content_terms(query)) for query in prompt.listed("earlier")}
     fresh = [query for query in dict.fromkeys(found) if query and frozenset(content_terms(query)) not in earlier]
     count = prompt.text("count")
-    return {"queries": fresh[: int(count)] if count.isdecimal() else fresh}
+    asked = sum(frozenset(content_terms(gap)) in earlier for gap in gaps)
+    diversity = round(asked / len(gaps), 2) if gaps else 0.0
+    return {"queries": fresh[: int(count)] if count.isdecimal() else fresh, "diversity": diversity}
 
 
 @skill(UpdateKnowledge)
 def update_knowledge(prompt: ParsedPrompt) -> dict[str, Any]:
-    """Answer the open sub-questions, and quote the sentences of the chain."""
+    """Answer the open sub-questions, and those whose known answer is contradicted, and quote the chain's sentences."""
     sub_questions = decompose(prompt.question)
     known = _known(sub_questions, prompt.listed("known"))
     passages = prompt.passages("passages")
+    contradicted = []
+    for n, text in enumerate(sub_questions, 1):
+        if any(m in references(text) for m in range(1, n) if m not in known):
+            known.pop(n, None)  # what it was asked about is open again
+        elif n in known and _is_contradicted(bound := replace_references(text, known.get), known[n], passages):
+            contradicted.append(f"{bound} {known.pop(n)}.")
     numbers = [n for n in range(1, len(sub_questions) + 1) if n not in known]
     renumbered = {old: f"#{new}" for new, old in enumerate(numbers, 1)}
 
@@ -138,12 +156,28 @@ def update_knowledge(prompt: ParsedPrompt) -> dict[str, Any]:
             facts.append(f"{bound} {found.text}. ({found.sentence.id})")
     facts += [f"{sentence.text} ({sentence.id})" for sentence in _chain_sentences(prompt)]
     gaps = [replace_references(text, known.get) for n, text in enumerate(sub_questions, 1) if n not in known]
-    return {"new_facts": facts, "gaps": gaps}
+    return {"new_facts": facts, "contradicted": contradicted, "gaps": gaps}
 
 
-@skill(FilterSpans)
+def _is_contradicted(question: str, answer: str, passages: Sequence[ParsedPassage]) -> bool:
+    """Whether the passages give another answer with near certainty, and cover the question."""
+    found = resolve([question], passages)[0]
+    differs = bool(found.text) and found.score >= CONTRADICTED and not same(found.text, answer)
+    return differs and is_covered(question, [], passages)
+
+
+@skill(FilterSpans, JudgeSpans)
 def filter_spans(prompt: ParsedPrompt) -> dict[str, Any]:
-    return {"spans": [f"{sentence.id} {sentence.text}" for sentence in _chain_sentences(prompt)]}
+    """The sentences of the chain. Supported: most words of a known fact are in the sentence."""
+    spans = _chain_sentences(prompt)
+    known = [frozenset(content_terms(fact)) for fact in prompt.listed("known")]
+    titles = {each.id: passage.title_terms for passage in prompt.passages("passages") for each in passage.sentences}
+    supported = [
+        each.id
+        for each in spans
+        if any(terms and len(terms & (each.terms | titles[each.id])) >= SUPPORTED * len(terms) for terms in known)
+    ]
+    return {"spans": [f"{each.id} {each.text}" for each in spans], "supported": supported}
 
 
 def _chain_sentences(prompt: ParsedPrompt) -> list[Sentence]:
@@ -165,10 +199,13 @@ def _known(sub_questions: Sequence[str], facts: Sequence[str]) -> dict[int, str]
 
 @skill(CheckFacts)
 def check_facts(prompt: ParsedPrompt) -> dict[str, Any]:
-    """Supported: most words of the statement are in one sentence. Relevant: it shares a word with a gap."""
+    """Supported: most words of the statement are in one sentence. Relevant: it shares a word with a gap.
+
+    Contradicted: it answers a question that the passages answer otherwise.
+    """
     passages = prompt.passages("passages")
     required = frozenset(content_terms(" ".join(prompt.listed("required"))))
-    supported, relevant = [], []
+    supported, relevant, contradicted = [], [], []
     for statement in prompt.listed("statements"):
         number, _, text = statement.partition(".")
         terms = frozenset(content_terms(text))
@@ -176,7 +213,9 @@ def check_facts(prompt: ParsedPrompt) -> dict[str, Any]:
             supported.append(number.strip())
         if terms & required:
             relevant.append(number.strip())
-    return {"supported": supported, "relevant": relevant}
+        if (fact := _FACT.fullmatch(text.strip())) and _is_contradicted(fact[1], fact[2], passages):
+            contradicted.append(number.strip())
+    return {"supported": supported, "relevant": relevant, "contradicted": contradicted}
 
 
 def _share(terms: frozenset[str], passage: ParsedPassage) -> float:

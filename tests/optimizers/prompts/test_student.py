@@ -54,7 +54,11 @@ def test_parallel_agents_get_demos() -> None:
 def test_competing_agents_get_demos() -> None:
     script = scripted(
         querier={"queries": ["the author"]},
-        updater={"new_facts": ["Book 0 was written by Writer 0. (1s2)"], "gaps": ["Where was Writer 0 born?"]},
+        updater={
+            "new_facts": ["Book 0 was written by Writer 0. (1s2)"],
+            "contradicted": [],
+            "gaps": ["Where was Writer 0 born?"],
+        },
         filterer={"spans": ["1s2 It was written by Writer 0."]},
         answerer={"reasoning": "So it is.", "answer": "Aldea", "confidence": 0.9},
     )
