@@ -33,7 +33,6 @@ from ..engines.endpoint import unguarded
 from ..engines.models import roles
 from ..engines.secrets import SECRET, SHORTEST
 from ..programs import PROGRAMS, Program, name_of, new_program, retriever_of
-from ..programs.complexity import SHIPPED as ESTIMATOR
 from ..programs.exemplars import Exemplar, ExemplarMemory
 from ..programs.search import retriever_kind
 from ..programs.tunable import Tunable
@@ -176,7 +175,6 @@ def _files(program: dspy.Module, provenance: Provenance) -> dict[str, bytes]:
             name=name_of(program),
             **{"class": type(program).__qualname__},
             retriever=retriever_kind(program),
-            complexity=hash_of(ESTIMATOR.read_bytes()),
         ),
         lms={role: getattr(model, "model", None) for role, model in models.items()},
         agents={name: agent_hashes(agent) for name, agent in state.agents.items()},
@@ -449,8 +447,6 @@ def _differences(artifact: Artifact, program: dspy.Module, parameters: Mapping[s
         yield f"it was saved from {manifest.program.kind[:80]}, not from {type(program).__qualname__}"
     if retriever_of(program) is not None and retriever_kind(program) != manifest.program.retriever:
         yield f"it was tuned with the retriever {manifest.program.retriever[:80]}, not {retriever_kind(program)}"
-    if manifest.program.complexity != hash_of(ESTIMATOR.read_bytes()):
-        yield "this version estimates complexity differently"
     for name, tunable in artifact.state.tunables.items():
         if tunable.range != (now := TunableState(**parameters[name].dump_state()).range):
             yield f"the range of {name} was {tunable.range}, and is {now}"

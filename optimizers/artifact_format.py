@@ -173,13 +173,13 @@ class Provenance(_Record):
 
 class ProgramRecord(_Record):
     """The program that was saved: its name in `polyhop.programs.PROGRAMS` (None for a class of your own), its class for
-    people (it is never imported), its retriever, and the hash of the complexity estimator that thresholds are tuned to.
+    people (it is never imported), and its retriever. ``complexity`` is of earlier versions.
     """
 
     name: str | None
     kind: str = Field(alias="class")
     retriever: str
-    complexity: str
+    complexity: str | None = None
 
 
 class AgentHashes(_Record):

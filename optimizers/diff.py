@@ -68,7 +68,8 @@ class ExemplarChange:
 @dataclass(frozen=True)
 class Difference:
     """The changes from one program to another: tunables with both values and the range, scores with their intervals
-    (also where they are the same), and ``about`` the changes in the manifest.
+    (also where they are the same), ``others`` the other parameters that changed, such as the estimator of complexity,
+    and ``about`` the changes in the manifest.
     """
 
     only_before: tuple[str, ...] = ()
@@ -77,12 +78,15 @@ class Difference:
     exemplars: dict[str, ExemplarChange] = field(default_factory=dict)
     tunables: dict[str, tuple[Any, Any, str]] = field(default_factory=dict)
     scores: dict[str, tuple[dict[str, float] | None, dict[str, float] | None]] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
     about: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
     @property
     def same(self) -> bool:
         """Whether the two programs do the same."""
-        return not (self.only_before or self.only_after or self.agents or self.exemplars or self.tunables)
+        return not (
+            self.only_before or self.only_after or self.agents or self.exemplars or self.tunables or self.others
+        )
 
 
 def compare(before: Side, after: Side) -> Difference:
@@ -102,6 +106,7 @@ def compare(before: Side, after: Side) -> Difference:
         for name, old in before.state.tunables.items()
         if (new := after.state.tunables.get(name)) is not None and old != new
     }
+    others = [name for name, old in before.state.others.items() if old != after.state.others.get(name, old)]
     ours, theirs = ([f"{kind} {name}" for name, kind in side.state.kinds.items()] for side in (before, after))
     scores = [_scores(side.manifest) for side in (before, after)]
     return Difference(
@@ -111,6 +116,7 @@ def compare(before: Side, after: Side) -> Difference:
         exemplars,
         tunables,
         {name: (scores[0].get(name), scores[1].get(name)) for name in {**scores[0], **scores[1]}},
+        tuple(others),
         _about(before.manifest, after.manifest),
     )
 

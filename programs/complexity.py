@@ -1,7 +1,10 @@
 """The number of hops that a question needs, estimated before retrieval (PAR-RAG, arXiv 2504.16787).
 
-    complexity = estimate_complexity("Where was the director of Solaris born?")
+    estimator = ComplexityEstimator()                              # a part of a program
+    complexity = estimator("Where was the director of Solaris born?")
     complexity.hops, complexity.expected, complexity.probabilities
+
+An estimator is a DSPy parameter: artifacts hold it. `polyhop.scripts.training.complexity` trains another one.
 
 Instead of the paper's BERT and four linguistic features, this is a multinomial logistic regression over features of the
 question's form (`polyhop.data.form`): no download, 0.05 ms per question. Words are not features: they improve the
@@ -24,11 +27,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from dspy.predict.parameter import Parameter
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from ..data.errors import PolyhopError
@@ -41,6 +46,8 @@ if TYPE_CHECKING:
 
 HOPS = (1, 2, 3, 4)
 SHIPPED = Path(__file__).with_name("complexity.json")
+
+_LARGEST = 1e6  # number of a head: products of larger ones could overflow
 
 
 @dataclass(frozen=True)
@@ -69,18 +76,23 @@ class Complexity:
         return min(max(mean, 1.0), 4.0)
 
 
+Estimator: TypeAlias = Callable[[str], Complexity]
+"""What estimates the complexity of a question for a program: a `ComplexityEstimator`, or a function of your own."""
+
+
 class ComplexityHead(BaseModel):
     """A trained classifier, as its JSON file holds it.
 
     Attributes:
-        mean, scale: For standardizing each feature.
+        inputs: The names of the features that it uses, some of `polyhop.data.form.FEATURES` in their order.
+        mean, scale: For standardizing each of them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     training: dict[str, Any]  # Command, data and scores, for the reader
     hops: tuple[int, ...] = HOPS
-    inputs: tuple[str, ...] = FEATURES  # the names of the features
+    inputs: tuple[str, ...] = FEATURES
     mean: tuple[float, ...]
     scale: tuple[float, ...]
     weights: tuple[tuple[float, ...], ...]  # one row per class, one number per feature
@@ -88,18 +100,18 @@ class ComplexityHead(BaseModel):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if self.inputs != FEATURES:
+        if not self.inputs or self.inputs != tuple(name for name in FEATURES if name in self.inputs):
             raise ValueError(
                 "trained for another version, with other features: train it again with "
                 "python -m polyhop.scripts.training.complexity"
             )
         if (len(self.weights), len(self.biases)) != (len(HOPS), len(HOPS)):
             raise ValueError(f"must have {len(HOPS)} classes")
-        if {len(row) for row in (self.mean, self.scale, *self.weights)} != {len(FEATURES)}:
+        if {len(row) for row in (self.mean, self.scale, *self.weights)} != {len(self.inputs)}:
             raise ValueError("must have one mean, scale and weight per class for each feature")
         numbers = (*self.mean, *self.scale, *self.biases, *(weight for row in self.weights for weight in row))
-        if not all(map(math.isfinite, numbers)) or not all(scale > 0 for scale in self.scale):
-            raise ValueError("must consist of finite numbers, with positive scales")
+        if not all(abs(number) <= _LARGEST for number in numbers) or min(self.scale) < 1 / _LARGEST:
+            raise ValueError(f"must consist of numbers up to {_LARGEST:g}, with scales from {1 / _LARGEST:g}")
         return self
 
     def save(self, path: Path) -> None:
@@ -117,35 +129,70 @@ class ComplexityHead(BaseModel):
         except OSError as error:
             raise PolyhopError(f"cannot read {path}: {error.strerror}") from error
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            reason = f"{where}: {first['msg']}" if where else first["msg"]
-            raise PolyhopError(f"{path} does not hold a complexity estimator: {reason}") from error
+            raise PolyhopError(f"{path} does not hold a complexity estimator: {_reason(error)}") from error
 
 
-class ComplexityEstimator:
-    """Estimates how many hops a question needs from its words alone. Thread-safe."""
+def _reason(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message
 
-    def __init__(self, head: ComplexityHead) -> None:
+
+class ComplexityEstimator(Parameter):
+    """Estimates how many hops a question needs from its words alone. Thread-safe.
+
+    A DSPy parameter, saved and loaded with the program's JSON state; teleprompters keep it.
+
+    Args:
+        head: By default that of the package; another one is read with `ComplexityHead.load`.
+    """
+
+    def __init__(self, head: ComplexityHead | None = None) -> None:
+        self.head = head or _shipped()
+
+    @property
+    def head(self) -> ComplexityHead:
+        return self._head
+
+    @head.setter
+    def head(self, head: ComplexityHead) -> None:
         import numpy as np
 
-        self.head = head
+        self._head = head
+        self._columns = [FEATURES.index(name) for name in head.inputs]
         # One matrix for standardizing and classifying.
         self._weights = np.asarray(head.weights) / np.asarray(head.scale)
         self._biases = np.asarray(head.biases) - self._weights @ np.asarray(head.mean)
 
+    def reset(self) -> None:
+        """Keep the head: teleprompters call this to clear demos."""
+
+    def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
+        return self.head.model_dump(mode="json")
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Raises: ValueError: the state is not that of an estimator; this one is unchanged."""
+        try:
+            self.head = ComplexityHead.model_validate(state)
+        except ValidationError as error:
+            raise ValueError(_reason(error)) from error
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> ComplexityEstimator:
+        return ComplexityEstimator(self.head)
+
     def __call__(self, question: str) -> Complexity:
         import numpy as np
 
-        scores = self._weights @ inputs([question])[0] + self._biases
+        scores = self._weights @ inputs([question])[0][self._columns] + self._biases
         shares = np.exp(scores - scores.max())
         one, two, three, four = (shares / shares.sum()).tolist()
         return Complexity((one, two, three, four))
 
 
 def estimate_complexity(question: str) -> Complexity:
-    """How many hops a question probably needs."""
-    return _shipped()(question)
+    """How many hops a question probably needs, by the estimator of the package."""
+    return _estimator()(question)
 
 
 def inputs(questions: list[str]) -> NDArray[np.float64]:
@@ -156,5 +203,10 @@ def inputs(questions: list[str]) -> NDArray[np.float64]:
 
 
 @cache
-def _shipped() -> ComplexityEstimator:
-    return ComplexityEstimator(ComplexityHead.load(SHIPPED))
+def _estimator() -> ComplexityEstimator:
+    return ComplexityEstimator()
+
+
+@cache
+def _shipped() -> ComplexityHead:
+    return ComplexityHead.load(SHIPPED)

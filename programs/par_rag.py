@@ -38,7 +38,7 @@ from ..signatures import AnswerFromTrajectory, AnswerStep, PlanSteps, RefineQues
 from ..signatures.replies import Steps
 from .agent import Agent, together
 from .candidates import Candidates, facts
-from .complexity import Complexity, estimate_complexity
+from .complexity import Complexity, ComplexityEstimator, Estimator
 from .exemplars import Exemplars
 from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer, tidy
 from .program import Program, register
@@ -64,6 +64,8 @@ class ParRag(Program):
         shown: How many of them an agent reads.
         review_retriever: For the review, meant to be sparse; by default the BM25 source of a `ChainRetriever`, else the
             same retriever.
+        estimator: Of the complexity. If it is not a DSPy parameter, as `ComplexityEstimator` is, artifacts cannot hold
+            it.
         credibility: Judges attribution in place of the agent.
 
     ``refine`` says which questions are refined, ``hops`` which number of hops weighs the judges, and ``repair`` whether
@@ -91,6 +93,7 @@ class ParRag(Program):
         shown: int = 5,
         review_retriever: Retriever | None = None,
         *,
+        estimator: Estimator | None = None,
         credibility: CredibilityModel | None = None,
     ) -> None:
         super().__init__()
@@ -101,6 +104,7 @@ class ParRag(Program):
         self.refine = choice("revised", ("revised", "every"))
         self.hops = choice("expected", ("expected", "predicted"))
         self.repair = choice(True, (True, False))
+        self.estimator = estimator or ComplexityEstimator()
         self.exemplars = Exemplars(count=1)
         self.planner = Agent(PlanSteps)
         self.step_answerer = Agent(AnswerStep)
@@ -115,7 +119,7 @@ class ParRag(Program):
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
         question, trace = check_question(question), Trace()
-        complexity = estimate_complexity(question)
+        complexity = self.estimator(question)
         trace.add(Estimated(complexity.probabilities))
         hops = complexity.expected if self.hops.value == "expected" else float(complexity.hops)
         plan = self._plan(question, complexity, trace)

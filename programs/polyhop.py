@@ -40,7 +40,7 @@ from ..signatures import AnswerDirectly, AnswerWithCitations, GatherEvidence, Pl
 from ..signatures.fields import NumberedPassages
 from .agent import Agent
 from .candidates import Candidates, facts, split_citations, whole
-from .complexity import Complexity, estimate_complexity
+from .complexity import Complexity, ComplexityEstimator, Estimator
 from .confidence import CREDIBILITY, Calibration, Confidence
 from .exemplars import Exemplars
 from .prediction import UNKNOWN, check_question, conclude, decomposed, read_answer, read_query, tidy
@@ -140,13 +140,23 @@ class PolyHop(Program):
         retriever: For questions without a pool of their own.
         k: Passages that a search returns. Agents are shown the best of them, and more if they ask for them.
         rounds: Maximum number of rounds of selecting.
+        estimator: Of the complexity. If it is not a DSPy parameter, as `ComplexityEstimator` is, artifacts cannot hold
+            it.
     """
 
     shown_exemplars = ("planner",)
 
-    def __init__(self, retriever: Retriever | None = None, k: int = 20, rounds: int = 4) -> None:
+    def __init__(
+        self,
+        retriever: Retriever | None = None,
+        k: int = 20,
+        rounds: int = 4,
+        *,
+        estimator: Estimator | None = None,
+    ) -> None:
         super().__init__()
         self.search = Search(retriever, k)
+        self.estimator = estimator or ComplexityEstimator()
         self.exemplars = Exemplars()
         self.rounds = integer(rounds, 1, 6)
         self.least_gain = real(0.1, 0.0, 1.0)  # minimum share of sub-questions that another round should close
@@ -171,7 +181,7 @@ class PolyHop(Program):
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
         question = check_question(question)
-        case = _Case(question, pool, estimate_complexity(question))
+        case = _Case(question, pool, self.estimator(question))
         case.trace.add(Estimated(case.complexity.probabilities))
         first = self._best(self._look_up(question, case), self.first.value, self.shown.value, case)
         case.candidates.extend(first)

@@ -73,6 +73,8 @@ def _print(found: Difference, before: str, after: str, metrics: Collection[str |
     for missing, where in ((found.only_before, before), (found.only_after, after)):
         if missing:
             console.print(f"Only in {plain(where)}: {plain(', '.join(missing))}\n", markup=False)
+    if found.others:
+        console.print(f"Changed: {plain(', '.join(found.others))}\n", markup=False)
     for name, change in found.agents.items():
         _print_agent(console, name, change)
     exemplars = [

@@ -8,31 +8,39 @@ estimator from learning the style of a benchmark instead of hops. Every number o
 it a dataset the root of its size. Scores are cross-validated, with all questions of an article or decomposition in one
 fold. The record also scores each dataset with an estimator that was trained without it: from MuSiQue and SQuAD alone,
 half of HotpotQA would be classified as one hop, and nearly all of its comparisons, of which MuSiQue has none.
+
+With ``--trials``, Optuna searches the strength of the regularization and the number of features, of which the ones are
+used that tell the hops apart best. Its objective counts questions of known and of unknown datasets alike.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import optuna
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ...data.benchmarks import find_benchmark, load_questions
 from ...data.errors import PolyhopError
+from ...data.form import FEATURES
 from ...programs.complexity import HOPS, ComplexityHead, inputs
 from .command import new_app, run_command
 
@@ -40,8 +48,20 @@ Array = NDArray[np.float64]
 
 SINGLE = "musique sub-questions"
 THRESHOLDS = (0.5, 0.7, 0.9)
-_STRENGTH = 0.03  # inverse of the regularization; larger is better on known datasets and worse on unknown ones
 _DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the search sets.
+
+    Attributes:
+        strength: Inverse of the regularization; larger is better on known datasets and worse on unknown ones.
+        features: The number of features that are used.
+    """
+
+    strength: float = 0.03
+    features: int = len(FEATURES)
 
 
 @dataclass(frozen=True)
@@ -77,8 +97,12 @@ def train(
     folds: int = 5,
     seed: int = 0,
     command: str = "",
+    trials: int = 0,
 ) -> ComplexityHead:
     """Train a head on all examples; its ``training`` has the scores on questions that training did not see.
+
+    Args:
+        trials: Of the search for a setting; without one, the default is used.
 
     Raises:
         PolyhopError: a number of hops has fewer questions than there are folds.
@@ -86,52 +110,110 @@ def train(
     missing = [hops for hops in HOPS if sum(each.hops == hops for each in examples) < folds]
     if missing:
         raise PolyhopError(f"too few questions of {missing[0]} hop(s) for {folds} folds: add files that have them")
-    x = inputs([each.question for each in examples])
-    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
-    splits = list(splitter.split(x, [each.kind for each in examples], [each.group for each in examples]))
-    families = np.array(["musique" if each.dataset == SINGLE else each.dataset for each in examples])
-    others = [(np.flatnonzero(families != name), np.flatnonzero(families == name)) for name in sorted(set(families))]
-    others = [(seen, rest) for seen, rest in others if len({examples[i].hops for i in seen.tolist()}) > 1]
-    known = _crossed(x, examples, splits)
-    scaler, classifier = _fit(x, examples)
-    apart = inputs([each.question for each in held_out]) if held_out else x[:0]
+    data = _Data(inputs([each.question for each in examples]), examples, folds, seed)
+    setting = _search(data, trials, seed) if trials else Setting()
+    model = _fit(data.x, examples, setting)
+    apart = inputs([each.question for each in held_out]) if held_out else data.x[:0]
+    known = data.known(setting)
     training = {
         "command": command,
         "versions": {name: version(name) for name in ("polyhop", "scikit-learn", "numpy")},
         "questions": _counts(examples),
         "folds": folds,
         "seed": seed,
+        "setting": asdict(setting),
         "cross-validated": {**_scores(examples, known), "datasets": _by_dataset(examples, known)},
-        "trained without the dataset": _by_dataset(examples, _crossed(x, examples, others)),
-        "held out": _by_dataset(held_out, _predict(scaler, classifier, apart)) if held_out else {},
+        "trained without the dataset": _by_dataset(examples, data.unknown(setting)),
+        "held out": _by_dataset(held_out, _predict(model, apart)) if held_out else {},
     }
+    used, scaler, classifier = (model[name] for name in ("used", "scaled", "classified"))
     mean, scale, biases = (_rounded(each) for each in (scaler.mean_, scaler.scale_, classifier.intercept_))
+    names = tuple(FEATURES[i] for i in used.get_support(indices=True))
     weights = tuple(_rounded(row) for row in classifier.coef_)
-    return ComplexityHead(training=training, mean=mean, scale=scale, weights=weights, biases=biases)
+    return ComplexityHead(training=training, inputs=names, mean=mean, scale=scale, weights=weights, biases=biases)
 
 
-def _fit(x: Array, examples: Sequence[Labelled]) -> tuple[StandardScaler, LogisticRegression]:
+class _Data:
+    """Examples with their features, shape (examples, features), and how they are divided."""
+
+    def __init__(self, x: Array, examples: Sequence[Labelled], folds: int, seed: int) -> None:
+        self.x, self.examples = x, examples
+        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+        groups = [each.group for each in examples]
+        self._folds = list(splitter.split(x, [each.kind for each in examples], groups))
+        families = np.array(["musique" if each.dataset == SINGLE else each.dataset for each in examples])
+        others = [(np.flatnonzero(families != name), np.flatnonzero(families == name)) for name in sorted({*families})]
+        self._others = [(seen, rest) for seen, rest in others if len({examples[i].hops for i in seen.tolist()}) > 1]
+
+    def known(self, setting: Setting) -> Array:
+        """The probabilities of each fold by a classifier that was trained on the others."""
+        return self._crossed(setting, self._folds)
+
+    def unknown(self, setting: Setting) -> Array:
+        """The probabilities of each dataset by a classifier that was trained without it."""
+        return self._crossed(setting, self._others)
+
+    def _crossed(self, setting: Setting, splits: Iterable[tuple[Any, Any]]) -> Array:
+        found = np.zeros((len(self.x), len(HOPS)))
+        for seen, rest in splits:
+            model = _fit(self.x[seen], [self.examples[i] for i in seen.tolist()], setting)
+            found[rest] = _predict(model, self.x[rest])
+        return found
+
+
+def _search(data: _Data, trials: int, seed: int) -> Setting:
+    """The setting with the best mean recall, over the datasets and hops, on known and on unknown datasets."""
+
+    def objective(trial: optuna.Trial) -> float:
+        setting = _suggested(trial)
+        return (_recall(data.examples, data.known(setting)) + _recall(data.examples, data.unknown(setting))) / 2
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
+    study.enqueue_trial(asdict(Setting()))
+    study.optimize(objective, n_trials=trials, show_progress_bar=sys.stderr.isatty())
+    return _suggested(study.best_trial)
+
+
+def _suggested(trial: optuna.Trial | optuna.trial.FrozenTrial) -> Setting:
+    strength = trial.suggest_float("strength", 1e-3, 10.0, log=True)
+    return Setting(float(f"{strength:.2g}"), trial.suggest_int("features", 4, len(FEATURES)))
+
+
+def _recall(examples: Sequence[Labelled], probabilities: Array) -> float:
+    """The mean of the recalls of the datasets and hops."""
+    right = probabilities.argmax(axis=1) + 1 == [each.hops for each in examples]
+    kinds = np.array([each.kind for each in examples])
+    return float(np.mean([right[kinds == kind].mean() for kind in {*kinds}]))
+
+
+def _fit(x: Array, examples: Sequence[Labelled], setting: Setting) -> Pipeline:
     counts = Counter((each.hops, each.dataset) for each in examples)
     roots = {hops: math.fsum(count**0.5 for (of, _), count in counts.items() if of == hops) for hops, _ in counts}
     share = len(examples) / len(roots)
     weights = [share / roots[each.hops] / counts[each.hops, each.dataset] ** 0.5 for each in examples]
-    scaler = StandardScaler().fit(x)
-    classifier = LogisticRegression(C=_STRENGTH, max_iter=2000)
-    return scaler, classifier.fit(scaler.transform(x), [each.hops for each in examples], sample_weight=weights)
+    model = Pipeline(
+        [
+            ("used", SelectKBest(_separation, k=setting.features)),
+            ("scaled", StandardScaler()),
+            ("classified", LogisticRegression(C=setting.strength, max_iter=2000)),
+        ]
+    )
+    return model.fit(x, [each.hops for each in examples], classified__sample_weight=weights)
 
 
-def _predict(scaler: StandardScaler, classifier: LogisticRegression, x: Array) -> Array:
+def _separation(x: Array, hops: Sequence[int]) -> Array:
+    """How well each feature tells the hops apart: F values, 0 for a feature that never varies."""
+    with np.errstate(invalid="ignore", divide="ignore"), warnings.catch_warnings(action="ignore", category=UserWarning):
+        values: Array = np.nan_to_num(f_classif(x, hops)[0], posinf=np.finfo(float).max)
+    return values
+
+
+def _predict(model: Pipeline, x: Array) -> Array:
     """Probabilities, shape (questions, 4); 0 for a number of hops that training did not have."""
     found = np.zeros((len(x), len(HOPS)))
-    found[:, classifier.classes_ - 1] = classifier.predict_proba(scaler.transform(x))
-    return found
-
-
-def _crossed(x: Array, examples: Sequence[Labelled], splits: Iterable[tuple[Any, Any]]) -> Array:
-    """The probabilities of each part by a classifier that was trained on the rest."""
-    found = np.zeros((len(x), len(HOPS)))
-    for seen, rest in splits:
-        found[rest] = _predict(*_fit(x[seen], [examples[i] for i in seen.tolist()]), x[rest])
+    if len(x):
+        found[:, model.classes_ - 1] = model.predict_proba(x)
     return found
 
 
@@ -195,7 +277,8 @@ def train_estimator(
     also: Annotated[list[str], _FILE] = [],  # noqa: B006  # typer copies it
     held_out: Annotated[list[str], _HELD_OUT] = [],  # noqa: B006
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the folds.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the folds and of the search.")] = 0,
+    trials: Annotated[int, typer.Option(min=0, help="Search strength and number of features in so many trials.")] = 0,
 ) -> None:
     """Train the estimator of how many hops a question needs, and print its cross-validated confusion matrix."""
     examples = [
@@ -204,7 +287,7 @@ def train_estimator(
         *(each for text in also for each in _labelled(text, "--also")),
     ]
     apart = [each for text in held_out for each in _labelled(text, "--held-out")]
-    head = train(examples, apart, folds, seed, command=_command())
+    head = train(examples, apart, folds, seed, _command(), trials)
     try:
         head.save(out)
     except OSError as error:
@@ -236,6 +319,7 @@ def _print(training: Mapping[str, Any]) -> None:
     for row in rows:
         table.add_row(*row)
     Console().print(table)
+    typer.echo(", ".join(f"{name} {value}" for name, value in training["setting"].items()))
     typer.echo(
         f"accuracy {100 * scores['accuracy']:.1f}, mean recall {100 * scores['mean recall']:.1f}, "
         f"2 hops taken for 1: {100 * scores['2 hops taken for 1']:.1f}%"

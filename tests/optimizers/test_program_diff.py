@@ -13,7 +13,7 @@ import polyhop
 from polyhop.eval.statistics import Interval
 from polyhop.optimizers.artifact import Provenance, read
 from polyhop.optimizers.diff import Difference, Side, compare, words
-from polyhop.programs import Exemplar, PolyHop, Prism
+from polyhop.programs import ComplexityEstimator, Exemplar, PolyHop, Prism
 
 
 def side(program: dspy.Module) -> Side:
@@ -63,6 +63,13 @@ def test_tuned_programs() -> None:
     assert compare(side(after), side(PolyHop())).agents["planner"].removed == found.agents["planner"].added
     change = found.exemplars["exemplars.memory"]
     assert (sum(change.before.values()), sum(change.after.values()), change.removed, change.added) == (24, 23, 2, 1)
+    assert not found.same
+
+
+def test_another_estimator_of_complexity_is_a_difference() -> None:
+    head = ComplexityEstimator().head.model_copy(update={"biases": (0.0, 0.0, 0.0, 0.0)})
+    found = compare(side(PolyHop()), side(PolyHop(estimator=ComplexityEstimator(head))))
+    assert found == Difference(others=("estimator",))
     assert not found.same
 
 

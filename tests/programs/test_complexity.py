@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -17,12 +18,18 @@ from hypothesis import strategies as st
 from polyhop.data.benchmarks import load_questions
 from polyhop.data.errors import PolyhopError
 from polyhop.data.form import FEATURES
+from polyhop.data.passages import Passage
+from polyhop.programs import ParRag, PolyHop
 from polyhop.programs.complexity import (
     SHIPPED,
     Complexity,
+    ComplexityEstimator,
     ComplexityHead,
     estimate_complexity,
 )
+from polyhop.programs.trace import Estimated
+
+from .scripted import playing, scripted, steps
 
 
 @pytest.fixture
@@ -72,6 +79,54 @@ def test_hops_and_mean_of_a_distribution() -> None:
         Complexity.of(5)
 
 
+# --- a part of a program ---------------------------------------------------------------------------------------------
+
+
+def sure(hops: int) -> ComplexityHead:
+    """A head that sees one feature and always estimates the same."""
+    return ComplexityHead(
+        training={},
+        inputs=("the",),
+        mean=(0.0,),
+        scale=(1.0,),
+        weights=((0.0,),) * 4,
+        biases=tuple(9.0 * (each == hops) for each in (1, 2, 3, 4)),
+    )
+
+
+def test_a_head_may_use_some_of_the_features() -> None:
+    head = sure(1).model_copy(update={"weights": ((0.0,), (0.0,), (9.0,), (0.0,)), "biases": (1.0, 0.0, 0.0, 0.0)})
+    estimator = ComplexityEstimator(head)
+    assert (estimator("Who wrote Emma?").hops, estimator("Who wrote the book Emma?").hops) == (1, 3)
+
+
+@pytest.mark.parametrize("kind", [ParRag, PolyHop])
+def test_a_program_takes_an_estimator_and_carries_it(kind: type[ParRag | PolyHop]) -> None:
+    program = kind(estimator=ComplexityEstimator(sure(3)))
+    loaded = kind()
+    loaded.load_state(json.loads(json.dumps(program.dump_state())))
+    for each in (program, program.deepcopy(), program.reset_copy(), loaded, pickle.loads(pickle.dumps(program))):
+        with playing(scripted(planner={"route": "plan", "sub_questions": ["Who?"], "steps": []})):
+            prediction = each(question="Who wrote Emma?", pool=[Passage.of("Emma", "Jane Austen wrote Emma.")])
+        (estimated,) = steps(prediction, Estimated)
+        assert Complexity(estimated.probabilities).hops == 3
+    assert kind().estimator("Who wrote Emma?").hops == 1  # others keep theirs
+
+
+def test_an_estimator_can_be_any_function() -> None:
+    with playing(scripted()):
+        program = ParRag(estimator=lambda question: Complexity.of(4))
+        prediction = program(question="Who wrote Emma?", pool=[Passage.of("Emma", "Jane Austen wrote Emma.")])
+    assert steps(prediction, Estimated) == [Estimated((0.0, 0.0, 0.0, 1.0))]
+
+
+def test_a_state_that_is_none_leaves_the_estimator_as_it_is() -> None:
+    estimator = ComplexityEstimator()
+    with pytest.raises(ValueError, match="must have 4 classes"):
+        estimator.load_state({**estimator.dump_state(), "biases": [1.0]})
+    assert estimator.head == ComplexityHead.load(SHIPPED)
+
+
 # --- the file --------------------------------------------------------------------------------------------------------
 
 
@@ -84,12 +139,19 @@ def test_what_is_saved_is_loaded(head: ComplexityHead, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"inputs": ["words"]}, "another version.*train it again with python -m polyhop.scripts.training.complexity"),
+        (
+            {"inputs": ["words", "verbs"]},
+            "another version.*train it again with python -m polyhop.scripts.training.complexity",
+        ),
         ({"weights": [[1.0]]}, "must have 4 classes"),
         ({"mean": [1.0]}, "one mean, scale and weight"),
-        ({"scale": [0.0] * len(FEATURES)}, "positive scales"),
+        ({"inputs": ["a", "words"]}, "another version"),
+        ({"inputs": ["words"]}, "for each feature"),
+        ({"scale": [0.0] * len(FEATURES)}, "scales from 1e-06"),
         ({"biases": [1.0, 2.0, 3.0, "much"]}, "complexity estimator: biases.3: "),
-        ({"biases": [1.0, 2.0, 3.0, math.inf]}, "finite numbers"),
+        ({"biases": [1.0, 2.0, 3.0, math.inf]}, "numbers up to 1e"),
+        ({"biases": [1.0, 2.0, 3.0, math.nan]}, "numbers up to 1e"),
+        ({"mean": [1e300] * len(FEATURES)}, "numbers up to 1e"),
         ({"weights": None}, "complexity estimator: weights: "),
         ({"encoder": None}, "complexity estimator: encoder: "),
     ],

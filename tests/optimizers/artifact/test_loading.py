@@ -190,10 +190,15 @@ def test_other_versions_load_with_a_warning(artifact: Path) -> None:
     refused(artifact, f"Load it into a PolyHop with polyhop 0.0.1 and dspy {version('dspy')}, or tune again")
 
 
-def test_another_complexity_estimator(artifact: Path) -> None:
-    forge(artifact, "manifest.json", lambda manifest: manifest["program"].update(complexity="0"))
-    with pytest.warns(ArtifactWarning, match="this version estimates complexity differently"):
-        polyhop.load(artifact)
+def test_the_estimator_of_complexity_is_part_of_the_artifact(artifact: Path, recwarn: pytest.WarningsRecorder) -> None:
+    question = "Who wrote Emma?"
+    assert polyhop.load(artifact).estimator(question).hops == 1
+    forge(artifact, "state.json", lambda state: state["others"]["estimator"].update(biases=[0, 0, 0, 99]))
+    forge(artifact, "manifest.json", lambda manifest: manifest["program"].update(complexity="of an earlier version"))
+    assert polyhop.load(artifact).estimator(question).hops == 4
+    assert not recwarn
+    forge(artifact, "state.json", lambda state: state["others"]["estimator"].update(biases=[1e300, 0, 0, 0]))
+    refused(artifact, r"parameter 'estimator': must consist of numbers up to 1e\+06")
 
 
 # --- retrievers ------------------------------------------------------------------------------------------------------

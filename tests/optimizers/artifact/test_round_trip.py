@@ -21,6 +21,7 @@ from polyhop.data.sample import load_sample, sample_passages
 from polyhop.optimizers.artifact import ArtifactError, read
 from polyhop.optimizers.artifact_format import rendered
 from polyhop.programs import PROGRAMS, Exemplar, Exemplars, Prism, Tunable, new_program, tunables
+from polyhop.programs.complexity import Complexity, ComplexityEstimator
 from polyhop.programs.tunable import choice, integer, real
 from polyhop.signatures import NumberedPassage, NumberedPassages
 
@@ -254,3 +255,14 @@ def test_what_copro_tunes_is_kept(tmp_path: Path) -> None:
     program.selector.signature = program.selector.signature.with_updated_fields("keep", prefix="Best:")
     polyhop.save(program, tmp_path / "best")
     assert polyhop.load(tmp_path / "best").selector.signature.fields["keep"].json_schema_extra["prefix"] == "Best:"
+
+
+def test_a_trained_estimator_of_complexity_is_kept(tmp_path: Path) -> None:
+    head = ComplexityEstimator().head
+    biased = head.model_copy(update={"biases": (0.0, 0.0, 99.0, 0.0)})
+    polyhop.save(polyhop.ParRag(estimator=ComplexityEstimator(biased)), tmp_path / "artifact")
+    assert all(path.suffix in (".json", ".jsonl") for path in (tmp_path / "artifact").iterdir())
+    loaded = polyhop.load(tmp_path / "artifact")
+    assert loaded.estimator.head == biased
+    with pytest.raises(ArtifactError, match="would not load: .* parameter 'estimator' is not in the artifact"):
+        polyhop.save(polyhop.ParRag(estimator=lambda question: Complexity.of(2)), tmp_path / "function")
