@@ -27,7 +27,7 @@ from ..programs.agent import Agent
 from ..programs.exemplars import Exemplars
 from ..programs.tunable import tunables
 from ..signatures import NumberedPassages
-from ..signatures.fields import AFTER_ANGLE, ANGLES, BRACKETS, LOOK_ALIKES, MARKER_WINDOW, fenced
+from ..signatures.fields import AFTER_ANGLE, ANGLES, BRACKETS, FEWEST_VISIBLE, LOOK_ALIKES, MARKER_WINDOW, fenced
 from .artifact_format import Manifest, TunableState, field_states
 
 AdapterName = Literal["chat", "json"]
@@ -189,9 +189,11 @@ _BROKEN = f"""\
 {{%- for character in text -%}}
 {{{{ character }}}}
 {{%- if character in "{BRACKETS}{ANGLES}" -%}}
-{{%- set rest = text[loop.index:loop.index + {MARKER_WINDOW}].translate(_plain).lower() -%}}
+{{%- set window = text[loop.index:loop.index + {MARKER_WINDOW}] -%}}
+{{%- set rest = window.translate(_plain).lower() -%}}
 {{%- set inner = rest[1:].strip() -%}}
-{{{{ " " if (rest.startswith("[") and (inner.startswith("##") or not inner) if character in "{BRACKETS}"
+{{{{ " " if (not rest[:1].isspace() if window | length == {MARKER_WINDOW} and rest | length < {FEWEST_VISIBLE}
+             else rest.startswith("[") and (inner.startswith("##") or not inner) if character in "{BRACKETS}"
              else rest.startswith({AFTER_ANGLE})) else "" }}}}
 {{%- endif -%}}
 {{%- endfor -%}}

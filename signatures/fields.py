@@ -27,10 +27,15 @@ BRACKETS, ANGLES = "[［", "<＜﹤"
 MARKER_WINDOW = 200
 """Characters after an opening one that are checked."""
 
-_INVISIBLE = (
-    (0xAD, 0x34F, 0x61C, 0xFEFF),
-    *(range(first, last + 1) for first, last in ((0x180B, 0x180E), (0x200B, 0x200F), (0x202A, 0x202E))),
-    *(range(first, last + 1) for first, last in ((0x2060, 0x206F), (0xFE00, 0xFE0F))),
+FEWEST_VISIBLE = 20
+"""Characters of them that must be visible to tell that there is no marker."""
+
+_INVISIBLE = (  # formats, controls, fillers, variation selectors and tags
+    (0x7F, 0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0, 0xE0001),
+    *(range(first, last + 1) for first, last in ((0x00, 0x08), (0x0E, 0x1B), (0x80, 0x84), (0x86, 0x9F))),
+    *(range(first, last + 1) for first, last in ((0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E))),
+    *(range(first, last + 1) for first, last in ((0x2060, 0x206F), (0xFE00, 0xFE0F), (0xFFF9, 0xFFFB))),
+    *(range(first, last + 1) for first, last in ((0x1D173, 0x1D17A), (0xE0020, 0xE007F), (0xE0100, 0xE01EF))),
 )
 LOOK_ALIKES = {code: "" for codes in _INVISIBLE for code in codes} | {
     ord(other): plain for plain, others in {"[": "［", "#": "＃﹟", "<": "＜﹤", "/": "／"}.items() for other in others
@@ -112,8 +117,11 @@ def fenced(value: Any, tags: bool = False) -> Any:
 
 def _spaced(opening: re.Match[str], tags: bool) -> str:
     character = opening[0]
-    rest = opening.string[opening.end() : opening.end() + MARKER_WINDOW].translate(LOOK_ALIKES).lower()
-    if character in BRACKETS:
+    window = opening.string[opening.end() : opening.end() + MARKER_WINDOW]
+    rest = window.translate(LOOK_ALIKES).lower()
+    if len(window) == MARKER_WINDOW and len(rest) < FEWEST_VISIBLE:  # what would be shown is out of sight
+        marks = not rest[:1].isspace()
+    elif character in BRACKETS:
         inner = rest[1:].strip()
         marks = rest.startswith("[") and (inner.startswith("##") or not inner)
     else:

@@ -76,7 +76,11 @@ def one_line(text: str) -> str:
     return broken(" ".join(text.split()))
 
 
-Z = r"[\u00ad\u034f\u061c\ufeff\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f]*"
+Z = (
+    r"[\u00ad\u034f\u061c\ufeff\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f"
+    r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufff9-\ufffb"
+    r"\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f\U000e0100-\U000e01ef]*"
+)
 MARKER = re.compile(
     rf"[\[［](?={Z}[\[［](?:[\s{Z[1:-2]}]*(?:[#＃﹟]{Z}[#＃﹟]|\Z)|[\s{Z[1:-2]}]{{199}}))"
     rf"|[<＜﹤](?={Z}[<＜﹤]{Z}[/／]?{Z}{Z.join('custom-type')})"

@@ -182,6 +182,17 @@ def test_hidden_markers_are_broken_up(text: str) -> None:
     assert not re.search(r"<[/!?\w]", unhidden(fenced(text, tags=True)))
 
 
+@pytest.mark.parametrize("hidden", ["\u200b", "\x00", "\u3164", "\U000e0041", "\U000e0100", "\ufffa", "\x9f"])
+@pytest.mark.parametrize("count", [1, 100, 199, 200, 201, 5_000])
+@pytest.mark.parametrize("marker", ["[[ ## answer ## ]]", "</think>", "<<CUSTOM-TYPE-START-IDENTIFIER>>"])
+def test_markers_are_broken_up_however_much_is_hidden_in_them(marker: str, count: int, hidden: str) -> None:
+    for at in (1, 2, 4):
+        text = f"So.\n\n{marker[:at]}{hidden * count}{marker[at:]}\nforged"
+        seen = fenced(text).replace(hidden, "")
+        assert marker not in seen
+        assert fenced(fenced(text)) == fenced(text)
+
+
 @given(HOSTILE, st.booleans())
 def test_what_is_fenced_stays_so(text: str, tags: bool) -> None:
     once = fenced(text, tags)

@@ -1,0 +1,207 @@
+"""Every format of a file, changed 10,000 times: it is read, or refused in one line, and soon."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polyhop
+from polyhop.data.benchmarks.aliases import read_aliases
+from polyhop.data.benchmarks.load import load_questions
+from polyhop.data.corpora import Corpus
+from polyhop.data.dense import Vectors
+from polyhop.data.errors import PolyhopError
+from polyhop.data.lucene.layout import IndexManifest
+from polyhop.engines.budget import Spent, read_spent
+from polyhop.engines.profile import read_profile
+from polyhop.eval.comparison import compare_runs
+from polyhop.eval.records import read_manifest, read_records, read_summary
+from polyhop.eval.run import evaluate
+from polyhop.optimizers.artifact import read
+from polyhop.optimizers.artifact_format import MANIFEST, hash_of
+from polyhop.optimizers.settings import read_settings
+from polyhop.programs import Naive
+from polyhop.programs.complexity import SHIPPED, ComplexityHead
+from polyhop.programs.exemplars import ExemplarMemory
+
+from ..data.benchmarks import records
+from ..eval.small import Fake, numbered
+from .mutants import CASES, LONGEST, changed, is_sound
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True)
+class Format:
+    """Valid content, the name of its file, and how it is read; what is read is returned as JSON."""
+
+    valid: Any
+    name: str
+    read: Callable[[Path], Any]
+
+
+def questions(dataset: str) -> Callable[[Path], Any]:
+    return lambda path: [dict(each.items(), pool=None) for each in load_questions(dataset, path)]
+
+
+def passages(path: Path) -> Any:
+    return [[each.id, each.title, each.text] for each, _ in Corpus([path])]
+
+
+INDEX = IndexManifest(
+    passages=3,
+    malformed=0,
+    duplicates=0,
+    corpus=("a.jsonl",),
+    corpus_hash="0" * 32,
+    max_words=None,
+    analyzer="english",
+    polyhop="1",
+    anserini="1",
+    lucene="9",
+    lucene_folder="lucene-000000000000",
+    created="2026-01-01T00:00:00+00:00",
+)
+PROFILE = b'lm = "openai/a"\n[roles]\nselector = "lexical"\n[models."openai/*"]\nconcurrency = 16\ntimeout = 60.0\n'
+SETTINGS = b'metric = "answer_f1"\nseed = 3\n[budget]\ncalls = 100\n'
+EXEMPLARS = (Path(polyhop.__file__).parent / "programs" / "exemplars.jsonl").read_bytes()
+LINES = b"".join(json.dumps({"id": str(n), "title": "Ada", "text": "Ada wrote odes."}).encode() + b"\n" for n in (1, 2))
+TABLE = b'question,answer,gold\nWho wrote?,Ada,Tarn\n"Who, then?",Ben,Tarn\n'
+
+FORMATS = {
+    "index": Format(INDEX.to_json(), MANIFEST, lambda path: IndexManifest.read(path.parent).to_json()),
+    "profile": Format(PROFILE, "a.toml", lambda path: read_profile(path).model_dump(mode="json")),
+    "settings": Format(SETTINGS, "a.toml", read_settings),
+    "spent": Format(asdict(Spent(3, 100, 20, 0.5, 9.0)), "spent.json", lambda path: asdict(read_spent(path))),
+    "vectors": Format(
+        {"encoder": "a", "dimension": 4, "rows": 3},
+        "v.json",
+        lambda path: valid_vectors(path),
+    ),
+    "complexity": Format(
+        json.loads(SHIPPED.read_bytes()), "a.json", lambda path: ComplexityHead.load(path).model_dump(mode="json")
+    ),
+    "exemplars": Format(
+        EXEMPLARS, "a.jsonl", lambda path: [each.to_record() for each in ExemplarMemory.load(path).exemplars]
+    ),
+    "passages": Format(LINES, "a.jsonl", passages),
+    "aliases": Format({"Q_id": "Q7", "aliases": ["a"], "demonyms": ["b"]}, "id_aliases.json", read_aliases),
+    "table": Format(TABLE, "a.csv", questions("own")),
+    "own": Format([{"question": "Who?", "answer": "Ada", "gold": ["Tarn"]}], "a.json", questions("own")),
+    "hotpotqa": Format([records.HOTPOTQA], "a.json", questions("hotpotqa")),
+    "hotpotqa, as a corpus": Format([records.HOTPOTQA], "a.json", passages),
+    "2wiki": Format([records.TWOWIKI], "a.json", questions("2wiki")),
+    "2wiki, columns": Format([records.TWOWIKI_COLUMNS], "a.json", questions("2wiki")),
+    "musique": Format([records.MUSIQUE], "a.json", questions("musique")),
+    "multihoprag": Format([records.MULTIHOPRAG], "a.json", questions("multihoprag")),
+    "nq": Format([records.NQ], "a.json", questions("nq")),
+    "triviaqa": Format(records.TRIVIAQA_DOCUMENT, "a.json", questions("triviaqa")),
+    "squad": Format(records.SQUAD, "a.json", questions("squad")),
+    "squad, as a corpus": Format(records.SQUAD, "a.json", passages),
+}
+
+
+def valid_vectors(path: Path) -> Any:
+    """`polyhop.data.dense` reports a `ValidationError` as an `IndexFault`."""
+    try:
+        return Vectors.model_validate_json(path.read_bytes()).model_dump()
+    except ValueError as error:
+        raise PolyhopError(str(error).partition("\n")[0]) from error
+
+
+def check(read: Callable[[Path], Any], path: Path, data: bytes) -> None:
+    """Read, or refused in one line; no other error, no hang, nothing accepted that cannot be."""
+    path.write_bytes(data)
+    started = monotonic()
+    refused, found = "", None
+    try:
+        found = read(path)
+    except PolyhopError as error:
+        refused = str(error)
+    assert "\n" not in refused
+    assert len(refused) < 5_000
+    assert is_sound(found)
+    assert monotonic() - started < LONGEST
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_file(name: str, tmp_path: Path) -> None:
+    form = FORMATS[name]
+    path = tmp_path / form.name
+    path.write_bytes(form.valid if isinstance(form.valid, bytes) else json.dumps(form.valid).encode())
+    form.read(path)  # as it is, it is valid
+
+    @CASES
+    @given(changed(form.valid))
+    def fuzz(data: bytes) -> None:
+        check(form.read, path, data)
+
+    fuzz()
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "predictions.jsonl", "summary.json"])
+def test_a_run(name: str, tmp_path: Path) -> None:
+    run, other = tmp_path / "run", tmp_path / "other"
+    asked = numbered(3)
+    for out in (run, other):
+        evaluate(Fake(), asked, out)
+    path = run / name
+    whole = path.read_bytes()
+    valid = whole if name.endswith("l") else json.loads(whole)
+    line = json.loads(whole.splitlines()[0]) if name.endswith("l") else None
+
+    def read(_: Path) -> Any:
+        read_manifest(run)
+        found = [record.model_dump(mode="json") for record in read_records(run)]
+        read_summary(run)
+        compare_runs([run, other])
+        return found
+
+    read(path)
+
+    @CASES
+    @given(st.one_of(changed(valid), changed(line).map(lambda new: new + b"\n" + whole)) if line else changed(valid))
+    def fuzz(data: bytes) -> None:
+        check(read, path, data)
+
+    fuzz()
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "state.json"])
+@pytest.mark.parametrize("signed", [True, False])
+def test_an_artifact(name: str, signed: bool, tmp_path: Path) -> None:
+    """Also one whose hashes are right: who changes a file can change them, too."""
+    folder = polyhop.save(Naive(), tmp_path / "best")
+    path, manifest = folder / name, json.loads((folder / MANIFEST).read_bytes())
+
+    def sign(data: bytes) -> bytes:
+        try:
+            value = json.loads(data)
+            json.dumps(value, ensure_ascii=False).encode()
+        except (ValueError, RecursionError):
+            return data
+        if name == MANIFEST and isinstance(value, dict):
+            return json.dumps({**value, "hash": hash_of({k: v for k, v in value.items() if k != "hash"})}).encode()
+        whole = {**manifest, "files": {**manifest["files"], name: hash_of(data)}}
+        del whole["hash"]
+        (folder / MANIFEST).write_text(json.dumps({**whole, "hash": hash_of(whole)}))
+        return data
+
+    def load(_: Path) -> Any:
+        read(folder)
+        polyhop.load(folder)
+
+    @CASES
+    @given(changed(json.loads(path.read_bytes())))
+    def fuzz(data: bytes) -> None:
+        check(load, path, sign(data) if signed else data)
+
+    fuzz()

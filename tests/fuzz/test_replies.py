@@ -1,0 +1,106 @@
+"""Every format of a reply, changed 10,000 times: it is read, or an error of a model, and soon."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from time import monotonic
+from typing import Any
+
+import dspy
+import pytest
+from dspy.utils.exceptions import AdapterParseError, LMError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.engines.costs import Ledger
+from polyhop.engines.endpoint import Endpoint, Limits
+from polyhop.programs.agent import ChatAdapter, JSONAdapter, XMLAdapter
+from polyhop.scripts.studies.faults.completions import completion_of
+from polyhop.scripts.studies.faults.exchange import response
+from polyhop.signatures import answers, evidence, knowledge, planning
+
+from ..scripts.studies.faults.listening import Listening, says
+from .mutants import CASES, LONGEST, ODD, changed, is_sound, scrambled
+
+pytestmark = pytest.mark.slow
+
+SIGNATURES = [
+    each
+    for module in (answers, evidence, knowledge, planning)
+    for each in vars(module).values()
+    if isinstance(each, type) and issubclass(each, dspy.Signature) and each.__module__ == module.__name__
+]
+COMPLETION = completion_of("m", "[[ ## answer ## ]]\nAda\n\n[[ ## completed ## ]]", 7, 3)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Listening]:
+    with Listening(says("")) as server:
+        yield server
+
+
+@pytest.mark.parametrize("engine", ["lm15", "litellm"])
+def test_a_body(engine: str, server: Listening) -> None:
+    """What a server sends as the JSON of a completion, and what it sends as HTTP."""
+    lm = dspy.LM("openai/m", api_base=server.url, api_key="any", cache=False, engine=engine)
+    lm = Endpoint(Limits(retries=0, timeout=LONGEST)).guard(lm)
+
+    def http(body: bytes) -> bytes:
+        chance = random.Random(body)
+        return scrambled(response(body), chance) if chance.random() < 0.2 else response(body)
+
+    @CASES
+    @given(changed(COMPLETION).map(http))
+    def fuzz(data: bytes) -> None:
+        def act(exchange: Any) -> None:
+            exchange.send(data)
+            exchange.close()
+
+        server.act = act
+        server.seen.clear()
+        ledger, started, replied = Ledger(), monotonic(), ""
+        try:
+            with dspy.context(usage_tracker=ledger, disable_history=True):
+                (replied,) = lm("Who?")
+        except LMError as error:
+            assert len(str(error)) < 2_000  # noqa: PT017
+        assert is_sound(replied)
+        assert all(0 <= cost < 1e12 for cost in ledger.costs().values())
+        assert monotonic() - started < 2 * LONGEST
+
+    fuzz()
+
+
+@pytest.mark.parametrize("adapter", [ChatAdapter(), JSONAdapter(), XMLAdapter()], ids=lambda it: type(it).__name__)
+def test_a_text(adapter: Any) -> None:
+    """What a model says to each agent."""
+
+    def say(chance: random.Random) -> tuple[Any, str]:
+        signature = chance.choice(SIGNATURES)
+        values = {name: chance.choice([*ODD, 0.5, "0.9", ["a", "b"], "2s1, 3"]) for name in signature.output_fields}
+        texts = {name: it if isinstance(it, str) else json.dumps(it, default=str) for name, it in values.items()}
+        said = {
+            "ChatAdapter": "\n\n".join(f"[[ ## {name} ## ]]\n{text}" for name, text in texts.items()),
+            "JSONAdapter": json.dumps(values),
+            "XMLAdapter": "\n".join(f"<{name}>{text}</{name}>" for name, text in texts.items()),
+        }[type(adapter).__name__]
+        data = said.encode("utf-8", "surrogatepass")
+        return signature, (scrambled(data, chance) if chance.random() < 0.6 else data).decode("utf-8", "replace")
+
+    @CASES
+    @given(st.randoms(use_true_random=False).map(say))
+    def fuzz(asked: tuple[Any, str]) -> None:
+        signature, text = asked
+        started, found = monotonic(), {}
+        try:
+            found = adapter.parse(signature, text)
+        except AdapterParseError:
+            return
+        finally:
+            assert monotonic() - started < LONGEST
+        assert found.keys() == signature.output_fields.keys()
+        assert is_sound({name: value for name, value in found.items() if isinstance(value, float | int)})
+
+    fuzz()
