@@ -36,7 +36,7 @@ class Confidence(Program):
     def __init__(self, threshold: float = 0.75, adaptive: bool = True) -> None:
         super().__init__()
         self.threshold = real(threshold, 0.0, 1.0)
-        self.least_accuracy = real(0.1, 0.0, 1.0)
+        self.least_accuracy = real(0.05, 0.0, 1.0)
         self.least_credibility = real(0.1, 0.0, 1.0)
         self.adaptive = choice(adaptive, (True, False))
         self.fixed_alpha = real(0.5, 0.0, 1.0)
