@@ -63,6 +63,14 @@ class ProgramSettings(_Settings):
     tunables: dict[str, Any] = {}
     lms: dict[str, dict[str, Any] | None] = {}  # role -> name and sampling options of its model
 
+    @property
+    def retriever_name(self) -> str:
+        """The value of --retriever: a manifest has the retriever's class, and the model of its vectors after it."""
+        kind, _, vectors = (self.retriever or "").partition(" ")
+        if kind == "ChainRetriever":
+            return "chain-dense" if vectors else "chain"
+        return {"DenseIndex": "dense", "FusedRetriever": "fused"}.get(kind.partition("+")[0], "bm25")
+
     @classmethod
     def of(cls, program: dspy.Module, name: str = "") -> Self:
         return cls(

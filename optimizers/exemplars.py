@@ -88,6 +88,12 @@ def limited(exemplars: Iterable[Exemplar], limit: int | None) -> list[Exemplar]:
     return kept
 
 
+def in_words(question: dspy.Example) -> dspy.Example:
+    """The question with `readable` sub-questions."""
+    steps = tuple(step._replace(question=readable(step.question)) for step in question.get("sub_questions") or ())
+    return question.copy(sub_questions=steps)
+
+
 # --- MuSiQue's steps in words ----------------------------------------------------------------------------------------
 
 # Wikidata relations for which "What is the ... of X?" does not read well.

@@ -21,6 +21,7 @@ from ..data.errors import PolyhopError
 from .ask import ask
 from .compare import compare
 from .demo import demo
+from .diagnose import diagnose
 from .diff import diff
 from .doctor import doctor
 from .evaluate import evaluate
@@ -90,7 +91,7 @@ def polyhop(
 
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    ask, index, evaluate, compare, report, optimize, table, diff, export, demo, doctor
+    ask, index, evaluate, compare, report, diagnose, optimize, table, diff, export, demo, doctor
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)

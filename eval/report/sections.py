@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ..settings import ProgramSettings, QuestionSettings
+from ..settings import QuestionSettings
 from . import figures
 from .calibration import STEADY, calibration
 from .numbers import count, lower, name, number, share
@@ -311,7 +311,7 @@ def command(run: EvaluationRun) -> str:
         ("--limit", asked.limit),
         ("--seed", asked.seed),
         ("--timeout", manifest.timeout),
-        ("--retriever", _retriever(program) if "program" not in files and "search.k" in program.tunables else None),
+        ("--retriever", program.retriever_name if "program" not in files and "search.k" in program.tunables else None),
         *(("--lm", f"{role}={lm['model']}") for role, lm in program.lms.items() if lm and lm["model"] != "lexical"),
         *(
             ("--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}")
@@ -320,11 +320,3 @@ def command(run: EvaluationRun) -> str:
     ]
     given = (f"{name} {shlex.quote(str(value))}" for name, value in options if value is not None)
     return f"polyhop evaluate {' '.join(given)} --out RUN"
-
-
-def _retriever(program: ProgramSettings) -> str:
-    """The value of --retriever; a manifest has the retriever's class, and the model of its vectors after it."""
-    kind, _, vectors = (program.retriever or "").partition(" ")
-    if kind == "ChainRetriever":
-        return "chain-dense" if vectors else "chain"
-    return {"DenseIndex": "dense", "FusedRetriever": "fused"}.get(kind.partition("+")[0], "bm25")

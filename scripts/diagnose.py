@@ -1,0 +1,210 @@
+"""`polyhop diagnose`: which agent of a run costs the points."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..data.errors import PolyhopError
+from .options import BudgetCallsOption, ModelsOption, build_program
+from .source import Source
+from .text import warn
+
+if TYPE_CHECKING:
+    import dspy
+
+    from ..eval.questions import Questions
+    from ..eval.settings import RunManifest
+    from ..eval.statistics import Interval
+    from ..optimizers.credit import Diagnosis, QuestionCosts
+
+_METRICS = ("answer_f1", "evidence_f1", "joint_f1")
+
+
+def diagnose(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run of `polyhop evaluate`.")],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="May be repeated.  [default: answer_f1, evidence_f1, joint_f1]"),
+    ] = None,
+    against: Annotated[
+        str,
+        typer.Option(
+            metavar="gold|absent|SPEC",
+            help="What each agent is compared with: the reply that the annotations ask for, an empty reply, or another "
+            "model in its place.",
+        ),
+    ] = "gold",
+    lm: ModelsOption = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only N random questions of the run.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Questions executed in parallel; for remote models.")] = 1,
+    budget_calls: BudgetCallsOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print an upper bound of the LM calls, and stop.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Show which agent costs the points, by repeating a run with better replies of one agent at a time.
+
+    An agent costs the points that the program would gain if this agent gave the best reply to what it saw and all
+    others did as they do; "retrieval" costs what is lost because searches do not find the gold passages first. Costs do
+    not add up. Replies before the first change, and of agents that a change does not reach, are not asked for again.
+    """
+    from ..engines.budget import Budget, BudgetSpent
+    from ..engines.models import language_model
+    from ..eval.metrics import find_metric
+    from ..eval.settings import RunManifest
+    from ..optimizers.credit import REFERENCES, Diagnosis, roles_of
+    from ..optimizers.credit import diagnose as repeat
+
+    metrics = [find_metric(name) for name in metric or _METRICS]
+    manifest = RunManifest.read(run)
+    asked, source, program = _repeated(run, manifest, lm or ())
+    reference = against if against in REFERENCES else language_model(against)
+    examples = _chosen(asked, limit)
+    most = _most_calls(run, {str(example.get("id") or n) for n, example in examples})
+    typer.echo(f"at most {most:,} LM calls for {len(examples)} questions; replies in DSPy's cache are free", err=True)
+    if dry_run:
+        return
+    budget = Budget(calls=budget_calls)
+    budget.meter_program(program)
+    if not isinstance(reference, str):
+        reference = budget.meter(reference)
+    found: list[QuestionCosts] = []
+    try:
+        repeat(
+            program,
+            [example for _, example in examples],
+            metrics,
+            against=reference,
+            threads=threads,
+            look_up=source.look_up,
+            on_progress=found.append,
+        )
+    except BudgetSpent as spent:
+        if not found:
+            raise PolyhopError(f"the budget ({spent}) is spent before the first question is done") from None
+        warn(f"the budget ({spent}) is spent after {len(found)} of {len(examples)} questions")
+    result = Diagnosis(found, metrics, roles_of(program, reference))
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(_record(run, against, result), indent=2))
+    else:
+        _print(result)
+
+
+def _repeated(run: Path, manifest: RunManifest, models: Any) -> tuple[Questions, Source, dspy.Module]:
+    """The questions of a run, what is searched, and the program as it was."""
+    from ..eval.questions import Questions
+    from ..eval.settings import ProgramSettings
+    from ..programs.tunable import tunables
+
+    if manifest.simulation:
+        raise PolyhopError(f"{run} is a simulation")
+    asked, was = manifest.questions, manifest.program
+    if manifest.dataset is None:
+        raise PolyhopError(f"{run} was not made by `polyhop evaluate`: use polyhop.optimizers.credit.diagnose")
+    file = manifest.files.get("questions") or (asked.source if str(asked.source).startswith("hub:") else None)
+    questions = Questions(
+        manifest.dataset,
+        file,
+        split=asked.split,
+        setting=asked.setting,  # type: ignore[arg-type]
+        limit=asked.limit,
+        seed=asked.seed,
+    )
+    index = manifest.files.get("index")
+    source = Source(questions, Path(index) if index else None)
+    stored = manifest.files.get("program")
+    specs = models or [f"{role}={model['model']}" for role, model in was.lms.items() if model]
+    searches = stored is None and "search.k" in was.tunables
+    program = build_program(
+        stored or was.name.partition(" (")[0],
+        source.searched,
+        specs,
+        retriever=was.retriever_name if searches else None,
+    )
+    known = tunables(program)
+    for name, value in was.tunables.items():
+        if name in known:
+            known[name].value = value
+    if ProgramSettings.of(program).state_hash != was.state_hash:
+        raise PolyhopError(
+            f"the program of {run} has changed since (prompts, exemplars or tunables): evaluate it again"
+        )
+    return questions, source, program
+
+
+def _chosen(questions: Questions, limit: int | None) -> list[tuple[int, dspy.Example]]:
+    from random import Random
+
+    numbered = list(enumerate(questions))
+    return numbered if limit is None or limit >= len(numbered) else sorted(Random(0).sample(numbered, limit))
+
+
+def _most_calls(run: Path, ids: set[str]) -> int:
+    """The calls of the run, once more for each agent that had one and once for the searches."""
+    from ..eval.records import read_records
+
+    total = 0.0
+    for record in read_records(run):
+        if record.id in ids:
+            total += record.costs.get("lm_calls", 0) * (2 + (len(record.costs_by_agent) or 5))
+    return round(total)
+
+
+def _record(run: Path, against: str, result: Diagnosis) -> dict[str, Any]:
+    def costs(among: Any = None) -> dict[str, Any]:
+        return {
+            role: {
+                metric.name: found._asdict() if (found := result.costs(role, metric.name, among)) else None
+                for metric in result.metrics
+            }
+            for role in result.roles
+        }
+
+    groups = {
+        f"by_{name}": {key: costs(among) for key, among in result.groups(name).items()} for name in ("hops", "kind")
+    }
+    return {
+        "run": str(run),
+        "against": against,
+        "questions": len(result.questions),
+        "failed": sum(bool(one.error) for one in result.questions),
+        "lm_calls": sum(one.asked for one in result.questions),
+        "costs": costs(),
+        **groups,
+    }
+
+
+def _print(result: Diagnosis) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    count, main = len(result.questions), result.metrics[0]
+    calls = sum(one.asked for one in result.questions)
+    console.print(f"{count} questions, {calls:,} LM calls ({calls / max(1, count):.1f} a question)")
+    shown = Table("costs", "calls", *(metric.heading for metric in result.metrics), header_style="bold")
+    order = [*result.ranked(main.name), *(role for role in result.roles if role not in result.ranked(main.name))]
+    for role in order:
+        mean = sum(one.calls.get(role, 0) for one in result.questions) / max(1, count)
+        cells = [_text(result.costs(role, metric.name)) for metric in result.metrics]
+        shown.add_row(role, f"{mean:.1f}" if mean else "", *cells)
+    console.print(shown)
+    for name in ("hops", "kind"):
+        groups = result.groups(name)
+        if len(groups) < 2:
+            continue
+        by_group = Table(f"{main.heading}, by {name}", *(f"{key} ({len(among)})" for key, among in groups.items()))
+        for role in order:
+            by_group.add_row(role, *(_text(result.costs(role, main.name, among)) for among in groups.values()))
+        console.print(by_group)
+
+
+def _text(found: Interval | None) -> str:
+    """A cost in points with its interval; "?" if it is not known."""
+    if found is None or found.low == found.high:
+        return "?" if found is None else f"{100 * found.mean:.1f}"
+    return "{:.1f} ({:.1f} to {:.1f})".format(*(100 * value for value in found))

@@ -1,0 +1,90 @@
+"""What an agent costs: the gain if it gave the reply that the annotations ask for."""
+
+from __future__ import annotations
+
+import dspy
+import pytest
+
+from polyhop.engines.budget import Budget, BudgetSpent
+from polyhop.eval.metrics import answer_f1, evidence_f1
+from polyhop.optimizers.credit import RETRIEVAL, diagnose
+from polyhop.programs import Prism
+
+from ...programs.scripted import Script, answer, lm
+from ..prompts.world import questions
+from .world import example, prism
+
+METRICS = (answer_f1, evidence_f1)
+
+
+def costs(program: dspy.Module, asked: dspy.Example | None = None, **options: object) -> dict[str, tuple[float, float]]:
+    (one,) = diagnose(program, [asked or example()], METRICS, **options).questions  # type: ignore[arg-type]
+    return {role: (change["answer_f1"], change["evidence_f1"]) for role, change in one.changes.items()}
+
+
+def test_without_a_fault_nothing_costs_anything() -> None:
+    program, script = prism()
+    assert set(costs(program).values()) == {(0.0, 0.0)}
+    assert len(script.order) == 6  # nothing was asked twice
+
+
+def test_the_agent_that_errs_costs_the_points() -> None:
+    program, _ = prism(selector={"keep": ["1s2"]}, adder={"add": []})
+    found = costs(program)
+    assert found["selector"] == pytest.approx((1.0, 1 / 3))
+    assert found["adder"] == pytest.approx((1.0, 1 / 3))  # it could have repaired it
+    assert (found["analyzer"], found["answerer"]) == ((0.0, 0.0), (0.0, 0.0))  # the answer was not in the evidence
+
+
+def test_an_answerer_is_to_blame_where_it_had_the_evidence() -> None:
+    program, _ = prism(answerer=answer("Paris"))
+    assert costs(program)["answerer"] == (1.0, 0.0)
+
+
+def test_searches_cost_what_they_do_not_find() -> None:
+    program, _ = prism()
+    program.search.k.value = 1
+    found = costs(program)
+    assert found[RETRIEVAL] == (0.0, 0.0)  # one passage is not enough for two hops, whichever it is
+    program.search.k.value = 2
+    lost = example().copy(question="Stones, stones: where was the author born?")
+    assert costs(program, lost)[RETRIEVAL][1] > 0
+
+
+def test_what_the_annotations_do_not_tell_is_unknown() -> None:
+    plain = dspy.Example(question=example().question, pool=example().pool, answers=("Aldea",))
+    program, _ = prism()
+    found = diagnose(program, [plain.with_inputs("question", "pool")], [answer_f1])
+    assert found.costs("selector", "answer_f1") is None
+    assert found.ranked("answer_f1") == ["answerer"]
+
+
+def test_an_absent_agent_and_another_model() -> None:
+    program, _ = prism(selector={"keep": ["1s2"]}, adder={"add": ["2s1"]})
+    assert costs(program, against="absent")["adder"] == pytest.approx((-1.0, -1 / 3))
+    better, _ = prism()
+    assert costs(prism(selector={"keep": ["1s2"]})[0], against=better.selector.lm)["selector"][0] == 1.0
+    with pytest.raises(ValueError, match="'gold' or 'absent' or a language model"):
+        costs(program, against="nothing")
+
+
+def test_costs_are_grouped_and_ranked() -> None:
+    asked = [one.copy(hops=hops) for one, hops in zip(questions(2, 0), (2, 3), strict=True)]
+    script = Script({**prism()[1].replies, "answerer": [answer("Aldea")]})
+    program = Prism()
+    program.set_lm(lm(script))
+    found = diagnose(program, asked, [answer_f1])
+    assert found.ranked("answer_f1")[0] == "answerer"
+    assert {name: len(group) for name, group in found.groups("hops").items()} == {"2": 1, "3": 1}
+    by_hops = {name: found.costs("answerer", "answer_f1", group) for name, group in found.groups("hops").items()}
+    assert by_hops["2"] is not None
+    assert by_hops["3"] is not None
+    assert (by_hops["2"].mean, by_hops["3"].mean) == (0.0, 1.0)
+
+
+def test_a_spent_budget_stops_at_once() -> None:
+    program, script = prism(answerer=answer("Paris"))
+    Budget(calls=3).meter_program(program)
+    with pytest.raises(BudgetSpent):
+        diagnose(program, [example()], METRICS)
+    assert len(script.order) == 3

@@ -1,0 +1,91 @@
+"""Runs with recorded or other replies: nothing is asked twice, and only what a change reaches is asked again."""
+
+from __future__ import annotations
+
+import dspy
+
+from polyhop.optimizers.credit import Replay
+from polyhop.programs import ParRag
+
+from ...programs.scripted import lm, scripted
+from .world import example, prism
+
+
+def test_a_run_is_recorded_in_order_and_replayed_without_a_call() -> None:
+    program, script = prism()
+    replay = Replay(program)
+    first = replay.run(example())
+    assert [call.role for call in first.calls] == script.order == ["analyzer", *["selector", "adder"] * 2, "answerer"]
+    again = replay.run(example(), first.replies)
+    assert (again.asked, len(script.order)) == (0, 6)
+    assert first.prediction is not None
+    assert again.prediction is not None
+    assert again.prediction.answer == first.prediction.answer == "Aldea"
+
+
+def test_only_what_a_change_reaches_is_asked_again() -> None:
+    program, script = prism()
+    replay = Replay(program)
+    first = replay.run(example())
+    other = dspy.Prediction(keep=["1s2"])
+
+    run = replay.run(example(), first.replies, lambda call: other if call.role == "selector" else None)
+    assert script.order[6:] == ["adder", "adder", "answerer"]  # the analyzer was not reached
+    assert run.asked == 3
+    assert run.prediction is not None
+    assert run.prediction.answer == "unknown"
+
+
+def test_the_program_itself_is_untouched() -> None:
+    program, _ = prism()
+    Replay(program).run(example())
+    assert program(question=example().question, pool=example().pool).answer == "Aldea"
+
+
+def test_equal_calls_of_one_run_are_told_apart() -> None:
+    class Twice(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.guess = dspy.Predict("question -> answer")
+
+        def forward(self, question: str) -> dspy.Prediction:
+            one, two = self.guess(question=question), self.guess(question=question)
+            return dspy.Prediction(answer=f"{one.answer} {two.answer}")
+
+    replies = dspy.utils.DummyLM([{"answer": "heads"}, {"answer": "tails"}])
+    program = Twice()
+    program.set_lm(replies)
+    asked = dspy.Example(question="q", answers=("heads tails",)).with_inputs("question")
+    replay = Replay(program)
+    first = replay.run(asked)
+    again = replay.run(asked, first.replies)
+    assert again.prediction is not None
+    assert (again.prediction.answer, again.asked) == ("heads tails", 0)
+
+
+def test_a_failure_is_recorded_and_scores_zero() -> None:
+    from polyhop.eval.metrics import answer_f1
+
+    program, _ = prism(answerer=[ValueError("no")])
+    run = Replay(program).run(example())
+    assert run.prediction is None
+    assert run.error is not None
+    assert run.score(example(), answer_f1) == 0.0
+    assert [call.role for call in run.calls][:1] == ["analyzer"]
+
+
+def test_parallel_agents_are_replayed_too() -> None:
+    script = scripted(
+        planner={
+            "steps": [{"thought": "", "question": "Who wrote Book 0?"}, {"thought": "", "question": "Who is it?"}]
+        },
+        step_answerer={"cited": ["1s1"], "answer": "Writer 0"},
+    )
+    program = ParRag()
+    program.set_lm(lm(script))
+    replay = Replay(program)
+    first = replay.run(example())
+    asked = len(script.order)
+    assert asked > 5
+    assert replay.run(example(), first.replies).asked == 0
+    assert len(script.order) == asked

@@ -1,0 +1,78 @@
+"""`polyhop diagnose`: a run is repeated with better replies, agent by agent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from polyhop.eval.records import read_summary
+from polyhop.scripts.main import app
+
+
+def polyhop(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "200"})
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("diagnosed") / "prism"
+    options = ["--program", "prism", "--retriever", "bm25", "--set", "rounds=1", "--limit", "8", "--seed", "3"]
+    result = polyhop("evaluate", *options, "--out", out)
+    assert result.exit_code == 0, result.output
+    return out
+
+
+def test_every_agent_has_its_costs(run: Path) -> None:
+    result = polyhop("diagnose", run, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert list(found["costs"]) == ["analyzer", "selector", "adder", "answerer", "retrieval"]
+    assert (found["questions"], found["failed"]) == (8, 0)
+    assert set(found["by_hops"]) <= {"1", "2", "3", "4", "unknown"}
+    scores = read_summary(run)["metrics"]
+    for role, costs in found["costs"].items():
+        for name, cost in costs.items():
+            assert cost is None or cost["low"] <= cost["mean"] <= cost["high"], role
+            assert cost is None or cost["mean"] <= 1 - scores[name] + 1e-9, role
+    estimate = int(result.stderr.split()[2].replace(",", ""))
+    assert 0 < found["lm_calls"] <= estimate
+
+
+def test_a_table_and_a_sample(run: Path) -> None:
+    result = polyhop("diagnose", run, "--metric", "evidence_f1", "--limit", "4", "--against", "absent")
+    assert result.exit_code == 0, result.output
+    assert "4 questions, " in result.stdout
+    assert "Evidence F1 (passages), by " in result.stdout
+    assert "retrieval" not in result.stdout  # searches are not absent
+
+
+def test_nothing_runs_before_the_estimate(run: Path) -> None:
+    result = polyhop("diagnose", run, "--dry-run")
+    assert result.exit_code == 0
+    assert "at most " in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_budget_ends_with_what_is_known(run: Path) -> None:
+    result = polyhop("diagnose", run, "--budget-calls", "30")
+    assert result.exit_code == 0, result.output
+    assert "the budget (30 LM calls) is spent after" in result.stderr
+    assert polyhop("diagnose", run, "--budget-calls", "1").exit_code == 1
+
+
+def test_a_changed_program_is_refused(run: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for file in run.iterdir():
+        if file.is_file():
+            (copy / file.name).write_bytes(file.read_bytes())
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["program"]["state_hash"] = "0" * 32
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    result = polyhop("diagnose", copy)
+    assert result.exit_code == 1
+    assert "has changed since" in result.stderr
+    assert polyhop("diagnose", tmp_path).exit_code == 1
