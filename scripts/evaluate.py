@@ -39,7 +39,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="hotpotqa, 2wiki, musique, multihoprag, nq, squad, triviaqa; own, for your own questions; or sample.  "
+            help="hotpotqa, 2wiki, musique, multihoprag, nq, squad, triviaqa, hover, frames, bamboogle, popqa, "
+            "browsecomp-plus; own, for your own questions; or sample.  "
             "[default: recognized from --questions; sample without them]",
         ),
     ] = None,

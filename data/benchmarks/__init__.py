@@ -3,12 +3,13 @@
     for question in load_questions("hotpotqa", "hotpot_dev_distractor_v1.json", limit=100, seed=0):
         program(**question.inputs())
 
-`formats` and `own` declare the formats, one class with `register` each; `QuestionRecord` is what they become.
+`formats`, `open_formats` and `own` declare the formats, one class with `register` each; `QuestionRecord` is what they
+become.
 """
 
 from __future__ import annotations
 
-from . import formats, own  # noqa: F401  # registers them, in this order
+from . import formats, open_formats, own  # noqa: F401  # registers them, in this order
 from .corpora import benchmark_passages, holds_passages, windows
 from .files import PREFIX
 from .load import Setting, load_questions, recognize_file

@@ -157,13 +157,13 @@ def _nq(record: Record) -> Iterator[Passage]:
         tokens = [token.token for token in document.tokens if not token.html]
     else:
         raise Malformed("document_tokens is missing or empty")
-    return windows(Passage.of(document.title or _title_in(document.url), " ".join(tokens)))
+    return windows(Passage.of(document.title or title_in_url(document.url), " ".join(tokens)))
 
 
 _TAG = re.compile(r"</?[A-Za-z][^>\s]*>")
 
 
-def _title_in(url: str) -> str:
+def title_in_url(url: str) -> str:
     """The title in a Wikipedia URL: ``.../index.php?title=Walter_Scott&oldid=1`` or ``.../wiki/Walter_Scott``."""
     parts = urlsplit(url)
     named = parse_qs(parts.query).get("title") or [unquote(parts.path.rpartition("/")[2])]

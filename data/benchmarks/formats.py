@@ -203,7 +203,7 @@ class MuSiQue(BenchmarkQuestion):
 
     @classmethod
     def recognizes(cls, record: Record) -> bool:
-        return record.has("paragraphs") and record.has("question")
+        return record.has("paragraphs") and record.has("question") and not record.has("possible_answers")
 
     def to_question(self) -> QuestionRecord:
         passages = {row.idx: Passage.of(row.title, row.text) for row in self.paragraphs}
@@ -261,7 +261,7 @@ class MultiHopRAG(BenchmarkQuestion):
 
     @classmethod
     def recognizes(cls, record: Record) -> bool:
-        return record.has("evidence_list", "query")
+        return record.has("evidence_list", "query") and not record.has("evidence_docs")
 
     def to_question(self) -> QuestionRecord:
         if not self.evidence_list and self.question_type != NULL_QUERY:
@@ -297,7 +297,8 @@ class NaturalQuestions(BenchmarkQuestion):
 
     @classmethod
     def recognizes(cls, record: Record) -> bool:
-        return isinstance(record.fields.get("answer"), list) or isinstance(record.fields.get("golden_answers"), list)
+        answers = (record.fields.get("answer"), record.fields.get("golden_answers"))
+        return record.has("question") and any(isinstance(each, list) for each in answers)
 
     def to_question(self) -> QuestionRecord:
         answers = _answers("answer", self.answer)
@@ -427,7 +428,8 @@ class TriviaQA(BenchmarkQuestion):
     @classmethod
     def recognizes(cls, record: Record) -> bool:
         golden, answer = record.fields.get("golden_answers"), record.fields.get("answer")
-        return record.has("Data", "Answer") or isinstance(golden, list) or isinstance(answer, Mapping)
+        nested = isinstance(answer, Mapping) or isinstance(record.fields.get("Answer"), Mapping)
+        return record.has("Data") or isinstance(golden, list) or nested
 
     @classmethod
     def expand(cls, records: Iterable[Record]) -> Iterator[Record | Problem]:

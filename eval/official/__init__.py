@@ -1,6 +1,7 @@
 """The benchmarks' official evaluators: the same numbers under the same names, and their prediction files.
 
-One module per benchmark (hotpotqa, two_wiki, musique, squad, triviaqa, nq_open, multihop_rag), all of one shape:
+One module per benchmark (hotpotqa, two_wiki, hover, musique, squad, triviaqa, nq_open, popqa, multihop_rag), all of one
+shape; Bamboogle has SQuAD's metrics:
 
     Prediction, Gold         plain values: strings, numbers, tuples
     score(prediction, gold)  one question: the authors' metrics by their names, as fractions

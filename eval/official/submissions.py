@@ -11,7 +11,7 @@ import dspy
 
 from ...programs.prediction import UNKNOWN
 from ..gold import ABSTENTIONS, ProgramOutput
-from . import hotpotqa, multihop_rag, musique, nq_open, squad, triviaqa, two_wiki
+from . import hotpotqa, hover, multihop_rag, musique, nq_open, popqa, squad, triviaqa, two_wiki
 
 Pairs = Iterable[tuple[Any, Any]]
 Write = Callable[[Path, Pairs], None]
@@ -37,7 +37,7 @@ def _predictions(write: Callable[[Path, Any], None]) -> Write:
     return lambda path, pairs: write(path, (prediction for prediction, _ in pairs))
 
 
-# --- HotpotQA and 2WikiMultihopQA ------------------------------------------------------------------------------------
+# --- HotpotQA, 2WikiMultihopQA and HoVer -----------------------------------------------------------------------------
 
 
 def _hotpotqa(example: dspy.Example, output: ProgramOutput | None) -> hotpotqa.Prediction:
@@ -70,6 +70,13 @@ def _two_wiki_numbers(pairs: Pairs) -> dict[str, Any]:
         return {name: value for name, value in numbers.items() if "_" not in name}
     without = () if triples else ("evi_", "joint_")
     return {name: NOT_APPLICABLE if name.startswith(without) else value for name, value in numbers.items()}
+
+
+def _hover(example: dspy.Example, output: ProgramOutput | None) -> hover.Prediction:
+    if output is None:
+        return hover.Prediction(example.official_id)
+    facts = hotpotqa.supporting_facts(output.evidence)
+    return hover.Prediction(example.official_id, hover.verdict(output.answer), facts)
 
 
 # --- MuSiQue ---------------------------------------------------------------------------------------------------------
@@ -165,5 +172,15 @@ SUBMISSIONS = {
         nq_open.evaluate,
         {"nq_predictions.jsonl": _predictions(nq_open.write)},
     ),
+    "hover": Submission(
+        _hover,
+        hover.Prediction,
+        lambda example: hover.Gold(bool(hover.verdict(example.answers[0])), _supporting_facts(example)),
+        hover.evaluate,
+        {},  # no format is published
+    ),
+    "bamboogle": Submission(_squad, squad.Prediction, _answers, squad.evaluate, {}),
+    "popqa": Submission(_squad, popqa.Prediction, _answers, popqa.evaluate, {}),
 }
-"""By the names of `polyhop.data.benchmarks.BENCHMARKS`; your own questions have no official evaluator."""
+"""By the names of `polyhop.data.benchmarks.BENCHMARKS`; your own questions have no official evaluator,
+and FRAMES and BrowseComp-Plus have a language model as judge."""

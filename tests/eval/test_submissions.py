@@ -185,6 +185,25 @@ def test_multihop_rag(tmp_path: Path) -> None:
     assert first["gold_list"] == [{"fact": "It rained  today."}, {"fact": "Not there."}]
 
 
+def test_sets_over_wikipedia(tmp_path: Path) -> None:
+    popqa = [
+        {"id": 1, "question": "q?", "possible_answers": ["Answer 1"]},
+        {"id": 2, "question": "r?", "possible_answers": ["y"]},
+    ]
+    for name, records, official in (
+        ("popqa", popqa, {"accuracy": 0.5}),
+        ("bamboogle", [{"Question": "q?", "Answer": "answer 1"}], {"exact_match": 100.0, "f1": 100.0}),
+    ):
+        questions = Questions(name, write(tmp_path / f"{name}.json", records), setting="open")
+        assert evaluate(Reader(), questions, tmp_path / name)["official"] == official
+
+    claim = {"uid": "v", "claim": "c", "supporting_facts": [["T", 0]], "label": "SUPPORTED", "num_hops": 2}
+    hover = Questions("hover", write(tmp_path / "hover.json", [claim]), setting="open")
+    official = evaluate(Reader(), hover, tmp_path / "hover")["official"]
+    assert official.keys() == {"accuracy", "sp_em", "sp_f1", "hover_score"}
+    assert official["accuracy"] == 0.0  # "answer 1" is no verdict
+
+
 def test_single_hop_sets(tmp_path: Path) -> None:
     nq = [{"question": "q?", "answer": ["answer 1", "x"]}, {"question": "r?", "answer": ["y"]}]
     summary = evaluate(Reader(), Questions("nq", write(tmp_path / "nq.json", nq), setting="open"), tmp_path / "nq")

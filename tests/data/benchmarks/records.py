@@ -196,6 +196,53 @@ OWN: dict[str, Any] = {
 }
 
 
+HOVER = {
+    "uid": "v1",
+    "claim": "The town where Ada Quill was born was founded by Ben Marsh.",
+    "supporting_facts": [["Ada Quill", 0], ["Tarn", 1], ["Tarn", 1]],
+    "label": "SUPPORTED",
+    "num_hops": 2,
+    "hpqa_id": "h1",
+}
+HOVER_COLUMNS = {
+    **HOVER,
+    "supporting_facts": [{"key": "Ada Quill", "value": 0}, {"key": "Tarn", "value": 1}],
+    "label": 1,
+}
+
+FRAMES = {
+    "id": "f1",
+    "Prompt": "Who founded the town where the author of Odes was born?",
+    "Answer": "Ben Marsh",
+    "wikipedia_link_1": "https://en.wikipedia.org/wiki/Ada_Quill",
+    "reasoning_types": "Multiple constraints",
+    "wiki_links": "['https://en.wikipedia.org/wiki/Ada_Quill', 'https://en.wikipedia.org/wiki/Tarn_(town)#History']",
+}
+
+BAMBOOGLE = {"id": "b1", "Question": "Who founded the town where Ada Quill was born?", "Answer": "Ben Marsh"}
+
+POPQA = {
+    "id": 7,
+    "question": "Who is the founder of Tarn?",
+    "possible_answers": '["Ben Marsh", "B. Marsh"]',
+    "prop": "founder",
+    "s_wiki_title": "Tarn",
+    "paragraphs": [
+        {"title": "Tarn", "text": "Ben Marsh founded Tarn.", "is_supporting": True},
+        {"title": "Moss", "text": "Moss is a town.", "is_supporting": False},
+    ],
+}
+
+BROWSECOMP_PLUS = {
+    "query_id": "769",
+    "query": "Name the founder of the town where the author of Odes was born.",
+    "answer": "Ben Marsh",
+    "gold_docs": [{"docid": "12", "text": "Ben Marsh founded Tarn."}],
+    "evidence_docs": [{"docid": "12", "text": "Ben Marsh founded Tarn."}, {"docid": "5", "text": "Ada Quill."}],
+    "negative_docs": [{"docid": "99", "text": "Moss."}],
+}
+
+
 FIRST_RECORDS = {
     "hotpotqa": HOTPOTQA,
     "2wiki": TWOWIKI,
@@ -204,6 +251,11 @@ FIRST_RECORDS = {
     "nq": NQ,
     "squad": SQUAD,
     "triviaqa": TRIVIAQA,
+    "hover": HOVER,
+    "frames": FRAMES,
+    "bamboogle": BAMBOOGLE,
+    "popqa": POPQA,
+    "browsecomp-plus": BROWSECOMP_PLUS,
     "own": OWN,
 }
 

@@ -22,6 +22,11 @@ LAYOUTS = {
     "nq": ([r.NQ], [r.NQ]),
     "squad": ([r.SQUAD], r.SQUAD_FLAT),
     "triviaqa": ([r.TRIVIAQA_DOCUMENT], [r.TRIVIAQA_COLUMNS]),
+    "hover": ([r.HOVER], [r.HOVER_COLUMNS]),
+    "frames": ([r.FRAMES], [r.FRAMES]),
+    "bamboogle": ([r.BAMBOOGLE], [r.BAMBOOGLE]),
+    "popqa": ([r.POPQA], [r.POPQA]),
+    "browsecomp-plus": ([r.BROWSECOMP_PLUS], [r.BROWSECOMP_PLUS]),
 }
 
 

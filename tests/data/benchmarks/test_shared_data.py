@@ -23,6 +23,10 @@ FILES = {
     "nq_open_dev_sample.jsonl.gz": ("nq", 301),
     "triviaqa_sample.jsonl.gz": ("triviaqa", 250),
     "multihoprag_sample.json.gz": ("multihoprag", 238),
+    "hover_dev_sample.json.gz": ("hover", 300),
+    "frames_sample.json.gz": ("frames", 200),
+    "bamboogle.json.gz": ("bamboogle", 125),
+    "popqa_sample.json.gz": ("popqa", 250),
 }
 CORPORA = {
     "2wiki_open_dev.json.gz": "2wiki_corpus.jsonl.gz",
