@@ -14,13 +14,13 @@ estimate on the training benchmarks and impair it on any other.
 MuSiQue, SQuAD, Natural Questions, HotpotQA, 2WikiMultihopQA and the sample:
 
     hops      predicted 1     2     3     4   recall
-    1                2798   323     6     6     89.3
-    2                 195  1192   105    43     77.6
-    3                   0     9    42    13     65.6
-    4                   0     7    15   199     90.0
+    1                2794   328     5     6     89.2
+    2                 200  1181   108    46     76.9
+    3                   0    12    41    11     64.1
+    4                   0     6    16   199     90.0
 
-12.7% of 2-hop questions are predicted as 1 hop (18.7% in the paper, on other data). Of HotpotQA's questions 20.8% have
-P(1 hop) > 0.5 and 2.9% > 0.9; without HotpotQA in the training data 37.6% and 10.6%.
+13.0% of 2-hop questions are predicted as 1 hop (18.7% in the paper, on other data). Of HotpotQA's questions 21.0% have
+P(1 hop) > 0.5 and 2.6% > 0.9; without HotpotQA in the training data 37.6% and 10.6%.
 """
 
 from __future__ import annotations
