@@ -39,12 +39,15 @@ if TYPE_CHECKING:  # for type checkers and editors; `_EXPORTS` is for run time
         Direct,
         Exemplar,
         Exemplars,
+        FullContext,
         IRCoT,
         Kair,
         Naive,
+        Oracle,
         ParRag,
         PolyHop,
         Prism,
+        SetSelection,
         Tunable,
         tunables,
     )
@@ -68,7 +71,8 @@ _EXPORTS = {
     "optimizers.artifact": "load save",
     "optimizers.pipeline": "optimize",
     "optimizers.settings": "OptimizationSettings Splits",
-    "programs": "C3PO Direct Exemplar Exemplars IRCoT Kair Naive ParRag PolyHop Prism Tunable tunables",
+    "programs": "C3PO Direct Exemplar Exemplars FullContext IRCoT Kair Naive Oracle ParRag PolyHop Prism SetSelection "
+    "Tunable tunables",
 }
 _MODULES = {name: module for module, names in _EXPORTS.items() for name in names.split()} | {"lm": "engines.models"}
 

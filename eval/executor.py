@@ -24,7 +24,7 @@ from ..data.passages import Evidence, Passage
 from ..engines.costs import Ledger
 from ..engines.diagnosis import CutReplyError, EmptyReplyError, OverlongReplyError, RefusedError
 from ..engines.models import explain
-from .gold import LookUp, ProgramOutput
+from .gold import LookUp, ProgramOutput, gold_evidence
 from .metrics import score
 from .official.submissions import Submission
 from .records import EvidenceRecord, Failure, QuestionRecord
@@ -68,7 +68,7 @@ class QuestionTask:
         try:
             # Histories would keep every prompt of the last 10,000 calls.
             with dspy.context(usage_tracker=ledger, disable_history=True):
-                prediction = self.program(**example.inputs())
+                prediction = self.program(**example.inputs(), **self._gold(example))
             seconds = perf_counter() - start
             output, details = _read(prediction)
             counted = trace_counts(prediction)
@@ -76,6 +76,10 @@ class QuestionTask:
             seconds, counted = perf_counter() - start, {}
             details = {"error": _failure(error)}
         return self._record(n, example, output, ledger, {**counted, "seconds": seconds}, details)
+
+    def _gold(self, example: dspy.Example) -> dict[str, Any]:
+        """The gold evidence, for a program that says it reads it."""
+        return {"gold": gold_evidence(example, self.look_up)} if getattr(self.program, "reads_gold", False) else {}
 
     def timed_out(self, n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord:
         failure = Failure(cause="timeout", type="Timeout", message=f"no answer after {self.timeout:g} s")

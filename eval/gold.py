@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import dspy
 
+from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Fact, Passage
 from ..programs.prediction import UNKNOWN
 
@@ -75,15 +76,41 @@ def gold_with_texts(example: dspy.Example, output: ProgramOutput, look_up: LookU
 
     Texts never come from the output: a metric would then skip exactly those questions where the program found little.
     """
-    known = list(example.get("pool") or ())
-    if look_up is not None and not known:
-        titles = dict.fromkeys(fact.title for fact in example.get("gold") or ())
-        known = [passage for title in titles for passage in look_up(title)]
+    known = _known(example, look_up)
     gold = gold_of(example, [*known, *output.passages])
     texts = {passage.id: passage.text for passage in known}
     if not all(id in texts for id in gold.passages):
         return gold
     return gold._replace(texts=tuple(texts[id] for id in gold.passages))
+
+
+def gold_evidence(example: dspy.Example, look_up: LookUp | None = None) -> list[Evidence]:
+    """The gold evidence, from the question's pool or else from ``look_up``: sentences, or passages without known ones.
+
+    Raises:
+        PolyhopError: the question has no gold passages, or one of them is not at hand.
+    """
+    known = {passage.id: passage for passage in _known(example, look_up)}
+    gold = gold_of(example, known.values())
+    if not gold.passages or not all(id in known for id in gold.passages):
+        raise PolyhopError(
+            "the question has no gold passages, or its pool and the index lack one of them: the oracle needs a "
+            "benchmark with gold passages, and their corpus"
+        )
+    found: list[Evidence] = []
+    for id in gold.passages:
+        sentences = [fact.sentence for fact in gold.facts if fact.passage_id == id]
+        found += [Evidence(known[id], sentence) for sentence in sentences or (None,)]
+    return found
+
+
+def _known(example: dspy.Example, look_up: LookUp | None) -> list[Passage]:
+    """The passages among which the gold ones are: the question's pool, or else those with their titles."""
+    known = list(example.get("pool") or ())
+    if look_up is not None and not known:
+        titles = dict.fromkeys(fact.title for fact in example.get("gold") or ())
+        known = [passage for title in titles for passage in look_up(title)]
+    return known
 
 
 def _id(fact: GoldFact, known: Iterable[Passage]) -> str:

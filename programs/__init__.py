@@ -6,15 +6,18 @@ from .candidates import Candidates
 from .complexity import Complexity, ComplexityEstimator, estimate_complexity
 from .direct import Direct
 from .exemplars import Exemplar, ExemplarMemory, Exemplars, as_demos
+from .full_context import FullContext
 from .ircot import IRCoT
 from .kair import Kair
 from .naive import Naive
+from .oracle import Oracle
 from .par_rag import ParRag
 from .polyhop import PolyHop
 from .prediction import UNKNOWN, QuestionError, check_question, conclude, read_answer
 from .prism import Prism
 from .program import PROGRAMS, Program, name_of, new_program, register
 from .search import Search, retriever_of
+from .set_selection import SetSelection
 from .trace import Trace
 from .tunable import Tunable, choice, integer, real, tunables
 
@@ -30,15 +33,18 @@ __all__ = [
     "Exemplar",
     "ExemplarMemory",
     "Exemplars",
+    "FullContext",
     "IRCoT",
     "Kair",
     "Naive",
+    "Oracle",
     "ParRag",
     "PolyHop",
     "Prism",
     "Program",
     "QuestionError",
     "Search",
+    "SetSelection",
     "Trace",
     "Tunable",
     "as_demos",

@@ -3,17 +3,35 @@
 The Selector works for precision, the Adder for recall; both see the question, all sub-questions, all candidates and the
 evidence so far.
 
-Deviations: in every round the Selector judges all candidates anew, so it may drop what an earlier round kept; the Adder
-completes its choice from all candidates; the union is the evidence of the next round. If the search finds nothing, the
-answer is unknown.
+What the paper does and the defaults do not is a choice; `Prism.paper_values` has all of them:
+- ``stop``: the paper always runs N rounds. By default a round that changes nothing is the last.
+- ``guided``: the paper's answerer reads the evidence. By default it also reads the sub-questions.
+
+Remaining deviations:
+- The prompts are our own.
+- The paper does not say how rounds are merged. Here the Selector judges all candidates anew in every round, so it may
+  drop what an earlier round kept; the Adder completes its choice from all candidates; the union is the evidence of the
+  next round.
+- The paper does not say whether a fact is a sentence or a passage (``unit``), nor how large the pool is (``search.k``).
+- If the search finds nothing, the answer is unknown, without a call.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import dspy
 
 from ..data.passages import Evidence, Retriever
-from ..signatures import AddEvidence, AnalyzeQuestion, AnswerFromEvidence, SelectEvidence, SelectWithoutBridging
+from ..signatures import (
+    AddEvidence,
+    AnalyzeQuestion,
+    AnswerFromContext,
+    AnswerFromEvidence,
+    SelectAnswers,
+    SelectEvidence,
+)
 from .agent import Agent
 from .candidates import Candidates, facts, whole
 from .prediction import check_question, conclude, decomposed, nothing_found, read_answer
@@ -34,23 +52,26 @@ class Prism(Program):
         k: Size of the candidate pool.
         rounds: The paper's N.
         stop: What ends the loop early: "stable", a round that changes nothing, as the next would be the same;
-            "complete", also an Adder that finds nothing missing; "never".
+            "complete", also an Adder that finds nothing missing; "fixed", nothing, as published.
 
     The paper's ablations are tunables: ``analyze``, ``select`` and ``add`` switch an agent off; without ``bridging``
-    the Selector is called with `SelectWithoutBridging`. ``unit`` is what evidence consists of: sentences or passages.
+    the Selector is called with `SelectAnswers`. ``unit`` is what evidence consists of: sentences or passages. Without
+    ``guided`` the answerer reads the question and the evidence, not the sub-questions.
     """
 
     paper_retriever = "bm25"
+    paper_values: ClassVar[Mapping[str, Any]] = {"stop": "fixed", "guided": False}
 
     def __init__(self, retriever: Retriever | None = None, k: int = 20, rounds: int = 3, stop: str = "stable") -> None:
         super().__init__()
         self.search = Search(retriever, k)
         self.rounds = integer(rounds, 1, 6)
-        self.stop = choice(stop, ("stable", "complete", "never"))
+        self.stop = choice(stop, ("stable", "complete", "fixed"))
         self.analyze = choice(True, (True, False))
         self.select = choice(True, (True, False))
         self.add = choice(True, (True, False))
         self.bridging = choice(True, (True, False))
+        self.guided = choice(True, (True, False))
         self.unit = choice("sentence", ("sentence", "passage"))
         self.analyzer = Agent(AnalyzeQuestion)
         self.selector = Agent(SelectEvidence)
@@ -79,12 +100,13 @@ class Prism(Program):
             stable = set(facts(merged)) == set(facts(evidence))
             complete = self.add.value and len(merged) == len(kept)
             evidence = merged
-            if (stable and self.stop.value != "never") or (complete and self.stop.value == "complete"):
+            if (stable and self.stop.value != "fixed") or (complete and self.stop.value == "complete"):
                 stop = "stable" if stable else "complete"
                 break
 
         shown = candidates.show(evidence)
-        reply = self.answerer(question=question, sub_questions=sub_questions, evidence=shown)
+        guide = {"sub_questions": sub_questions} if self.guided.value else {}
+        reply = self.answerer(question=question, **guide, evidence=shown, signature=self.sent_signature("answerer"))
         answer, confidence = read_answer(reply, trace)
         return conclude(answer, confidence, trace, evidence=evidence, seen=hits, stop=stop)
 
@@ -108,9 +130,12 @@ class Prism(Program):
         return kept
 
     def sent_signature(self, agent: str) -> type[dspy.Signature]:
-        """Without ``bridging`` the Selector's is `SelectWithoutBridging`, even if its own instruction was optimized."""
-        ablated = agent == "selector" and not self.bridging.value
-        return SelectWithoutBridging if ablated else super().sent_signature(agent)
+        """That of an ablated Selector or answerer is another one, even if its own instruction was optimized."""
+        if agent == "selector" and not self.bridging.value:
+            return SelectAnswers
+        if agent == "answerer" and not self.guided.value:
+            return AnswerFromContext
+        return super().sent_signature(agent)
 
     def _add(
         self, n: int, task: dict[str, object], candidates: Candidates, kept: list[Evidence], trace: Trace

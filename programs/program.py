@@ -23,6 +23,7 @@ class Program(dspy.Module):
     """A `dspy.Module` that refuses ``program.rounds = 4``, which would replace the tunable by a plain number."""
 
     searches: ClassVar[bool] = True  # whether the program takes a retriever
+    reads_gold: ClassVar[bool] = False  # whether an evaluation passes it a question's gold evidence, as ``gold``
     shown_exemplars: ClassVar[tuple[str, ...]] = ()  # the agents that get exemplars as additional demos at each call
     shared: ClassVar[tuple[str, ...]] = ()  # attributes that copies share: a retriever is a resource, not state
     role_groups: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # agents that ``--lm GROUP=SPEC`` gives a model together

@@ -72,13 +72,13 @@ class Search(Program):
         return hits
 
     def _source(self, pool: Pool) -> Retriever:
-        source: Retriever | None = self.retriever if pool is None else _as_retriever(pool)
+        source: Retriever | None = self.retriever if pool is None else as_pool(pool)
         if isinstance(self.retriever, ChainRetriever):
             values = {**asdict(self.retriever.weights), "adaptive": self.retriever.adaptive}
             values |= {name: tunable.value for name, tunable in self.chain.items()}
             adaptive = bool(values.pop("adaptive"))
             chain = self.retriever.with_weights(ChainWeights(**values), adaptive=adaptive)
-            source = chain if pool is None else chain.over(_as_retriever(pool))
+            source = chain if pool is None else chain.over(as_pool(pool))
         if source is None or (isinstance(source, ChainRetriever) and source.source is None):
             raise PolyhopError(
                 "nothing to search: build the program with a retriever, such as "
@@ -107,7 +107,12 @@ def _chain_tunables(retriever: ChainRetriever) -> dict[str, Tunable[Any]]:
     return {**weights, "adaptive": choice(retriever.adaptive, (False, True))}
 
 
-def _as_retriever(pool: Sequence[Passage] | PassagePool) -> PassagePool:
+def as_pool(pool: Sequence[Passage] | PassagePool) -> PassagePool:
+    """A question's own passages as a retriever.
+
+    Raises:
+        PolyhopError: one of them is no passage.
+    """
     if isinstance(pool, PassagePool):
         return pool
     for passage in pool:

@@ -105,7 +105,7 @@ class Learned(TraceStep):
 
 @dataclass(frozen=True)
 class Required(TraceStep):
-    """What the evidence still lacks, and the answers to the sub-questions so far ("unknown" if open)."""
+    """What the evidence must tell or still lacks, and the answers to the sub-questions so far ("unknown" if open)."""
 
     questions: tuple[str, ...]
     answers: tuple[str, ...] = ()

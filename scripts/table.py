@@ -18,7 +18,10 @@ from ..data.text import plain
 from .options import ModelsOption, PresetOption, RetrieverOption, label
 from .text import file_name, in_markdown
 
-PROGRAMS = ("direct", "naive", "ircot", "prism", "kair", "par_rag", "c3po", "polyhop")
+PROGRAMS = (
+    *("direct", "naive", "full_context", "set_selection", "ircot"),
+    *("prism", "kair", "par_rag", "c3po", "polyhop", "oracle"),
+)
 
 _COLUMNS = (
     "evidence_precision evidence_recall evidence_f1 passage_recall@5 answer_em answer_f1 lm_calls "

@@ -19,8 +19,9 @@ from .evidence import (
     FilterForObjective,
     FilterPassages,
     GatherEvidence,
+    SelectAnswers,
     SelectEvidence,
-    SelectWithoutBridging,
+    SelectSet,
 )
 from .fields import NumberedPassage, NumberedPassages
 from .knowledge import (
@@ -76,8 +77,9 @@ __all__ = [
     "RefineQuestion",
     "ReviseAnswer",
     "RouteQuestion",
+    "SelectAnswers",
     "SelectEvidence",
-    "SelectWithoutBridging",
+    "SelectSet",
     "UpdateKnowledge",
     "VerifyAnswer",
     "WeighQueries",

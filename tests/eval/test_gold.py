@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dspy
+import pytest
 
 from polyhop.data.benchmarks import GoldFact, QuestionRecord
+from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Fact, Passage
 from polyhop.eval import metrics
 from polyhop.eval.feedback import explain
-from polyhop.eval.gold import Gold, LookUp, ProgramOutput, gold_of
+from polyhop.eval.gold import Gold, LookUp, ProgramOutput, gold_evidence, gold_of
 from polyhop.eval.metrics import score
 
 PARIS = Passage.of("Paris", sentences=["Paris is a city.", "It is in France."])
@@ -55,3 +57,20 @@ def test_objectives_and_feedback_understand_benchmarks() -> None:
     prediction = dspy.Prediction(answer="France", evidence=(Evidence(PARIS, 1),), ranking=(PARIS, ROME))
     assert metrics.fact_f1(asked, prediction) == metrics.joint_f1(asked, prediction) == 1.0
     assert "The evidence is complete and has nothing irrelevant in it." in explain(asked, prediction)
+
+
+def test_the_gold_evidence_is_sentences_where_they_are_known_and_else_passages() -> None:
+    gold = (GoldFact("Paris", 1, unique_title=True), GoldFact("Rome", unique_title=True))
+    assert gold_evidence(example(*gold, pool=(ROME, PARIS))) == [Evidence(PARIS, 1), Evidence(ROME)]
+    asked = example(*gold)
+    library = {"Paris": [PARIS], "Rome": [ROME]}
+    assert gold_evidence(asked, lambda title: library[title]) == [Evidence(PARIS, 1), Evidence(ROME)]
+
+
+def test_an_oracle_needs_all_gold_passages() -> None:
+    asked = example(GoldFact("Paris", unique_title=True), GoldFact("Rome", unique_title=True))
+    for look_up in (None, lambda title: [PARIS]):
+        with pytest.raises(PolyhopError, match="lack one of them"):
+            gold_evidence(asked, look_up)
+    with pytest.raises(PolyhopError, match="no gold passages"):
+        gold_evidence(example())

@@ -128,7 +128,7 @@ def spy(adapter: AdapterName) -> Any:
 
 
 @pytest.mark.parametrize(("adapter", "demos"), [("chat", True), ("json", False)])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "oracle"])  # it needs gold evidence
 def test_exports_equal_what_programs_send(name: str, adapter: AdapterName, demos: bool) -> None:
     program = new_program(name, PassagePool(sample_passages()))
     program.set_lm(polyhop.lm())

@@ -14,14 +14,28 @@ from hypothesis import strategies as st
 
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.data.pool import PassagePool
-from polyhop.programs import C3PO, UNKNOWN, Direct, IRCoT, Kair, Naive, ParRag, PolyHop, Prism, QuestionError, Trace
+from polyhop.programs import (
+    C3PO,
+    UNKNOWN,
+    Direct,
+    FullContext,
+    IRCoT,
+    Kair,
+    Naive,
+    ParRag,
+    PolyHop,
+    Prism,
+    QuestionError,
+    SetSelection,
+    Trace,
+)
 from polyhop.programs.prediction import MAX_LINE, check_question, conclude, one_line, read_answer, read_query
 from polyhop.programs.trace import Stopped
 
 from .scripted import answer, playing, scripted
 
 PASSAGES = [Passage.of(f"Title {n}", f"Sentence one of {n}. And two.", id=f"p{n}") for n in range(4)]
-PROGRAMS = [Direct, Naive, IRCoT, Prism, Kair, ParRag, C3PO, PolyHop]
+PROGRAMS = [Direct, Naive, FullContext, SetSelection, IRCoT, Prism, Kair, ParRag, C3PO, PolyHop]
 REVIEWED = [ParRag]
 """Those whose last word is a review, not an answer."""
 FIELDS = {"answer", "evidence", "ranking", "confidence", "trace", "stop_reason"}

@@ -14,7 +14,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.programs import Prism
 from polyhop.programs.prediction import MAX_SUB_QUESTIONS
 from polyhop.programs.trace import Added, Decomposed, Selected
-from polyhop.signatures import SelectEvidence, SelectWithoutBridging
+from polyhop.signatures import SelectAnswers, SelectEvidence
 
 from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Reply, Script, answer, facts, playing, scripted, steps
 
@@ -110,6 +110,17 @@ def test_a_round_that_changes_nothing_is_the_last() -> None:
     assert facts(prediction) == [("film", 1), ("man", 1)]
 
 
+def test_fixed_runs_all_rounds_as_published() -> None:
+    script, prediction = play(rounds=4, stop="fixed", selector={"keep": ["1s2"]}, adder={"add": []})
+    assert script.order == ["analyzer", *["selector", "adder"] * 4, "answerer"]
+    assert prediction.stop_reason == "rounds"
+
+
+def test_the_published_settings() -> None:
+    program = Prism.paper()
+    assert (program.rounds.value, program.stop.value, program.guided.value) == (3, "fixed", False)
+
+
 def test_complete_ends_when_nothing_is_missing() -> None:
     replies: dict[str, Any] = {"selector": forever("keep"), "adder": [{"add": ["3s2"]}, {"add": []}]}
     script, prediction = play(rounds=5, stop="complete", **replies)
@@ -151,13 +162,21 @@ def test_without_the_adder_the_evidence_is_the_selection() -> None:
 
 
 @pytest.mark.parametrize("bridging", [True, False])
-def test_the_clauses_about_bridging_facts_can_be_left_out(bridging: bool) -> None:
+def test_the_selector_without_bridging_facts_has_its_own_instruction(bridging: bool) -> None:
     script, _ = ablated(bridging=bridging)
-    sent = SelectEvidence if bridging else SelectWithoutBridging
+    sent = SelectEvidence if bridging else SelectAnswers
     system = " ".join(script.asked("selector")[0].system.split())
     assert " ".join(sent.instructions.split()) in system
     assert ("bridging" in system) == bridging
     assert "bridging facts" in script.asked("adder")[0].system  # the Adder's instruction stays
+
+
+def test_the_answerer_may_read_the_evidence_alone() -> None:
+    script, prediction = ablated(guided=False)
+    (request,) = script.asked("answerer")
+    assert set(request.inputs) == {"question", "evidence"}
+    assert "sub-question" not in request.system
+    assert prediction.answer == "Leytonstone"
 
 
 def test_evidence_in_passages() -> None:

@@ -20,8 +20,9 @@ def test_every_program_has_its_name(name: str) -> None:
     program = new_program(name, POOL)
     assert type(program) is PROGRAMS[name]
     assert name_of(program) == name
-    assert retriever_of(program) is (None if name == "direct" else POOL)
-    assert retriever_kind(program) == ("none" if name == "direct" else "bm25")
+    searches = name not in ("direct", "oracle")
+    assert retriever_of(program) is (POOL if searches else None)
+    assert retriever_kind(program) == ("bm25" if searches else "none")
 
 
 def test_others_have_none() -> None:

@@ -136,9 +136,9 @@ def test_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tunables_are_set_by_name() -> None:
-    settings = ["rounds=1", "search.k=7", "stop=never", "bridging=false", "search.b=0.5"]
+    settings = ["rounds=1", "search.k=7", "stop=fixed", "bridging=false", "search.b=0.5"]
     found = tunables(build_program("prism", POOL, settings=settings))
-    expected = {"rounds": 1, "search.k": 7, "stop": "never", "bridging": False, "search.b": 0.5}
+    expected = {"rounds": 1, "search.k": 7, "stop": "fixed", "bridging": False, "search.b": 0.5}
     assert {name: found[name].value for name in expected} == expected
 
 

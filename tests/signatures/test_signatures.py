@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from typing import Any
 
 import dspy
@@ -22,8 +23,8 @@ from polyhop.signatures import (
     AnswerFromPassages,
     NumberedPassage,
     NumberedPassages,
+    SelectAnswers,
     SelectEvidence,
-    SelectWithoutBridging,
 )
 
 READ = {"candidates", "passages", "evidence", "sources", "other_passages"}
@@ -67,10 +68,23 @@ def inputs_of(agent: Any) -> dict[str, Any]:
 
 def test_agents_are_identified_by_their_fields() -> None:
     """Optimizers rewrite instructions, so the embedded engine and gold demonstrations go by the fields."""
-    agents = [agent for agent in AGENTS if agent is not SelectWithoutBridging]
+    agents = [agent for agent in AGENTS if agent is not SelectAnswers]
     assert len({(*sorted(agent.input_fields), *sorted(agent.output_fields)) for agent in agents}) == len(agents) > 25
     assert len({agent.instructions for agent in AGENTS}) == len(AGENTS)
-    assert list(SelectWithoutBridging.fields) == list(SelectEvidence.fields)
+    assert list(SelectAnswers.fields) == list(SelectEvidence.fields)
+
+
+@pytest.mark.parametrize("agent", [AnalyzeQuestion, SelectEvidence, SelectAnswers, AddEvidence, AnswerFromEvidence])
+def test_no_prompt_of_prism_speaks_of_faulty_sub_questions(agent: Any) -> None:
+    assert not re.search("garbled|faulty|malformed|unclear", agent.instructions)
+
+
+def test_the_selectors_are_two_texts() -> None:
+    """The ablation says what it wants: it is not the full text with sentences cut out."""
+    said = {sentence.strip() for sentence in " ".join(SelectAnswers.instructions.split()).split(". ")}
+    full = " ".join(SelectEvidence.instructions.split())
+    assert sum(sentence not in full for sentence in said) >= 2
+    assert not re.search(r"\S  ", SelectAnswers.instructions)
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -22,6 +22,7 @@ from ....signatures import (
     JudgeSpans,
     ProposeQueries,
     SelectEvidence,
+    SelectSet,
     UpdateKnowledge,
     WeighQueries,
 )
@@ -51,6 +52,14 @@ def add_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     chain, selected = read_chain(prompt)
     added = chain.extend(selected)
     return {"add": [sentence.id for sentence in chain.sentences(added, selected + added)]}
+
+
+@skill(SelectSet)
+def select_set(prompt: ParsedPrompt) -> dict[str, Any]:
+    """The passages of the chain, for the sub-questions as requirements."""
+    steps = decompose(prompt.question)
+    chosen = EvidenceChain(prompt.question, tuple(steps), prompt.passages("candidates")).extend([])
+    return {"requirements": steps, "chosen": [passage.number for passage in chosen]}
 
 
 @skill(GatherEvidence)

@@ -41,7 +41,7 @@ def _polyhop(**values: float) -> Callable[[], dspy.Module]:
 
 
 DESIGNS: dict[str, Design] = {
-    **{f"prism-{n}": Design(f"PRISM, N = {n}", _prism(n, "never"), n) for n in (1, 2, 3)},
+    **{f"prism-{n}": Design(f"PRISM, N = {n}", _prism(n, "fixed"), n) for n in (1, 2, 3)},
     "prism-stable": Design("PRISM, N <= 3, until a round changes nothing", _prism(3, "stable")),
     "prism-complete": Design("PRISM, N <= 3, until nothing is added", _prism(3, "complete")),
     "polyhop": Design("polyhop", _polyhop()),

@@ -103,7 +103,7 @@ from polyhop.eval import metrics
 from polyhop.optimizers.prompts import optimize_prompts
 from polyhop.programs import Prism
 
-program = Prism(PassagePool(sample_passages()), stop="never")
+program = Prism(PassagePool(sample_passages()), stop="fixed")
 program.set_lm(language_model())
 numbers = {"demos": 3, "train": 6}
 result = optimize_prompts("bootstrap", program, load_sample("train"), [], lambda *_: True, numbers=numbers)

@@ -21,11 +21,11 @@ from .world import Hill
 def test_a_program_has_a_space() -> None:
     program = Prism()
     program.rounds.value = 2
-    space = SearchSpace.of(program, freeze=["search.k1"], ranges={"rounds": (3, 4), "stop": ["stable", "never"]})
+    space = SearchSpace.of(program, freeze=["search.k1"], ranges={"rounds": (3, 4), "stop": ["stable", "fixed"]})
     assert {"rounds", "stop", "search.k", "search.b"} <= set(space.distributions)
     assert "search.k1" not in space.distributions
     assert space.distributions["rounds"] == IntDistribution(3, 4)
-    assert space.distributions["stop"] == CategoricalDistribution(("stable", "never"))
+    assert space.distributions["stop"] == CategoricalDistribution(("stable", "fixed"))
     assert space.defaults["rounds"] == 2  # outside the narrowed range
     assert not space.covers(space.defaults)
     assert "rounds" not in space.inside(space.defaults)
