@@ -32,7 +32,7 @@ from .records import EvidenceRecord, Failure, QuestionRecord
 T = TypeVar("T")
 
 _GRACE = 1.0  # seconds in which running questions may finish when a run is interrupted
-_COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")
+_COUNTED = ("lm_calls", "lm_calls_critical_path", "searches", "rounds")
 
 
 class Executor(Protocol):

@@ -146,6 +146,7 @@ COSTS = {
         Quantity("lm_calls", "LM calls", shown=True),
         Quantity("lm_calls_critical_path", "LM calls in sequence"),
         Quantity("searches", "Searches", shown=True),
+        Quantity("rounds", "Rounds"),
         Quantity("tokens_in", "Tokens in"),
         Quantity("tokens_out", "Tokens out"),
         Quantity("tokens", "Tokens", shown=True),

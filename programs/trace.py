@@ -274,6 +274,11 @@ class Trace:
         return sum(isinstance(step, Searched) for step in self.flat())
 
     @property
+    def rounds(self) -> int:
+        """Rounds in which evidence was selected or added; the steps of KAIR."""
+        return max((step.round for step in self.flat() if isinstance(step, Selected | Added)), default=0)
+
+    @property
     def dropped(self) -> int:
         """Parts of agents' replies that could not be used."""
         return sum(len(getattr(step, "invalid", ())) for step in self.flat())
