@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +48,20 @@ class StoredPassages:
         if not self._foreign:
             return Passage.from_record(ujson.loads(raw))
         id = call(document, "get", ID)
+        if raw is not None and (record := _object(raw)) is not None:
+            return passage_of(id, record)
         text = call(document, "get", CONTENTS)
         if raw is None and text is None:
             return Passage.of("", _stems(number, reader), id=id)
-        try:
-            record = ujson.loads(raw) if raw is not None else {CONTENTS: text}
-        except ValueError:
-            record = {CONTENTS: text if text is not None else _TAG.sub(" ", raw)}
-        return passage_of(id, record if isinstance(record, dict) else {CONTENTS: str(record)})
+        return passage_of(id, {CONTENTS: text if text is not None else _TAG.sub(" ", raw)})
+
+
+def _object(raw: str) -> dict[str, Any] | None:
+    """The JSON object in a text; None for other texts, such as XML."""
+    with suppress(ValueError):
+        record = ujson.loads(raw)
+        return record if isinstance(record, dict) else None
+    return None
 
 
 def _check(reader: Any, index: Path) -> None:

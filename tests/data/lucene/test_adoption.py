@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import polyhop.data.lucene.adoption as adoption
 from polyhop.data.chain import ChainRetriever
+from polyhop.data.dense import DenseIndex, embed_index
 from polyhop.data.errors import IndexFault, PolyhopError
 from polyhop.data.lucene.adoption import adopt_index
 from polyhop.data.lucene.bm25 import BM25Index
@@ -22,6 +23,7 @@ from polyhop.data.passages import Hit, Passage
 from polyhop.data.sample import sample_passages
 from polyhop.scripts.main import app
 
+from ..dense.hashing import Hashing
 from .anserini import anserini_index
 
 PARIS = {"id": "p", "contents": "Paris\nParis is the capital of France."}
@@ -60,6 +62,17 @@ def test_what_is_stored_is_read(tmp_path: Path, options: dict[str, Any], title: 
         assert index.passage("r") == hit.passage
         assert index.named("r") == [hit.passage]
         assert index.document_frequency("capital") == 2
+
+
+def test_records_that_are_not_json(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.xml"
+    corpus.write_text("<DOC>\n<DOCNO>x-1</DOCNO>\n<TEXT>\nA heron stands by the river.\n</TEXT>\n</DOC>\n")
+    settings = {"collectionClass": "TrecCollection", "input": str(corpus.parent), "storeRaw": True}
+    with BM25Index(anserini_index(tmp_path / "ix", [], **settings)) as index:
+        [hit] = index.search("heron", 1)
+        assert hit.passage.id == "x-1"
+        assert "A heron stands by the river." in hit.passage.text
+        assert "<" not in hit.passage.text
 
 
 def test_nothing_stored(tmp_path: Path) -> None:
@@ -160,6 +173,23 @@ def test_chains_are_the_same(tmp_path: Path) -> None:
         for passage in passages[::5]:
             question = f"Who founded the company that {passage.title} belongs to?"
             assert ChainRetriever(theirs).search(question, 5) == ChainRetriever(own).search(question, 5)
+
+
+def test_vectors_are_kept_beside_the_titles(tmp_path: Path) -> None:
+    folder = anserini_index(tmp_path / "ix", map(as_pyserini, large(20)), storeRaw=True)
+    before = contents(folder)
+    with pytest.raises(IndexFault, match="is not adopted"):
+        embed_index(folder, Hashing())
+    adopt_index(folder)
+    embed_index(folder, Hashing())
+    assert contents(folder) == before
+    with DenseIndex(folder, Hashing()) as vectors, BM25Index(folder) as index:
+        assert len(vectors.search("w1 w2", 20)) == 20
+        assert ChainRetriever(index, vectors=vectors).search("w1 w2", 5)
+        append(folder, anserini_index(tmp_path / "more", [ROME], storeRaw=True), deleted="w1")
+    adopt_index(folder)
+    with pytest.raises(IndexFault, match="has deleted documents"):
+        embed_index(folder, Hashing())
 
 
 def test_an_interrupted_adoption_leaves_nothing(tmp_path: Path) -> None:
