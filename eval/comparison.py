@@ -80,7 +80,8 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
     for path, manifest in zip(paths, manifests, strict=True):
         if manifest.dataset != manifests[0].dataset:
             raise RunError(
-                f"The runs have different datasets: {manifests[0].dataset} in {paths[0]}, {manifest.dataset} in {path}."
+                f"The runs have different datasets: {plain(str(manifests[0].dataset))} in {paths[0]}, "
+                f"{plain(str(manifest.dataset))} in {path}."
             )
     tables = [{record.id: _Compared.of(record) for record in read_records(path)} for path in paths]
     ids = [id for id in tables[0] if all(id in table for table in tables[1:])]

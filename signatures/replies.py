@@ -207,7 +207,7 @@ def read_probability(reply: Any) -> Any:
             return word
         if stated is None:
             raise ValueError(f"not a probability: {reply[:80]!r}")
-        number = float(stated[1].replace(",", "."))
+        number = min(float(stated[1].replace(",", ".")), 1e9)  # not infinite
         if out_of := re.match(r"\s*(?:%|(?:/|out of)\s*(\d+))", text[stated.end() :]):
             return min(max(number / max(float(out_of[1] or 100), 1.0), 0.0), 1.0)
         reply = number
@@ -215,7 +215,7 @@ def read_probability(reply: Any) -> Any:
         raise ValueError(f"not a probability: {str(reply)[:80]!r}")
     if reply != reply:
         return 0.0
-    return min(max(reply / 100 if 2 <= reply <= 100 else float(reply), 0.0), 1.0)  # 1.2 is an overstated 1
+    return reply / 100 if 2 <= reply <= 100 else float(min(max(reply, 0), 1))  # 1.2 is an overstated 1
 
 
 def unwrap(reply: Any) -> Any:

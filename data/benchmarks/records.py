@@ -57,6 +57,8 @@ class Record:
             return model.model_validate(self.fields)
         except ValidationError as error:
             raise Malformed(_first_error(error)) from None
+        except UnicodeEncodeError:  # a message names it, and pydantic keeps messages as UTF-8
+            raise Malformed("a name in it has a lone surrogate") from None
 
     def children(self, name: str) -> Iterator[Record | Problem]:
         """The objects in a list, and the problems of what is none."""

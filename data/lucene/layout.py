@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 
 from ..errors import IndexFault
 from ..files import read_bytes, read_json
-from ..text import bare_title, title_key
+from ..text import bare_title, plain, title_key
 from .jvm import autoclass, call, java_exception, open_directory, reason
 
 SCHEMA = 2
@@ -140,8 +140,8 @@ class IndexManifest(BaseModel):
             raise IndexFault(f"{index / MANIFEST} is not the manifest of a polyhop index.")
         if record["schema"] != SCHEMA:
             raise IndexFault(
-                f"The index {index} has format {record['schema']}, written by polyhop {record.get('polyhop', '?')}; "
-                f"this version reads format {SCHEMA}. {rebuild(index)}"
+                f"The index {index} has format {record['schema']}, written by polyhop "
+                f"{plain(str(record.get('polyhop', '?')))[:40]}; this version reads format {SCHEMA}. {rebuild(index)}"
             )
         try:
             return cls.model_validate(record)

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-CASES = settings(max_examples=150, deadline=None, database=None)
+CASES = settings(max_examples=10_000, deadline=None, database=None)
 LONGEST = 5.0  # seconds of a case: a hang, however busy the machine is
 
 ODD: list[Any] = [

@@ -26,7 +26,7 @@ from .mutants import CASES, LONGEST, ODD, changed, is_sound, scrambled
 
 pytestmark = pytest.mark.slow
 
-SIGNATURES = [
+SIGNATURES: list[Any] = [
     each
     for module in (answers, evidence, knowledge, planning)
     for each in vars(module).values()

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import pytest
 from pydantic import AliasChoices, Field, StrictBool, StrictInt
 
+from polyhop.data.benchmarks.formats import TwoWiki
 from polyhop.data.benchmarks.records import AnyText, Id, Malformed, NotEmpty, RecordModel, Text, Texts, table
 
-from .records import as_record
+from .records import TWOWIKI_COLUMNS, as_record
 
 
 class Row(RecordModel):
@@ -83,3 +84,9 @@ def test_values_are_cleaned_and_nulls_are_missing() -> None:
 def test_wrong_values_are_named(fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(Malformed, match=f"^{reason}"):
         read(**fields)
+
+
+def test_names_that_are_not_unicode_are_a_problem_of_the_record() -> None:
+    facts = {"title": ["Mia Venn"], "\ud800": [0, 1]}
+    with pytest.raises(Malformed, match="lone surrogate"):
+        as_record({**TWOWIKI_COLUMNS, "supporting_facts": facts}).parse(TwoWiki)

@@ -373,11 +373,15 @@ def test_checking_and_opening_an_index_write_nothing(tmp_path: Path) -> None:
         assert files_in(tmp_path) == before
 
 
-@pytest.mark.parametrize("content", ["[" * 100_000, '{"schema": true}', '{"schema": 1, "passages": 1e400}', "[1]"])
+@pytest.mark.parametrize(
+    "content",
+    ["[" * 100_000, '{"schema": true}', '{"schema": 2, "polyhop": "a\\nb"}', '{"schema": 1, "passages": 1e400}', "[1]"],
+)
 def test_a_manifest_of_nonsense_is_one_clear_line(content: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(content)
-    with pytest.raises(IndexFault, match="manifest"):
+    with pytest.raises(IndexFault, match="manifest|has format 2, written by polyhop a b;") as raised:
         BM25Index(tmp_path)
+    assert "\n" not in str(raised.value)
 
 
 def test_a_manifest_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
