@@ -178,7 +178,7 @@ def profile(tmp_path: Path) -> Callable[[str], str]:
 
 
 def test_a_profile_on_the_command_line(profile: Callable[[str], str], capsys: pytest.CaptureFixture[str]) -> None:
-    path = profile('lm = "a/b"\n[roles]\nselector = "lexical"\nmoderator = "c/d"\n[models."x/*"]')
+    path = profile('lm = "a/b"\n[roles]\nselector = "lexical"\nmoderator = "c/d"\nproxy = "c/d"\n[models."x/*"]')
     program = build_program("prism", POOL, [path, "adder=e/f"])
     models = {name: predictor.lm.model for name, predictor in program.named_predictors()}
     assert models == {"analyzer": "a/b", "selector": "lexical", "adder": "e/f", "answerer": "a/b"}
