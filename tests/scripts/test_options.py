@@ -13,13 +13,27 @@ from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.optimizers.artifact import save
-from polyhop.programs import C3PO, PROGRAMS, Direct, IRCoT, Kair, Naive, ParRag, PolyHop, Prism, tunables
+from polyhop.programs import (
+    C3PO,
+    PROGRAMS,
+    Direct,
+    FullContext,
+    IRCoT,
+    Kair,
+    Naive,
+    Oracle,
+    ParRag,
+    PolyHop,
+    Prism,
+    SetSelection,
+    tunables,
+)
 from polyhop.scripts.options import build_program, label
 
 POOL = PassagePool([])
 NAMES = {
     "polyhop": PolyHop, "prism": Prism, "kair": Kair, "par_rag": ParRag, "c3po": C3PO, "ircot": IRCoT, "naive": Naive,
-    "direct": Direct,
+    "direct": Direct, "full_context": FullContext, "set_selection": SetSelection, "oracle": Oracle,
 }  # fmt: skip
 
 
