@@ -29,6 +29,7 @@ from .export import export
 from .index import index
 from .optimize import optimize
 from .report import report
+from .reproduce import reproduce
 from .table import table
 
 
@@ -91,7 +92,7 @@ def polyhop(
 
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    ask, index, evaluate, compare, report, diagnose, optimize, table, diff, export, demo, doctor
+    ask, index, evaluate, compare, report, diagnose, optimize, table, reproduce, diff, export, demo, doctor
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)

@@ -1,0 +1,260 @@
+"""`polyhop reproduce`: the experiments of a paper, and its published figures beside ours."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..data.errors import PolyhopError
+from .options import (
+    BudgetCallsOption,
+    BudgetDollarsOption,
+    BudgetMinutesOption,
+    ModelsOption,
+    Preset,
+    RetrieverOption,
+    build_program,
+)
+from .papers import PAPERS, Paper, Row
+from .source import Source, setting_of
+from .table import TableSetting
+from .text import compact, dollars, file_name
+
+if TYPE_CHECKING:
+    import dspy
+
+    from ..engines.budget import Budget
+    from ..eval.questions import Questions
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(help=f"{', '.join(PAPERS)}.", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the runs; interrupted runs resume.")],
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DATASET:FILE[:INDEX]",
+            help="A dataset of the paper; or sample. May be repeated.  [default: all of the paper, from the hub]",
+        ),
+    ] = None,
+    lm: ModelsOption = None,
+    retriever: RetrieverOption = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="N random questions of each dataset.  [default: as many as the paper]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Chooses the questions.")] = 0,
+    threads: Annotated[int, typer.Option(min=1, help="Questions executed in parallel; for remote models.")] = 1,
+    budget_calls: BudgetCallsOption = None,
+    budget_usd: BudgetDollarsOption = None,
+    budget_minutes: BudgetMinutesOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the expected cost and stop.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
+) -> None:
+    """Run the experiments of a paper with its preset, and print its figures beside ours.
+
+    Each row of a table is a run in DIR, for `polyhop compare` and `polyhop report`. A model that may cost something is
+    asked a few questions first, and the expected cost has to be confirmed.
+    """
+    from ..engines.budget import Budget, BudgetSpent
+    from ..eval.folder import account
+
+    if paper not in PAPERS:
+        raise typer.BadParameter(f"{paper!r} is none of {', '.join(PAPERS)}")
+    published = PAPERS[paper]
+    datasets = [_Dataset(text, limit or published.questions, seed) for text in on or published.datasets]
+    cells = [_Cell(dataset, row, published, lm or (), retriever) for dataset in datasets for row in published.rows]
+    free = all(cell.is_free for cell in cells)
+    budget = Budget(budget_calls, budget_usd, budget_minutes, file=None if dry_run else account(out))
+    try:
+        if dry_run or not free:
+            _confirm(cells, budget, threads, dry_run=dry_run, yes=yes)
+        if dry_run:
+            return
+        summaries = {(cell.dataset, cell.row.name): cell.run(out, budget, threads) for cell in cells}
+    except BudgetSpent as spent:
+        raise PolyhopError(f"the budget ({spent}) is spent; resume with a larger one: {out}") from None
+    finally:
+        budget.close()
+    for dataset in datasets:
+        rows = [(row, summaries[dataset, row.name]) for row in published.rows]
+        _print(published, dataset, rows, markdown)
+    for line in _differences(published, cells, free):
+        typer.echo(line)
+
+
+class _Dataset:
+    """A dataset of the command: its questions, and what is searched."""
+
+    def __init__(self, text: str, limit: int, seed: int) -> None:
+        from ..eval.questions import Questions
+
+        sample = text == "sample"
+        given = TableSetting.parse(text) if ":" in text else None
+        name, file, index = (given.dataset, given.questions, given.index) if given else (text, None, None)
+        self.questions: Questions = Questions(
+            name,
+            str(file) if file else None,
+            split="dev" if sample else None,
+            setting=setting_of(name, None, index),
+            limit=None if sample else limit,
+            seed=None if sample else seed,
+        )
+        self.name = self.questions.dataset
+        self.source = Source(self.questions, index)
+        self.folder = "-".join(
+            part for part in (self.name, file and file.name.split(".")[0], index and index.name) if part
+        )
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A row of a paper on a dataset."""
+
+    dataset: _Dataset
+    row: Row
+    paper: Paper
+    models: Sequence[str]
+    retriever: str | None
+
+    def program(self) -> dspy.Module:
+        from ..programs import PROGRAMS
+
+        kind = PROGRAMS[self.row.program]
+        own = bool(kind.paper_retriever)
+        program = build_program(
+            self.row.program,
+            self.dataset.source.searched,
+            self.models,
+            retriever=(self.retriever or self.paper.retriever) if kind.searches else None,
+            preset=Preset.paper if own else None,
+            settings=[
+                f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+                for name, value in self.row.set.items()
+            ],
+        )
+        self.dataset.source.check(self.row.program, program)
+        return program
+
+    @property
+    def is_free(self) -> bool:
+        from ..engines.costs import FREE
+
+        return all(predictor.lm.model in FREE for predictor in self.program().predictors())
+
+    def run(self, out: Path, budget: Budget, threads: int) -> dict[str, Any]:
+        from ..eval.run import evaluate
+        from ..eval.settings import RunManifest, files_of
+        from .evaluation_view import evaluation_bar
+
+        source, program = self.dataset.source, self.program()
+        budget.meter_program(program)
+        name = f"{self.row.name} on {self.dataset.name}"
+        manifest = RunManifest.of(
+            program,
+            source.questions,
+            name=self.row.name,
+            index=source.index.manifest if source.index else None,
+            files=files_of({"questions": source.questions.file, "index": source.path}),
+        )
+        with evaluation_bar(name) as show:
+            return evaluate(
+                program,
+                source.questions,
+                out / f"{file_name(self.row.name)}-{self.dataset.folder}",
+                threads=threads,
+                look_up=source.look_up,
+                manifest=manifest,
+                on_progress=show,
+            )
+
+
+def _confirm(cells: Sequence[_Cell], budget: Budget, threads: int, *, dry_run: bool, yes: bool) -> None:
+    """Ask a few questions of each row, print the expected cost, and ask whether to go on."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..engines.costs import sum_costs
+    from ..eval.run import ESTIMATE_SAMPLE, estimate
+    from ..eval.settings import content
+
+    table = Table(title="Expected cost", title_justify="left", header_style="bold")
+    for heading in ("", "questions", "LM calls", "tokens", "dollars"):
+        table.add_column(heading, justify="right" if heading else "left")
+    costs: list[Mapping[str, float]] = []
+    for cell in cells:
+        program = cell.program()
+        budget.meter_program(program)
+        count, _ = content(cell.dataset.questions)
+        few = [example for n, example in enumerate(cell.dataset.questions) if n < ESTIMATE_SAMPLE]
+        expected = estimate(program, few, count, threads=threads, look_up=cell.dataset.source.look_up)
+        costs.append(sum_costs(expected.by_agent.values()))
+        table.add_row(f"{cell.row.name} on {cell.dataset.name}", f"{count:,}", *_amounts(costs[-1]))
+    total = sum_costs(costs)
+    table.add_row("in all", "", *_amounts(total))
+    Console(file=None if dry_run else sys.stderr, markup=False, emoji=False).print(table)
+    if dry_run or yes:
+        return
+    if not sys.stdin.isatty():
+        raise PolyhopError(
+            f"this may take {total.get('lm_calls', 0):,.0f} LM calls: confirm with --yes, or use --limit"
+        )
+    typer.confirm("Start?", abort=True)
+
+
+def _amounts(costs: Mapping[str, float]) -> Iterator[str]:
+    yield compact(costs.get("lm_calls", 0))
+    yield compact(costs.get("tokens_in", 0) + costs.get("tokens_out", 0))
+    yield dollars(costs["cost_usd"]) if "cost_usd" in costs else "?"
+
+
+def _print(paper: Paper, dataset: _Dataset, rows: Sequence[tuple[Row, Mapping[str, Any]]], markdown: bool) -> None:
+    """A table: our figure, and the published one in brackets."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..eval.metrics import quantity
+
+    title = f"{dataset.name}, {rows[0][1]['counts']['questions']} questions: ours (published)"
+    headings = [quantity(name).label for name in paper.metrics]
+    cells = {row.name: list(_cells(paper, dataset, row, summary)) for row, summary in rows}
+    if markdown:
+        typer.echo(f"| {title} | {' | '.join(headings)} |\n|---|{'---:|' * len(headings)}")
+        typer.echo("".join(f"| {name} | {' | '.join(each)} |\n" for name, each in cells.items()))
+        return
+    shown = Table("", *headings, title=title, title_justify="left", header_style="bold")
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    for name, each in cells.items():
+        shown.add_row(name, *each)
+    Console(markup=False, emoji=False).print(shown)
+
+
+def _cells(paper: Paper, dataset: _Dataset, row: Row, summary: Mapping[str, Any]) -> Iterator[str]:
+    from ..eval.metrics import quantity
+
+    means = {**summary["metrics"], "seconds": summary["timing"]["seconds_mean"]}
+    for name in paper.metrics:
+        ours = quantity(name).text(means.get(name)) or "-"
+        theirs = row.published.get(dataset.name, {}).get(name)
+        yield f"{ours} ({theirs})" if theirs else ours
+
+
+def _differences(paper: Paper, cells: Sequence[_Cell], free: bool) -> Iterator[str]:
+    """What differs from the paper, a sentence per line."""
+    yield f"{paper.title} (arXiv {paper.arxiv})"
+    models = sorted({predictor.lm.model for cell in cells for predictor in cell.program().predictors()})
+    yield f"Models: here {', '.join(models)}; published with {paper.models}."
+    if free:
+        yield "The embedded engine is not a language model: its figures say nothing about the paper."
+    searched = sorted({"an index" if cell.dataset.source.index else "the questions' own passages" for cell in cells})
+    used = cells[0].retriever or paper.retriever
+    yield f"Searched: {' and '.join(searched)}, with {used}; published with {paper.retriever}."
+    yield f"Questions: a share of each dataset, chosen here; the paper has {paper.questions}."
+    yield from paper.notes
