@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ..data.errors import PolyhopError
 from .options import (
     AdaptiveOption,
     DepthOption,
@@ -39,10 +40,7 @@ def ask(
     trace: Annotated[bool, typer.Option("--trace", help="Show every step, and the costs by agent.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Answer a question, with its chain of evidence.
-
-    Without --index, the sample corpus is searched.
-    """
+    """Answer a question, with its chain of evidence."""
     from time import perf_counter
 
     import dspy
@@ -54,7 +52,7 @@ def ask(
     question = check_question(question)
     run = build_program(
         program,
-        open_source(index),
+        open_source(index) if index else None,
         lm or (),
         k,
         retriever=retriever,
@@ -62,6 +60,12 @@ def ask(
         preset=preset,
         settings=settings or (),
     )
+    searches = hasattr(run, "search")
+    if searches and index is None:
+        raise PolyhopError(
+            "nothing to search: name an index with --index DIR or POLYHOP_INDEX (polyhop index FILES --out DIR makes "
+            "one), or try the sample corpus with --index sample"
+        )
     start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
     with model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
         prediction = run(question=question)
@@ -70,6 +74,6 @@ def ask(
     from . import view
 
     if as_json:
-        view.print_json(question, prediction, seconds, ledger)
+        view.print_json(question, prediction, seconds, ledger, index=str(index) if searches else None)
     else:
-        view.print_answer(question, prediction, seconds, ledger, trace=trace)
+        view.print_answer(question, prediction, seconds, ledger, index=str(index) if searches else None, trace=trace)

@@ -39,4 +39,4 @@ def demo(lm: ModelsOption = None) -> None:
             with model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
                 prediction = program(**question.inputs())
             print_answer(question.question, prediction, perf_counter() - start, ledger, gold=question)
-    say("3. Next: polyhop ask 'QUESTION' --trace, polyhop index FILES --out DIR, polyhop evaluate")
+    say("3. Next: polyhop index FILES --out DIR, polyhop ask 'QUESTION' --index DIR --trace, polyhop evaluate")

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ..programs import Program
 
 
+SAMPLE = "sample"
+
+
 class Preset(StrEnum):
     paper = "paper"
 
@@ -34,9 +37,10 @@ IndexOption = Annotated[
     Path | None,
     typer.Option(
         "--index",
+        envvar="POLYHOP_INDEX",
         metavar="DIR|pyserini:NAME",
-        help="Index made by 'polyhop index', Anserini or Pyserini, or a prebuilt one of Pyserini.  [default: the "
-        "sample corpus]",
+        help="Index made by 'polyhop index', Anserini or Pyserini, or a prebuilt one of Pyserini; sample for "
+        "the sample corpus.",
     ),
 ]
 ModelsOption = Annotated[
@@ -77,13 +81,13 @@ BudgetMinutesOption = Annotated[float | None, typer.Option("--budget-minutes", m
 DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=1000, help="Passages per search.")]
 
 
-def open_source(index: Path | None) -> BM25Index | PassagePool:
+def open_source(index: Path) -> BM25Index | PassagePool:
     """An index, or the sample corpus in memory."""
-    if index is not None:
-        from ..data.lucene.bm25 import BM25Index
+    if str(index) == SAMPLE and not index.exists():
+        return sample_pool()
+    from ..data.lucene.bm25 import BM25Index
 
-        return BM25Index(index)
-    return sample_pool()
+    return BM25Index(index)
 
 
 def sample_pool() -> PassagePool:

@@ -58,10 +58,11 @@ def print_answer(
     seconds: float,
     ledger: Ledger,
     *,
+    index: str | None = None,
     trace: bool = False,
     gold: dspy.Example | None = None,
 ) -> None:
-    """Print the answer, its evidence, the stop reason and the costs; and the gold answer, if there is one."""
+    """Print the answer, its evidence, the stop reason, the costs, the index, and the gold answer if there is one."""
     parts: list[RenderableType] = [Text(plain(question), style="bold"), _answer_line(prediction, gold)]
     if trace:
         parts.append(Padding(trace_tree(prediction), (1, 0, 0, 2)))
@@ -72,7 +73,12 @@ def print_answer(
         parts.append(Text("  no evidence", style="dim"))
     if trace and ledger.by_agent():
         parts.append(Padding(costs_table(ledger.by_agent(), ""), (1, 0, 0, 2)))
-    parts.append(Padding(Text(cost(prediction, seconds, ledger), style="dim"), (1, 0, 1, 2)))
+    parts.append(
+        Padding(
+            Text(cost(prediction, seconds, ledger) + (f" · searched {index}" if index else ""), style="dim"),
+            (1, 0, 1, 2),
+        )
+    )
     console = Console(highlight=False, markup=False, emoji=False)
     if console.is_terminal:
         console.print(Group(*parts))
@@ -88,9 +94,12 @@ def say(text: str) -> None:
     Console(highlight=False, markup=False, emoji=False).print(Text(text, style="dim"))
 
 
-def print_json(question: str, prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> None:
+def print_json(
+    question: str, prediction: dspy.Prediction, seconds: float, ledger: Ledger, index: str | None = None
+) -> None:
     """Print one JSON object on one line."""
-    sys.stdout.write(json.dumps(to_record(question, prediction, seconds, ledger), ensure_ascii=False) + "\n")
+    record = to_record(question, prediction, seconds, ledger) | {"index": index}
+    sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 def to_record(question: str, prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> dict[str, Any]:

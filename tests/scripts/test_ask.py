@@ -21,7 +21,7 @@ POLYHOP = [sys.executable, "-m", "polyhop.scripts.main"]
 
 
 def ask(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["ask", *arguments], env={"COLUMNS": "100"})
+    return CliRunner().invoke(app, ["ask", *arguments], env={"COLUMNS": "100", "POLYHOP_INDEX": "sample"})
 
 
 def test_the_answer_comes_with_evidence_and_cost() -> None:
@@ -30,7 +30,19 @@ def test_the_answer_comes_with_evidence_and_cost() -> None:
     assert QUESTION in result.stdout
     assert "Stalker (1979 film)" in result.stdout
     assert "stalker-1979-film:0" in result.stdout
-    assert re.search(r"stopped: \w+ · \d+ LM calls · 1 search · [\d,.k]+ tokens · \d\.\d\d s", result.stdout)
+    assert re.search(
+        r"stopped: \w+ · \d+ LM calls · 1 search · [\d,.k]+ tokens · \d\.\d\d s · searched sample", result.stdout
+    )
+
+
+def test_what_is_searched_has_to_be_named(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["ask", QUESTION])
+    assert result.exit_code == 1
+    assert "nothing to search: name an index with --index DIR or POLYHOP_INDEX" in result.stderr
+    assert CliRunner().invoke(app, ["ask", QUESTION, "--program", "direct"]).exit_code == 0
+    result = CliRunner().invoke(app, ["ask", QUESTION], env={"POLYHOP_INDEX": str(tmp_path)})
+    assert result.exit_code == 1
+    assert str(tmp_path) in result.stderr
 
 
 def test_the_trace_tells_why_each_passage_was_found() -> None:
@@ -61,7 +73,9 @@ def test_json_is_one_object_and_nothing_else(program: str) -> None:
         "costs",
         "costs_by_agent",
         "incidents",
+        "index",
     ]
+    assert record["index"] == (None if program == "direct" else "sample")
     assert record["costs"]["lm_calls"] == sum(each["lm_calls"] for each in record["costs_by_agent"].values())
     assert record["question"] == QUESTION
     assert record["trace"][-1] == {"step": "stopped", "reason": record["stop_reason"]}
@@ -111,14 +125,16 @@ def test_nonsense_from_a_model_is_an_error(parrot: Callable[[str], Any], monkeyp
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 def test_a_first_answer_takes_under_400_mb_without_torch() -> None:
     code = (
-        "import sys; sys.argv = ['polyhop', 'ask', sys.argv[1]]\n"
+        "import sys; sys.argv = ['polyhop', 'ask', *sys.argv[1:]]\n"
         "from polyhop.scripts.main import main\n"
         "try: main()\n"
         "finally:\n"
         "    status = dict(line.split(':', 1) for line in open('/proc/self/status'))\n"
         "    print('torch' in sys.modules, status['VmHWM'].split()[0], file=sys.stderr)"
     )
-    result = subprocess.run([sys.executable, "-c", code, QUESTION], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code, QUESTION, "--index", "sample"], capture_output=True, text=True, check=True
+    )
     assert "Stalker" in result.stdout
     torch, peak = result.stderr.split()
     assert torch == "False"
@@ -126,7 +142,9 @@ def test_a_first_answer_takes_under_400_mb_without_torch() -> None:
 
 
 def test_a_closed_pipe_is_quiet() -> None:
-    process = subprocess.Popen([*POLYHOP, "ask", QUESTION, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*POLYHOP, "ask", QUESTION, "--index", "sample", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert process.stdout
     assert process.stderr
     process.stdout.close()
@@ -143,6 +161,8 @@ def test_ctrl_c_is_130() -> None:
         "from polyhop.scripts.main import main\n"
         "main()"
     )
-    result = subprocess.run([sys.executable, "-c", code, "ask", QUESTION], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", code, "ask", QUESTION, "--index", "sample"], capture_output=True, text=True, check=False
+    )
     assert result.returncode == 128 + signal.SIGINT
     assert result.stderr == "interrupted\n"

@@ -61,7 +61,13 @@ main()
 
 def start(folder: Path, *arguments: str | Path, status: int = 0) -> str:
     """What Python prints in a process of its own, to either stream; its files get into the folder."""
-    environment = {**os.environ, "PLANTED": KEY, "DSPY_CACHEDIR": str(folder / "cache"), "COLUMNS": "120"}
+    environment = {
+        **os.environ,
+        "PLANTED": KEY,
+        "DSPY_CACHEDIR": str(folder / "cache"),
+        "COLUMNS": "120",
+        "POLYHOP_INDEX": "sample",
+    }
     command = [sys.executable, *map(str, arguments)]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stderr
@@ -71,7 +77,7 @@ def start(folder: Path, *arguments: str | Path, status: int = 0) -> str:
 def run(folder: Path, *arguments: str | Path) -> str:
     """What a command prints; its files get into the folder."""
     with chdir(folder):
-        done = CliRunner().invoke(app, [*map(str, arguments)], env={"PLANTED": KEY})
+        done = CliRunner().invoke(app, [*map(str, arguments)], env={"PLANTED": KEY, "POLYHOP_INDEX": "sample"})
     assert done.exit_code == 0, done.output
     return done.output
 

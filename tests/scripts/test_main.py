@@ -42,7 +42,16 @@ def test_help_imports_nothing_heavy() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_disk_is_one_line() -> None:
-    command = [sys.executable, "-m", "polyhop.scripts.main", "ask", "Who directed Solaris?", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "polyhop.scripts.main",
+        "ask",
+        "Who directed Solaris?",
+        "--index",
+        "sample",
+        "--json",
+    ]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1

@@ -50,7 +50,9 @@ def test_a_run_and_its_best_program(tmp_path: Path) -> None:
     assert [line["stage"] for line in summary["stages"]] == ["start", "tunables"]
     again = run("--out", out, *QUICK, "--json")
     assert {**json.loads(again.stdout), "spent": 0} == {**summary, "spent": 0}
-    asked = CliRunner().invoke(app, ["ask", "Who directed Solaris?", "--program", str(out / "best"), "--json"])
+    asked = CliRunner().invoke(
+        app, ["ask", "Who directed Solaris?", "--index", "sample", "--program", str(out / "best"), "--json"]
+    )
     assert asked.exit_code == 0, asked.output
 
 
