@@ -6,6 +6,7 @@ do not tell stays as the agent has it: an answer, for example, where the passage
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,14 +18,17 @@ from ..data.passages import Passage
 from ..data.references import references, replace_references
 from ..data.sample import SubQuestion
 from ..data.text import content_terms, title_key
+from ..programs.candidates import split_citations
 from ..programs.prediction import UNKNOWN
 from ..signatures.fields import NumberedPassage, NumberedPassages
+from ..signatures.replies import read_probability
 from .gold import gold_of
 from .scoring import exact_match
 
 CONFIDENT = 0.95
 
 _ALIKE = 0.5  # share of topic words that two questions or statements have in common
+_ID = re.compile(r"\d+(?:s\d+)?")
 _UNTOLD = object()
 
 Field = Callable[["Sight"], Any]
@@ -51,7 +55,7 @@ class Oracle:
         self.steps: tuple[SubQuestion, ...] = tuple(step for step in given if isinstance(step, SubQuestion))
 
     def reply(self, signature: type[dspy.Signature], inputs: Mapping[str, Any], own: Mapping[str, Any]) -> Reply:
-        """The reply that the annotations ask for.
+        """The reply that the annotations ask for. A field that is as good stays as the agent has it.
 
         Args:
             inputs: What the agent was given; passages as `NumberedPassages`.
@@ -61,7 +65,7 @@ class Oracle:
         told: dict[str, Any] = {}
         for name in signature.output_fields:
             if name in FIELDS and (value := FIELDS[name](sight)) is not _UNTOLD:
-                told[name] = sight.own[name] = value
+                told[name] = sight.own[name] = own[name] if name in own and sight.alike(own[name], value) else value
         return Reply(told, dict(own), sight)
 
     def asked(self, n: int) -> str:
@@ -89,6 +93,19 @@ class Sight:
 
     def __init__(self, oracle: Oracle, inputs: Mapping[str, Any], own: dict[str, Any]) -> None:
         self.oracle, self.inputs, self.own = oracle, inputs, own
+
+    def alike(self, own: Any, told: Any) -> bool:
+        """Whether an agent's value of a field is as good as the value that the annotations tell."""
+        if isinstance(told, float):
+            return bool((read_probability(own) >= 0.5) == (told >= 0.5))
+        if not isinstance(told, list):
+            return title_key(str(own)) == title_key(str(told))
+        left, right = [_asked(each) for each in own], [_asked(each) for each in told]
+        if all(_ID.fullmatch(text) for text in (*left, *right)):
+            by_passage = not self.oracle.gold.facts
+            return {_id(text, by_passage) for text in left} == {_id(text, by_passage) for text in right}
+        same = len(left) == len(right)
+        return same and all(likeness(one, other) >= _ALIKE for one, other in zip(left, right, strict=True))
 
     def text(self, *names: str) -> str:
         return next((str(self.inputs[name]) for name in names if name in self.inputs), "")
@@ -204,6 +221,16 @@ def likeness(one: str, other: str) -> float:
     """The share of topic words that two texts have in common."""
     left, right = frozenset(content_terms(one)), frozenset(content_terms(other))
     return len(left & right) / len(left | right) if left | right else float(title_key(one) == title_key(other))
+
+
+def _asked(item: Any) -> str:
+    """A text of a list without the ids that it cites; of a step its question."""
+    text = str(item["question"] if isinstance(item, dict) else item)
+    return split_citations(text)[0] or text
+
+
+def _id(text: str, by_passage: bool) -> str:
+    return text.partition("s")[0] if by_passage else text
 
 
 def _mentions(text: str, answers: Iterable[str]) -> bool:

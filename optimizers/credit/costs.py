@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import isnan, nan
+from math import fsum, isnan, nan, sqrt
 from typing import TypeAlias
 
 import dspy
@@ -16,7 +16,7 @@ from ...eval.executor import Job, Window
 from ...eval.gold import LookUp
 from ...eval.metrics import Metric, joint_f1
 from ...eval.oracle import Oracle
-from ...eval.statistics import Interval, interval
+from ...eval.statistics import Interval
 from ...programs.search import Search
 from ..exemplars import in_words
 from .actions import REFERENCES, reference
@@ -58,8 +58,9 @@ class Diagnosis:
     def costs(self, role: str, metric: str, among: Iterable[QuestionCosts] | None = None) -> Interval | None:
         """The mean change of a score with its 95% interval; None if no question tells."""
         asked = self.questions if among is None else list(among)
-        values = [one.changes[role][metric] for one in asked if role in one.changes]
-        return interval(values) if any(not isnan(value) for value in values) else None
+        changes = [one.changes[role][metric] for one in asked if role in one.changes]
+        values = [change for change in changes if not isnan(change)]
+        return _interval(values) if values else None
 
     def ranked(self, metric: str) -> list[str]:
         """The roles that are known, the most expensive first."""
@@ -72,6 +73,17 @@ class Diagnosis:
         for one in self.questions:
             found.setdefault(str(getattr(one, name) or "unknown"), []).append(one)
         return dict(sorted(found.items()))
+
+
+def _interval(values: Sequence[float]) -> Interval:
+    """The mean of changes between -1 and 1, with the 95% interval of Agresti and Min for matched pairs (Statistics in
+    Medicine 24, 2005): two pseudo-observations, half of them without a change. Most changes are 0, and a bootstrap of
+    zeros would be certain of 0.
+    """
+    mean, size = fsum(values) / len(values), len(values) + 2
+    shrunk = fsum(values) / size
+    half = 1.96 * sqrt(((fsum(value**2 for value in values) + 1) / size - shrunk**2) / size)
+    return Interval(mean, max(-1.0, min(mean, shrunk - half)), min(1.0, max(mean, shrunk + half)))
 
 
 class _Diagnostician:

@@ -198,8 +198,9 @@ class _GoldFirst(PassagePool):
 
 
 def _digest(inputs: Mapping[str, Any]) -> str:
-    """A hash of an agent's inputs as its prompt shows them."""
+    """A hash of an agent's inputs."""
     texts = [
-        f"{name}={value.format() if isinstance(value, NumberedPassages) else value!r}" for name, value in inputs.items()
+        f"{name}={value.model_dump_json() if isinstance(value, NumberedPassages) else repr(value)}"
+        for name, value in inputs.items()
     ]
     return blake2b("\0".join(sorted(texts)).encode("utf-8", "replace"), digest_size=16).hexdigest()

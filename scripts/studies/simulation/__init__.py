@@ -4,7 +4,7 @@ noise.
 A simulation is never a result of a system, and is labelled in model names, manifests, summaries and tables.
 """
 
-from .agents import Rates
-from .engine import SimulatedEngine, simulated_lm
+from .agents import PROFILES, Rates
+from .engine import SimulatedEngine, simulate, simulated_lm
 
-__all__ = ["Rates", "SimulatedEngine", "simulated_lm"]
+__all__ = ["PROFILES", "Rates", "SimulatedEngine", "simulate", "simulated_lm"]

@@ -5,12 +5,14 @@ An agent is the set of its output fields; any combination of known fields works.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any, TypeVar
 
+from ....data.references import replace_references
 from ....data.text import title_key
 from ....engines.lexical.prompt import ParsedPassage, ParsedPrompt, parse_passages
 from ....eval.scoring import exact_match
@@ -31,6 +33,8 @@ class Rates:
             confident the answerer is.
         wrong_answer: The answer is wrong although the evidence is complete.
         lucky: The answer is right although the evidence is incomplete.
+        wrong_plan: A planner loses a sub-question (each independently), and no agent looks for what it asks; a router
+            takes the question for an easy one.
     """
 
     miss: float = 0.0
@@ -38,6 +42,7 @@ class Rates:
     wrong_verdict: float = 0.0
     wrong_answer: float = 0.0
     lucky: float = 0.1
+    wrong_plan: float = 0.0
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -46,16 +51,30 @@ class Rates:
 
     @classmethod
     def alike(cls, rate: float) -> Rates:
-        """The same rate for all agents."""
+        """The same rate for all agents but planners."""
         return cls(rate, rate, rate, rate)
+
+    @classmethod
+    def by_call(cls, rate: float) -> Rates:
+        """Errors at about this rate in a reply; each of many passages that do not matter is kept at a tenth of it."""
+        return cls(rate, rate / 10, rate, rate, wrong_plan=rate)
+
+
+PROFILES = {"weak": Rates.by_call(0.3), "middling": Rates.by_call(0.1), "strong": Rates.by_call(0.03)}
+"""Assumed models, weak to strong. No measured model has these rates."""
+
+LOST_STEP = "What else is there to know?"
+"""What a planner writes in place of a sub-question that it loses."""
 
 
 class Scene:
     """A call: the prompt, the gold, and pseudo-random numbers, which depend only on the seed, the fields of the prompt
     and their purpose."""
 
-    def __init__(self, prompt: ParsedPrompt, known: Annotated, rates: Rates, seed: int) -> None:
-        self.prompt, self.known, self.rates = prompt, known, rates
+    def __init__(
+        self, prompt: ParsedPrompt, known: Annotated, rates: Rates, seed: int, step: int | None = None
+    ) -> None:
+        self.prompt, self.known, self.rates, self.step = prompt, known, rates, step
         given = [text for item in sorted(prompt.inputs.items()) for text in item]
         self._key = blake2b("\0".join((str(seed), *prompt.outputs, *given)).encode("utf-8", "replace"))
 
@@ -106,8 +125,35 @@ class Scene:
 
     @cached_property
     def complete(self) -> bool:
-        """Whether all gold evidence is shown."""
-        return all(len(ids) >= max(1, len(page.sentences)) for page, ids in self.gold)
+        """Whether all gold evidence is shown; of one step of a plan its own, if it has the right earlier answers."""
+        if self.lost:
+            return False
+        if self.step is not None:
+            page, ids = self.gold[self.step]
+            asked = f" {title_key(self.prompt.question)} "
+            return has_all(page, ids) and all(
+                f" {title_key(self.known.pages[n].answer)} " in asked for n in page.behind if "#" in page.sub_question
+            )
+        return all(has_all(page, ids) for page, ids in self.gold)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the prompt is about a step of a plan that asks for no gold passage."""
+        return self.step is not None and self.step >= len(self.known.pages)
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The right answers to what is asked."""
+        if self.lost:
+            return ("unknown",)
+        return self.known.answers if self.step is None else (self.known.pages[self.step].answer,)
+
+    @cached_property
+    def planned(self) -> list[bool]:
+        """For each gold passage whether the plan in the prompt asks for it; all for a plan that nobody simulated."""
+        plan = {" ".join(text.split()) for name in ("sub_questions", "roadmap") for text in self.prompt.listed(name)}
+        asked = [" ".join(page.sub_question.split()) in plan for page in self.known.pages]
+        return asked if any(asked) or LOST_STEP in plan else [True] * len(asked)
 
     @cached_property
     def selected(self) -> frozenset[str]:
@@ -133,6 +179,10 @@ class Scene:
         raise ValueError("a judge needs the field proposed_answer or answer")
 
 
+def has_all(page: GoldPage, ids: Sequence[str]) -> bool:
+    return len(ids) >= max(1, len(page.sentences))
+
+
 def has(ids: frozenset[str], id: str) -> bool:
     """Whether some evidence covers a gold sentence or passage."""
     number, _, sentence = id.partition("s")
@@ -143,18 +193,63 @@ def has(ids: frozenset[str], id: str) -> bool:
 
 
 def sub_questions(scene: Scene) -> list[str]:
-    return list(scene.known.sub_questions)
+    return [LOST_STEP if scene.errs("wrong_plan", text) else text for text in scene.known.sub_questions]
+
+
+def steps(scene: Scene) -> list[dict[str, str]]:
+    """The sub-questions; a lost one with the mark of its question (`annotations.marked`)."""
+    lost = f"{LOST_STEP} {scene.known.mark(len(scene.known.pages))}"
+    return [{"thought": "", "question": lost if text == LOST_STEP else text} for text in sub_questions(scene)]
+
+
+def refined_question(scene: Scene) -> str:
+    """The next question with the answers that the trajectory has."""
+    said = dict(re.findall(r"#(\d+) .* -> (.*)", "\n".join(scene.prompt.listed("trajectory"))))
+    text = replace_references(scene.prompt.text("next_question"), lambda n: said.get(str(n)))
+    return LOST_STEP if scene.errs("wrong_plan") else text
+
+
+def route(scene: Scene) -> str:
+    """A router, which writes a query, errs; a planner that also routes does not."""
+    return "single" if "query" in scene.prompt.outputs and scene.errs("wrong_plan", "route") else "plan"
+
+
+def useful(scene: Scene) -> list[str]:
+    """The numbers of the passages to keep."""
+    return list(dict.fromkeys(id.partition("s")[0] for id in keep(scene)))
+
+
+def action(scene: Scene) -> str:
+    done = all(has_all(page, ids) for (page, ids), asked in zip(scene.gold, scene.planned, strict=True) if asked)
+    return "answer" if done != scene.errs("wrong_verdict", "action") else "retrieve"
+
+
+def query(scene: Scene) -> str:
+    """A decider's query for what is missing, in new words if it was tried; a router's is the question."""
+    if "action" not in scene.prompt.outputs:
+        return scene.prompt.question if route(scene) == "single" else "none"
+    if action(scene) == "answer":
+        return "none"
+    there = [has_all(page, ids) for page, ids in scene.gold]
+    missing = [
+        page.query
+        for n, (page, _) in enumerate(scene.gold)
+        if not there[n] and scene.planned[n] and all(there[other] for other in page.behind)
+    ]
+    return next(iter(missing), scene.prompt.question) + " again" * len(scene.prompt.listed("queries"))
 
 
 def keep(scene: Scene) -> list[str]:
     """The gold candidates that are not missed, and false ones."""
-    found = [id for _, ids in scene.gold for id in ids if not scene.errs("miss", id)]
+    pairs = zip(scene.gold, scene.planned, strict=True)
+    found = [id for (_, ids), asked in pairs if asked for id in ids if not scene.errs("miss", id)]
     return found + [page.sentences[0].id for page in scene.others if scene.errs("false_keep", page.number)]
 
 
 def add(scene: Scene) -> list[str]:
     """The gold candidates that were not selected and are not missed again, and sometimes a false one."""
-    missing = [id for _, ids in scene.gold for id in ids if not has(scene.selected, id)]
+    pairs = zip(scene.gold, scene.planned, strict=True)
+    missing = [id for (_, ids), asked in pairs if asked for id in ids if not has(scene.selected, id)]
     found = [id for id in missing if not scene.errs("miss", id)]
     left = [page.sentences[0].id for page in scene.others if not has(scene.selected, page.number)]
     if left and scene.errs("false_keep"):
@@ -168,7 +263,10 @@ def answers(scene: Scene) -> list[str]:
     A wrong verdict takes an answer for unknown, or the title of another passage for an answer.
     """
     by_question = {page.sub_question: n for n, (page, _) in enumerate(scene.gold)}
-    return [_sub_answer(scene, by_question.get(text)) for text in scene.known.sub_questions]
+    return [
+        _sub_answer(scene, n) if n is None or scene.planned[n] else "unknown"
+        for n in map(by_question.get, scene.known.sub_questions)
+    ]
 
 
 def _sub_answer(scene: Scene, n: int | None) -> str:
@@ -193,7 +291,9 @@ def required(scene: Scene) -> list[str]:
     return [
         page.query + " again" * tries
         for n, (page, _) in enumerate(scene.gold)
-        if said.get(page.sub_question) == "unknown" and all(scene.covered[other] for other in page.behind)
+        if scene.planned[n]
+        and said.get(page.sub_question) == "unknown"
+        and all(scene.covered[other] for other in page.behind)
     ]
 
 
@@ -202,7 +302,7 @@ def answer(scene: Scene) -> str:
         right = not scene.errs("wrong_answer")
     else:
         right = scene.errs("lucky")
-    return scene.known.answers[0] if right else _wrong_answer(scene)
+    return scene.answers[0] if right else _wrong_answer(scene)
 
 
 def confidence(scene: Scene) -> float:
@@ -211,7 +311,19 @@ def confidence(scene: Scene) -> float:
 
 
 def citations(scene: Scene) -> list[str]:
-    return [id for _, ids in scene.gold for id in ids]
+    """All gold evidence that is shown; of a step its own."""
+    return [id for n, (_, ids) in enumerate(scene.gold) if scene.step in (None, n) for id in ids]
+
+
+def decision(scene: Scene) -> str:
+    return "revised" if scene.complete != scene.errs("wrong_verdict", "decision") else "unconfident"
+
+
+def known_answer(scene: Scene) -> str:
+    """An answerer's answer; of a reviser that is unconfident the draft."""
+    if "decision" in scene.prompt.outputs and decision(scene) == "unconfident":
+        return scene.prompt.text("draft")
+    return answer(scene)
 
 
 def accuracy(scene: Scene) -> float:
@@ -236,14 +348,25 @@ def correction(scene: Scene) -> str:
 
 
 FIELDS: dict[str, Callable[[Scene], Any]] = {
-    "route": lambda scene: "plan",
+    "route": route,
+    "query": query,
+    "roadmap": sub_questions,
+    "steps": steps,
+    "refined_question": refined_question,
+    "thought": lambda scene: "Simulated.",
+    "thoughts": lambda scene: "Simulated.",
+    "reason": lambda scene: "Simulated.",
+    "action": action,
+    "useful": useful,
+    "cited": citations,
+    "decision": decision,
     "sub_questions": sub_questions,
     "keep": keep,
     "add": add,
     "answers": answers,
     "required": required,
     "reasoning": lambda scene: "Simulated.",
-    "answer": answer,
+    "answer": known_answer,
     "citations": citations,
     "confidence": confidence,
     "accuracy": accuracy,
@@ -263,12 +386,12 @@ def _certainty(scene: Scene, right: bool, what: str) -> float:
 
 
 def _is_right(scene: Scene, answer: str) -> bool:
-    return exact_match(answer, scene.known.answers) > 0
+    return exact_match(answer, scene.answers) > 0
 
 
 def _wrong_answer(scene: Scene) -> str:
     """The other of yes and no, else the title of a passage that is shown."""
     titles = [page.title for page in scene.shown.values()]
-    wrong = [text for text in ("yes", "no") if scene.known.answers[0] in ("yes", "no")] or titles
+    wrong = [text for text in ("yes", "no") if scene.answers[0] in ("yes", "no")] or titles
     wrong = [text for text in wrong if text and not _is_right(scene, text)]
     return scene.one_of(wrong, "wrong answer") if wrong else "something else"

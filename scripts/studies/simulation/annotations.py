@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 
 import dspy
 
@@ -15,6 +16,7 @@ from ....data.sample import SubQuestion
 from ....data.text import bare_title, clean, title_key
 from ....engines.lexical.prompt import ParsedPassage, parse_passages
 from ....eval.gold import gold_of
+from ....optimizers.exemplars import in_words
 from ....signatures.fields import NumberedPassage
 
 
@@ -64,6 +66,11 @@ class Annotated:
     answers: tuple[str, ...]
     pages: tuple[GoldPage, ...]
     sub_questions: tuple[str, ...]
+    id: str = ""
+
+    def mark(self, page: int) -> str:
+        """A word that names a gold passage."""
+        return f"q{self.id}p{page}"
 
 
 def annotate(examples: Iterable[dspy.Example]) -> dict[str, Annotated]:
@@ -110,7 +117,8 @@ def _annotated(example: dspy.Example) -> Annotated:
     if not steps:
         pages = [_locked(page, pages, example.question) for page in pages]
     asked = tuple(step.question for step in steps) or tuple(page.sub_question for page in pages)
-    return Annotated(gold_of(example).answers, tuple(pages), asked)
+    key = blake2b(question_key(example.question).encode("utf-8", "replace"), digest_size=4).hexdigest()
+    return Annotated(gold_of(example).answers, tuple(pages), asked, key)
 
 
 def _asked(
@@ -185,3 +193,22 @@ class LockedPool(PassagePool):
 def lock(example: dspy.Example) -> dspy.Example:
     """The question with a `LockedPool`."""
     return example.copy(pool=LockedPool(example.pool, _annotated(example).pages))
+
+
+def marked(example: dspy.Example) -> dspy.Example:
+    """The question with an annotated sub-question for each gold passage, by which `SimulatedEngine` recognizes a step.
+
+    A program may show a sub-question to an agent without the question itself. Without a decomposition, a sub-question
+    asks for a page by its title.
+    """
+    known = _annotated(example)
+    ids = list(dict.fromkeys(fact.passage_id for fact in example.gold))
+    steps = tuple(example.get("sub_questions") or ()) or tuple(
+        SubQuestion(page.query, page.answer, id) for page, id in zip(known.pages, ids, strict=True)
+    )
+    pages = {id: n for n, id in enumerate(ids) if id is not None}
+    numbers = [pages.get(step.passage_id or "", len(pages)) for step in steps]
+    texts = [f"{step.question} {known.mark(n)}" for step, n in zip(steps, numbers, strict=True)]
+    return in_words(
+        example.copy(sub_questions=[step._replace(question=text) for step, text in zip(steps, texts, strict=True)])
+    )

@@ -94,4 +94,6 @@ def test_a_question_has_one_truth(tmp_path: Path) -> None:
 
 def test_the_name_of_the_model_carries_rates_and_seed(tmp_path: Path) -> None:
     lm = simulated_lm(hotpotqa(tmp_path), Rates(miss=0.05, wrong_verdict=0.125), seed=7)
-    assert lm.model == "simulated/miss=0.05,false_keep=0,wrong_verdict=0.125,wrong_answer=0,lucky=0.1,seed=7"
+    assert (
+        lm.model == "simulated/miss=0.05,false_keep=0,wrong_verdict=0.125,wrong_answer=0,lucky=0.1,wrong_plan=0,seed=7"
+    )

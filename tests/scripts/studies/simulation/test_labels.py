@@ -13,8 +13,18 @@ from polyhop.scripts.studies.simulation import Rates, simulated_lm
 
 from .world import hotpotqa
 
-NAME = "simulated/miss=0.2,false_keep=0,wrong_verdict=0,wrong_answer=0,lucky=0.1,seed=3"
-LABEL = {NAME: {"miss": 0.2, "false_keep": 0.0, "wrong_verdict": 0.0, "wrong_answer": 0.0, "lucky": 0.1, "seed": 3}}
+NAME = "simulated/miss=0.2,false_keep=0,wrong_verdict=0,wrong_answer=0,lucky=0.1,wrong_plan=0,seed=3"
+LABEL = {
+    NAME: {
+        "miss": 0.2,
+        "false_keep": 0.0,
+        "wrong_verdict": 0.0,
+        "wrong_answer": 0.0,
+        "lucky": 0.1,
+        "wrong_plan": 0.0,
+        "seed": 3,
+    }
+}
 
 
 def test_a_run_with_a_simulated_model_is_labelled(tmp_path: Path) -> None:
@@ -26,7 +36,7 @@ def test_a_run_with_a_simulated_model_is_labelled(tmp_path: Path) -> None:
     assert read_summary(tmp_path / "run")["simulation"] == LABEL
     assert read_manifest(tmp_path / "run").simulation == LABEL
     assert read_manifest(tmp_path / "run").program.lms["adder"] == {"model": NAME}
-    assert summary_table({"prism": summary}, "hotpotqa: 2 questions").title == "hotpotqa: 2 questions (simulation)"
+    assert str(summary_table({"prism": summary}, "hotpotqa: 2 questions").title) == "hotpotqa: 2 questions (simulation)"
 
 
 def test_other_runs_are_not_labelled(tmp_path: Path) -> None:
@@ -35,4 +45,4 @@ def test_other_runs_are_not_labelled(tmp_path: Path) -> None:
     summary = evaluate(program, hotpotqa(tmp_path, 2), tmp_path / "run")
     assert "simulation" not in summary
     assert read_manifest(tmp_path / "run").simulation is None
-    assert summary_table({"prism": summary}, "hotpotqa").title == "hotpotqa"
+    assert str(summary_table({"prism": summary}, "hotpotqa").title) == "hotpotqa"
