@@ -2,13 +2,14 @@
 
     dspy.GEPA(metric=with_feedback(metrics.joint_f1), ...)
 
-GEPA asks for feedback on one agent at a time. `feedback` registers the aspects for an agent's role; an agent without
-an entry gets the feedback for the whole program.
+GEPA asks for feedback on one call of an agent at a time. It is told what the annotations ask for in this call
+(`polyhop.eval.faults`), and how the question ended. Where the annotations tell nothing of an agent, it gets the
+feedback for the whole program. `feedback` registers more for an agent's role.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,12 +17,9 @@ from typing import Any
 import dspy
 
 from ..data.passages import Fact, Passage
-from ..programs.trace import Added, Selected
+from .faults import faults, listed, missing, quote
 from .metrics import Attempt, Metric, attempt_of, joint_f1
 from .scoring import exact_match
-
-_MOST_NAMED = 5  # passages or sentences listed in one sentence
-_LONGEST_QUOTE = 200  # characters
 
 Aspect = Callable[["Review"], str]
 
@@ -66,20 +64,42 @@ class FeedbackMetric:
         score = self.metric.function(attempt)
         if trace is not None and pred_name is None:
             return self.metric.reached(score)
-        own = self.metric.feedback
-        return dspy.Prediction(score=score, feedback=own(attempt) if own else explain(gold, pred, pred_name))
+        own, call = (
+            self.metric.feedback,
+            next(((p.signature, given, reply) for p, given, reply in pred_trace or ()), None),
+        )
+        return dspy.Prediction(score=score, feedback=own(attempt) if own else explain(gold, pred, pred_name, call))
 
 
-def explain(example: dspy.Example, prediction: dspy.Prediction, agent: str | None = None) -> str:
+Call = tuple[type[dspy.Signature], Mapping[str, Any], Mapping[str, Any]]
+"""The signature, the inputs and the reply of one call of an agent."""
+
+
+def explain(
+    example: dspy.Example, prediction: dspy.Prediction, agent: str | None = None, call: Call | None = None
+) -> str:
     """What is right and what is missing, in a sentence or two per aspect.
 
     Args:
         agent: The name of a predictor ("selector", "answerer.predict", ...); by default, the whole program.
+        call: A call of this agent, to judge its reply by what it saw.
     """
     review = Review(attempt_of(example, prediction), prediction)
     role = next((part for part in (agent or "").split(".") if part in AGENTS), "")
-    texts = [aspect(review) for aspect in AGENTS[role]]
+    texts = [aspect(review) for aspect in AGENTS[role]] if role else []
+    if call is not None and (told := _of_call(review, *call)):
+        texts = [told, answer(review), *texts]
+    texts = texts or [aspect(review) for aspect in AGENTS[""]]
     return " ".join(text for text in texts if text) or answer(review)
+
+
+def _of_call(review: Review, signature: type[dspy.Signature], inputs: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """The faults of one reply; empty if the annotations do not tell what it should be."""
+    example, seen = review.attempt.example, review.attempt.output.ranking
+    found = faults(example, seen, signature, inputs, own)
+    if found is None:
+        return ""
+    return " ".join([*(found.values() or ["This reply has no fault."]), missing(example, seen, inputs)]).strip()
 
 
 @dataclass(frozen=True)
@@ -103,10 +123,6 @@ class Review:
     def _passages(self) -> dict[str, Passage]:
         known = [*(self.attempt.example.get("pool") or ()), *self.attempt.output.ranking]
         return {passage.id: passage for passage in known}
-
-    def steps(self, kind: type[Any]) -> list[Any]:
-        trace = self.prediction.get("trace")
-        return [step for step in trace.flat() if isinstance(step, kind)] if trace is not None else []
 
     def missing(self, facts: Collection[Fact]) -> list[Fact]:
         """The gold facts that are not among ``facts``; a whole passage includes its sentences."""
@@ -138,58 +154,32 @@ class Review:
 
     def quoted(self, facts: Iterable[Fact]) -> str:
         """The titles and sentences of some facts."""
-        return _listed(map(self._quote, facts))
+        return listed(map(self._quote, facts))
 
     def _quote(self, fact: Fact) -> str:
         passage = self._passages.get(fact.passage_id)
         if passage is None or fact.sentence is None or fact.sentence >= len(passage.sentences):
             return self.title(fact.passage_id)
-        text = passage.sentences[fact.sentence]
-        short = text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE].rsplit(" ", 1)[0] + " ..."
-        return f"{self.title(fact.passage_id)} ({short})"
-
-
-def _listed(names: Iterable[str]) -> str:
-    given = list(dict.fromkeys(names))
-    more = f" and {len(given) - _MOST_NAMED} more" if len(given) > _MOST_NAMED else ""
-    return ", ".join(given[:_MOST_NAMED]) + more
+        return f"{self.title(fact.passage_id)} ({quote(passage.sentences[fact.sentence])})"
 
 
 # --- aspects; "" is the whole program --------------------------------------------------------------------------------
 
 
-@feedback("", "answerer")
+@feedback("")
 def answer(review: Review) -> str:
     given, answers = review.attempt.output.answer, review.attempt.gold.answers
     if exact_match(given, answers):
         return f'The answer "{given}" is right.'
     quoted = [f'"{text}"' for text in answers]
-    also = f" (or {_listed(quoted[1:])})" if quoted[1:] else ""
+    also = f" (or {listed(quoted[1:])})" if quoted[1:] else ""
     verdict = f'The answer "{given}" is wrong: expected {quoted[0] if quoted else "none"}{also}.'
     if review.attempt.answer.f1:
         verdict += " It shares words with that: give exactly the name, date or phrase that is asked for."
     return verdict
 
 
-@feedback("answerer")
-def grounds(review: Review) -> str:
-    """Whether the answerer had the gold evidence."""
-    if not review.wanted:
-        return ""
-    if missing := review.missing(review.kept):
-        return f"The evidence did not contain {review.quoted(missing)}, so the answer could not be found in it."
-    return f"The evidence was complete: the answer follows from {review.quoted(review.wanted)}."
-
-
-@feedback("analyzer")
-def decomposition(review: Review) -> str:
-    hops = review.attempt.example.get("sub_questions") or ()
-    texts = [hop if isinstance(hop, str) else hop.question for hop in hops]
-    numbered = " ".join(f"({n}) {text}" for n, text in enumerate(texts, 1))
-    return f"Sub-questions that lead to the answer: {numbered}" if hops else ""
-
-
-@feedback("", "analyzer")
+@feedback("")
 def search(review: Review) -> str:
     """Gold passages that the search did not find."""
     wanted = [Fact(id) for id in review.attempt.gold.passages]
@@ -199,7 +189,7 @@ def search(review: Review) -> str:
     return "The search found all needed passages." if wanted else ""
 
 
-@feedback("", "analyzer")
+@feedback("")
 def evidence(review: Review) -> str:
     """The final evidence, sentence by sentence."""
     if not review.wanted:
@@ -211,33 +201,3 @@ def evidence(review: Review) -> str:
     if irrelevant:
         texts.append(f"It also contains what the answer does not need: {review.quoted(irrelevant)}.")
     return " ".join(texts)
-
-
-@feedback("selector", "gatherer")
-def selections(review: Review) -> str:
-    """What each round dropped and kept; the evidence if the trace has no rounds."""
-    texts = []
-    for step in review.steps(Selected):
-        if dropped := review.found(review.missing(step.kept)):
-            texts.append(f"Round {step.round} dropped {review.quoted(dropped)}, which the answer needs.")
-        if irrelevant := review.irrelevant(step.kept):
-            texts.append(f"Round {step.round} kept what the answer does not need: {review.quoted(irrelevant)}.")
-    if texts or not review.steps(Selected):
-        return " ".join(texts) or evidence(review)
-    return "The selection kept what was needed of the candidates, and nothing irrelevant."
-
-
-@feedback("adder")
-def additions(review: Review) -> str:
-    """What each round missed and added; the evidence if the trace has no rounds."""
-    texts = []
-    kept: dict[int, Collection[Fact]] = {step.round: step.kept for step in review.steps(Selected)}
-    for step in review.steps(Added):
-        there = {*kept.get(step.round, ()), *step.added}
-        if left_out := review.found(review.missing(there)):
-            texts.append(f"Round {step.round} should have added {review.quoted(left_out)}.")
-        if irrelevant := review.irrelevant(step.added):
-            texts.append(f"Round {step.round} added what the answer does not need: {review.quoted(irrelevant)}.")
-    if texts or not review.steps(Added):
-        return " ".join(texts) or evidence(review)
-    return "Nothing was left to add, and nothing irrelevant was added."

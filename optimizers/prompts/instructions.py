@@ -14,6 +14,7 @@ from ...eval.feedback import with_feedback
 from ...eval.metrics import Metric as PolyhopMetric
 from ..measure import Metric
 from .bootstrapped import SEARCH, candidate_seeds, search_runs, searcher
+from .reflection import BriefProposer, MostFaults
 from .registry import CompileJob, Numbers, by_preset, register
 
 
@@ -147,8 +148,10 @@ def _gepa_runs(n: Numbers) -> float:
 def gepa(job: CompileJob) -> dspy.Module:
     """`dspy.GEPA`: instructions evolve by reflection on feedback, in up to ``runs`` runs of the program.
 
-    For polyhop's metrics the feedback is that of `polyhop.eval.feedback`. GEPA gets no folder to resume from: it would
-    read a pickle there, which can run anybody's code. What was asked before comes from DSPy's reply cache.
+    For polyhop's metrics the feedback is that of `polyhop.eval.feedback`. The agent with the most faults in a minibatch
+    is reflected on, and the prompt model reads only the passages that its replies and the feedback name. GEPA gets no
+    folder to resume from: it would read a pickle there, which can run anybody's code. What was asked before comes from
+    DSPy's reply cache.
     """
     return _reflector(job).compile(job.student, trainset=job.trainset, valset=job.valset)
 
@@ -162,6 +165,8 @@ def _reflector(job: CompileJob) -> dspy.GEPA:
         num_threads=job.threads,
         seed=job.seed,
         warn_on_score_mismatch=False,
+        component_selector=MostFaults(job.student),
+        instruction_proposer=BriefProposer(),
     )
 
 

@@ -6,12 +6,17 @@ import inspect
 from typing import Any
 
 import dspy
+import pytest
 
 from polyhop.data.passages import Evidence, Fact, Passage
 from polyhop.data.sample import SubQuestion
 from polyhop.eval import metrics
+from polyhop.eval.faults import CALIBRATION
 from polyhop.eval.feedback import explain, with_feedback
-from polyhop.programs.trace import Added, Selected, Trace
+from polyhop.programs import PROGRAMS, new_program
+from polyhop.programs.candidates import Candidates
+from polyhop.programs.trace import Trace
+from polyhop.signatures import AnswerFromPassages, SelectEvidence
 
 FILM = Passage.of("Solaris", sentences=["Solaris is a film.", "Andrei Tarkovsky directed it."], id="film")
 DIRECTOR = Passage.of("Andrei Tarkovsky", sentences=["He was a director.", "He was born in Zavrazhye."], id="director")
@@ -57,45 +62,75 @@ def test_missing_and_irrelevant_evidence_is_named_by_title_and_words() -> None:
     assert 'also contains what the answer does not need: "Solaris (novel)".' in text
 
 
-def test_the_analyzer_hears_what_was_not_found() -> None:
-    text = explain(EXAMPLE, prediction(evidence=(Evidence(FILM, 1),), ranking=(FILM, NOISE)), "analyzer.predict")
-    assert "(1) Who directed Solaris? (2) Where was #1 born?" in text
+def test_what_was_not_found_is_named() -> None:
+    text = explain(EXAMPLE, prediction(evidence=(Evidence(FILM, 1),), ranking=(FILM, NOISE)))
     assert 'The search did not find "director"' in text  # never seen: the id is all there is
-    pool = explain(EXAMPLE.copy(pool=[FILM, DIRECTOR]), prediction(evidence=(), ranking=(FILM,)), "analyzer")
+    pool = explain(EXAMPLE.copy(pool=[FILM, DIRECTOR]), prediction(evidence=(), ranking=(FILM,)))
     assert 'The search did not find "Andrei Tarkovsky"' in pool
 
 
-def test_the_selector_hears_what_it_dropped_and_kept_in_vain() -> None:
-    steps = (Selected(1, (Fact("film", 0), Fact("noise", 0))), Added(1, (Fact("film", 1), Fact("director", 1))))
-    text = explain(EXAMPLE, prediction(steps=steps), "selector")
-    assert text == explain(EXAMPLE, prediction(steps=steps), "gatherer")
-    assert 'Round 1 dropped "Solaris" (Andrei Tarkovsky directed it.), "Andrei Tarkovsky" (He was born' in text
-    assert (
-        'Round 1 kept what the answer does not need: "Solaris" (Solaris is a film.), "Solaris (novel)" (A nov' in text
+def of_call(signature: Any, own: dict[str, Any], given: dspy.Prediction | None = None, **inputs: Any) -> str:
+    """The feedback on one call, as GEPA asks for it."""
+    predictor = dspy.Predict(signature)
+    call = [(predictor, {"question": EXAMPLE.question, **inputs}, dspy.Prediction(**own))]
+    metric: Any = with_feedback(metrics.answer_f1)
+    return str(metric(EXAMPLE, given or prediction(), call, "agent", call).feedback)
+
+
+CANDIDATES = Candidates([NOISE, FILM, DIRECTOR])
+ALL, SOME = CANDIDATES.show(), CANDIDATES.show([Evidence(NOISE), Evidence(FILM)])
+
+
+def test_agents_that_choose_hear_what_they_left_out_and_chose_in_vain() -> None:
+    text = of_call(SelectEvidence, {"keep": ["1s1", "2s2"]}, candidates=ALL, selected=[])
+    assert text == (
+        'keep left out [3s2] "Andrei Tarkovsky" (He was born in Zavrazhye.), which the answer needs. '
+        'keep has what the answer does not need: [1s1] "Solaris (novel)" (A novel by Lem.). '
+        'The answer "Zavrazhye" is right.'
     )
-    unseen = explain(EXAMPLE, prediction(steps=(Selected(1, (Fact("film", 1),)),), ranking=(FILM,)), "selector")
-    assert "dropped" not in unseen  # what was never a candidate was not dropped
+    without = of_call(SelectEvidence, {"keep": ["2s2"]}, candidates=SOME, selected=[])
+    assert without.startswith(
+        "This reply has no fault. It was not shown all that the answer needs of Andrei Tarkovsky."
+    )
 
 
-def test_the_adder_hears_what_it_could_have_added() -> None:
-    steps = (Selected(1, (Fact("film", 1),)), Added(1, (Fact("noise", None),)))
-    text = explain(EXAMPLE, prediction(steps=steps), "adder")
-    assert 'Round 1 should have added "Andrei Tarkovsky" (He was born in Zavrazhye.).' in text
-    assert 'Round 1 added what the answer does not need: "Solaris (novel)".' in text
+def test_answerers_are_judged_by_what_they_saw() -> None:
+    wrong = {"answer": "Moscow", "confidence": 0.9}
+    text = of_call(AnswerFromPassages, wrong, prediction("Moscow"), passages=ALL)
+    assert text.startswith('The answer "Moscow" is wrong: expected "Zavrazhye".')
+    text = of_call(AnswerFromPassages, wrong, prediction("Moscow"), passages=SOME)
+    assert "confidence 0.9 is too high: the answer is wrong." in text
+    assert "It was not shown all that the answer needs of Andrei Tarkovsky." in text
 
 
-def test_rounds_without_fault_are_said_to_be_so() -> None:
-    both = (Fact("film", 1), Fact("director", 1))
-    given = prediction(steps=(Selected(1, both), Added(1, ())))
-    assert "kept what was needed" in explain(EXAMPLE, given, "selector")
-    assert "Nothing was left to add" in explain(EXAMPLE, given, "adder")
-    assert explain(EXAMPLE, prediction(), "selector").startswith("The evidence is complete")  # no rounds in the trace
+def test_an_agent_of_which_the_annotations_tell_nothing_hears_how_the_program_did() -> None:
+    assert of_call("question -> mood", {"mood": "good"}) == explain(EXAMPLE, prediction())
 
 
-def test_the_answerer_hears_whether_it_had_the_evidence() -> None:
-    assert "The evidence was complete" in explain(EXAMPLE, prediction("Moscow"), "answerer")
-    without = explain(EXAMPLE, prediction("Moscow", evidence=(Evidence(FILM, 1),)), "answerer")
-    assert 'did not contain "Andrei Tarkovsky"' in without
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_agent_of_every_program_hears_of_its_own_faults(name: str) -> None:
+    shown = dict.fromkeys(("passages", "candidates", "evidence", "sources"), ALL)
+    texts = {
+        "question": EXAMPLE.question,
+        "answer": "Moscow",
+        "proposed_answer": "Moscow",
+        "draft": "Moscow",
+        "next_question": "Where was #1 born?",
+    }
+    for agent, predictor in new_program(name).named_predictors():
+        signature = predictor.signature
+        inputs = {field: {**shown, **texts}.get(field, []) for field in signature.input_fields}
+        if agent == "querier":
+            inputs["evidence"] = SOME
+        if agent == "checker":
+            inputs["statements"] = ["1. Andrei Tarkovsky directed it."]
+        own: dict[str, Any] = {field: "Moscow" if "answer" in field else [] for field in signature.output_fields}
+        own |= {
+            field: 0.7 if field != "sufficiency" else 0.0 for field in CALIBRATION if field in signature.output_fields
+        }
+        text = of_call(signature, own, prediction("Moscow"), **inputs)
+        assert "This reply has no fault." not in text, agent
+        assert "The search found all needed passages" not in text, agent  # the text for the whole program
 
 
 def test_a_question_without_evidence() -> None:
@@ -131,4 +166,4 @@ def test_gepa_takes_it() -> None:
     with dspy.context(lm=dspy.utils.DummyLM([{"answer": "x"}] * 50)):
         gepa = dspy.GEPA(metric=with_feedback(), max_metric_calls=8, reflection_lm=reflection, num_threads=1)
         gepa.compile(Constant(), trainset=[EXAMPLE] * 3, valset=[EXAMPLE] * 2)
-    assert "The evidence did not contain" in str(reflection.history)
+    assert "is wrong: expected" in str(reflection.history)
