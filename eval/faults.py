@@ -9,7 +9,7 @@ import dspy
 
 from ..data.passages import Passage
 from ..programs.candidates import split_citations
-from .oracle import Oracle, Sight
+from .gold_replies import GoldReplies, Sight
 from .scoring import exact_match
 
 _MOST_NAMED = 5  # sentences or texts listed in one sentence
@@ -18,8 +18,8 @@ _LONGEST_QUOTE = 200  # characters
 CALIBRATION = frozenset({"confidence", "accuracy", "sufficiency"})
 """Fields whose faults are of degree."""
 
-_EVIDENCE = frozenset({"keep", "add", "useful", "cited", "citations"})
-_PLANS = frozenset({"sub_questions", "roadmap", "steps"})
+_EVIDENCE = frozenset({"keep", "add", "useful", "chosen", "cited", "citations"})
+_PLANS = frozenset({"sub_questions", "roadmap", "requirements", "steps"})
 _SEARCHES = frozenset({"required", "queries", "gaps"})
 
 
@@ -37,7 +37,7 @@ def faults(
         inputs: What the agent was given; passages as `NumberedPassages`.
         own: Its reply.
     """
-    reply = Oracle(example, passages).reply(signature, inputs, own)
+    reply = GoldReplies(example, passages).reply(signature, inputs, own)
     if not reply.told:
         return None
     return {
@@ -50,7 +50,7 @@ def faults(
 def missing(example: dspy.Example, passages: Iterable[Passage], inputs: Mapping[str, Any]) -> str:
     """What the annotations need and the agent was not shown, in one sentence; empty if it was shown everything, or no
     passages at all."""
-    sight = Sight(Oracle(example, passages), inputs, {})
+    sight = Sight(GoldReplies(example, passages), inputs, {})
     if not sight.numbered:
         return ""
     lacking = [page.title if page else id for id, page in sight.oracle.pages.items() if not sight.has(id)]

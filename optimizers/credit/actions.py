@@ -10,8 +10,8 @@ from typing import Any, get_origin
 import dspy
 import numpy as np
 
+from ...eval.gold_replies import GoldReplies
 from ...eval.metrics import Metric, joint_f1
-from ...eval.oracle import Oracle
 from ...eval.statistics import Interval
 from ...programs.prediction import UNKNOWN
 from ..exemplars import in_words
@@ -100,7 +100,7 @@ def credit(
     start = replay.run(example)
     if start.prediction is None:
         return []
-    oracle = Oracle(in_words(example), start.prediction.get("ranking") or ())
+    oracle = GoldReplies(in_words(example), start.prediction.get("ranking") or ())
     found = []
     for depth, call in enumerate(start.calls):
         samples = max(1, round(width * shrink**depth))
@@ -135,7 +135,7 @@ def sampled(call: Call, n: int) -> dspy.Prediction:
 
 
 def _actions(
-    call: Call, depth: int, samples: int, models: Sequence[dspy.LM], references: Sequence[str], oracle: Oracle
+    call: Call, depth: int, samples: int, models: Sequence[dspy.LM], references: Sequence[str], oracle: GoldReplies
 ) -> Iterator[Action]:
     assert call.reply is not None
     own = call.fields
@@ -155,7 +155,7 @@ def _actions(
             yield Action(name, reply)
 
 
-def reference(call: Call, name: str, oracle: Oracle, own: dict[str, Any]) -> dspy.Prediction | None:
+def reference(call: Call, name: str, oracle: GoldReplies, own: dict[str, Any]) -> dspy.Prediction | None:
     """The reply "gold", that the annotations ask for, or "absent", an empty one; None if the annotations tell nothing.
     What they do not tell stays as it is in ``own``."""
     if name == "absent":

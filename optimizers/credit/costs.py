@@ -14,8 +14,8 @@ import dspy
 from ...engines.models import roles
 from ...eval.executor import Job, Window
 from ...eval.gold import LookUp
+from ...eval.gold_replies import GoldReplies
 from ...eval.metrics import Metric, joint_f1
-from ...eval.oracle import Oracle
 from ...eval.statistics import Interval
 from ...programs.search import Search
 from ..exemplars import in_words
@@ -109,7 +109,7 @@ class _Diagnostician:
         seen = start.prediction.get("ranking") or () if start.prediction is not None else ()
         titles = dict.fromkeys(fact.title for fact in example.get("gold") or ())
         named = [page for title in titles if self._look_up is not None for page in self._look_up(title)]
-        oracle = Oracle(in_words(example), [*named, *seen])
+        oracle = GoldReplies(in_words(example), [*named, *seen])
         scores = {metric.name: start.score(example, metric) for metric in self.metrics}
         calls = Counter(call.role for call in start.calls)
         changes, asked = dict[str, dict[str, float]](), start.asked
@@ -129,7 +129,9 @@ class _Diagnostician:
         id = str(example.get("id") or example.question)
         return QuestionCosts(id, example.get("hops"), example.get("kind"), scores, changes, calls, asked, why)
 
-    def _with(self, role: str, example: dspy.Example, start: Rollout, oracle: Oracle) -> tuple[Rollout | None, bool]:
+    def _with(
+        self, role: str, example: dspy.Example, start: Rollout, oracle: GoldReplies
+    ) -> tuple[Rollout | None, bool]:
         """The run with the reference in place of a role, and whether the reference knew a reply; no run if the role had
         no call."""
         if not any(call.role == role for call in start.calls):

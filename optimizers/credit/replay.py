@@ -17,8 +17,8 @@ import dspy
 from ...data.passages import Hit, Passage
 from ...data.pool import PassagePool
 from ...engines.models import roles
+from ...eval.gold_replies import GoldReplies
 from ...eval.metrics import Metric
-from ...eval.oracle import Oracle
 from ...programs.search import Search
 from ...programs.trace import Trace
 from ...signatures.fields import NumberedPassages
@@ -137,7 +137,7 @@ class Replay:
         example: dspy.Example,
         known: Mapping[Key, dspy.Prediction] | None = None,
         instead: Instead = lambda call: None,
-        oracle: Oracle | None = None,
+        oracle: GoldReplies | None = None,
     ) -> Rollout:
         """Run the program on a question. An `Exception` of the program is recorded as a failure.
 

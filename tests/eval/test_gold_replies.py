@@ -10,7 +10,7 @@ import pytest
 from polyhop import signatures
 from polyhop.data.passages import Evidence, Fact, Passage
 from polyhop.data.sample import SubQuestion
-from polyhop.eval.oracle import CONFIDENT, Oracle
+from polyhop.eval.gold_replies import CONFIDENT, GoldReplies
 from polyhop.programs import PROGRAMS, new_program
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures.fields import NumberedPassages
@@ -35,7 +35,7 @@ QUESTION = {"question": EXAMPLE.question}
 
 
 def told(signature: type[dspy.Signature], own: Any = None, **inputs: Any) -> dict[str, Any]:
-    return dict(Oracle(EXAMPLE).reply(signature, {**QUESTION, **inputs}, own or {}).told)
+    return dict(GoldReplies(EXAMPLE).reply(signature, {**QUESTION, **inputs}, own or {}).told)
 
 
 def test_plans_and_routes() -> None:
@@ -54,6 +54,8 @@ def test_agents_that_choose_evidence() -> None:
     assert told(signatures.SelectEvidence, candidates=shown, selected=[]) == {"keep": ["2s2", "3s2"]}
     assert told(signatures.AddEvidence, candidates=shown, selected=["2"]) == {"add": ["3s2"]}
     assert told(signatures.FilterPassages, passages=shown) == {"useful": ["2", "3"]}
+    chosen = {"requirements": [step.question for step in EXAMPLE.sub_questions], "chosen": ["2", "3"]}
+    assert told(signatures.SelectSet, candidates=shown) == chosen
     assert told(signatures.FilterPassages, passages=FIRST) == {"useful": ["2"]}
     spans = told(signatures.FilterSpans, passages=FIRST, known=[], required=[])["spans"]
     assert spans == ["2s2 Andrei Tarkovsky directed it."]
@@ -143,7 +145,7 @@ def test_knowledge() -> None:
 
 
 def test_benchmarks_without_sub_questions_tell_less() -> None:
-    plain = Oracle(EXAMPLE.copy(sub_questions=()))
+    plain = GoldReplies(EXAMPLE.copy(sub_questions=()))
     assert plain.reply(signatures.AnalyzeQuestion, QUESTION, {}).told == {}
     assert plain.reply(signatures.RouteQuestion, QUESTION, {}).told == {"route": "plan", "query": "none"}
     inputs = {**QUESTION, "sub_questions": [], "answers_so_far": [], "searched": [], "passages": FIRST}
@@ -152,7 +154,7 @@ def test_benchmarks_without_sub_questions_tell_less() -> None:
 
 
 def test_the_whole_reply_has_the_agents_own_fields_too() -> None:
-    reply = Oracle(EXAMPLE).reply(signatures.AnswerDirectly, QUESTION, {"reasoning": "So.", "answer": "?"})
+    reply = GoldReplies(EXAMPLE).reply(signatures.AnswerDirectly, QUESTION, {"reasoning": "So.", "answer": "?"})
     assert reply.fields == {"reasoning": "So.", "answer": "?", "confidence": pytest.approx(1 - CONFIDENT)}
 
 
@@ -170,4 +172,4 @@ def test_every_agent_has_something_to_be_told(name: str) -> None:
         given = {field: inputs.get(field, []) for field in predictor.signature.input_fields}
         if agent == "querier":
             given["evidence"] = FIRST
-        assert Oracle(EXAMPLE).reply(predictor.signature, given, {}).told, agent
+        assert GoldReplies(EXAMPLE).reply(predictor.signature, given, {}).told, agent

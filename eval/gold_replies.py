@@ -36,7 +36,7 @@ FIELDS: dict[str, Field] = {}
 """The functions by the name of the output field; each returns the value, or `_UNTOLD`."""
 
 
-class Oracle:
+class GoldReplies:
     """The annotations of one question.
 
     Args:
@@ -91,7 +91,7 @@ class Reply:
 class Sight:
     """What one call shows of the gold evidence. ``own`` is the agent's reply, corrected field by field."""
 
-    def __init__(self, oracle: Oracle, inputs: Mapping[str, Any], own: dict[str, Any]) -> None:
+    def __init__(self, oracle: GoldReplies, inputs: Mapping[str, Any], own: dict[str, Any]) -> None:
         self.oracle, self.inputs, self.own = oracle, inputs, own
 
     def alike(self, own: Any, told: Any) -> bool:
@@ -258,7 +258,7 @@ def field(*names: str) -> Callable[[Field], Field]:
     return add
 
 
-@field("sub_questions", "roadmap")
+@field("sub_questions", "roadmap", "requirements")
 def _plan(sight: Sight) -> Any:
     return [step.question for step in sight.oracle.steps] or _UNTOLD
 
@@ -324,7 +324,7 @@ def _add(sight: Sight) -> Any:
     return [id for id in sight.ids() if id not in selected and id.partition("s")[0] not in selected]
 
 
-@field("useful")
+@field("useful", "chosen")
 def _useful(sight: Sight) -> Any:
     return [str(page.number) for page in sight.found.values()] if sight.oracle.pages else _UNTOLD
 
