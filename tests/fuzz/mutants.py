@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-CASES = settings(max_examples=10_000, deadline=None, database=None)
+CASES = settings(max_examples=int(os.environ.get("POLYHOP_FUZZ_CASES", "10000")), deadline=None, database=None)
 LONGEST = 5.0  # seconds of a case: a hang, however busy the machine is
 
 ODD: list[Any] = [

@@ -1,4 +1,4 @@
-"""Every format of a file, changed 10,000 times: it is read, or refused in one line, and soon."""
+"""Every format of a file, changed POLYHOP_FUZZ_CASES times: it is read, or refused in one line, and soon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every format of a reply, changed 10,000 times: it is read, or an error of a model, and soon."""
+"""Every format of a reply, changed POLYHOP_FUZZ_CASES times: it is read, or an error of a model, and soon."""
 
 from __future__ import annotations
 
