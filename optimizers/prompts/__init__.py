@@ -5,10 +5,11 @@
     better = optimize_prompts("random_search", program, trainset, valset, metric)
 
 An optimizer registers once, with `register` (registry.py), in the module of its kind: annotated.py (demos from a
-dataset's annotations), bootstrapped.py (demos from the program's own runs), instructions.py (written by a model).
+dataset's annotations), credited.py (demos for the agents that cost the points), bootstrapped.py (demos from the
+program's own runs), instructions.py (written by a model).
 """
 
-from . import annotated, bootstrapped, instructions  # noqa: F401  # they register their optimizers
+from . import annotated, bootstrapped, credited, instructions  # noqa: F401  # they register their optimizers
 from .annotated import gold_demos
 from .bootstrapped import Nearest, vote
 from .compile import can_write, check, optimize_prompts

@@ -39,6 +39,7 @@ NUMBERS: dict[str, dict[str, int]] = {
     "mipro": {"demos": 2, "candidates": 3, "trials": 6, "minibatch": 4, "full_every": 2, "val": 8},
     "simba": {"demos": 2, "candidates": 2, "steps": 2, "batch": 6},
     "gepa": {"runs": 44, "val": 6},
+    "credit": {"demos": 2, "tries": 2, "val": 8},
     "infer_rules": {"demos": 2, "candidates": 2, "rules": 2, "val": 6},
     "better_together": {"demos": 2, "candidates": 2, "val": 6, "runs": 44},
 }
