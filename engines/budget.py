@@ -43,7 +43,7 @@ _Amount = Annotated[float, Field(ge=-1e-3, le=1e15)]  # sums of what is reserved
 class Spent:
     """What was spent. ``seconds`` count while a process has the budget open."""
 
-    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
     calls: _Count = 0
     tokens_in: _Count = 0
@@ -200,7 +200,9 @@ class Budget:
 def read_spent(file: Path) -> Spent:
     try:
         content = read_bytes(file)
-        return _SPENT.validate_json(content) if content else Spent()  # empty: killed before the first write
+        return (
+            _SPENT.validate_json(content, strict=True) if content else Spent()
+        )  # empty: killed before the first write
     except FileNotFoundError:
         return Spent()
     except (OSError, ValueError) as error:
