@@ -44,11 +44,12 @@ def diagnose(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print an upper bound of the LM calls, and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Show which agent costs the points, by repeating a run with better replies of one agent at a time.
+    """Show which agent costs the points, by repeating a run with better replies of its agents.
 
-    An agent costs the points that the program would gain if this agent gave the best reply to what it saw and all
-    others did as they do; "retrieval" costs what is lost because searches do not find the gold passages first. Costs do
-    not add up. Replies before the first change, and of agents that a change does not reach, are not asked for again.
+    An agent costs the points that the program gains if the agent gives the best reply to what it saw. Agents are
+    replaced in the order of their first calls and stay replaced, so that an agent is not to blame for what those before
+    it spoiled; other references than gold replace one agent at a time. "retrieval" costs what is lost because searches
+    do not find the gold passages first. Replies that a change does not reach are not asked for again.
     """
     from ..engines.budget import Budget, BudgetSpent
     from ..engines.models import language_model

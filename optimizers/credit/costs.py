@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import fsum, isnan, nan, sqrt
@@ -95,10 +95,11 @@ class _Diagnostician:
         metrics: Sequence[Metric] = (joint_f1,),
         against: Reference = "gold",
         look_up: LookUp | None = None,
+        alone: bool = False,
     ) -> None:
         if not isinstance(against, dspy.LM) and against not in REFERENCES:
             raise ValueError(f"against is {' or '.join(map(repr, REFERENCES))} or a language model, not {against!r}")
-        self.metrics, self.against, self._look_up = metrics, against, look_up
+        self.metrics, self.against, self._look_up, self.alone = metrics, against, look_up, alone
         self._replay = Replay(program)
         self.roles = roles_of(program, against)
         self._perfect = Replay(program, perfect_search=True) if RETRIEVAL in self.roles else None
@@ -112,46 +113,55 @@ class _Diagnostician:
         oracle = GoldReplies(in_words(example), [*named, *seen])
         scores = {metric.name: start.score(example, metric) for metric in self.metrics}
         calls = Counter(call.role for call in start.calls)
+        before, replaced = start, set[str]()
         changes, asked = dict[str, dict[str, float]](), start.asked
-        for role in self.roles:
+        for role in [*calls, *(role for role in self.roles if role not in calls)]:
+            base, run, told = before, None, True
             if role == RETRIEVAL:
-                told = bool(oracle.pages) and all(oracle.pages.values())
+                base, told = start, bool(oracle.pages) and all(oracle.pages.values())
                 run = self._perfect.run(example, start.replies, oracle=oracle) if told and self._perfect else None
-            else:
-                run, told = self._with(role, example, start, oracle)
-            if run is not None:
-                asked += run.asked
+            elif any(call.role == role for call in before.calls):
+                run, told = self._with(role, replaced, example, start, before, oracle)
+            asked += run.asked if run else 0
             changes[role] = {
-                metric.name: (run.score(example, metric) - scores[metric.name] if run else 0.0) if told else nan
+                metric.name: (run.score(example, metric) - base.score(example, metric) if run else 0.0) if told else nan
                 for metric in self.metrics
             }
+            if not self.alone and told and role != RETRIEVAL:
+                before, replaced = run or before, replaced | {role}
         why = "" if start.error is None else f"{type(start.error).__name__}: {start.error}"[:200]
         id = str(example.get("id") or example.question)
         return QuestionCosts(id, example.get("hops"), example.get("kind"), scores, changes, calls, asked, why)
 
     def _with(
-        self, role: str, example: dspy.Example, start: Rollout, oracle: GoldReplies
-    ) -> tuple[Rollout | None, bool]:
-        """The run with the reference in place of a role, and whether the reference knew a reply; no run if the role had
-        no call."""
-        if not any(call.role == role for call in start.calls):
-            return None, True
-        told = 0
+        self,
+        role: str,
+        replaced: Collection[str],
+        example: dspy.Example,
+        start: Rollout,
+        before: Rollout,
+        oracle: GoldReplies,
+    ) -> tuple[Rollout, bool]:
+        """The run with the reference in place of a role, besides those in place before, and whether the reference knew
+        a reply for it."""
+        told = False
 
         def instead(call: Call) -> dspy.Prediction | None:
             nonlocal told
-            if call.role != role:
+            if call.role in replaced and call.key in before.replies:
+                return before.replies[call.key]
+            if call.role != role and call.role not in replaced:
                 return None
             if isinstance(self.against, dspy.LM):
                 other: dspy.Prediction | None = call.ask(lm=self.against)
             else:
                 own = start.replies.get(call.key) or call.ask()
                 other = reference(call, self.against, oracle, dict(own))
-            told += other is not None
+            told = told or (call.role == role and other is not None)
             return other
 
-        run = self._replay.run(example, start.replies, instead)
-        return run, told > 0
+        run = self._replay.run(example, {**before.replies, **start.replies}, instead)
+        return run, told
 
 
 def diagnose(
@@ -160,20 +170,23 @@ def diagnose(
     metrics: Sequence[Metric] = (joint_f1,),
     *,
     against: Reference = "gold",
+    alone: bool | None = None,
     threads: int = 1,
     look_up: LookUp | None = None,
     on_progress: Callable[[QuestionCosts], None] = lambda one: None,
 ) -> Diagnosis:
     """What each agent of a program costs, and what its searches cost.
 
-    An agent costs the points that the program would gain if the agent gave the best reply to what it saw, and all
-    others did as they do. It is not to blame for what it did not see. Costs do not add up: two agents may repair the
-    same fault.
+    An agent costs the points that the program gains if the agent gives the best reply to what it saw. Agents are
+    replaced in the order of their first calls and stay replaced, so an agent is not to blame for what those before it
+    spoiled, and the costs add up to the points that better agents gain in all. Searches are replaced alone.
 
     Args:
         questions: With annotations.
         against: Whose replies count as the best: "gold", those of the annotations; "absent", empty ones (the change is
             what the agent adds, negative if it helps); or another language model.
+        alone: Whether one agent is replaced at a time; costs then overlap where one agent could repair what another
+            spoiled. By default only where the reference is not "gold".
         threads: Questions at the same time.
         look_up: Finds gold passages by title, for questions without passages of their own: `BM25Index.titled`.
         on_progress: Called after each question.
@@ -181,7 +194,7 @@ def diagnose(
     Raises:
         BaseException: what is not an `Exception`, such as a spent budget.
     """
-    ask = _Diagnostician(program, metrics, against, look_up)
+    ask = _Diagnostician(program, metrics, against, look_up, against != "gold" if alone is None else alone)
     window, found = Window[tuple[int, QuestionCosts]](threads), dict[int, QuestionCosts]()
 
     def take() -> None:

@@ -5,8 +5,8 @@
 
 Simulated agents answer questions over their own contexts. In each condition one role of a program errs at 30% and the
 others at 5% (`Rates.by_call`). The costs that `diagnose` finds with the annotations on a sample of the questions are
-held against the true costs: the gain on all questions, with other errors, if an agent without errors takes the role. A
-simulation says nothing about a real model.
+held against the true costs: the gain on twice as many questions, with other errors, if agents without errors
+take the roles in the same order. A simulation says nothing about a real model.
 
     OUT/cells.jsonl   one line for each condition; the same command resumes
 """
@@ -31,21 +31,21 @@ PLANTED, OTHERS = 0.3, 0.05
 METRIC = "joint_f1"
 PROGRAMS = ("prism", "polyhop", "par_rag", "c3po")
 TRUTH = 1_000
-"""The seeds from here on are those of the truth."""
+"""The seed of the true costs."""
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One diagnosis. ``limit`` is the number of questions; None for all, against an agent without errors."""
+    """One diagnosis. With the seed `TRUTH` the reference is an agent without errors. ``limit``: number of questions."""
 
     dataset: str
     file: str
     program: str
     role: str
     seed: int
-    limit: int | None
+    limit: int
 
 
 @app.command()
@@ -69,7 +69,7 @@ def study(
         for each, name in product(sets, names)
         for role in roles(new_program(name))
     ]
-    each = [(TRUTH, None), *((seed, limit) for seed in range(seeds))]
+    each = [(TRUTH, 2 * limit), *((seed, limit) for seed in range(seeds))]
     cells = [Cell(*one, seed, size) for one in planted for seed, size in each]
     out.mkdir(parents=True, exist_ok=True)
     file = out / "cells.jsonl"
@@ -101,11 +101,12 @@ def play(cell: Cell) -> dict[str, Any]:
     from .engine import simulate, simulated_lm
 
     questions = _questions(cell.dataset, cell.file)
-    chosen = questions if cell.limit is None else Random(cell.seed).sample(questions, cell.limit)
+    chosen = Random(cell.seed).sample(questions, min(cell.limit, len(questions)))
     program = new_program(cell.program)
     simulate(program, chosen, {cell.role: Rates.by_call(PLANTED)}, Rates.by_call(OTHERS), cell.seed)
     perfect = simulated_lm(chosen, Rates(), cell.seed)
-    found = diagnose(program, chosen, [METRICS[METRIC]], against="gold" if cell.limit else perfect)
+    reference = perfect if cell.seed == TRUTH else "gold"
+    found = diagnose(program, chosen, [METRICS[METRIC]], against=reference, alone=False)
     if failed := next((one.error for one in found.questions if one.error), ""):
         raise RuntimeError(f"{cell}: {failed}")
     costs = {role: found.costs(role, METRIC) for role in found.roles}
@@ -131,10 +132,10 @@ def markdown(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield from (NOTICE, "")
     yield "| questions | program | planted and truly first | ranked first | true cost in interval | calls a question |"
     yield "|---|---|---|---:|---:|---:|"
-    truth = {_place(line): _means(line) for line in lines if line["cell"]["limit"] is None}
+    truth = {_place(line): _means(line) for line in lines if line["cell"]["seed"] == TRUTH}
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in lines:
-        if line["cell"]["limit"] is not None:
+        if line["cell"]["seed"] != TRUTH:
             groups.setdefault((line["cell"]["dataset"], line["cell"]["program"]), []).append(line)
     for (dataset, program), found in groups.items():
         first = {place[-1]: _first(truth[place]) == place[-1] for place in map(_place, found)}

@@ -32,8 +32,25 @@ def test_the_agent_that_errs_costs_the_points() -> None:
     program, _ = prism(selector={"keep": ["1s2"]}, adder={"add": []})
     found = costs(program)
     assert found["selector"] == pytest.approx((1.0, 1 / 3))
-    assert found["adder"] == pytest.approx((1.0, 1 / 3))  # it could have repaired it
+    assert found["adder"] == (0.0, 0.0)  # nothing is left to add
     assert (found["analyzer"], found["answerer"]) == ((0.0, 0.0), (0.0, 0.0))  # the answer was not in the evidence
+
+
+def test_alone_each_agent_that_could_repair_a_fault_costs_it() -> None:
+    program, _ = prism(selector={"keep": ["1s2"]}, adder={"add": []})
+    found = costs(program, alone=True)
+    assert found["selector"] == found["adder"] == pytest.approx((1.0, 1 / 3))
+
+
+def test_costs_add_up_to_what_better_agents_gain_in_all() -> None:
+    program, _ = prism(selector={"keep": ["3s1"]}, adder={"add": []}, answerer=answer("Paris"))
+    found = costs(program)
+    assert [found[role] for role in ("analyzer", "selector", "adder", "answerer")] == [
+        (0.0, 0.0),
+        (0.0, 1.0),
+        (0.0, 0.0),
+        (1.0, 0.0),
+    ]
 
 
 def test_an_answerer_is_to_blame_where_it_had_the_evidence() -> None:
