@@ -20,7 +20,7 @@ import ujson
 from .errors import CorpusError, Problem
 from .files import LARGEST_RECORD, bounded_lines, check_regular
 from .passages import Passage
-from .text import split_sentences
+from .text import clean, split_sentences
 
 TEXT_SUFFIXES = (".md", ".txt")
 LONGEST_ID = 512  # characters
@@ -66,7 +66,7 @@ class Corpus:
         self._sources = [source for path in paths for source in _sources(Path(path))]
         self._strict = strict
         self._on_problem = on_problem
-        self.names = tuple(Path(path).resolve().name for path in paths)
+        self.names = tuple(clean(Path(path).resolve().name) for path in paths)
         self.size = sum(source.path.stat().st_size for source in self._sources if not source.refused)
         self.position = 0
 
@@ -118,7 +118,7 @@ def _sources(path: Path) -> list[_Source]:
             raise CorpusError(f"The folder {path} has no .txt or .md file. Name other files one by one.")
         name = path.resolve().name
         # The folder's name is part of the id, since many folders have a README.md.
-        names = [f"{name}/{file.as_posix()}" for file in visible]
+        names = [clean(f"{name}/{file.as_posix()}") for file in visible]
         home, outside = path.resolve(), "a link out of the folder: name its target, if you want it read"
         return [
             _Source(path / file, name, name, refused="" if (path / file).resolve().is_relative_to(home) else outside)
@@ -131,8 +131,8 @@ def _sources(path: Path) -> list[_Source]:
     except (OSError, ValueError) as error:
         raise CorpusError(f"{error}.") from error
     if path.suffix.lower() in TEXT_SUFFIXES:
-        return [_Source(path, str(path), path.name)]
-    return [_Source(path, path.name, benchmark=_is_benchmark(path))]
+        return [_Source(path, clean(str(path)), clean(path.name))]
+    return [_Source(path, clean(path.name), benchmark=_is_benchmark(path))]
 
 
 def _is_benchmark(path: Path) -> bool:
@@ -241,7 +241,7 @@ def _read_text(source: _Source, file: BufferedReader) -> Iterator[_Made]:
     if not text.strip() and not heading:
         yield source.name, "empty"
         return
-    passage = Passage.of(heading[1] if heading else source.path.stem, text, id=source.id)
+    passage = Passage.of(heading[1] if heading else clean(source.path.stem), text, id=source.id)
     yield source.name, _objection(passage) or passage
 
 

@@ -72,9 +72,15 @@ def read_json(path: Path) -> Any:
 
     Raises:
         OSError: the file cannot be read, or is too large.
-        ValueError: it is not UTF-8, not JSON, or nested too deep.
+        ValueError: it is not UTF-8, not JSON, or nested too deep, or has a text that cannot be written again.
     """
+    content = read_bytes(path)
     try:
-        return json.loads(read_bytes(path))
+        value = json.loads(content)
+        if rb"\ud" in content.lower():  # half a character
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deep") from None
+    except UnicodeEncodeError:
+        raise ValueError("it has a lone surrogate") from None
+    return value

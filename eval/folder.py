@@ -142,11 +142,14 @@ def _shown(value: Any) -> str:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file atomically."""
-    with replacing(path) as file:
-        json.dump(value, file, ensure_ascii=False, indent=2, allow_nan=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with replacing(path) as file:
+            file.write(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except UnicodeEncodeError as error:  # such as the name of a file
+        text = ascii(error.object[: error.end].rpartition("\n")[2].strip()[-80:])
+        raise RunError(f"{path} cannot be written: {text} is not UTF-8. Rename that file or folder.") from error
 
 
 def read_json(path: Path, missing: str) -> dict[str, Any]:

@@ -111,6 +111,16 @@ def test_folder_of_texts(tmp_path: Path) -> None:
     assert (single.id, single.title, single.text) == ("b.txt", "b", "Grüße.")
 
 
+@pytest.mark.parametrize("name", [b"caf\xe9.jsonl", b"caf\xe9.txt", b"notes\xe9/a.txt"])
+def test_names_that_are_not_utf_8(name: bytes, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(name)
+    made(path, b'{"title": "Ada", "text": "Odes."}\n')
+    corpus = Corpus([path.parent if b"/" in name else path])
+    for passage, where in corpus:
+        f"{passage.id} {passage.title} {where} {corpus.names}".encode()
+    assert corpus.names[0].count("\ufffd") == 1
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -54,6 +54,16 @@ def test_what_is_no_file_or_too_large_is_one_line(name: str, tmp_path: Path) -> 
     refused(str(path))
 
 
+@pytest.mark.parametrize("text", [rb'["\ud800"]', rb'{"\uDFFF": 1}'])
+def test_half_a_character_is_refused(text: bytes, tmp_path: Path) -> None:
+    """It could be read, but not be written or shown."""
+    (tmp_path / "a").write_bytes(text)
+    with pytest.raises(ValueError, match="lone surrogate"):
+        read_json(tmp_path / "a")
+    (tmp_path / "a").write_bytes(rb'["\ud83d\ude00"]')
+    assert read_json(tmp_path / "a") == ["\U0001f600"]
+
+
 def test_bytes_up_to_the_limit(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"1234")
     assert read_bytes(tmp_path / "a", 4) == b"1234"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from polyhop.eval.folder import RunError
 from polyhop.eval.metrics import COSTS, METRICS
 from polyhop.eval.records import read_lines
 from polyhop.eval.run import RunProgress, evaluate
+from polyhop.eval.settings import RunManifest
 from polyhop.programs import Agent, Naive, Program
 
 from .small import PASSAGE, Fake, examples, mixed, numbered
@@ -340,6 +342,15 @@ def test_questions_that_cannot_be_scored_are_refused_before_any_is_asked(
     with pytest.raises(RunError, match=message):
         evaluate(Fake(), questions, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_name_that_is_not_utf_8_is_refused_before_any_question(tmp_path: Path) -> None:
+    program = Fake()
+    manifest = RunManifest.of(program, examples("a"), name="caf\udce9")
+    with pytest.raises(RunError, match=r"manifest.json cannot be written: .*caf.udce9' is not UTF-8. Rename"):
+        evaluate(program, examples("a"), tmp_path / "run", manifest=manifest)
+    assert not program.asked
+    assert not os.listdir(tmp_path / "run")
 
 
 def test_a_file_cannot_be_the_folder_of_a_run(tmp_path: Path) -> None:
