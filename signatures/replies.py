@@ -226,6 +226,11 @@ def unwrap(reply: Any) -> Any:
 
 
 _THINKING = re.compile(r"<(/?)(think|thinking|reasoning)(?:\s[^<>]*)?/?>", re.IGNORECASE)
+_FIRST = {  # thinking of Magistral, Seed-OSS and gpt-oss, which a reply can only begin with
+    "[THINK]": "[/THINK]",
+    "<seed:think>": "</seed:think>",
+    "<|channel|>analysis": "<|channel|>final<|message|>",
+}
 
 
 def without_thinking(reply: str, fields: Container[str] = ()) -> str:
@@ -233,11 +238,14 @@ def without_thinking(reply: str, fields: Container[str] = ()) -> str:
 
     A block ends at the tag that closes its own name, blocks of this name inside it included; one that is not closed
     lasts to the end. Before a closing tag that nothing opened, all is thinking: chat templates of some models open it
-    in the prompt.
+    in the prompt. A reply that begins with another model's mark of thinking is thinking up to the last mark of its end.
 
     Args:
         fields: Names of tags that are fields of the reply.
     """
+    for opening, closing in _FIRST.items():
+        if reply.lstrip().startswith(opening):
+            reply = reply.rpartition(closing)[2] if closing in reply else ""
     kept, block, depth, end = list[str](), "", 0, 0
     for tag in _THINKING.finditer(reply):
         name = tag[2].lower()

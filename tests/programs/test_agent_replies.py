@@ -70,6 +70,10 @@ THINKING = [
     "<think><thinking></reasoning>{}</think>",
     "{}</think>",  # the template of the model's prompt opens it
     "So: {}\n</think>\n",
+    "[THINK]{}[/THINK]",
+    "\n[THINK]It says [/THINK] {}[/THINK]",
+    "<seed:think>{}</seed:think>",
+    "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>",
 ]
 
 
@@ -93,6 +97,8 @@ def test_reasoning_is_thinking_where_tags_are_no_fields(kind: str) -> None:
 @pytest.mark.parametrize("drafted", ADAPTERS)
 def test_thinking_that_does_not_end_is_no_answer(kind: str, drafted: str) -> None:
     draft = said(drafted, DRAFT)
+    for opening in ("[THINK]", "<seed:think>", "<|channel|>analysis<|message|>"):
+        assert read(kind, f"{opening}{draft}") is None
     for reply in (f"<think>{draft}", f"<think>a <think>b</think>{draft}", f"Well. <thinking>{draft}\n\n{draft}"):
         assert read(kind, reply) is None
     with pytest.raises(AdapterParseError, match="no answer after its thinking") as caught:
