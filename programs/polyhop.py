@@ -26,8 +26,9 @@ An answer is in doubt if its confidence is low or if it is not found in what was
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
@@ -145,6 +146,12 @@ class PolyHop(Program):
     """
 
     shown_exemplars = ("planner",)
+    conditions: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {
+        "confidence.*": ("review", ("doubt", "always")),
+        "confidence.fixed_alpha": ("confidence.adaptive", (False,)),
+        "confidence.midpoint": ("confidence.adaptive", (True,)),
+        "confidence.slope": ("confidence.adaptive", (True,)),
+    }
 
     def __init__(
         self,

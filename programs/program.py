@@ -27,6 +27,9 @@ class Program(dspy.Module):
     shown_exemplars: ClassVar[tuple[str, ...]] = ()  # the agents that get exemplars as additional demos at each call
     shared: ClassVar[tuple[str, ...]] = ()  # attributes that copies share: a retriever is a resource, not state
     role_groups: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # agents that ``--lm GROUP=SPEC`` gives a model together
+    conditions: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
+    """Tunables, by name or glob, that matter only while another one, which matters too, has one of some values. Of
+    several patterns that match a name the last one applies."""
     paper_retriever: ClassVar[str] = ""  # of the published system, a name of `polyhop.data.retrievers`; "" for none
     paper_values: ClassVar[Mapping[str, Any]] = {}  # tunables with a published value that is not the default
 

@@ -87,8 +87,14 @@ def _optuna(kind: Callable[..., optuna.samplers.BaseSampler], space: SearchSpace
     def draw(number: int, trials: Sequence[FrozenTrial]) -> Values:
         with quiet():
             study = study_in_memory(trials, cost)
-            study.sampler = kind(seed=derived_seed(seed, number))
-            return dict(study.ask(space.distributions).params)
+            drawn = {name: each for name, each in space.distributions.items() if name not in space.conditions}
+            while True:
+                study.sampler = kind(seed=derived_seed(seed, number))
+                values = space.defaults | study.ask(drawn).params
+                matter = {name: space.distributions[name] for name in space.active(values)}
+                if matter.keys() <= drawn.keys():
+                    return space.defaults | space.active(values)
+                drawn |= matter  # the same draw again, and what matters beside it
 
     return draw
 

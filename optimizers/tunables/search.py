@@ -228,7 +228,7 @@ class _Driver:
 
     def _frozen(self, record: TrialRecord, state: TrialState) -> FrozenTrial:
         """A trial as Optuna has it."""
-        cost, params = self._search.cost, self._space.inside(record.values)
+        cost, params = self._search.cost, self._space.active(self._space.inside(record.values))
         failed = record.state == "failed"
         return create_trial(
             state=state,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import product
 from typing import Any
@@ -36,6 +36,8 @@ class SearchSpace:
 
     distributions: dict[str, BaseDistribution]
     defaults: Values
+    conditions: dict[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
+    """By name: the tunable on which it depends, and the values for which it matters (`Program.conditions`)."""
 
     @classmethod
     def of(cls, program: dspy.Module, freeze: Sequence[str] = (), ranges: Ranges | None = None) -> SearchSpace:
@@ -57,11 +59,25 @@ class SearchSpace:
             for name, tunable in known.items()
             if name not in frozen
         }
+        conditions = {
+            name: condition
+            for pattern, condition in getattr(program, "conditions", {}).items()
+            for name in _matches(pattern, known)
+        }
+        values = {name: tunable.value for name, tunable in known.items()}
+        fixed = known.keys() - distributions.keys()
+        for name in [name for name in distributions if _is_off(name, conditions, values, fixed)]:
+            del distributions[name]
         distributions = {name: each for name, each in distributions.items() if not each.single()}
         if not distributions:
             why = "all are frozen or have a single value" if known else "it has none (polyhop.tunables)"
             raise PolyhopError(f"the program has no tunables to search: {why}")
-        return cls(distributions, {name: known[name].value for name in distributions})
+        kept = {name: each for name, each in conditions.items() if name in distributions and each[0] in distributions}
+        return cls(distributions, {name: known[name].value for name in distributions}, kept)
+
+    def active(self, values: Values) -> Values:
+        """The values that matter beside the others."""
+        return {name: value for name, value in values.items() if not _is_off(name, self.conditions, values, values)}
 
     def inside(self, values: Values) -> Values:
         """The values that lie within their ranges."""
@@ -96,7 +112,18 @@ class SearchSpace:
             raise PolyhopError(
                 f"the grid has more than {_MAX_GRID:,} points ({sizes}): freeze more tunables, or use fewer points"
             )
-        return [dict(zip(axes, each, strict=True)) for each in product(*axes.values())]
+        combined = [self.active(dict(zip(axes, each, strict=True))) for each in product(*axes.values())]
+        return [self.defaults | each for each in {tuple(each.items()): each for each in combined}.values()]
+
+
+def _is_off(
+    name: str, conditions: Mapping[str, tuple[str, tuple[Any, ...]]], values: Values, decided: Collection[str]
+) -> bool:
+    """Whether a tunable does not matter, as far as it is ``decided`` what it depends on."""
+    if name not in conditions:
+        return False
+    other, needed = conditions[name]
+    return (other in decided and values[other] not in needed) or _is_off(other, conditions, values, decided)
 
 
 def with_values(program: dspy.Module, values: Values) -> dspy.Module:

@@ -11,6 +11,7 @@ from optuna.trial import FrozenTrial, create_trial
 from polyhop.data.errors import PolyhopError
 from polyhop.optimizers.tunables.sampling import SAMPLERS, make_sampler
 from polyhop.optimizers.tunables.space import SearchSpace, Values
+from polyhop.programs import PolyHop
 
 from .world import Hill
 
@@ -73,3 +74,18 @@ def test_a_grid_is_walked_once_without_the_defaults() -> None:
 def test_invalid_samplers(name: str, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(PolyhopError, match=message):
         make_sampler(name, SPACE, 0, **settings)
+
+
+@pytest.mark.parametrize("name", ["tpe", "random"])
+def test_what_is_off_keeps_its_default(name: str) -> None:
+    space = SearchSpace.of(PolyHop())
+    sampler = make_sampler(name, space, 0)
+    drawn = [sampler(number, []) for number in range(1, 40)]
+    reviews = [values["review"] for values in drawn]
+    assert set(reviews) == {"doubt", "always", "never"}
+    for values in drawn:
+        assert space.covers(values)
+        moved = [each for each in values if each not in space.active(values) and values[each] != space.defaults[each]]
+        assert not moved
+        if values["review"] != "never":
+            assert values["confidence.threshold"] != space.defaults["confidence.threshold"]

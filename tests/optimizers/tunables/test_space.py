@@ -12,7 +12,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from polyhop.data.errors import PolyhopError
 from polyhop.optimizers.tunables.space import SearchSpace
-from polyhop.programs import Prism
+from polyhop.programs import PolyHop, Prism, tunables
 from polyhop.programs.tunable import choice, integer, real
 
 from .world import Hill
@@ -99,3 +99,37 @@ def test_a_grid_contains_both_ends_of_every_range() -> None:
     assert {values["n"] for values in SPACE.grid(5)} == {0, 1, 2, 3, 4}
     with pytest.raises(PolyhopError, match="more than 100,000 points .*freeze more tunables, or use fewer points"):
         SPACE.grid(50)
+
+
+# --- conditions ------------------------------------------------------------------------------------------------------
+
+ALPHA = ["confidence.fixed_alpha", "confidence.midpoint", "confidence.slope"]
+
+
+def test_what_is_off_in_every_trial_is_not_searched() -> None:
+    program = PolyHop()
+    program.review.value = "never"
+    space = SearchSpace.of(program, freeze=["review"])
+    assert not [name for name in space.distributions if name.startswith("confidence.")]
+    program.review.value = "always"
+    program.confidence.adaptive.value = False
+    space = SearchSpace.of(program, freeze=["review", "confidence.adaptive"])
+    assert [name for name in space.distributions if name in ALPHA] == ["confidence.fixed_alpha"]
+    assert not space.conditions
+
+
+def test_values_of_a_branch_that_is_off_are_not_active() -> None:
+    space = SearchSpace.of(PolyHop())
+    values = space.defaults | {"review": "never"}
+    assert not [name for name in space.active(values) if name.startswith("confidence.")]
+    values = space.defaults | {"review": "doubt", "confidence.adaptive": True}
+    assert [name for name in space.active(values) if name in ALPHA] == ALPHA[1:]
+
+
+def test_a_grid_has_no_points_that_differ_only_in_what_is_off() -> None:
+    kept = ["review", "confidence.threshold", "confidence.adaptive"]
+    program = PolyHop()
+    space = SearchSpace.of(program, freeze=[name for name in tunables(program) if name not in kept])
+    points = space.grid(4)
+    assert len(points) == 2 * 4 * 2 + 1  # both reviews with all values, and none
+    assert all(space.covers(point) for point in points)
