@@ -94,6 +94,8 @@ def _json(value: object) -> str:
 
 def _write(texts: dict[str, str], out: Path, name: str, ending: str, overwrite: bool) -> list[Path]:
     """Write a single text to ``out`` if that has a suffix, else each text to a file in the folder ``out``."""
+    from ..eval.official.files import replacing
+
     single = len(texts) == 1 and bool(out.suffix) and not out.is_dir()
     (out.parent if single else out).mkdir(parents=True, exist_ok=True)
     paths = [out] if single else [out / f"{file_name(agent or name)}{ending}" for agent in texts]
@@ -101,5 +103,6 @@ def _write(texts: dict[str, str], out: Path, name: str, ending: str, overwrite: 
     if existing and not overwrite:
         raise PolyhopError(f"{existing[0]} exists: choose another --out, or add --overwrite")
     for path, text in zip(paths, texts.values(), strict=True):
-        path.write_text(text, encoding="utf-8", newline="")
+        with replacing(path) as file:
+            file.write(text)
     return paths

@@ -119,7 +119,8 @@ def _run(setting: TableSetting, program: str, folder: Path, options: Sequence[st
     command += ["--index", str(setting.index)] if setting.index else []
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise PolyhopError(f"{program} on {setting.name}: {done.stderr.strip() or done.stdout.strip()}")
+        said = (done.stderr.strip() or done.stdout.strip()).removeprefix("error: ")
+        raise PolyhopError(f"{program} on {setting.name}: {said}")
     return dict(json.loads(done.stdout))
 
 

@@ -26,7 +26,16 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    StringConstraints,
+    ValidationError,
+)
 
 from ..errors import IndexFault
 from ..files import read_bytes, read_json
@@ -56,6 +65,12 @@ def title_terms(title: str) -> tuple[str, str]:
     return title_key(title)[:_LONGEST_KEY], title_key(bare_title(title))[:_LONGEST_KEY]
 
 
+def _moment(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("it has no time zone")
+    return text
+
+
 class IndexManifest(BaseModel):
     """What an index holds.
 
@@ -76,7 +91,7 @@ class IndexManifest(BaseModel):
     anserini: str
     lucene: str
     lucene_folder: Annotated[str, StringConstraints(pattern=rf"^{LUCENE}\w+$")]  # name of the Lucene index's folder
-    created: str  # when the build finished (UTC, ISO 8601)
+    created: Annotated[str, AfterValidator(_moment)]  # when the build finished (UTC, ISO 8601)
     schema_version: int = Field(default=SCHEMA, alias="schema")
     overlong: NonNegativeInt = 0
     foreign: bool = False  # Anserini or Pyserini made the Lucene index, and `corpus_hash` is of its list of segments

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +147,15 @@ def test_what_cannot_be_exported_is_one_line(artifact: str, tmp_path: Path) -> N
         assert result.stderr.startswith("error: ")
         assert message.removesuffix(".*") in result.stderr
         assert result.stderr.count("\n") == 1
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    out = tmp_path / "prompts.json"
+    out.write_text("old")
+    command = [sys.executable, "-m", "polyhop.scripts.main", "export", "naive", "--overwrite", "--out", str(out)]
+    # No file may become larger than one block of the shell, 512 or 1,024 bytes.
+    limited = ["sh", "-c", 'ulimit -f 1; trap "" XFSZ; exec "$@"', "sh", *command, "--format", "json"]
+    done = subprocess.run(limited, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, f"error: cannot write {out}: File too large\n")
+    assert out.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["prompts.json"]

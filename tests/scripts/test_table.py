@@ -97,6 +97,15 @@ def test_runs_that_would_share_a_folder_are_refused(hotpotqa: Path, tmp_path: Pa
         assert "two of these runs have the same folder" in result.stderr
 
 
+def test_an_evaluation_that_fails_is_one_line(hotpotqa: Path, tmp_path: Path) -> None:
+    run = tmp_path / "naive-hotpotqa-dev-distractor"
+    run.touch()
+    result = table("--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path, "--program", "naive")
+    assert result.exit_code == 1
+    why = f"{run} cannot be the folder of a run: File exists."
+    assert result.stderr == f"error: naive on hotpotqa distractor: {why}\n"
+
+
 @pytest.mark.slow
 def test_ctrl_c_says_how_to_resume(write_hotpotqa: Callable[[int], Path], tmp_path: Path) -> None:
     """The terminal sends the signal to the table and to its running process."""

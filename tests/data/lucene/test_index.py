@@ -384,6 +384,15 @@ def test_a_manifest_of_nonsense_is_one_clear_line(content: str, tmp_path: Path) 
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("created", ["yesterday", "2026-01-01T00:00:00"])
+def test_a_manifest_tells_the_moment_of_its_build(created: str, tmp_path: Path, write: Write) -> None:
+    build_index([write()], tmp_path / "ix")
+    file = tmp_path / "ix" / "manifest.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "created": created}))
+    with pytest.raises(IndexFault, match="created: "):
+        IndexManifest.read(tmp_path / "ix")
+
+
 def test_a_manifest_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "manifest.json")
     with pytest.raises(IndexFault, match="not a regular file"):
