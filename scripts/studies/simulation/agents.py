@@ -198,15 +198,20 @@ def sub_questions(scene: Scene) -> list[str]:
 
 def steps(scene: Scene) -> list[dict[str, str]]:
     """The sub-questions; a lost one with the mark of its question (`annotations.marked`)."""
-    lost = f"{LOST_STEP} {scene.known.mark(len(scene.known.pages))}"
-    return [{"thought": "", "question": lost if text == LOST_STEP else text} for text in sub_questions(scene)]
+    return [
+        {"thought": "", "question": _lost_step(scene) if text == LOST_STEP else text} for text in sub_questions(scene)
+    ]
+
+
+def _lost_step(scene: Scene) -> str:
+    return f"{LOST_STEP} {scene.known.mark(len(scene.known.pages))}"
 
 
 def refined_question(scene: Scene) -> str:
     """The next question with the answers that the trajectory has."""
     said = dict(re.findall(r"#(\d+) .* -> (.*)", "\n".join(scene.prompt.listed("trajectory"))))
     text = replace_references(scene.prompt.text("next_question"), lambda n: said.get(str(n)))
-    return LOST_STEP if scene.errs("wrong_plan") else text
+    return _lost_step(scene) if scene.errs("wrong_plan") else text
 
 
 def route(scene: Scene) -> str:

@@ -67,6 +67,12 @@ def test_a_role_whose_errors_are_repaired_costs_nothing(name: str, role: str, tm
     assert cost.mean == 0.0
 
 
+def test_a_refiner_that_loses_a_step_is_still_recognized(tmp_path: Path) -> None:
+    asked = [marked(example) for example in musique(tmp_path, 6)]
+    rates = {"refiner": Rates(wrong_plan=1.0), "step_answerer": Rates(wrong_answer=1.0), "reviser": Rates(lucky=0.0)}
+    assert evaluate(simulated("par_rag", asked, **rates), asked)["counts"]["failed"] == 0
+
+
 def test_rates_are_labelled_by_role_and_roles_are_checked(tmp_path: Path) -> None:
     asked = hotpotqa(tmp_path)
     program = simulated("prism", asked, selector=PROFILES["weak"])
