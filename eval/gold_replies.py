@@ -201,10 +201,16 @@ class Sight:
             return [page.title for id, page in self.oracle.pages.items() if page and not self.has(id)]
         has = [step.passage_id is None or self._knows(step.passage_id) for step in self.oracle.steps]
         return [
-            self.oracle.asked(n)
+            self._untried(self.oracle.asked(n), step.passage_id)
             for n, step in enumerate(self.oracle.steps)
             if not has[n] and all(has[m - 1] for m in references(step.question) if 0 < m <= len(has))
         ]
+
+    def _untried(self, query: str, passage: str | None) -> str:
+        """A query, or the title of the passage that it did not find before."""
+        tried = " ".join(title_key(text) for name in ("queries", "earlier", "searched") for text in self.listed(name))
+        page = self.oracle.pages.get(passage or "")
+        return page.title if page is not None and title_key(query) in tried else query
 
     def _knows(self, passage: str) -> bool:
         """Whether a gold passage is shown, or a known fact states what it says."""

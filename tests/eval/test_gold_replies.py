@@ -124,6 +124,8 @@ def test_agents_that_go_on_or_stop() -> None:
         "action": "retrieve",
         "query": "Where was Andrei Tarkovsky born?",
     }
+    tried = {**inputs, "queries": ['"Where was Andrei Tarkovsky born?" - nothing useful']}
+    assert told(signatures.DecideNext, passages=FIRST, **tried)["query"] == "Andrei Tarkovsky"
     assert told(signatures.AssessEvidence, evidence=FIRST) == {"sufficiency": 0.5}
     said: dict[str, Any] = {"thoughts": ["Andrei Tarkovsky directed it."]}
     assert told(signatures.ReasonOn, passages=ALL.show(), **said) == {"next_thought": "He was born in Zavrazhye."}
