@@ -11,7 +11,7 @@ ANSWER = (
 )
 CONFIDENCE = (
     "probability between 0 and 1 that the answer is right: near 1 if every step is stated, below 0.5 if one had to be "
-    "guessed or several answers fit, 0 if it is unknown"
+    "guessed or several fit where one is asked for, 0 if it is unknown"
 )
 
 

@@ -61,13 +61,14 @@ class PlanSteps(dspy.Signature):
 
 
 class RefineQuestion(dspy.Signature):
-    """Reword the next question of a plan, now that an earlier answer was corrected.
+    """Reword the next question of a plan, now that earlier ones are answered.
 
-    The trajectory holds the questions asked so far with their present answers. Put those answers in place of the
-    references (#1, #2, ...) in the next question, and reword what does not fit them any more: a wrong kind of thing, a
-    wrong gender or number, a name that the correction replaced. What the next question asks for must stay the same: add
-    no condition, drop none, and do not answer it. An answer "unknown" is not put in: describe it by its question, as in
-    "the author of A". Where nothing is to be changed, repeat the question with the answers put in.
+    The plan was made before anything was known. The trajectory holds the questions asked so far with their present
+    answers. Put those answers in place of the references (#1, #2, ...) in the next question, and reword what does not
+    fit them: a wrong kind of thing, a wrong gender or number, another name for the same thing. What the next question
+    asks for must stay the same: add no condition, drop none, and do not answer it. An answer "unknown" is not put in:
+    describe it by its question, as in "the author of A". Where nothing is to be changed, repeat the question with the
+    answers put in.
     """
 
     question: str = dspy.InputField(desc="what all steps together are to answer")
