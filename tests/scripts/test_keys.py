@@ -11,8 +11,10 @@ import subprocess
 import sys
 from base64 import b64decode
 from collections.abc import Iterator
-from contextlib import chdir
+from contextlib import chdir, suppress
 from pathlib import Path
+from pickle import dumps
+from pickletools import genops
 
 import pytest
 from typer.testing import CliRunner
@@ -82,8 +84,25 @@ def run(folder: Path, *arguments: str | Path) -> str:
     return done.output
 
 
-def is_pickle(path: Path) -> bool:
-    return path.read_bytes()[:1] == b"\x80" or path.suffix in (".pkl", ".pickle", ".bin")
+def pickles(folder: Path) -> list[Path]:
+    """The files that are a pickle of any protocol, or are called so."""
+
+    def is_pickle(path: Path) -> bool:
+        with suppress(ValueError, UnicodeDecodeError, IndexError):  # no pickle
+            return bool(list(genops(path.read_bytes())))
+        return path.suffix in (".pkl", ".pickle", ".bin")
+
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) > 3
+    return [path for path in files if is_pickle(path)]
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_pickles_are_found(protocol: int, tmp_path: Path) -> None:
+    for name in "abcd":
+        (tmp_path / name).write_text('{"answer": 1}\n')
+    (tmp_path / "a").write_bytes(dumps({"a": [1]}, protocol))
+    assert pickles(tmp_path) == [tmp_path / "a"]
 
 
 def written(folder: Path) -> str:
@@ -110,16 +129,20 @@ def test_the_server_tells_the_key_and_no_command_does(endpoint: Server, tmp_path
     said += run(tmp_path, "report", "run", "--out", "report.html")
     assert endpoint.injected["401-echo"] > 0
     assert [(tmp_path / folder).stat().st_mode & 0o777 for folder in ("run", "cache")] == [0o700, 0o700]
+    assert not pickles(tmp_path / "run")
     assert KEY not in said
     assert KEY not in written(tmp_path)
 
 
 def test_a_tuned_program_and_its_prompts_hold_no_key(tmp_path: Path) -> None:
+    (tmp_path / "odes.jsonl").write_text('{"title": "Ada", "text": "Odes."}\n')
     with Server() as server:
         lm = ("--lm", profile(tmp_path, server))
         tuned = ("--program", "naive", "--limit", "8", "--stages", "tunables", "--trials", "2", "--out", "tuned")
         said = run(tmp_path, "optimize", *tuned, *lm, "--yes")
-    assert not [path for path in (tmp_path / "tuned").rglob("*") if path.is_file() and is_pickle(path)]
+    run(tmp_path, "index", "odes.jsonl", "--out", "index")
+    assert not pickles(tmp_path)
+    assert (tmp_path / "tuned").stat().st_mode & 0o777 == 0o700
     said += run(tmp_path, "diff", "naive", "tuned/best")
     said += run(tmp_path, "export", "tuned/best", "--format", "json", "--out", "prompts.json")
     said += run(tmp_path, "report", "tuned", "--out", "report.html")
