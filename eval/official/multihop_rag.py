@@ -7,11 +7,11 @@ Retrieval, over the questions that are not of the type ``null_query``:
 - "Average precision" adds, at every hit, the gold facts *first seen there* divided by the rank, and divides the sum by
   the number of gold facts (at most 10). It is not the textbook's MAP, which counts all facts seen so far.
 
-Answers: the script's precision, recall and F1 are one number, the share *s* of answers that have any word in common with
-the gold answer, so "Insufficient information." matches "no information". It is reported as ``official_overlap``, with
-exact match and containment (the answer contains the gold answer as whole words). The script's "accuracy" is not: from
-April 2025 on it counts every wrong answer as false positive, as false negative and as true negative, which makes it
-1 / (3 - 2 *s*), at least 1/3; a later version prints *s* for it.
+Answers: the script's precision, recall and F1 are one number, the share *s* of answers that have any word in common
+with the gold answer, so "Insufficient information." matches "no information". It is reported as ``official_overlap``,
+with exact match and containment (the answer contains the gold answer as whole words). Its "accuracy" is another
+number: from April 2025 on it counts every wrong answer as false positive, as false negative and as true negative,
+which makes it 1 / (3 - 2 *s*), at least 1/3. A later version prints *s* for it.
 """
 
 from __future__ import annotations

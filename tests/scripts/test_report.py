@@ -195,9 +195,10 @@ def test_hostile_texts_stay_texts(run: Path, tmp_path: Path) -> None:
         incidents={HOSTILE: 1},
     )
     manifest = json.loads((run / "manifest.json").read_text())
-    manifest["program"] |= {"name": HOSTILE, "tunables": {HOSTILE: HOSTILE}, "lms": {HOSTILE: {"model": HOSTILE}}}
-    manifest |= {"dataset": HOSTILE, "api_key": KEY, "environment": {"OPENAI_API_KEY": KEY}}
-    manifest["program"]["lms"][HOSTILE]["api_key"] = KEY
+    hostile = HOSTILE.replace("\ud800", "")  # half a character, which a manifest cannot have
+    manifest["program"] |= {"name": hostile, "tunables": {hostile: hostile}, "lms": {hostile: {"model": hostile}}}
+    manifest |= {"dataset": hostile, "api_key": KEY, "environment": {"OPENAI_API_KEY": KEY}}
+    manifest["program"]["lms"][hostile]["api_key"] = KEY
     (run / "manifest.json").write_text(json.dumps(manifest))
     page = report(run, out=tmp_path / "report.html")
     assert len([text for attributes, text in page.scripts if "type" not in attributes]) == 2

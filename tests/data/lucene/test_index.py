@@ -384,6 +384,19 @@ def test_a_manifest_of_nonsense_is_one_clear_line(content: str, tmp_path: Path) 
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize("folder", ["../outside", "/tmp", "lucene-/../../outside", "lucene-x/y", "", ".", 3, None])
+def test_a_manifest_reaches_nothing_outside(folder: Any, tmp_path: Path, write: Write) -> None:
+    (tmp_path / "outside").mkdir()
+    index = tmp_path / "ix"
+    manifest = build_index([write()], index).to_json()
+    (index / "manifest.json").write_text(json.dumps({**manifest, "lucene_folder": folder}))
+    before = files_in(tmp_path)
+    for use in (BM25Index, check_index):
+        with pytest.raises(IndexFault, match="lucene_folder"):
+            use(index)
+    assert files_in(tmp_path) == before
+
+
 @pytest.mark.parametrize("created", ["yesterday", "2026-01-01T00:00:00"])
 def test_a_manifest_tells_the_moment_of_its_build(created: str, tmp_path: Path, write: Write) -> None:
     build_index([write()], tmp_path / "ix")
