@@ -24,7 +24,7 @@ POOL = [Passage.of(f"T{n}", sentences=[f"Sentence {n}.", "Another."], id=f"p{n}"
 SWITCHES = {"analyze": True, "select": True, "add": True}  # stay on, so that every agent is asked
 CHANGED: dict[str, Any] = SWITCHES | {
     "search.k": 2, "search.k1": 1.5, "search.b": 0.75, "rounds": 4,
-    "stop": "complete", "bridging": False, "unit": "passage",
+    "stop": "complete", "bridging": False, "guided": False, "unit": "passage",
 }  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def test_dspy_finds_them_by_name() -> None:
     found = {name: parameter for name, parameter in program.named_parameters() if isinstance(parameter, Tunable)}
     assert {name: tunable.value for name, tunable in found.items()} == {
         "search.k": 7, "search.k1": 0.9, "search.b": 0.4, "rounds": 2,
-        "stop": "stable", "analyze": True, "select": True, "add": True, "bridging": True, "unit": "sentence",
+        "stop": "stable", "analyze": True, "select": True, "add": True, "bridging": True, "guided": True, "unit": "sentence",
     }  # fmt: skip
     assert tunables(program) == found
     assert set(tunables(Naive())) == {"search.k", "search.k1", "search.b"}
