@@ -93,8 +93,8 @@ def test_dspy_finds_them_by_name() -> None:
     program = Prism(k=7, rounds=2)
     found = {name: parameter for name, parameter in program.named_parameters() if isinstance(parameter, Tunable)}
     assert {name: tunable.value for name, tunable in found.items()} == {
-        "search.k": 7, "search.k1": 0.9, "search.b": 0.4, "rounds": 2,
-        "stop": "stable", "analyze": True, "select": True, "add": True, "bridging": True, "guided": True, "unit": "sentence",
+        "search.k": 7, "search.k1": 0.9, "search.b": 0.4, "rounds": 2, "stop": "stable",
+        "analyze": True, "select": True, "add": True, "bridging": True, "guided": True, "unit": "sentence",
     }  # fmt: skip
     assert tunables(program) == found
     assert set(tunables(Naive())) == {"search.k", "search.k1", "search.b"}
