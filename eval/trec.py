@@ -1,6 +1,7 @@
 """TREC run and qrels files.
 
-White space and ``%`` in ids are percent-encoded, since white space separates the fields.
+White space and ``%`` in ids are percent-encoded, since white space separates the fields; so are lone surrogates, which
+UTF-8 cannot encode.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from ..data.errors import PolyhopError
 from .official.files import replacing
 
 
@@ -36,5 +38,5 @@ def write_qrels(path: Path, gold: Iterable[tuple[str, Collection[str]]]) -> None
 
 def _safe(id: str) -> str:
     if not id:
-        raise ValueError("an empty id cannot be written to a TREC file")
-    return re.sub(r"[\s%]", lambda match: quote(match.group()), id)
+        raise PolyhopError("A question or a passage of the run has an empty id, which TREC files cannot have.")
+    return re.sub(r"[\s%\ud800-\udfff]", lambda match: quote(match.group(), errors="surrogatepass"), id)

@@ -11,15 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyhop.data.errors import PolyhopError
 from polyhop.eval import trec
 
 IR: Any = ir_measures  # partly untyped
 
 
+def test_an_empty_id_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(PolyhopError, match="empty id"):
+        trec.write_run(tmp_path / "run", [("q", ["a", ""])], "run")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_run_and_its_qrels(tmp_path: Path) -> None:
     run, qrels = tmp_path / "run.trec", tmp_path / "qrels.trec"
-    trec.write_run(run, [("q 1", ["b", "a%\tx", "b"]), ("q2", []), ("q3", ["c"])], "my run")
-    assert run.read_text() == "q%201 Q0 b 1 2 my%20run\nq%201 Q0 a%25%09x 2 1 my%20run\nq3 Q0 c 1 1 my%20run\n"
+    trec.write_run(run, [("q 1", ["b", "a%\tx", "b"]), ("q2", []), ("q3", ["\ud800"])], "my run")
+    assert run.read_text() == "q%201 Q0 b 1 2 my%20run\nq%201 Q0 a%25%09x 2 1 my%20run\nq3 Q0 %ED%A0%80 1 1 my%20run\n"
     trec.write_qrels(qrels, [("q 1", ["b", "a", "b"]), ("q2", ())])
     assert qrels.read_text() == "q%201 0 b 1\nq%201 0 a 1\n"
 
