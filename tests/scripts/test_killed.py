@@ -52,7 +52,7 @@ def test_a_table(write_hotpotqa: Callable[[int], Path], tmp_path: Path) -> None:
     arguments = ["table", "--on", f"hotpotqa:{write_hotpotqa(60)}", "--program", "naive", "--markdown", "--out"]
     whole, seconds = finished(polyhop(*arguments, tmp_path / "whole"))
     interrupted, chance = polyhop(*arguments, tmp_path / "killed"), random.Random(1)
-    assert sum(kill(interrupted, chance.uniform(0.4, 1.0) * seconds) for _ in range(4)) > 0
+    assert sum(kill(interrupted, chance.uniform(0.1, 0.8) * seconds) for _ in range(4)) > 0
     assert without_seconds(finished(interrupted)[0]) == without_seconds(whole)
     name = Path("naive-hotpotqa-dev-distractor", "predictions.jsonl")
     assert len((tmp_path / "killed" / name).read_bytes().splitlines()) == 60
@@ -67,7 +67,7 @@ def test_a_report(tmp_path: Path) -> None:
     whole, chance = page.read_bytes(), random.Random(2)
     kills = 0
     for _ in range(4):
-        kills += kill(arguments, chance.uniform(0.5, 1.0) * seconds)
+        kills += kill(arguments, chance.uniform(0.1, 0.8) * seconds)
         assert page.read_bytes() == whole  # the old page or the new one
     assert kills > 0
     finished(arguments)
