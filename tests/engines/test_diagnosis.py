@@ -44,7 +44,6 @@ from polyhop.scripts.studies.faults.schedule import Always, First
 from polyhop.scripts.studies.faults.server import Server
 
 KEY = "sk-planted-0123456789"
-SHORT = 3.0
 FAULTY = {**FAULTS, "slow": slow(2.0), "drip": drip(0.2), "dies": dies(0.2)}
 SIGNATURE = dspy.Signature("question, passages -> reasoning, answer, confidence: float")
 ASKED = {"question": "Who directed Solaris?", "passages": "[1] Solaris\n1s1 Solaris was directed by Andrei Tarkovsky."}
@@ -104,7 +103,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def guarded(server: Server, way: str, limits: Limits | None = None, **settings: Any) -> dspy.LM:
     lm = dspy.LM("openai/behind-http", engine=way, api_base=server.url, api_key=KEY, **{"cache": False, **settings})
-    return Endpoint(limits or Limits(timeout=0.5, retries=1, patience=SHORT)).guard(lm)
+    return Endpoint(limits or Limits(timeout=30, retries=1, patience=30)).guard(lm)
 
 
 def ask(lm: dspy.LM, ledger: Ledger | None = None) -> Any:
@@ -127,7 +126,8 @@ def told(error: BaseException) -> str:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", PASSING)
 def test_what_passes_is_repeated(name: str, way: str) -> None:
-    raised, requests = failure(FAULTY[name], way)
+    hurry = Limits(timeout=0.5, retries=1) if PASSING[name] is LMTimeoutError else None
+    raised, requests = failure(FAULTY[name], way, hurry)
     assert type(raised) is PASSING[name]
     assert is_retryable_lm_error(raised)
     assert requests == (1 if name == "dies" else 2)  # a dead server counts nothing
