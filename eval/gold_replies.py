@@ -307,13 +307,8 @@ def _queries(sight: Sight) -> Any:
     return sight.lacking or _UNTOLD
 
 
-@field("required")
-def _required(sight: Sight) -> Any:
-    return sight.lacking if sight.oracle.pages else _UNTOLD
-
-
-@field("gaps")
-def _gaps(sight: Sight) -> Any:
+@field("required", "gaps")
+def _open(sight: Sight) -> Any:
     return sight.lacking if sight.oracle.pages else _UNTOLD
 
 
