@@ -6,6 +6,8 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,13 +25,12 @@ from .options import (
 )
 from .papers import PAPERS, Paper, Row
 from .source import Source, setting_of
-from .table import TableSetting
+from .table import TableSetting, print_table
 from .text import compact, dollars, file_name
 
 if TYPE_CHECKING:
     import dspy
 
-    from ..engines.budget import Budget
     from ..eval.questions import Questions
 
 
@@ -72,19 +73,22 @@ def reproduce(
     cells = [_Cell(dataset, row, published, lm or (), retriever) for dataset in datasets for row in published.rows]
     free = all(cell.is_free for cell in cells)
     budget = Budget(budget_calls, budget_usd, budget_minutes, file=None if dry_run else account(out))
+    for cell in cells:
+        budget.meter_program(cell.program)
     try:
         if dry_run or not free:
-            _confirm(cells, budget, threads, dry_run=dry_run, yes=yes)
+            _confirm(cells, threads, dry_run=dry_run, yes=yes)
         if dry_run:
             return
-        summaries = {(cell.dataset, cell.row.name): cell.run(out, budget, threads) for cell in cells}
+        summaries = {(cell.dataset, cell.row.name): cell.run(out, threads) for cell in cells}
     except BudgetSpent as spent:
         raise PolyhopError(f"the budget ({spent}) is spent; resume with a larger one: {out}") from None
     finally:
         budget.close()
     for dataset in datasets:
-        rows = [(row, summaries[dataset, row.name]) for row in published.rows]
-        _print(published, dataset, rows, markdown)
+        rows = [[row.name, *_cells(published, dataset, row, summaries[dataset, row.name])] for row in published.rows]
+        title = f"{dataset.name}, {dataset.count:,} questions: ours (published)"
+        print_table(title, published.metrics, rows, markdown)
     for line in _differences(published, cells, free):
         typer.echo(line)
 
@@ -94,6 +98,7 @@ class _Dataset:
 
     def __init__(self, text: str, limit: int, seed: int) -> None:
         from ..eval.questions import Questions
+        from ..eval.settings import content
 
         sample = text == "sample"
         given = TableSetting.parse(text) if ":" in text else None
@@ -107,6 +112,7 @@ class _Dataset:
             seed=None if sample else seed,
         )
         self.name = self.questions.dataset
+        self.count, _ = content(self.questions)
         self.source = Source(self.questions, index)
         self.folder = "-".join(
             part for part in (self.name, file and file.name.split(".")[0], index and index.name) if part
@@ -123,6 +129,7 @@ class _Cell:
     models: Sequence[str]
     retriever: str | None
 
+    @cached_property
     def program(self) -> dspy.Module:
         from ..programs import PROGRAMS
 
@@ -146,15 +153,14 @@ class _Cell:
     def is_free(self) -> bool:
         from ..engines.costs import FREE
 
-        return all(predictor.lm.model in FREE for predictor in self.program().predictors())
+        return all(predictor.lm.model in FREE for predictor in self.program.predictors())
 
-    def run(self, out: Path, budget: Budget, threads: int) -> dict[str, Any]:
+    def run(self, out: Path, threads: int) -> dict[str, Any]:
         from ..eval.run import evaluate
         from ..eval.settings import RunManifest, files_of
         from .evaluation_view import evaluation_bar
 
-        source, program = self.dataset.source, self.program()
-        budget.meter_program(program)
+        source, program = self.dataset.source, self.program
         name = f"{self.row.name} on {self.dataset.name}"
         manifest = RunManifest.of(
             program,
@@ -175,25 +181,21 @@ class _Cell:
             )
 
 
-def _confirm(cells: Sequence[_Cell], budget: Budget, threads: int, *, dry_run: bool, yes: bool) -> None:
+def _confirm(cells: Sequence[_Cell], threads: int, *, dry_run: bool, yes: bool) -> None:
     """Ask a few questions of each row, print the expected cost, and ask whether to go on."""
     from rich.console import Console
     from rich.table import Table
 
     from ..engines.costs import sum_costs
     from ..eval.run import ESTIMATE_SAMPLE, estimate
-    from ..eval.settings import content
 
     table = Table(title="Expected cost", title_justify="left", header_style="bold")
     for heading in ("", "questions", "LM calls", "tokens", "dollars"):
         table.add_column(heading, justify="right" if heading else "left")
     costs: list[Mapping[str, float]] = []
     for cell in cells:
-        program = cell.program()
-        budget.meter_program(program)
-        count, _ = content(cell.dataset.questions)
-        few = [example for n, example in enumerate(cell.dataset.questions) if n < ESTIMATE_SAMPLE]
-        expected = estimate(program, few, count, threads=threads, look_up=cell.dataset.source.look_up)
+        count, few = cell.dataset.count, list(islice(cell.dataset.questions, ESTIMATE_SAMPLE))
+        expected = estimate(cell.program, few, count, threads=threads, look_up=cell.dataset.source.look_up)
         costs.append(sum_costs(expected.by_agent.values()))
         table.add_row(f"{cell.row.name} on {cell.dataset.name}", f"{count:,}", *_amounts(costs[-1]))
     total = sum_costs(costs)
@@ -214,28 +216,6 @@ def _amounts(costs: Mapping[str, float]) -> Iterator[str]:
     yield dollars(costs["cost_usd"]) if "cost_usd" in costs else "?"
 
 
-def _print(paper: Paper, dataset: _Dataset, rows: Sequence[tuple[Row, Mapping[str, Any]]], markdown: bool) -> None:
-    """A table: our figure, and the published one in brackets."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from ..eval.metrics import quantity
-
-    title = f"{dataset.name}, {rows[0][1]['counts']['questions']} questions: ours (published)"
-    headings = [quantity(name).label for name in paper.metrics]
-    cells = {row.name: list(_cells(paper, dataset, row, summary)) for row, summary in rows}
-    if markdown:
-        typer.echo(f"| {title} | {' | '.join(headings)} |\n|---|{'---:|' * len(headings)}")
-        typer.echo("".join(f"| {name} | {' | '.join(each)} |\n" for name, each in cells.items()))
-        return
-    shown = Table("", *headings, title=title, title_justify="left", header_style="bold")
-    for column in shown.columns[1:]:
-        column.justify = "right"
-    for name, each in cells.items():
-        shown.add_row(name, *each)
-    Console(markup=False, emoji=False).print(shown)
-
-
 def _cells(paper: Paper, dataset: _Dataset, row: Row, summary: Mapping[str, Any]) -> Iterator[str]:
     from ..eval.metrics import quantity
 
@@ -249,12 +229,15 @@ def _cells(paper: Paper, dataset: _Dataset, row: Row, summary: Mapping[str, Any]
 def _differences(paper: Paper, cells: Sequence[_Cell], free: bool) -> Iterator[str]:
     """What differs from the paper, a sentence per line."""
     yield f"{paper.title} (arXiv {paper.arxiv})"
-    models = sorted({predictor.lm.model for cell in cells for predictor in cell.program().predictors()})
+    models = sorted({predictor.lm.model for cell in cells for predictor in cell.program.predictors()})
     yield f"Models: here {', '.join(models)}; published with {paper.models}."
     if free:
         yield "The embedded engine is not a language model: its figures say nothing about the paper."
     searched = sorted({"an index" if cell.dataset.source.index else "the questions' own passages" for cell in cells})
     used = cells[0].retriever or paper.retriever
     yield f"Searched: {' and '.join(searched)}, with {used}; published with {paper.retriever}."
-    yield f"Questions: a share of each dataset, chosen here; the paper has {paper.questions}."
+    counts = ", ".join(
+        f"{n:,} of {name}" for name, n in {cell.dataset.name: cell.dataset.count for cell in cells}.items()
+    )
+    yield f"Questions: here {counts}; published on {paper.questions} of each dataset, which are not known."
     yield from paper.notes

@@ -23,6 +23,8 @@ PROGRAMS = (
     *("prism", "kair", "par_rag", "c3po", "polyhop", "oracle"),
 )
 
+WITHOUT_SEARCH = ("direct", "oracle")  # known without importing the programs
+
 _COLUMNS = (
     "evidence_precision evidence_recall evidence_f1 passage_recall@5 answer_em answer_f1 lm_calls "
     "lm_calls_critical_path seconds"
@@ -81,17 +83,16 @@ def table(
     settings = [TableSetting.parse(text) for text in on]
     cells = [(setting, name) for setting in settings for name in program or _programs(preset)]
     twice = [f"{name} on {setting.name}" for setting, name in cells if cells.count((setting, name)) > 1]
-    if twice or len({setting.run(name) for setting, name in cells}) < len(cells):
+    folders = {cell: out / cell[0].run(cell[1], retriever, preset) for cell in cells}
+    if twice or len(set(folders.values())) < len(cells):
         raise typer.BadParameter("two of these runs have the same folder: " + (twice[0] if twice else "same names"))
     options = [part for spec in lm or () for part in ("--lm", spec)]
     options += ["--limit", str(limit)] if limit else []
     options += ["--seed", str(seed)] if seed is not None else []
-    options += ["--retriever", retriever] if retriever else []
     options += ["--preset", preset] if preset else []
-    folders = {cell: out / cell[0].run(cell[1], retriever, preset) for cell in cells}
     console = Console(stderr=True)
     with ThreadPoolExecutor(jobs) as pool:
-        runs = pool.map(lambda cell: _run(cell[0], cell[1], folders[cell], options), cells)
+        runs = pool.map(lambda cell: _run(cell[0], cell[1], folders[cell], options, retriever), cells)
         try:
             found = list(track(runs, "programs", len(cells), console=console, disable=not console.is_terminal))
         except BaseException as error:
@@ -107,16 +108,21 @@ def table(
 
 def _programs(preset: str | None) -> list[str]:
     """All programs; with a preset those that have it."""
-    from .. import programs
+    if not preset:
+        return list(PROGRAMS)
+    from ..programs import PROGRAMS as known
 
-    return [name for name in PROGRAMS if not preset or programs.PROGRAMS[name].paper_retriever]
+    return [name for name in PROGRAMS if known[name].paper_retriever]
 
 
-def _run(setting: TableSetting, program: str, folder: Path, options: Sequence[str]) -> dict[str, Any]:
+def _run(
+    setting: TableSetting, program: str, folder: Path, options: Sequence[str], retriever: str | None
+) -> dict[str, Any]:
     """Evaluate one program in its own process, unless its run is finished."""
     command = [sys.executable, "-m", "polyhop.scripts.main", "evaluate", "--json", "--out", str(folder)]
     command += ["--dataset", setting.dataset, "--questions", str(setting.questions), "--program", program]
     command += ["--index", str(setting.index)] if setting.index else []
+    command += ["--retriever", retriever] if retriever and program not in WITHOUT_SEARCH else []
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip()).removeprefix("error: ")
@@ -125,15 +131,20 @@ def _run(setting: TableSetting, program: str, folder: Path, options: Sequence[st
 
 
 def _print(setting: TableSetting, summaries: Mapping[str, Mapping[str, Any]], markdown: bool) -> None:
+    count = next(iter(summaries.values()))["counts"]["questions"]
+    rows = [[name, *_cells(summary)] for name, summary in summaries.items()]
+    print_table(f"{setting.name}, {count} questions", _COLUMNS, rows, markdown)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], markdown: bool) -> None:
+    """Print rows, each with its name first, below the labels of metrics and costs."""
     from rich.console import Console
     from rich.table import Table
 
     from ..eval.metrics import quantity
 
-    count = next(iter(summaries.values()))["counts"]["questions"]
-    title = plain(f"{setting.name}, {count} questions")
-    rows = [[plain(name), *_cells(summary)] for name, summary in summaries.items()]
-    headings = [quantity(name).label for name in _COLUMNS]
+    title, rows = plain(title), [[plain(row[0]), *row[1:]] for row in rows]
+    headings = [quantity(name).label for name in columns]
     if markdown:
         typer.echo(f"| {in_markdown(title)} | {' | '.join(headings)} |\n|---|{'---:|' * len(headings)}")
         typer.echo("".join(f"| {' | '.join(map(in_markdown, row))} |\n" for row in rows))

@@ -16,9 +16,10 @@ from typer.testing import CliRunner, Result
 
 import polyhop
 from polyhop.eval.comparison import compare_runs
+from polyhop.programs import PROGRAMS as ALL
 from polyhop.programs import Naive
 from polyhop.scripts.main import app
-from polyhop.scripts.table import TableSetting
+from polyhop.scripts.table import PROGRAMS, WITHOUT_SEARCH, TableSetting
 
 
 def table(*arguments: str | Path) -> Result:
@@ -78,6 +79,13 @@ def test_presets_and_retrievers_have_runs_of_their_own(hotpotqa: Path, tmp_path:
         f"ircot{preset}-hotpotqa-dev-distractor{retriever}"
         for preset, retriever in (("", ""), ("", "-bm25"), ("-paper", ""))
     }
+
+
+def test_programs_that_do_not_search_take_no_retriever(hotpotqa: Path, tmp_path: Path) -> None:
+    arguments = ["--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path / "runs", "--markdown", "--retriever", "bm25"]
+    result = table(*arguments, *(part for name in ("direct", "naive", "oracle") for part in ("--program", name)))
+    assert result.exit_code == 0, result.output
+    assert {name for name in PROGRAMS if not ALL[name].searches} == set(WITHOUT_SEARCH)
 
 
 def test_settings_are_read() -> None:
