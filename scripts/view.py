@@ -73,12 +73,8 @@ def print_answer(
         parts.append(Text("  no evidence", style="dim"))
     if trace and ledger.by_agent():
         parts.append(Padding(costs_table(ledger.by_agent(), ""), (1, 0, 0, 2)))
-    parts.append(
-        Padding(
-            Text(cost(prediction, seconds, ledger) + (f" · searched {index}" if index else ""), style="dim"),
-            (1, 0, 1, 2),
-        )
-    )
+    footer = cost(prediction, seconds, ledger) + (f" · searched {plain(index)}" if index else "")
+    parts.append(Padding(Text(footer, style="dim"), (1, 0, 1, 2)))
     console = Console(highlight=False, markup=False, emoji=False)
     if console.is_terminal:
         console.print(Group(*parts))
