@@ -82,7 +82,15 @@ def test_presets_and_retrievers_have_runs_of_their_own(hotpotqa: Path, tmp_path:
 
 
 def test_programs_that_do_not_search_take_no_retriever(hotpotqa: Path, tmp_path: Path) -> None:
-    arguments = ["--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path / "runs", "--markdown", "--retriever", "bm25"]
+    arguments: list[Any] = [
+        "--on",
+        f"hotpotqa:{hotpotqa}",
+        "--out",
+        tmp_path / "runs",
+        "--markdown",
+        "--retriever",
+        "bm25",
+    ]
     result = table(*arguments, *(part for name in ("direct", "naive", "oracle") for part in ("--program", name)))
     assert result.exit_code == 0, result.output
     assert {name for name in PROGRAMS if not ALL[name].searches} == set(WITHOUT_SEARCH)
