@@ -135,12 +135,22 @@ def _task(
         seconds = perf_counter() - start
         trace = prediction.get("trace")
         counted = {name: getattr(trace, name) for name in _COUNTED if hasattr(trace, name)}
-        return number, _score(metric, example, prediction), {**ledger.costs(), **counted, "seconds": seconds}, None
+        return number, scored(metric, example, prediction), {**ledger.costs(), **counted, "seconds": seconds}, None
 
     return Job(ask, ledger.abandoned.set, ask)  # there is no time limit
 
 
-def _score(metric: Metric, example: dspy.Example, prediction: Any) -> float:
+def named(metric: Metric) -> str:
+    """The name of a metric."""
+    return str(getattr(metric, "name", None) or getattr(metric, "__name__", type(metric).__name__))
+
+
+def scored(metric: Metric, example: dspy.Example, prediction: Any) -> float:
+    """The score of a prediction.
+
+    Raises:
+        PolyhopError: the metric raises or does not return a finite number.
+    """
     try:
         said: Any = metric(example, prediction)
         score = float(said.score if isinstance(said, dspy.Prediction) else said)

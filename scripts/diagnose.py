@@ -13,8 +13,11 @@ from .source import Source
 from .text import warn
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import dspy
 
+    from ..eval.metrics import Metric
     from ..eval.questions import Questions
     from ..eval.settings import RunManifest
     from ..eval.statistics import Interval
@@ -39,6 +42,14 @@ def diagnose(
     ] = "gold",
     lm: ModelsOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only N random questions of the run.")] = None,
+    until_clear: Annotated[
+        bool,
+        typer.Option(
+            "--until-clear",
+            help="Take the questions in random order, leave out agents that cost less of the first metric than the "
+            "most expensive one, beyond chance, and end when one is left.",
+        ),
+    ] = False,
     threads: Annotated[int, typer.Option(min=1, help="Questions executed in parallel; for remote models.")] = 1,
     budget_calls: BudgetCallsOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print an upper bound of the LM calls, and stop.")] = False,
@@ -62,7 +73,7 @@ def diagnose(
     manifest = RunManifest.read(run)
     asked, source, program = _repeated(run, manifest, lm or ())
     reference = against if against in REFERENCES else language_model(against)
-    examples = _chosen(asked, limit)
+    examples = _chosen(asked, limit, until_clear)
     most = _most_calls(run, {str(example.get("id") or n) for n, example in examples})
     typer.echo(f"at most {most:,} LM calls for {len(examples)} questions; replies in DSPy's cache are free", err=True)
     if dry_run:
@@ -78,6 +89,7 @@ def diagnose(
             [example for _, example in examples],
             metrics,
             against=reference,
+            until_clear=until_clear,
             threads=threads,
             look_up=source.look_up,
             on_progress=found.append,
@@ -90,9 +102,9 @@ def diagnose(
     if as_json:
         import json
 
-        typer.echo(json.dumps(_record(run, against, result), indent=2))
+        typer.echo(json.dumps(_record(run, against, metrics, result), indent=2))
     else:
-        _print(result)
+        _print(metrics, result)
 
 
 def _repeated(run: Path, manifest: RunManifest, models: Any) -> tuple[Questions, Source, dspy.Module]:
@@ -137,11 +149,14 @@ def _repeated(run: Path, manifest: RunManifest, models: Any) -> tuple[Questions,
     return questions, source, program
 
 
-def _chosen(questions: Questions, limit: int | None) -> list[tuple[int, dspy.Example]]:
+def _chosen(questions: Questions, limit: int | None, at_random: bool) -> list[tuple[int, dspy.Example]]:
     from random import Random
 
     numbered = list(enumerate(questions))
-    return numbered if limit is None or limit >= len(numbered) else sorted(Random(0).sample(numbered, limit))
+    if not at_random and (limit is None or limit >= len(numbered)):
+        return numbered
+    drawn = Random(0).sample(numbered, min(limit or len(numbered), len(numbered)))
+    return drawn if at_random else sorted(drawn)
 
 
 def _most_calls(run: Path, ids: set[str]) -> int:
@@ -155,12 +170,12 @@ def _most_calls(run: Path, ids: set[str]) -> int:
     return round(total)
 
 
-def _record(run: Path, against: str, result: Diagnosis) -> dict[str, Any]:
+def _record(run: Path, against: str, metrics: Sequence[Metric], result: Diagnosis) -> dict[str, Any]:
     def costs(among: Any = None) -> dict[str, Any]:
         return {
             role: {
                 metric.name: found._asdict() if (found := result.costs(role, metric.name, among)) else None
-                for metric in result.metrics
+                for metric in metrics
             }
             for role in result.roles
         }
@@ -174,25 +189,26 @@ def _record(run: Path, against: str, result: Diagnosis) -> dict[str, Any]:
         "questions": len(result.questions),
         "failed": sum(bool(one.error) for one in result.questions),
         "lm_calls": sum(one.asked for one in result.questions),
+        "asked": {role: result.asked(role) for role in result.roles},
         "costs": costs(),
         **groups,
     }
 
 
-def _print(result: Diagnosis) -> None:
+def _print(metrics: Sequence[Metric], result: Diagnosis) -> None:
     from rich.console import Console
     from rich.table import Table
 
     console = Console(highlight=False, markup=False, emoji=False)
-    count, main = len(result.questions), result.metrics[0]
+    count, main = len(result.questions), metrics[0]
     calls = sum(one.asked for one in result.questions)
     console.print(f"{count} questions, {calls:,} LM calls ({calls / max(1, count):.1f} a question)")
-    shown = Table("costs", "calls", *(metric.heading for metric in result.metrics), header_style="bold")
+    shown = Table("costs", "questions", "calls", *(metric.heading for metric in metrics), header_style="bold")
     order = [*result.ranked(main.name), *(role for role in result.roles if role not in result.ranked(main.name))]
     for role in order:
         mean = sum(one.calls.get(role, 0) for one in result.questions) / max(1, count)
-        cells = [_text(result.costs(role, metric.name)) for metric in result.metrics]
-        shown.add_row(role, f"{mean:.1f}" if mean else "", *cells)
+        cells = [_text(result.costs(role, metric.name)) for metric in metrics]
+        shown.add_row(role, str(result.asked(role)), f"{mean:.1f}" if mean else "", *cells)
     console.print(shown)
     for name in ("hops", "kind"):
         groups = result.groups(name)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from math import fsum, isnan, nan, sqrt
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import dspy
 
@@ -15,15 +16,19 @@ from ...engines.models import roles
 from ...eval.executor import Job, Window
 from ...eval.gold import LookUp
 from ...eval.gold_replies import GoldReplies
-from ...eval.metrics import Metric, joint_f1
+from ...eval.metrics import joint_f1
 from ...eval.statistics import Interval
 from ...programs.search import Search
 from ..exemplars import in_words
+from ..measure import Metric, named
 from .actions import REFERENCES, reference
-from .replay import Call, Replay, Rollout
+from .replay import Call, Key, Replay, Rollout
 
 RETRIEVAL = "retrieval"
 """What `diagnose` calls the searches of a program, beside the names of its agents."""
+
+BATCH = 20
+"""Questions between two looks at which role costs the most."""
 
 Reference: TypeAlias = str | dspy.LM
 """What an agent is compared with: "gold", the reply that the annotations ask for; "absent", an empty reply; or another
@@ -35,6 +40,7 @@ class QuestionCosts:
     """What each role costs on one question: the scores with the reference in its place, less the scores as they are.
 
     ``changes`` are by role and metric; NaN where the annotations do not tell what the role should have replied.
+    ``corrected`` are the calls of each role for which the reference has another reply, with it.
     """
 
     id: str
@@ -45,6 +51,7 @@ class QuestionCosts:
     calls: Mapping[str, int]  # by role, in the run as it is
     asked: int  # calls of language models that this took; some may be replies from a cache
     error: str = ""
+    corrected: Mapping[str, Sequence[tuple[Call, dspy.Prediction]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,10 +69,26 @@ class Diagnosis:
         values = [change for change in changes if not isnan(change)]
         return _interval(values) if values else None
 
+    def asked(self, role: str) -> int:
+        """The number of questions on which a role was replaced."""
+        return sum(role in one.changes for one in self.questions)
+
     def ranked(self, metric: str) -> list[str]:
-        """The roles that are known, the most expensive first."""
+        """The roles that are known, the most expensive first; those that were left out early come last."""
         known = {role: found.mean for role in self.roles if (found := self.costs(role, metric)) is not None}
-        return sorted(known, key=lambda role: -known[role])
+        return sorted(known, key=lambda role: (-self.asked(role), -known[role]))
+
+    def leading(self, metric: str, among: Collection[str]) -> list[str]:
+        """The roles that may cost the most: not less than the most expensive one, beyond chance (95%, paired)."""
+        known = [role for role in self.ranked(metric) if role in among]
+        return [role for role in known if role == known[0] or not self._is_less(role, known[0], metric)]
+
+    def _is_less(self, role: str, other: str, metric: str) -> bool:
+        pairs = [
+            (one.changes[role][metric], one.changes[other][metric]) for one in self.questions if role in one.changes
+        ]
+        leads = [lead for left, right in pairs if not isnan(lead := right - left)]
+        return bool(leads) and _interval(leads).low > 0
 
     def groups(self, name: str) -> dict[str, list[QuestionCosts]]:
         """The questions by "hops" or "kind"."""
@@ -92,10 +115,10 @@ class _Diagnostician:
     def __init__(
         self,
         program: dspy.Module,
-        metrics: Sequence[Metric] = (joint_f1,),
-        against: Reference = "gold",
-        look_up: LookUp | None = None,
-        alone: bool = False,
+        metrics: Sequence[Metric],
+        against: Reference,
+        look_up: LookUp | None,
+        alone: bool,
     ) -> None:
         if not isinstance(against, dspy.LM) and against not in REFERENCES:
             raise ValueError(f"against is {' or '.join(map(repr, REFERENCES))} or a language model, not {against!r}")
@@ -104,64 +127,85 @@ class _Diagnostician:
         self.roles = roles_of(program, against)
         self._perfect = Replay(program, perfect_search=True) if RETRIEVAL in self.roles else None
 
-    def __call__(self, example: dspy.Example) -> QuestionCosts:
-        """The costs on one question: one run as it is, and one for each role that took part."""
+    def __call__(self, example: dspy.Example, among: Collection[str]) -> QuestionCosts:
+        """The costs on one question: one run as it is, and one for each role of ``among`` that took part."""
         start = self._replay.run(example)
         seen = start.prediction.get("ranking") or () if start.prediction is not None else ()
         titles = dict.fromkeys(fact.title for fact in example.get("gold") or ())
-        named = [page for title in titles if self._look_up is not None for page in self._look_up(title)]
-        oracle = GoldReplies(in_words(example), [*named, *seen])
-        scores = {metric.name: start.score(example, metric) for metric in self.metrics}
+        found = [page for title in titles if self._look_up is not None for page in self._look_up(title)]
+        oracle = GoldReplies(in_words(example), [*found, *seen])
         calls = Counter(call.role for call in start.calls)
-        before, replaced = start, set[str]()
-        changes, asked = dict[str, dict[str, float]](), start.asked
+        changes, corrected = dict[str, dict[str, float]](), dict[str, Any]()
+        before, replaced, pending, asked = start, set[str](), set[str](), start.asked
         for role in [*calls, *(role for role in self.roles if role not in calls)]:
-            base, run, told = before, None, True
+            if role not in among:
+                pending |= {role}
+                continue
+            if pending and not self.alone and role != RETRIEVAL:  # other roles that go before this one
+                before = self._with(pending, replaced, example, start, before, oracle).run
+                asked, replaced, pending = asked + before.asked, replaced | pending, set()
+            base, other = before, _Replaced(before)
             if role == RETRIEVAL:
-                base, told = start, bool(oracle.pages) and all(oracle.pages.values())
-                run = self._perfect.run(example, start.replies, oracle=oracle) if told and self._perfect else None
+                told = self._perfect is not None and bool(oracle.pages) and all(oracle.pages.values())
+                run = self._perfect.run(example, start.replies, oracle=oracle) if self._perfect and told else start
+                base, other = start, _Replaced(run, told)
             elif any(call.role == role for call in before.calls):
-                run, told = self._with(role, replaced, example, start, before, oracle)
-            asked += run.asked if run else 0
+                other = self._with({role}, replaced, example, start, before, oracle)
+            asked += other.run.asked if other.run is not base else 0
             changes[role] = {
-                metric.name: (run.score(example, metric) - base.score(example, metric) if run else 0.0) if told else nan
+                named(metric): other.run.score(example, metric) - base.score(example, metric) if other.told else nan
                 for metric in self.metrics
             }
-            if not self.alone and told and role != RETRIEVAL:
-                before, replaced = run or before, replaced | {role}
+            corrected[role] = other.corrected
+            if not self.alone and role != RETRIEVAL:
+                before, replaced = other.run, replaced | {role}
+        scores = {named(metric): start.score(example, metric) for metric in self.metrics}
         why = "" if start.error is None else f"{type(start.error).__name__}: {start.error}"[:200]
         id = str(example.get("id") or example.question)
-        return QuestionCosts(id, example.get("hops"), example.get("kind"), scores, changes, calls, asked, why)
+        return QuestionCosts(
+            id, example.get("hops"), example.get("kind"), scores, changes, calls, asked, why, corrected
+        )
 
     def _with(
         self,
-        role: str,
+        roles: Collection[str],
         replaced: Collection[str],
         example: dspy.Example,
         start: Rollout,
         before: Rollout,
         oracle: GoldReplies,
-    ) -> tuple[Rollout, bool]:
-        """The run with the reference in place of a role, besides those in place before, and whether the reference knew
-        a reply for it."""
-        told = False
+    ) -> _Replaced:
+        """The run with the reference in place of some roles, besides those in place before."""
+        known = {**start.replies, **before.replies}
+        told, corrected = set[Key](), list[tuple[Call, dspy.Prediction]]()
 
         def instead(call: Call) -> dspy.Prediction | None:
-            nonlocal told
-            if call.role in replaced and call.key in before.replies:
-                return before.replies[call.key]
-            if call.role != role and call.role not in replaced:
+            if call.role not in roles and (call.role not in replaced or call.key in before.replies):
                 return None
-            if isinstance(self.against, dspy.LM):
+            own = None if isinstance(self.against, dspy.LM) else known.get(call.key) or call.ask()
+            if own is None:
                 other: dspy.Prediction | None = call.ask(lm=self.against)
             else:
-                own = start.replies.get(call.key) or call.ask()
-                other = reference(call, self.against, oracle, dict(own))
-            told = told or (call.role == role and other is not None)
+                other = reference(call, str(self.against), oracle, dict(own))
+            if other is None:
+                return own
+            if call.role in roles:
+                told.add(call.key)
+                if own is not None and dict(other) != dict(own):
+                    corrected.append((replace(call, reply=own), other))
             return other
 
-        run = self._replay.run(example, {**before.replies, **start.replies}, instead)
-        return run, told
+        run = self._replay.run(example, known, instead)
+        return _Replaced(run, bool(told), corrected)
+
+
+@dataclass(frozen=True)
+class _Replaced:
+    """A run with the reference in place of a role, whether the reference knew a reply, and where it differed."""
+
+    run: Rollout
+    told: bool = True
+    corrected: Sequence[tuple[Call, dspy.Prediction]] = ()
 
 
 def diagnose(
@@ -171,6 +215,8 @@ def diagnose(
     *,
     against: Reference = "gold",
     alone: bool | None = None,
+    among: Collection[str] | None = None,
+    until_clear: bool = False,
     threads: int = 1,
     look_up: LookUp | None = None,
     on_progress: Callable[[QuestionCosts], None] = lambda one: None,
@@ -182,11 +228,15 @@ def diagnose(
     spoiled, and the costs add up to the points that better agents gain in all. Searches are replaced alone.
 
     Args:
-        questions: With annotations.
+        questions: With annotations; in random order for ``until_clear``.
+        metrics: DSPy metrics.
         against: Whose replies count as the best: "gold", those of the annotations; "absent", empty ones (the change is
             what the agent adds, negative if it helps); or another language model.
         alone: Whether one agent is replaced at a time; costs then overlap where one agent could repair what another
             spoiled. By default only where the reference is not "gold".
+        among: The roles whose costs are asked for; by default all of `roles_of`.
+        until_clear: After every `BATCH` questions, leave out the roles that cost less of the first metric than the most
+            expensive one (`Diagnosis.leading`), and end when one is left.
         threads: Questions at the same time.
         look_up: Finds gold passages by title, for questions without passages of their own: `BM25Index.titled`.
         on_progress: Called after each question.
@@ -195,6 +245,23 @@ def diagnose(
         BaseException: what is not an `Exception`, such as a spent budget.
     """
     ask = _Diagnostician(program, metrics, against, look_up, against != "gold" if alone is None else alone)
+    left = [role for role in ask.roles if among is None or role in among]
+    found, remaining = list[QuestionCosts](), iter(questions)
+    while batch := list(islice(remaining, BATCH if until_clear else None)):
+        found += _in_order(batch, partial(ask, among=left), threads, on_progress)
+        if until_clear:
+            left = Diagnosis(found, metrics, ask.roles).leading(named(metrics[0]), left)
+            if len(left) < 2:
+                break
+    return Diagnosis(found, metrics, ask.roles)
+
+
+def _in_order(
+    questions: Sequence[dspy.Example],
+    ask: Callable[[dspy.Example], QuestionCosts],
+    threads: int,
+    on_progress: Callable[[QuestionCosts], None],
+) -> list[QuestionCosts]:
     window, found = Window[tuple[int, QuestionCosts]](threads), dict[int, QuestionCosts]()
 
     def take() -> None:
@@ -205,10 +272,11 @@ def diagnose(
     for n, example in enumerate(questions):
         if window.full:
             take()
-        window.start(Job(partial(_numbered, n, ask, example), _nothing, partial(_numbered, n, ask, example)))
+        work = partial(_numbered, n, ask, example)
+        window.start(Job(work, _nothing, work))
     while window.busy:
         take()
-    return Diagnosis([found[n] for n in sorted(found)], metrics, ask.roles)
+    return [found[n] for n in range(len(questions))]
 
 
 def roles_of(program: dspy.Module, against: Reference = "gold") -> list[str]:
@@ -217,7 +285,7 @@ def roles_of(program: dspy.Module, against: Reference = "gold") -> list[str]:
     return [*roles(program), *([RETRIEVAL] if searches else [])]
 
 
-def _numbered(n: int, ask: _Diagnostician, example: dspy.Example) -> tuple[int, QuestionCosts]:
+def _numbered(n: int, ask: Callable[[dspy.Example], QuestionCosts], example: dspy.Example) -> tuple[int, QuestionCosts]:
     return n, ask(example)
 
 

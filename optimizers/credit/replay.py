@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from math import nan
@@ -18,10 +18,11 @@ from ...data.passages import Hit, Passage
 from ...data.pool import PassagePool
 from ...engines.models import roles
 from ...eval.gold_replies import GoldReplies
-from ...eval.metrics import Metric
+from ...eval.metrics import Metric as PolyhopMetric
 from ...programs.search import Search
 from ...programs.trace import Trace
 from ...signatures.fields import NumberedPassages
+from ..measure import Metric, scored
 
 
 class Key(NamedTuple):
@@ -60,7 +61,7 @@ class Rollout:
     known: Mapping[Key, dspy.Prediction]
     instead: Instead
     calls: list[Call] = field(default_factory=list)
-    asked: int = 0  # calls that were not known
+    asked: int = 0  # calls of language models
     prediction: dspy.Prediction | None = None
     error: Exception | None = None
     _seen: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -72,9 +73,9 @@ class Rollout:
 
     def score(self, example: dspy.Example, metric: Metric) -> float:
         """The score; 0 for a failure, NaN for a question without such a score."""
-        if not metric.applies(example):
+        if isinstance(metric, PolyhopMetric) and not metric.applies(example):
             return nan
-        return 0.0 if self.prediction is None else metric.score(example, self.prediction)
+        return 0.0 if self.prediction is None else scored(metric, example, self.prediction)
 
     def answer(
         self,
@@ -89,15 +90,16 @@ class Rollout:
         with self._lock:
             key = Key(agent, digest, self._seen[agent, digest])
             self._seen[agent, digest] += 1
-        call = Call(key, role, signature, inputs, ask)
-        reply = self.instead(call) or self.known.get(key)
-        if reply is None:
-            with self._lock:
-                self.asked += 1
-            reply = ask()
+        call = Call(key, role, signature, inputs, partial(self._ask, ask))
+        reply = self.instead(call) or self.known.get(key) or call.ask()
         with self._lock:
-            self.calls.append(Call(key, role, signature, inputs, ask, reply))
+            self.calls.append(replace(call, reply=reply))
         return reply
+
+    def _ask(self, ask: Callable[..., dspy.Prediction], **options: Any) -> dspy.Prediction:
+        with self._lock:
+            self.asked += 1
+        return ask(**options)
 
 
 _ROLLOUT: ContextVar[Rollout | None] = ContextVar("rollout", default=None)

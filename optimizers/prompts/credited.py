@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from math import isnan
 
 import dspy
 
 from ...engines.models import roles
-from ...eval.executor import Job, Window
-from ...eval.gold_replies import GoldReplies
-from ..credit.actions import reference
-from ..credit.replay import Call, Replay
-from ..exemplars import in_words
-from ..measure import Metric
+from ..credit.costs import diagnose
+from ..credit.replay import Call
+from ..measure import named
 from .annotated import solved
 from .registry import CompileJob, by_preset, register
 from .student import shortened
@@ -37,13 +32,16 @@ def credit(job: CompileJob) -> dspy.Module:
     (`polyhop.optimizers.credit`). These replies become its demos, those that gain most first. The ``tries`` agents that
     cost the most get demos in turn, and keep them if the program scores better on the validation questions.
     """
-    found = _ask_all(job)
+    names = list(roles(job.student))
+    found = diagnose(job.student, job.trainset, [job.metric], alone=True, among=names, threads=job.threads)
     gains: defaultdict[str, list[tuple[float, dspy.Example]]] = defaultdict(list)
     costs: defaultdict[str, float] = defaultdict(float)
-    for one in found:
-        for role, (gain, demos) in one.items() if one else ():
-            costs[role] += gain
-            gains[role] += [(gain, demo) for demo in demos if gain > 0]
+    for example, one in zip(job.trainset, found.questions, strict=True):
+        for role, calls in one.corrected.items():
+            gain = one.changes[role][named(job.metric)]
+            if calls and not isnan(gain):
+                costs[role] += gain
+                gains[role] += [(gain, demo) for demo in _demos(example, calls) if gain > 0]
     ranked = sorted((role for role in costs if costs[role] > 0), key=lambda role: -costs[role])
     if not ranked:
         return job.student
@@ -63,63 +61,6 @@ def credit(job: CompileJob) -> dspy.Module:
             for predictor, demos in zip(predictors, before, strict=True):
                 predictor.demos = demos
     return job.student
-
-
-Gains = dict[str, tuple[float, list[dspy.Example]]]
-"""By role: the points that its better replies gain on one question, and these replies as demos."""
-
-
-def _ask_all(job: CompileJob) -> list[Gains | None]:
-    """The gains on each train question, in order; None where the program failed."""
-    replay, window = Replay(job.student), Window[tuple[int, Gains | None]](job.threads)
-    found: dict[int, Gains | None] = {}
-    for n, example in enumerate(job.trainset):
-        if window.full:
-            found |= [window.next()]
-        work = partial(_gains, n, replay, example, job.metric)
-        window.start(Job(work, lambda: None, work))
-    while window.busy:
-        found |= [window.next()]
-    return [found[n] for n in sorted(found)]
-
-
-@dataclass
-class _Corrected:
-    """The replies of one role that the annotations correct."""
-
-    role: str
-    gold: GoldReplies
-    own: dict[Any, dspy.Prediction]
-    calls: list[tuple[Call, dspy.Prediction]] = field(default_factory=list)
-
-    def __call__(self, call: Call) -> dspy.Prediction | None:
-        if call.role != self.role:
-            return None
-        own = self.own.get(call.key) or call.ask()
-        other = reference(call, "gold", self.gold, dict(own))
-        if other is not None and dict(other) != dict(own):
-            self.calls.append((call, other))
-        return other
-
-
-def _gains(n: int, replay: Replay, example: dspy.Example, metric: Metric) -> tuple[int, Gains | None]:
-    start = replay.run(example)
-    if start.prediction is None:
-        return n, None
-    gold = GoldReplies(in_words(example), start.prediction.get("ranking") or ())
-    before, found = _score(metric, example, start.prediction), Gains()
-    for role in dict.fromkeys(call.role for call in start.calls):
-        corrected = _Corrected(role, gold, start.replies)
-        run = replay.run(example, start.replies, corrected)
-        if run.prediction is not None and corrected.calls:
-            gain = _score(metric, example, run.prediction) - before
-            found[role] = gain, _demos(example, corrected.calls)
-    return n, found
-
-
-def _score(metric: Metric, example: dspy.Example, prediction: dspy.Prediction) -> float:
-    said: Any = metric(example, prediction)
-    return float(said.score if isinstance(said, dspy.Prediction) else said)
 
 
 def _demos(example: dspy.Example, calls: Sequence[tuple[Call, dspy.Prediction]]) -> list[dspy.Example]:

@@ -115,7 +115,8 @@ def _cmaes(space: SearchSpace, seed: int) -> Sampler:
             seed=derived_seed(seed, "cmaes"),
             n_max_resampling=10 * dimensions,
         )
-        results = [(np.array(space.to_unit(trial.params)), -trial.values[0]) for trial in trials]
+        points = [space.to_unit(start | trial.params) for trial in trials]  # what is off is where the search began
+        results = [(np.array(point), -trial.values[0]) for point, trial in zip(points, trials, strict=True)]
         size = evolution.population_size
         for first in range(0, len(results) - size + 1, size):
             evolution.tell(results[first : first + size])

@@ -34,7 +34,7 @@ from ...engines.budget import Budget, BudgetSpent
 from ...engines.models import explain
 from ...eval.folder import differences
 from ...eval.settings import ProgramSettings
-from ..measure import Measured, Metric, OnScore, measure
+from ..measure import Measured, Metric, OnScore, measure, named
 from .result import StudyResult, StudySettings, TrialRecord, choose, importances, score_of, shown, within
 from .sampling import derived_seed, make_sampler
 from .space import Ranges, SearchSpace, Values, with_values
@@ -287,12 +287,11 @@ class _Driver:
 
     def _describe(self) -> StudySettings:
         search = self._search
-        named = getattr(search.metric, "name", None) or getattr(search.metric, "__name__", type(search.metric).__name__)
         return StudySettings(
             program=ProgramSettings.of(self._student).model_dump(mode="json", by_alias=True, exclude={"name"}),
             space=self._space.describe(),
             questions={"count": len(self._questions), "hash": _hash(self._questions)},
-            metric=str(named),
+            metric=named(search.metric),
             sampler=search.sampler,
             points=search.points if search.sampler == "grid" else None,
             cost=search.cost,

@@ -49,6 +49,13 @@ def test_a_table_and_a_sample(run: Path) -> None:
     assert "retrieval" not in result.stdout  # searches are not absent
 
 
+def test_until_clear_takes_no_more_questions_than_it_needs(run: Path) -> None:
+    result = polyhop("diagnose", run, "--until-clear", "--metric", "evidence_f1", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["asked"] == dict.fromkeys(found["costs"], 8)  # fewer than between two looks
+
+
 def test_nothing_runs_before_the_estimate(run: Path) -> None:
     result = polyhop("diagnose", run, "--dry-run")
     assert result.exit_code == 0

@@ -4,9 +4,10 @@
         --out runs/credit
 
 Simulated agents answer questions over their own contexts. In each condition one role of a program errs at 30% and the
-others at 5% (`Rates.by_call`). The costs that `diagnose` finds with the annotations on a sample of the questions are
-held against the true costs: the gain on twice as many questions, with other errors, if agents without errors
-take the roles in the same order. A simulation says nothing about a real model.
+others at 5% (`Rates.by_call`). `diagnose` asks with the annotations which role costs the most, after 20 questions and
+until it is clear, with a limit. Its costs are held against the true costs: the gain on all questions, each with two
+other sets of errors, if agents without errors take the roles in the same order. A simulation says nothing about a real
+model.
 
     OUT/cells.jsonl   one line for each condition; the same command resumes
 """
@@ -14,11 +15,12 @@ take the roles in the same order. A simulation says nothing about a real model.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from math import isnan
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -30,15 +32,16 @@ import typer
 PLANTED, OTHERS = 0.3, 0.05
 METRIC = "joint_f1"
 PROGRAMS = ("prism", "polyhop", "par_rag", "c3po")
-TRUTH = 1_000
-"""The seed of the true costs."""
+TRUTH = (1_000, 1_001)
+"""The seeds of the true costs."""
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One diagnosis. With the seed `TRUTH` the reference is an agent without errors. ``limit``: number of questions."""
+    """One diagnosis of at most ``limit`` questions. With a seed of `TRUTH` it takes all, and the reference is an agent
+    without errors."""
 
     dataset: str
     file: str
@@ -53,7 +56,7 @@ def study(
     on: Annotated[list[str], typer.Option(metavar="DATASET:FILE", help="Questions with contexts. May be repeated.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the study.")],
     program: Annotated[list[str] | None, typer.Option(help="[default: prism, polyhop, par_rag, c3po]")] = None,
-    limit: Annotated[int, typer.Option(min=2, help="Questions of a diagnosis.")] = 20,
+    limit: Annotated[int, typer.Option(min=2, help="The most questions of a diagnosis.")] = 100,
     seeds: Annotated[int, typer.Option(min=1, help="Repetitions, each with other errors and questions.")] = 5,
     jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
 ) -> None:
@@ -69,8 +72,7 @@ def study(
         for each, name in product(sets, names)
         for role in roles(new_program(name))
     ]
-    each = [(TRUTH, 2 * limit), *((seed, limit) for seed in range(seeds))]
-    cells = [Cell(*one, seed, size) for one in planted for seed, size in each]
+    cells = [Cell(*one, seed, limit) for one in planted for seed in (*TRUTH, *range(seeds))]
     out.mkdir(parents=True, exist_ok=True)
     file = out / "cells.jsonl"
     known = (
@@ -94,25 +96,32 @@ def play(cell: Cell) -> dict[str, Any]:
     """The costs of all roles in one condition, with their intervals."""
     from dataclasses import asdict
 
+    from ....engines.models import roles
     from ....eval.metrics import METRICS
     from ....optimizers.credit import diagnose
     from ....programs import new_program
     from .agents import Rates
     from .engine import simulate, simulated_lm
 
-    questions = _questions(cell.dataset, cell.file)
-    chosen = Random(cell.seed).sample(questions, min(cell.limit, len(questions)))
+    questions, true = _questions(cell.dataset, cell.file), cell.seed in TRUTH
+    chosen = questions if true else Random(cell.seed).sample(questions, min(cell.limit, len(questions)))
     program = new_program(cell.program)
     simulate(program, chosen, {cell.role: Rates.by_call(PLANTED)}, Rates.by_call(OTHERS), cell.seed)
-    perfect = simulated_lm(chosen, Rates(), cell.seed)
-    reference = perfect if cell.seed == TRUTH else "gold"
-    found = diagnose(program, chosen, [METRICS[METRIC]], against=reference, alone=False)
+    reference = simulated_lm(chosen, Rates(), cell.seed) if true else "gold"
+    agents = list(roles(program))
+    found = diagnose(
+        program, chosen, [METRICS[METRIC]], against=reference, alone=False, among=agents, until_clear=not true
+    )
     if failed := next((one.error for one in found.questions if one.error), ""):
         raise RuntimeError(f"{cell}: {failed}")
-    costs = {role: found.costs(role, METRIC) for role in found.roles}
-    calls = sum(sum(one.calls.values()) for one in found.questions) / len(chosen)
-    asked = sum(one.asked for one in found.questions) / len(chosen)
-    return {"cell": asdict(cell), "costs": costs, "calls": calls, "asked": asked}
+    return {
+        "cell": asdict(cell),
+        "costs": {role: found.costs(role, METRIC) for role in agents},
+        "ranked": found.ranked(METRIC),
+        "changes": [{role: change[METRIC] for role, change in one.changes.items()} for one in found.questions],
+        "calls": [sum(one.calls.values()) for one in found.questions],
+        "asked": [one.asked for one in found.questions],
+    }
 
 
 @cache
@@ -126,45 +135,100 @@ def _questions(dataset: str, file: str) -> list[dspy.Example]:
 
 
 def markdown(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """A row for each program and set of questions: how often the planted role is found, and how good intervals are."""
+    """A row for each program and set of questions: how often the role that truly costs the most is ranked first, and
+    how good intervals are."""
     from .report import NOTICE
 
     yield from (NOTICE, "")
-    yield "| questions | program | planted and truly first | ranked first | true cost in interval | calls a question |"
-    yield "|---|---|---|---:|---:|---:|"
-    truth = {_place(line): _means(line) for line in lines if line["cell"]["seed"] == TRUTH}
+    yield (
+        "| questions | program | planted and truly first | first after 20 questions | calls a question "
+        "| first when clear | questions | calls | true cost in interval |"
+    )
+    yield "|---|---|---|---:|---:|---:|---:|---:|---:|"
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in lines:
-        if line["cell"]["seed"] != TRUTH:
-            groups.setdefault((line["cell"]["dataset"], line["cell"]["program"]), []).append(line)
+        groups.setdefault((line["cell"]["dataset"], line["cell"]["program"]), []).append(line)
+    totals = [_Counts() for _ in LEADS]
     for (dataset, program), found in groups.items():
-        first = {place[-1]: _first(truth[place]) == place[-1] for place in map(_place, found)}
-        judged = [line for line in found if first[line["cell"]["role"]]]
-        hits = [_first(_means(line)) == line["cell"]["role"] for line in judged]
+        truth = _true(found)
+        lead = {role: _lead(truth[role], role) for role in truth}
+        tried = [line for line in found if line["cell"]["seed"] not in TRUTH]
+        counts = _Counts.of([line for line in tried if lead[line["cell"]["role"]] > 0])
+        for least, total in zip(LEADS, totals, strict=True):
+            total += _Counts.of([line for line in tried if lead[line["cell"]["role"]] > least])
         within = [
-            cost[1] - 1e-9 <= truth[_place(line)][role] <= cost[2] + 1e-9
-            for line in found
+            cost[1] - 1e-9 <= truth[line["cell"]["role"]][role] <= cost[2] + 1e-9
+            for line in tried
             for role, cost in line["costs"].items()
-            if cost is not None and role in truth[_place(line)]
+            if cost is not None and role in truth[line["cell"]["role"]]
         ]
-        calls, asked = (sum(line[name] for line in found) / len(found) for name in ("calls", "asked"))
-        named = f"{', '.join(role for role, is_first in first.items() if is_first) or 'none'} (of {len(first)})"
-        shares = (f"{sum(each)} of {len(each)}" for each in (hits, within))
-        yield f"| {dataset} | {program} | {named} | {' | '.join(shares)} | {asked:.1f} (the run itself: {calls:.1f}) |"
+        named = ", ".join(f"{role} (+{100 * ahead:.0f})" for role, ahead in lead.items() if ahead > 0) or "none"
+        sums = (f"{_mean(line[name][:size] for line in tried):.1f}" for size, name in ((20, "asked"), (None, "asked")))
+        early, late = sums
+        size = _mean([len(line["asked"])] for line in tried)
+        yield (
+            f"| {dataset} | {program} | {named} of {len(lead)} | {counts.early} of {counts.all} | {early} "
+            f"| {counts.late} of {counts.all} | {size:.0f} | {late} | {sum(within)} of {len(within)} |"
+        )
+    yield ""
+    for least, total in zip(LEADS, totals, strict=True):
+        yield (
+            f"Ahead of the next by more than {100 * least:.0f} points: first after 20 questions {total.early} of "
+            f"{total.all}, first when clear {total.late}."
+        )
 
 
-def _place(line: dict[str, Any]) -> tuple[str, str, str]:
-    cell = line["cell"]
-    return cell["dataset"], cell["program"], cell["role"]
+LEADS = (0.0, 0.02, 0.05)
 
 
-def _means(line: dict[str, Any]) -> dict[str, float]:
-    """The costs of the agents; the searches have no rate."""
-    return {role: cost[0] for role, cost in line["costs"].items() if cost is not None and role != "retrieval"}
+@dataclass
+class _Counts:
+    """Diagnoses, and those that rank the planted role first after 20 questions and at the end."""
+
+    all: int = 0
+    early: int = 0
+    late: int = 0
+
+    @classmethod
+    def of(cls, lines: Sequence[dict[str, Any]]) -> _Counts:
+        early = sum(_first(_means(line["changes"][:20])) == line["cell"]["role"] for line in lines)
+        return cls(len(lines), early, sum(line["ranked"][0] == line["cell"]["role"] for line in lines))
+
+    def __iadd__(self, other: _Counts) -> _Counts:
+        self.all, self.early, self.late = self.all + other.all, self.early + other.early, self.late + other.late
+        return self
+
+
+def _true(lines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """The true costs of all roles, by planted role."""
+    changes: dict[str, list[dict[str, float]]] = {}
+    for line in lines:
+        if line["cell"]["seed"] in TRUTH:
+            changes.setdefault(line["cell"]["role"], []).extend(line["changes"])
+    return {role: _means(each) for role, each in changes.items()}
+
+
+def _means(changes: Sequence[dict[str, float]]) -> dict[str, float]:
+    values: dict[str, list[float]] = {}
+    for one in changes:
+        for role, change in one.items():
+            if not isnan(change):
+                values.setdefault(role, []).append(change)
+    return {role: sum(each) / len(each) for role, each in values.items()}
+
+
+def _lead(costs: dict[str, float], role: str) -> float:
+    """By how much a role costs more than any other."""
+    return costs[role] - max(cost for other, cost in costs.items() if other != role)
 
 
 def _first(costs: dict[str, float]) -> str:
     return max(costs, key=lambda role: costs[role])
+
+
+def _mean(lists: Iterable[Sequence[float]]) -> float:
+    values = [value for each in lists for value in each]
+    return sum(values) / len(values)
 
 
 if __name__ == "__main__":

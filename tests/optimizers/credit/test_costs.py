@@ -7,12 +7,13 @@ import pytest
 
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.eval.metrics import answer_f1, evidence_f1
-from polyhop.optimizers.credit import RETRIEVAL, diagnose
+from polyhop.optimizers.credit import RETRIEVAL, Diagnosis, QuestionCosts, diagnose
+from polyhop.optimizers.credit.costs import BATCH
 from polyhop.programs import Prism
 
 from ...programs.scripted import Script, answer, lm
 from ..prompts.world import questions
-from .world import example, prism
+from .world import GOLD, example, prism
 
 METRICS = (answer_f1, evidence_f1)
 
@@ -34,6 +35,55 @@ def test_the_agent_that_errs_costs_the_points() -> None:
     assert found["selector"] == pytest.approx((1.0, 1 / 3))
     assert found["adder"] == (0.0, 0.0)  # nothing is left to add
     assert (found["analyzer"], found["answerer"]) == ((0.0, 0.0), (0.0, 0.0))  # the answer was not in the evidence
+
+
+def test_every_call_of_a_model_counts_once() -> None:
+    program, script = prism(selector={"keep": ["1s2"]}, adder={"add": []})
+    (one,) = diagnose(program, [example()], METRICS).questions
+    assert one.asked == len(script.order)
+
+
+def test_only_some_roles_are_replaced() -> None:
+    program, _ = prism(selector={"keep": ["3s1"]}, adder={"add": []}, answerer=answer("Paris"))
+    assert costs(program, among=["answerer"]) == {"answerer": (1.0, 0.0)}  # as after the Selector
+    assert costs(program, among=["selector", "adder"]) == {"selector": (0.0, 1.0), "adder": (0.0, 0.0)}
+    assert costs(program, among=["answerer"], alone=True) == {"answerer": (0.0, 0.0)}
+
+
+def test_the_calls_that_are_corrected_are_known() -> None:
+    program, _ = prism(selector={"keep": ["1s2"]}, adder={"add": []})
+    (one,) = diagnose(program, [example()], METRICS).questions
+    (call, better) = one.corrected["selector"][0]
+    assert (call.fields, better.keep) == ({"keep": ["1s2"]}, GOLD)
+    assert not one.corrected["analyzer"]
+
+
+def test_agents_that_cost_less_are_left_out_until_one_is_left() -> None:
+    program, _ = prism(answerer=answer("Paris"))
+    found = diagnose(program, [example()] * 3 * BATCH, [answer_f1], until_clear=True)
+    assert len(found.questions) == BATCH
+    assert (found.ranked("answer_f1")[0], found.leading("answer_f1", found.roles)) == ("answerer", ["answerer"])
+    program, _ = prism()  # nobody errs: no agent costs more than another
+    found = diagnose(program, [example()] * (BATCH + 1), [answer_f1], until_clear=True)
+    assert {found.asked(role) for role in found.roles} == {BATCH + 1}
+
+
+def test_who_is_left_out_comes_after_those_that_are_not() -> None:
+    half = [{"analyzer": {"m": 0.0}, "selector": {"m": 1.0}, "adder": {"m": 1.0}}] * 20
+    rest = [{"selector": {"m": 0.0}, "adder": {"m": 0.2}}] * 200
+    found = Diagnosis([QuestionCosts("", None, None, {}, one, {}, 0) for one in (*half, *rest)], [], [*half[0]])
+    assert found.ranked("m") == ["adder", "selector", "analyzer"]
+    assert found.leading("m", ["selector", "adder"]) == ["adder"]
+
+
+def test_any_dspy_metric_has_costs() -> None:
+    def right(gold: dspy.Example, prediction: dspy.Prediction, trace: object = None) -> float:
+        return float(prediction.answer == gold.answers[0])
+
+    program, _ = prism(answerer=answer("Paris"))
+    found = diagnose(program, [example()], [right]).costs("answerer", "right")
+    assert found is not None
+    assert found.mean == 1.0
 
 
 def test_alone_each_agent_that_could_repair_a_fault_costs_it() -> None:

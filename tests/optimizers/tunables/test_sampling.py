@@ -89,3 +89,13 @@ def test_what_is_off_keeps_its_default(name: str) -> None:
         assert not moved
         if values["review"] != "never":
             assert values["confidence.threshold"] != space.defaults["confidence.threshold"]
+
+
+def test_evolution_takes_what_is_off_for_its_default() -> None:
+    space = SearchSpace.of(PolyHop())
+    off = space.active(space.defaults | {"review": "never"})
+    seen = [
+        create_trial(params=off, distributions={name: space.distributions[name] for name in off}, values=[0.5])
+        for _ in range(40)
+    ]
+    assert space.covers(make_sampler("cmaes", space, 0)(40, seen))
