@@ -14,10 +14,10 @@ import math
 from collections.abc import Sequence
 
 from .lucene.searcher import adapt
-from .passages import Hit, Passage, Retriever, check_page
+from .passages import Hit, Passage, Retriever, SearchTool, check_page
 
 
-class FusedRetriever:
+class FusedRetriever(SearchTool):
     """A `Retriever` that fuses the top hits of others.
 
     Ties go to the retriever named first, then to the better rank. Passages are identified by id.

@@ -20,6 +20,8 @@ from .text import clean, split_sentences
 PAGE = 20_000
 """Programs read this many characters of a passage; the rest is only searched."""
 
+_TOLD = 2_000  # characters of a passage in the result of a tool
+
 
 class Fact(NamedTuple):
     """The ids of an evidence: one sentence of a passage, or the whole passage (``sentence`` is None)."""
@@ -187,6 +189,22 @@ class Shared:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
+
+
+class SearchTool:
+    """Makes a retriever a tool of DSPy's agents: ``dspy.Tool(retriever)``, ``dspy.ReAct(..., tools=[retriever])``."""
+
+    __name__ = "search"  # of the tool
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        retriever = super().__new__(cls)
+        retriever.__doc__ = cls.__call__.__doc__  # what the tool says of itself
+        return retriever
+
+    def __call__(self, query: str, k: int = 5) -> list[str]:
+        """Search the documents; returns the k best passages, each as "title | text"."""
+        hits = self.search(query, k)  # type: ignore[attr-defined]
+        return [f"{hit.passage.title} | {hit.passage.text[:_TOLD]}" for hit in hits]
 
 
 def check_page(k: int, offset: int = 0) -> None:

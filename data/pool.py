@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from .lucene.layout import title_terms
-from .passages import Hit, Passage, check_page
+from .passages import Hit, Passage, SearchTool, check_page
 from .text import clean, terms
 
 
-class PassagePool:
+class PassagePool(SearchTool):
     """An immutable `Retriever` over a few passages in memory.
 
     Unlike an index it ranks every passage: those without a word of the query come last, in their given order, with

@@ -33,6 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from .connection import Connection, attempt
 from .costs import pause, record_incident, usage_of
 from .diagnosis import EmptyReplyError, checked, diagnosed, estimate_usage, prompt_text, unreachable
+from .requests import in_words
 from .secrets import learn, without_secret_settings
 
 if TYPE_CHECKING:
@@ -297,7 +298,7 @@ class _Engine:
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
         """The whole reply as events: a reply that was shown in part could not be retried."""
-        yield from lm15.response_to_events(self.complete(request))
+        return in_words(self.complete(request))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Engine:
         return self
@@ -313,7 +314,7 @@ class _AsyncEngine:
         return await asyncio.wrap_future(_in_thread(partial(self.engine.complete, request)))
 
     async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
-        for event in lm15.response_to_events(await self.complete(request)):
+        for event in in_words(await self.complete(request)):
             yield event
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _AsyncEngine:

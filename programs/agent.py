@@ -396,12 +396,13 @@ def together(trace: Trace, tasks: Sequence[Callable[[Trace], T]]) -> list[T]:
     """
     if len(tasks) < 2:
         return [task(trace) for task in tasks]
-    branches = [Trace() for _ in tasks]
+    branches = [Trace(branch=(*trace.branch, n)) for n in range(1, len(tasks) + 1)]
     recorded = dspy.settings.trace
     records: list[list[object]] = [[] for _ in tasks]
 
     def run(n: int) -> T:
-        with dspy.context(trace=None if recorded is None else records[n]):
+        # DSPy's streams take messages only from the thread that `dspy.streamify` has started.
+        with dspy.context(trace=None if recorded is None else records[n], send_stream=None):
             return tasks[n](branches[n])
 
     with ThreadPoolExecutor(len(tasks)) as pool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
 
 import dspy
 
@@ -110,6 +113,52 @@ def read_query(text: object) -> tuple[str, tuple[str, ...]]:
 # --- predictions ------------------------------------------------------------------------------------------------------
 
 
+class Prediction(dspy.Prediction):
+    """What every program returns; see `conclude`. In a notebook it is shown with its evidence."""
+
+    def to_json(self) -> str:
+        """One JSON object. Sentences are numbered from 0; null is the whole passage."""
+        return json.dumps(to_record(self), ensure_ascii=False)
+
+    def __repr__(self) -> str:
+        return f"Prediction(answer={self.answer!r}, confidence={self.confidence:.2f}, {len(self.evidence)} evidence)"
+
+    def __str__(self) -> str:
+        """The answer and its evidence, as an agent reads the result of a tool."""
+        return "\n".join([self.answer, *(f"- {item.passage.title}: {item.text}" for item in self.evidence)])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left;vertical-align:top'>{escape(item.passage.title)}</th>"
+            f"<td style='text-align:left'>{escape(item.text)}</td></tr>"
+            for item in self.evidence
+        )
+        return (
+            f"<div><strong>{escape(self.answer)}</strong> <small>confidence {self.confidence:.2f} · "
+            f"{escape(self.stop_reason)}</small><table>{rows}</table></div>"
+        )
+
+
+def to_record(prediction: dspy.Prediction) -> dict[str, Any]:
+    """A prediction as a JSON object; see `Prediction.to_json`."""
+    trace = prediction.trace
+    return {
+        "answer": prediction.answer,
+        "confidence": prediction.confidence,
+        "evidence": [
+            {"passage_id": e.passage.id, "title": e.passage.title, "sentence": e.sentence, "text": e.text}
+            for e in prediction.evidence
+        ],
+        "ranking": [passage.id for passage in prediction.ranking],
+        "trace": trace.to_records(),
+        "stop_reason": prediction.stop_reason,
+        "lm_calls": trace.lm_calls,
+        "lm_calls_critical_path": trace.lm_calls_critical_path,
+        "searches": trace.searches,
+        "dropped": trace.dropped,
+    }
+
+
 def nothing_found(trace: Trace) -> dspy.Prediction:
     """The prediction of a run whose searches found no passage."""
     return conclude(UNKNOWN, 0.0, trace, stop="nothing found")
@@ -123,7 +172,7 @@ def conclude(
     evidence: Sequence[Evidence] = (),
     seen: Iterable[Hit] = (),
     stop: str,
-) -> dspy.Prediction:
+) -> Prediction:
     """The prediction that every program returns.
 
     Returns:
@@ -136,7 +185,7 @@ def conclude(
     ranked: dict[str, Passage] = {item.passage.id: item.passage for item in evidence}
     for hit in seen:
         ranked.setdefault(hit.passage.id, hit.passage)
-    return dspy.Prediction(
+    return Prediction(
         answer=answer,
         evidence=tuple(evidence),
         ranking=tuple(ranked.values()),

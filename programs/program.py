@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import signature
 from typing import Any, ClassVar, Self, TypeVar
 
 import dspy
@@ -58,6 +60,17 @@ class Program(dspy.Module):
         signature: type[dspy.Signature] = dict(self.named_predictors())[agent].signature
         return signature
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__call__ is Program.__call__ and "question" in signature(cls.forward).parameters:
+            cls.__call__ = _as_tool(cls.__call__)  # type: ignore[method-assign]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        program: Self = super().__new__(cls)
+        if cls.__call__.__doc__:  # what `dspy.Tool` describes a program with
+            program.__doc__ = cls.__call__.__doc__
+        return program
+
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(self.__dict__.get(name), Tunable) and not isinstance(value, Tunable):
             raise TypeError(f"{name} is a tunable: set its value with .{name}.value = {value!r}")
@@ -80,6 +93,19 @@ class Program(dspy.Module):
         """``await program.acall(question=...)`` runs `forward` in a thread."""
         with dspy.context(adapter=guarded(dspy.settings.adapter)):
             return await dspy.asyncify(type(self).forward)(self, *args, **kwargs)
+
+
+def _as_tool(call: Any) -> Any:
+    """The same method with the one argument that `dspy.Tool` should know."""
+
+    def answer(self: Program, question: str) -> dspy.Prediction:
+        """Answer a question whose evidence is spread over several documents, with the sentences that support it."""
+
+    @wraps(answer)
+    def tool(self: Program, *args: Any, **kwargs: Any) -> Any:
+        return call(self, *args, **kwargs)
+
+    return tool
 
 
 def register(name: str) -> Callable[[P], P]:

@@ -6,9 +6,11 @@ recorded when it is done; ``invalid`` holds the parts of an agent's reply that c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from ..data.passages import Fact, Reason
 
@@ -236,14 +238,37 @@ class Parallel(TraceStep):
     lm_calls = 0  # counted in the branches
 
 
+Listener: TypeAlias = Callable[[TraceStep, tuple[int, ...]], None]
+"""Is told of a step and of the parallel branches, numbered from 1, in which it was recorded."""
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Inside, the listener is told of each step when it is recorded, from any thread of the program.
+
+    An exception of the listener stops the program.
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
 @dataclass
 class Trace:
     """The steps of one run, in order."""
 
     steps: list[TraceStep] = field(default_factory=list)
+    branch: tuple[int, ...] = field(default=(), compare=False, repr=False)  # as a `Listener` is told
 
     def add(self, step: TraceStep) -> None:
         self.steps.append(step)
+        listener = _listener.get()
+        if listener and not isinstance(step, Parallel):  # its steps are known
+            listener(step, self.branch)
 
     def flat(self) -> Iterator[TraceStep]:
         """Every step; parallel branches one after the other."""

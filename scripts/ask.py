@@ -48,6 +48,7 @@ def ask(
     from ..engines.costs import Ledger
     from ..engines.models import model_errors
     from ..programs.prediction import check_question
+    from .progress import showing_progress
 
     question = check_question(question)
     run = build_program(
@@ -67,7 +68,7 @@ def ask(
             "one), or try the sample corpus with --index sample"
         )
     start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
-    with model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
+    with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
         prediction = run(question=question)
     seconds = perf_counter() - start
 

@@ -19,6 +19,7 @@ from ..data.passages import Evidence, Fact, Passage, Reason
 from ..data.text import plain
 from ..engines.costs import Ledger
 from ..programs.prediction import UNKNOWN
+from ..programs.prediction import to_record as prediction_record
 from ..programs.trace import (
     Added,
     Answered,
@@ -105,17 +106,7 @@ def to_record(question: str, prediction: dspy.Prediction, seconds: float, ledger
         "answer": prediction.answer,
         "confidence": prediction.confidence,
         "verified": verified(prediction.trace),
-        "evidence": [
-            {"passage_id": e.passage.id, "title": e.passage.title, "sentence": e.sentence, "text": e.text}
-            for e in prediction.evidence
-        ],
-        "ranking": [passage.id for passage in prediction.ranking],
-        "trace": prediction.trace.to_records(),
-        "stop_reason": prediction.stop_reason,
-        "lm_calls": prediction.trace.lm_calls,
-        "lm_calls_critical_path": prediction.trace.lm_calls_critical_path,
-        "searches": prediction.trace.searches,
-        "dropped": prediction.trace.dropped,
+        **prediction_record(prediction),
         "seconds": round(seconds, 6),
         "costs": ledger.costs(),
         "costs_by_agent": ledger.by_agent(),

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import PolyhopError
 from ..lucene.searcher import adapt
-from ..passages import Hit, Passage, Reason, Shared, check_page, search_each
+from ..passages import Hit, Passage, Reason, SearchTool, Shared, check_page, search_each
 from .features import NameKey, PassageFeatures, QuestionFeatures, WordWeights
 from .graph import ChainSource, Edge, Graph, Node, Relation, TitleMatch
 from .weights import ChainWeights
@@ -175,7 +175,7 @@ class _Chain:
         return strength * (1 + weights.cue * cue + weights.fit * after(other.mask))
 
 
-class ChainRetriever(Shared):
+class ChainRetriever(SearchTool, Shared):
     """A thread-safe `Retriever` that follows chains of evidence through a BM25 index or a question's own pool.
 
     A question costs at most four searches (five for more than 50 passages) and four title look-ups. Copying returns

@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any, Self
 
 from ..errors import IndexFault
-from ..passages import Hit, Passage, Shared, check_page, search_each
+from ..passages import Hit, Passage, SearchTool, Shared, check_page, search_each
 from ..text import clean, terms
 from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
 from .layout import BARE_TITLE, CONTENTS, ID, TITLE, IndexManifest, rebuild, title_terms
@@ -34,7 +34,7 @@ _SEARCHERS_CACHED = 64  # one per setting of k1 and b; creating one takes micros
 _RANKINGS_CACHED = 64  # of 100 kB at a depth of 1,000
 
 
-class OpenIndex(Shared):
+class OpenIndex(SearchTool, Shared):
     """An index that is open until `close` or the end of a ``with`` block."""
 
     _lucene: LuceneReader
@@ -100,7 +100,7 @@ class BM25Index(OpenIndex):
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> BM25Index:
         """A view of the same opened index with other parameters."""
-        view = object.__new__(BM25Index)
+        view = BM25Index.__new__(BM25Index)
         view.path, view._lucene = self.path, self._lucene
         view.k1, view.b = _checked(self.k1 if k1 is None else k1, self.b if b is None else b)
         return view
@@ -161,7 +161,7 @@ class BM25Index(OpenIndex):
         return f"BM25Index({str(self.path)!r}, k1={self.k1}, b={self.b})"
 
 
-class RestrictedIndex(Shared):
+class RestrictedIndex(SearchTool, Shared):
     """A `Retriever` over some passages of an index, made by `BM25Index.restricted_to`; reusable for many searches."""
 
     def __init__(self, index: BM25Index, filter_query: Any) -> None:

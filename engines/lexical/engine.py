@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 from dspy import lm15
 
-from ..requests import read_request, respond
+from ..requests import in_words, read_request, respond
 from .prompt import read_prompt, write_reply
 from .registry import find_skill
 
@@ -30,6 +31,10 @@ class LexicalEngine:
         if missing := [name for name in prompt.outputs if name not in values]:
             raise ValueError(f"the skill {function.__qualname__} returned no value for {', '.join(missing)}")
         return respond(request, write_reply({name: values[name] for name in prompt.outputs}, prompt.as_json))
+
+    def stream(self, request: lm15.Request) -> Iterator[Any]:
+        """The reply as events, for `dspy.streamify`."""
+        return in_words(self.complete(request))
 
     def dump_state(self) -> dict[str, Any]:
         """Return no state: DSPy can save a program that carries this engine."""

@@ -1,0 +1,163 @@
+"""What a running program does, in words and as it happens.
+
+with following(print):
+    program(question="...")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import dspy
+from dspy.streaming import StatusMessageProvider
+from dspy.utils.callback import BaseCallback
+
+from .agent import Agent
+from .search import Search
+from .trace import (
+    Added,
+    Answered,
+    Checked,
+    Decided,
+    Decomposed,
+    Estimated,
+    Judged,
+    Learned,
+    Proposed,
+    Refined,
+    Replaced,
+    Required,
+    Revised,
+    Routed,
+    Searched,
+    Selected,
+    StepAnswered,
+    Stopped,
+    Thought,
+    TraceStep,
+    Weighed,
+    listening,
+)
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a program has done or now waits for.
+
+    Attributes:
+        text: The same in a few words.
+        step: The step that is done; None while the program waits.
+        agent: The agent whose reply the program waits for; "" for a step.
+        branch: The parallel branches in which it happened, numbered from 1, outermost first.
+    """
+
+    text: str
+    step: TraceStep | None = None
+    agent: str = ""
+    branch: tuple[int, ...] = ()
+
+
+@contextmanager
+def following(tell: Callable[[Event], None]) -> Iterator[None]:
+    """Inside, each step of a program and each agent that it asks is told, from any thread of the program.
+
+    An exception that ``tell`` raises for a step stops the program.
+    """
+    callbacks = [*(dspy.settings.callbacks or ()), _Agents(tell)]
+    with (
+        listening(lambda step, branch: tell(Event(describe(step), step, branch=branch))),
+        dspy.context(callbacks=callbacks),
+    ):
+        yield
+
+
+class _Agents(BaseCallback):
+    """Tells of each agent that is asked."""
+
+    def __init__(self, tell: Callable[[Event], None]) -> None:
+        self._tell = tell
+
+    def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        if isinstance(instance, Agent):
+            self._tell(Event(_asking(instance), agent=_role(instance)))
+
+
+class StatusMessages(StatusMessageProvider):
+    """The messages of `dspy.streamify` on a program: searches, and agents that are asked."""
+
+    def module_start_status_message(self, instance: Any, inputs: dict[str, Any]) -> str | None:
+        if isinstance(instance, Agent):
+            return _asking(instance)
+        if isinstance(instance, Search):
+            query = inputs.get("query") or next(iter(inputs.get("args") or ()), "")
+            return f"searching for “{query}”"
+        return None
+
+
+def _asking(agent: Agent) -> str:
+    return f"asking the {_role(agent).replace('_', ' ')}"
+
+
+def _role(agent: Agent) -> str:
+    return agent.role or str(agent.signature.__name__)
+
+
+def describe(step: TraceStep) -> str:
+    """A step in a few words."""
+    match step:
+        case Estimated(probabilities):
+            hops = max(range(len(probabilities)), key=probabilities.__getitem__) + 1
+            return f"looks like {_count(hops, 'hop')}"
+        case Routed(route, query):
+            return f"route: {route}" + (f", “{query}”" if query else "")
+        case Decomposed(sub_questions, _, _, route):
+            asked = " · ".join(sub_questions)
+            return f"{route}: {asked}" if route else f"sub-questions: {asked}"
+        case Searched(query, found):
+            return f"{_count(len(found), 'passage')} for “{query}”"
+        case Selected(round, kept):
+            return f"kept {_facts(kept)} in round {round}"
+        case Added(round, added):
+            return f"added {_facts(added)} in round {round}"
+        case Proposed(queries):
+            return f"proposed {_count(len(queries), 'query', 'queries')}"
+        case Learned(known, required):
+            return f"knows {_count(len(known), 'fact')}, {len(required) or 'nothing'} missing"
+        case Required(questions, answers):
+            so_far = ", ".join(f"#{n} {answer}" for n, answer in enumerate(answers, 1))
+            return "; ".join(filter(None, (so_far, f"missing: {' · '.join(questions)}" if questions else "all known")))
+        case Checked(supported, unsupported):
+            return f"checked: {len(supported)} supported, {len(unsupported)} not"
+        case Decided(action, query):
+            return action + (f": “{query}”" if query else "")
+        case Thought(text):
+            return text
+        case StepAnswered(number, _, answer):
+            return f"#{number}: {answer}"
+        case Judged(aspect, score, verdict):
+            return f"{aspect} {score:.2f}" + (f", {verdict}" if verdict else "")
+        case Weighed(_, confidence, passed):
+            return f"confidence {confidence:.2f}: {'passed' if passed else 'did not pass'}"
+        case Revised(answer, _, accepted):
+            return f"revised: {answer}" if accepted else f"not revised to {answer}"
+        case Replaced(answer, reason):
+            return f"replaced by {answer}: {reason}"
+        case Refined(number, question):
+            return f"#{number} reworded: {question}"
+        case Answered(answer, _, confidence):
+            return f"answered {answer} ({confidence:.2f})"
+        case Stopped(reason):
+            return f"stopped: {reason}"
+        case _:
+            return type(step).__name__.lower()
+
+
+def _facts(facts: tuple[Any, ...]) -> str:
+    return _count(len(facts), "sentence") if facts else "nothing"
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or f'{one}s'}"

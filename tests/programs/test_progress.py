@@ -1,0 +1,168 @@
+"""Steps as they happen, status messages and answer tokens of `dspy.streamify`, and programs as tools."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from copy import deepcopy
+from threading import Barrier
+from typing import Any
+
+import dspy
+import pytest
+from dspy.streaming import StatusMessage, StreamListener, StreamResponse
+
+from polyhop.data.chain import ChainRetriever
+from polyhop.data.passages import Passage
+from polyhop.data.pool import PassagePool
+from polyhop.data.sample import sample_passages
+from polyhop.engines.endpoint import Endpoint
+from polyhop.engines.models import language_model
+from polyhop.programs import PROGRAMS, ParRag, PolyHop, new_program
+from polyhop.programs.agent import together
+from polyhop.programs.progress import Event, StatusMessages, following
+from polyhop.programs.trace import Searched, Stopped, Trace, listening
+
+QUESTION = "Where was the director of Stalker born?"
+
+
+@pytest.fixture(autouse=True)
+def embedded() -> Iterator[None]:
+    with dspy.context(lm=language_model("lexical")):
+        yield
+
+
+@pytest.fixture(scope="module")
+def pool() -> PassagePool:
+    return PassagePool(sample_passages())
+
+
+@pytest.fixture(scope="module")
+def retriever(pool: PassagePool) -> ChainRetriever:
+    return ChainRetriever(pool)
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"oracle", "full-context"}))
+def test_each_step_is_told_once_when_it_is_recorded(name: str, retriever: ChainRetriever, pool: PassagePool) -> None:
+    told: list[Event] = []
+    with following(told.append):
+        prediction = new_program(name, retriever, pool)(question=QUESTION)
+    steps = [event.step for event in told if event.step]
+    assert sorted(map(str, steps)) == sorted(map(str, prediction.trace.flat()))
+    assert isinstance(steps[-1], Stopped)
+    asked = [event for event in told if event.agent]
+    assert len(asked) >= prediction.trace.lm_calls > 0
+    assert all(event.text for event in told)
+    assert told.index(asked[0]) < len(told) - 2  # before its reply
+    new_program(name, retriever, pool)(question=QUESTION)
+    assert len([event for event in told if event.step]) == len(steps)  # only inside
+
+
+def test_steps_of_parallel_branches_are_told_with_their_branch() -> None:
+    told: list[tuple[str, tuple[int, ...]]] = []
+    trace, both = Trace(), Barrier(2)
+
+    def search(n: int, branch: Trace) -> None:
+        both.wait(10)  # in two threads
+        branch.add(Searched(f"query {n}", ()))
+
+    with listening(lambda step, branch: told.append((getattr(step, "query", ""), branch))):
+        together(trace, [lambda branch, n=n: search(n, branch) for n in (1, 2)])  # type: ignore[misc]
+    assert sorted(told) == [("query 1", (1,)), ("query 2", (2,))]
+
+
+def test_an_exception_of_the_listener_stops_the_program(retriever: ChainRetriever) -> None:
+    class Left(BaseException):
+        pass
+
+    def leave(event: Event) -> None:
+        if event.step:
+            raise Left
+
+    with following(leave), pytest.raises(Left):
+        PolyHop(retriever)(question=QUESTION)
+
+
+def streamed(program: dspy.Module, **options: Any) -> list[Any]:
+    stream = dspy.streamify(program, status_message_provider=StatusMessages(), async_streaming=False, **options)
+    return list(stream(question=QUESTION))
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_streamify_gives_status_messages_tokens_and_the_prediction(guarded: bool, retriever: ChainRetriever) -> None:
+    program = PolyHop(retriever)
+    lm = language_model("lexical")
+    program.set_lm(Endpoint().guard(lm) if guarded else lm)
+    plain = program(question=QUESTION)
+    listener = StreamListener("answer", predict=program.answerer, predict_name="answerer", allow_reuse=True)
+    values = streamed(program, stream_listeners=[listener])
+    messages = [value.message for value in values if isinstance(value, StatusMessage)]
+    assert messages[0] == f"searching for “{QUESTION}”"
+    assert "asking the answerer" in messages
+    tokens = [value.chunk for value in values if isinstance(value, StreamResponse)]
+    assert "".join(tokens).strip() == plain.answer == values[-1].answer
+    assert values[-1].evidence == plain.evidence
+
+
+@pytest.mark.parametrize("kind", [ParRag, PROGRAMS["kair"], PROGRAMS["prism"]])
+def test_streamify_works_where_agents_run_in_parallel(kind: Any, retriever: ChainRetriever) -> None:
+    program = kind(retriever)
+    values = streamed(program)
+    assert values[-1].answer == program(question=QUESTION).answer
+    assert len([value for value in values if isinstance(value, StatusMessage)]) > 1
+
+
+def test_a_retriever_is_a_tool(retriever: ChainRetriever) -> None:
+    for each in (retriever, retriever.with_bm25(1.2), deepcopy(retriever), retriever.source):
+        tool = dspy.Tool(each)
+        assert tool.name == "search"
+        assert tool.desc == 'Search the documents; returns the k best passages, each as "title | text".'
+        assert tool.args == {"query": {"type": "string"}, "k": {"type": "integer", "default": 5}}
+        found = tool(query="Stalker film director", k=3)
+        assert len(found) == 3
+        assert found[0].startswith("Stalker (1979 film) | ")
+    assert type(retriever).__name__ == "ChainRetriever"
+    long = PassagePool([Passage.of("Long", "word " * 10_000)])
+    assert len(dspy.Tool(long)(query="word")[0]) < 3_000
+
+
+def test_a_program_is_a_tool(retriever: ChainRetriever) -> None:
+    for program in (PolyHop(retriever), deepcopy(PolyHop(retriever)), pickle.loads(pickle.dumps(PolyHop(retriever)))):
+        tool = dspy.Tool(program)
+        assert tool.name == "PolyHop"
+        assert tool.desc.startswith("Answer a question whose evidence is spread over several documents")
+        assert tool.args == {"question": {"type": "string"}}
+        assert str(tool(question=QUESTION)).splitlines()[0] == program(QUESTION).answer
+
+
+def test_react_uses_both(retriever: ChainRetriever) -> None:
+    script = iter(
+        [
+            {"next_thought": "-", "next_tool_name": "search", "next_tool_args": {"query": "Stalker"}},
+            {"next_thought": "-", "next_tool_name": "PolyHop", "next_tool_args": {"question": QUESTION}},
+            {"next_thought": "-", "next_tool_name": "finish", "next_tool_args": {}},
+            {"reasoning": "-", "answer": "Zavrazhye"},
+        ]
+    )
+    program = PolyHop(retriever)
+    program.set_lm(language_model("lexical"))
+    with dspy.context(lm=dspy.utils.DummyLM(list(script)), adapter=dspy.ChatAdapter()):
+        result = dspy.ReAct("question -> answer", tools=[retriever, program])(question=QUESTION)
+    assert result.trajectory["observation_0"][0].startswith("Stalker (1979 film) | ")
+    assert "Zavrazhye" in str(result.trajectory["observation_1"])
+    assert result.answer == "Zavrazhye"
+
+
+def test_a_prediction_is_json_and_html() -> None:
+    hostile = Passage.of("<script>alert(1)</script>", "Solaris was directed by <b>Andrei Tarkovsky</b>.")
+    prediction = PolyHop()(question="Who directed Solaris?", pool=[hostile])
+    record = json.loads(prediction.to_json())
+    assert record["answer"] == prediction.answer
+    assert record["trace"][-1]["step"] == "stopped"
+    assert record["evidence"][0]["title"] == hostile.title
+    html = prediction._repr_html_()
+    assert "<script>" not in html
+    assert "<b>Andrei" not in html
+    assert "&lt;script&gt;" in html
+    assert len(repr(prediction)) < 200
