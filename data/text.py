@@ -163,7 +163,7 @@ _CJK = frozenset("。！？")  # no space follows them
 _LONGEST_TOKEN = 20  # no abbreviation is longer
 _LAST_TOKEN = re.compile(r"[^\s(\[\"“‘«/–—]++$")
 _BREAK = re.compile(r"\n\s*\n|</?(?:br|p|li|ul|ol|div|tr|td|th|table|h[1-6])\b[^<>]{0,99}>", re.IGNORECASE)
-_WITH_LETTER = re.compile(r"(?:<[^<>]{1,99}>|&\w{2,8};|[\W\d_])*+[^\W\d_]")  # outside of tags and entities
+_TAGS = re.compile(r"<[^<>]{1,99}>|&\w{2,8};")  # and entities
 _NUMBERING = re.compile(r"\d{1,3}[.)]")
 
 
@@ -178,7 +178,7 @@ def split_sentences(text: str) -> list[str]:
     sentences: list[list[str]] = []
     carried: list[str] = []
     for piece in _pieces(text):
-        if _WITH_LETTER.match(piece):
+        if any(map(str.isalpha, _TAGS.sub("", piece))):
             sentences.append([*carried, piece])
             carried = []
         elif carried or not sentences or _NUMBERING.fullmatch(piece):

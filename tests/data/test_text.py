@@ -145,6 +145,7 @@ def test_a_blank_line_ends_a_sentence_and_a_line_break_does_not() -> None:
         "It ends.",
         "Next",
     ]
+    assert split_sentences("It is 3 m\n\n²\n\nNext") == ["It is 3 m ²", "Next"]  # "²" has no letter
 
 
 PROSE = st.lists(
@@ -219,9 +220,9 @@ HOSTILE = {
 def test_takes_linear_time(name: str) -> None:
     text = HOSTILE[name]
     for function in (split_sentences, terms, words, title_key, bare_title):
-        start = time.perf_counter()
+        start = time.process_time()
         function(text)
-        assert time.perf_counter() - start < 2.0, function.__name__  # quadratic ones take minutes
+        assert time.process_time() - start < 2.0, function.__name__  # quadratic ones take minutes
 
 
 def given_sentences(folder: Path) -> Iterator[list[str]]:

@@ -186,7 +186,7 @@ def test_a_coroutine_that_is_cancelled_leaves_no_trace(capfd: pytest.CaptureFixt
     release = threading.Event()
 
     def wait() -> lm15.Response:
-        release.wait(10)
+        release.wait(60)
         return response()
 
     async def impatient() -> None:

@@ -78,7 +78,7 @@ def test_a_reply_without_end_is_read_up_to_a_limit(engine: str, kind: str, serve
     endless = server.act = Endless(*ENDLESS[kind])
     with pytest.raises(OverlongReplyError, match="more than 4 MB"):
         ask(model(server, engine, retries=1))
-    assert endless.closed.wait(5)
+    assert endless.closed.wait(60)
     assert endless.sent < MOST_SENT
     assert len(server.seen) == 1
 
@@ -94,7 +94,7 @@ def test_other_providers_of_litellm_are_limited_too(server: Listening) -> None:
     endless = server.act = Endless(*ENDLESS["compressed"])
     with pytest.raises(LMError):
         ask(model(server, "litellm", "hosted_vllm/some-model"))
-    assert endless.closed.wait(5)
+    assert endless.closed.wait(60)
     assert endless.sent < MOST_SENT
 
 
@@ -106,8 +106,8 @@ def test_a_connection_ends_with_its_time(engine: str, head: bytes, server: Liste
     started = monotonic()
     with pytest.raises(LMTimeoutError):
         ask(model(server, engine, timeout=0.5))
-    assert endless.closed.wait(3)
-    assert monotonic() - started < 10
+    assert endless.closed.wait(60)
+    assert monotonic() - started < 60
 
 
 @pytest.mark.parametrize("engine", ["auto", "litellm"])

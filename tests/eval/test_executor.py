@@ -22,10 +22,10 @@ def task(seconds: float) -> Job[str]:
 
 
 def test_a_late_result_is_a_timeout_even_if_it_waits_to_be_read() -> None:
-    window: Window[str] = Window(2, timeout=0.1)
-    window.start(task(0.3))
+    window: Window[str] = Window(2, timeout=1.0)
+    window.start(task(1.5))
     window.start(task(0.0))
-    time.sleep(0.6)  # both have ended by now
+    time.sleep(2.0)  # both have ended by now
     assert sorted([window.next(), window.next()]) == ["answer", "timeout"]
     assert not window.busy
 

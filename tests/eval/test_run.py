@@ -202,11 +202,11 @@ def test_progress_tells_how_it_goes(tmp_path: Path) -> None:
 def test_a_question_that_takes_too_long_fails_and_holds_nobody_up(tmp_path: Path) -> None:
     never = threading.Event()
     program = Fake({"b": never.wait})
-    summary = evaluate(program, examples("abcd"), tmp_path / "run", timeout=0.3)
+    summary = evaluate(program, examples("abcd"), tmp_path / "run", timeout=2.0)
     never.set()
     lines = list(read_lines(tmp_path / "run"))
     assert [line["id"] for line in lines if "error" in line] == ["id-b"]
-    assert lines[1]["error"] == {"cause": "timeout", "type": "Timeout", "message": "no answer after 0.3 s"}
+    assert lines[1]["error"] == {"cause": "timeout", "type": "Timeout", "message": "no answer after 2 s"}
     assert summary["counts"] == {"questions": 4, "answered": 3, "failed": 1, "skipped": 0, "gold_not_found": 0}
 
 
@@ -220,7 +220,7 @@ def test_who_took_too_long_makes_no_more_calls(parrot: Callable[[str], Any]) -> 
 
         def forward(self, question: str) -> dspy.Prediction:
             try:
-                go_on.wait(10)
+                go_on.wait(60)
                 for n in range(3):
                     calls.append(n)
                     self.ask(question=question)
@@ -231,7 +231,7 @@ def test_who_took_too_long_makes_no_more_calls(parrot: Callable[[str], Any]) -> 
     with dspy.context(lm=parrot("[[ ## answer ## ]]\nFrance")):
         summary = evaluate(Slow(), examples("a"), timeout=0.05)
     go_on.set()
-    assert ended.wait(10)
+    assert ended.wait(60)
     assert summary["failures"][0]["cause"] == "timeout"
     assert calls == [0]
 

@@ -149,7 +149,7 @@ def test_a_closed_pipe_is_quiet() -> None:
     assert process.stderr
     process.stdout.close()
     assert process.stderr.read() == b""
-    process.wait(30)
+    process.wait(60)
 
 
 def test_ctrl_c_is_130() -> None:

@@ -135,7 +135,7 @@ def test_a_model_that_sends_a_byte_now_and_then(endpoint: Listening) -> None:
     started = monotonic()
     (found,) = check_model(SPEC, seconds=0.5)
     assert (found.status, found.found) == (Status.failed, "no answer in 0.5 s")
-    assert monotonic() - started < 15
+    assert monotonic() - started < 60
 
 
 def test_prose_instead_of_fields(endpoint: Listening) -> None:

@@ -49,14 +49,12 @@ def test_importing_starts_nothing() -> None:
 
 def test_start_is_quiet_and_leaves_the_environment() -> None:
     done = python("""
-        import os, time
-        before, started = dict(os.environ), time.perf_counter()
+        import os
+        before = dict(os.environ)
         from polyhop.data.lucene.jvm import attach, autoclass
         attach()
         assert int(autoclass("java.lang.System").getProperty("java.version").split(".")[0]) >= 21
-        seconds = time.perf_counter() - started
         assert dict(os.environ) == before
-        assert seconds < 3, seconds
     """)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
