@@ -12,7 +12,9 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-CASES = settings(max_examples=int(os.environ.get("POLYHOP_FUZZ_CASES", "10000")), deadline=None, database=None, derandomize=False)
+CASES = settings(
+    max_examples=int(os.environ.get("POLYHOP_FUZZ_CASES", "10000")), deadline=None, database=None, derandomize=False
+)
 LONGEST = 5.0  # seconds of a case: a hang, however busy the machine is
 
 ODD: list[Any] = [
