@@ -22,6 +22,7 @@ from ..engines.costs import acting_as, current_attempt, record_incident
 from ..engines.secrets import without_secrets
 from ..signatures.fields import NumberedPassages, fenced
 from ..signatures.replies import without_thinking
+from .excerpts import fitted
 from .trace import Parallel, Trace
 
 T = TypeVar("T")
@@ -31,6 +32,8 @@ class Agent(dspy.Predict):
     """A `dspy.Predict` that escapes field markers in its inputs and demos, with any adapter.
 
     Questions and passages are untrusted: ``[[ ## answer ## ]]`` in one of them would start a field of the prompt.
+
+    What one call shows has a budget (`polyhop.programs.excerpts`).
 
     If the prompt exceeds the model's context, the agent retries with the first half of the passages, then with half of
     a single passage's sentences, then without demos; then the error is raised.
@@ -43,7 +46,9 @@ class Agent(dspy.Predict):
 
     def forward(self, **kwargs: Any) -> Any:
         demos = kwargs.pop("demos", self.demos)
-        with acting_as(self.role or self.signature.__name__):
+        role, signature = self.role or self.signature.__name__, kwargs.get("signature") or self.signature
+        with acting_as(role):
+            kwargs |= fitted(role, ADAPTER.format_system_message(signature), kwargs)
             while True:
                 try:
                     return super().forward(**_fenced(kwargs), demos=fenced(demos))

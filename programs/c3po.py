@@ -50,6 +50,7 @@ from ..signatures import (
 )
 from .agent import Agent
 from .candidates import Candidates, cited_in, facts, whole
+from .excerpts import prompt_tokens
 from .prediction import (
     UNKNOWN,
     check_question,
@@ -109,6 +110,7 @@ class C3PO(Program):
         self.objective = choice("query", ("query", "thought"))
         self.refilter = choice(False, (True, False))
         self.unknown_direct = choice("search", ("search", "answer"))
+        self.prompt_tokens = prompt_tokens()
         self.router = Agent(RouteQuestion)
         self.planner = Agent(DrawRoadmap)
         self.filter = Agent(FilterPassages)

@@ -8,6 +8,7 @@ from ..data.passages import Evidence, Hit, Retriever
 from ..signatures import AnswerFromPassages
 from .agent import Agent
 from .candidates import Candidates
+from .excerpts import prompt_tokens
 from .prediction import check_question, conclude, nothing_found, read_answer
 from .program import Program, register
 from .search import Pool, Search, as_pool
@@ -28,6 +29,7 @@ class FullContext(Program):
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__()
         self.search = Search(retriever, k)
+        self.prompt_tokens = prompt_tokens()
         self.answerer = Agent(AnswerFromPassages)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:

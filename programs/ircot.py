@@ -20,6 +20,7 @@ from ..data.text import split_sentences, title_key
 from ..signatures import AnswerFromPassages, ReasonOn
 from .agent import Agent
 from .candidates import Candidates
+from .excerpts import prompt_tokens
 from .prediction import check_question, conclude, nothing_found, one_line, read_answer
 from .program import Program, register
 from .search import Pool, Search
@@ -50,6 +51,7 @@ class IRCoT(Program):
         self.search.k = choice(k, (2, 4, 6, 8))
         self.most = integer(most, 1, 50)
         self.sentences = integer(sentences, 1, 20)
+        self.prompt_tokens = prompt_tokens()
         self.reasoner = Agent(ReasonOn)
         self.answerer = Agent(AnswerFromPassages)
 

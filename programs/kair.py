@@ -60,6 +60,7 @@ from ..signatures import (
 from ..signatures.replies import read_probability
 from .agent import Agent, together
 from .candidates import Candidates, read_spans
+from .excerpts import prompt_tokens
 from .knowledge import (
     KairState,
     KnownFact,
@@ -134,6 +135,7 @@ class Kair(Program):
         self.moderated = choice(False, (True, False))
         self.sufficiency = real(0.75, 0.0, 1.0)  # tau
         self.generator = choice("knowledge", ("knowledge", "context"))
+        self.prompt_tokens = prompt_tokens()
         self.querier = Agent(ProposeQueries)
         self.updater = Agent(UpdateKnowledge)
         self.checker = Agent(CheckFacts)

@@ -11,6 +11,7 @@ from ..data.passages import Evidence
 from ..signatures import AnswerFromContext
 from .agent import Agent
 from .candidates import Candidates, whole
+from .excerpts import prompt_tokens
 from .prediction import check_question, conclude, nothing_found, read_answer
 from .program import Program, register
 from .search import Pool
@@ -32,6 +33,7 @@ class Oracle(Program):
     def __init__(self) -> None:
         super().__init__()
         self.unit = choice("passage", ("passage", "sentence"))
+        self.prompt_tokens = prompt_tokens()
         self.answerer = Agent(AnswerFromContext)
 
     def forward(self, question: str, pool: Pool = None, gold: Sequence[Evidence] | None = None) -> dspy.Prediction:

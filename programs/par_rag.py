@@ -39,6 +39,7 @@ from ..signatures.replies import Steps
 from .agent import Agent, together
 from .candidates import Candidates, facts
 from .complexity import Complexity, ComplexityEstimator, Estimator
+from .excerpts import prompt_tokens
 from .exemplars import Exemplars
 from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer, tidy
 from .program import Program, register
@@ -106,6 +107,7 @@ class ParRag(Program):
         self.repair = choice(True, (True, False))
         self.estimator = estimator or ComplexityEstimator()
         self.exemplars = Exemplars(count=1)
+        self.prompt_tokens = prompt_tokens()
         self.planner = Agent(PlanSteps)
         self.step_answerer = Agent(AnswerStep)
         self.review = Review(review_retriever or _sparse(retriever), k, credibility)

@@ -43,6 +43,7 @@ from .agent import Agent
 from .candidates import Candidates, facts, split_citations, whole
 from .complexity import Complexity, ComplexityEstimator, Estimator
 from .confidence import CREDIBILITY, Calibration, Confidence
+from .excerpts import prompt_tokens
 from .exemplars import Exemplars
 from .prediction import UNKNOWN, check_question, conclude, decomposed, read_answer, read_query, tidy
 from .program import Program, register
@@ -179,6 +180,7 @@ class PolyHop(Program):
         self.confidence = Confidence()
         self.calibration = Calibration()
         self.abstain_below = real(0.0, 0.0, 1.0)
+        self.prompt_tokens = prompt_tokens()
         self.planner = Agent(PlanResearch)
         self.gatherer = Agent(GatherEvidence)
         self.answerer = Agent(AnswerWithCitations)

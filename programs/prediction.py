@@ -15,6 +15,7 @@ from ..data.passages import Evidence, Hit, Passage
 from ..data.text import clean
 from ..signatures.replies import read_probability
 from .candidates import cut_citations
+from .excerpts import note_cuts
 from .trace import Answered, Decomposed, Stopped, Trace
 
 UNKNOWN = "unknown"
@@ -181,6 +182,7 @@ def conclude(
         in retrieval order), ``confidence`` (the probability in [0, 1] that the answer is right), ``trace`` (a `Trace`)
         and ``stop_reason`` (one or two words).
     """
+    note_cuts(trace)
     trace.add(Stopped(stop))
     ranked: dict[str, Passage] = {item.passage.id: item.passage for item in evidence}
     for hit in seen:

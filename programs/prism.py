@@ -34,6 +34,7 @@ from ..signatures import (
 )
 from .agent import Agent
 from .candidates import Candidates, facts, whole
+from .excerpts import prompt_tokens
 from .prediction import check_question, conclude, decomposed, nothing_found, read_answer
 from .program import Program, register
 from .search import Pool, Search
@@ -73,6 +74,7 @@ class Prism(Program):
         self.bridging = choice(True, (True, False))
         self.guided = choice(True, (True, False))
         self.unit = choice("sentence", ("sentence", "passage"))
+        self.prompt_tokens = prompt_tokens()
         self.analyzer = Agent(AnalyzeQuestion)
         self.selector = Agent(SelectEvidence)
         self.adder = Agent(AddEvidence)

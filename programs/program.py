@@ -13,6 +13,7 @@ import dspy
 from ..data.errors import PolyhopError
 from ..data.passages import Retriever
 from .agent import Agent, guarded
+from .excerpts import budget_of
 from .tunable import Tunable, tunables
 
 P = TypeVar("P", bound="type[Program]")
@@ -86,12 +87,12 @@ class Program(dspy.Module):
         return twin
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with dspy.context(adapter=guarded(dspy.settings.adapter)):
+        with dspy.context(adapter=guarded(dspy.settings.adapter)), budget_of(self):
             return super().__call__(*args, **kwargs)
 
     async def aforward(self, *args: Any, **kwargs: Any) -> Any:
         """``await program.acall(question=...)`` runs `forward` in a thread."""
-        with dspy.context(adapter=guarded(dspy.settings.adapter)):
+        with dspy.context(adapter=guarded(dspy.settings.adapter)), budget_of(self):
             return await dspy.asyncify(type(self).forward)(self, *args, **kwargs)
 
 

@@ -34,6 +34,7 @@ from .trace import (
     Routed,
     Searched,
     Selected,
+    Shortened,
     StepAnswered,
     Stopped,
     Thought,
@@ -149,6 +150,8 @@ def describe(step: TraceStep) -> str:
             return f"#{number} reworded: {question}"
         case Answered(answer, _, confidence):
             return f"answered {answer} ({confidence:.2f})"
+        case Shortened(agent, needed, shown):
+            return f"{agent} was shown about {shown:,} of {needed:,} tokens"
         case Stopped(reason):
             return f"stopped: {reason}"
         case _:

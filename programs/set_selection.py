@@ -15,6 +15,7 @@ from ..data.passages import Retriever
 from ..signatures import AnswerFromContext, SelectSet
 from .agent import Agent
 from .candidates import Candidates, facts, whole
+from .excerpts import prompt_tokens
 from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer
 from .program import Program, register
 from .search import Pool, Search
@@ -35,6 +36,7 @@ class SetSelection(Program):
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__()
         self.search = Search(retriever, k)
+        self.prompt_tokens = prompt_tokens()
         self.selector = Agent(SelectSet)
         self.answerer = Agent(AnswerFromContext)
 

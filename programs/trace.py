@@ -223,6 +223,18 @@ class Answered(TraceStep):
 
 
 @dataclass(frozen=True)
+class Shortened(TraceStep):
+    """What one call of an agent did not show, to stay within ``prompt_tokens``; tokens are estimates of the prompt."""
+
+    agent: str
+    needed: int  # tokens with everything
+    shown: int
+    cut: tuple[str, ...] = ()  # titles of the passages of which only a part was shown
+    left_out: int = 0  # number of passages that were not shown
+    lm_calls = 0
+
+
+@dataclass(frozen=True)
 class Stopped(TraceStep):
     """Why the program stopped: "stable" (a round changed nothing), "rounds" (the limit), "nothing found", ..."""
 

@@ -40,6 +40,7 @@ from ..programs.trace import (
     Scored,
     Searched,
     Selected,
+    Shortened,
     StepAnswered,
     Stopped,
     Thought,
@@ -262,6 +263,10 @@ def _add_step(tree: Tree, step: TraceStep, passages: Mapping[str, Passage]) -> N
         case Answered(answer, reasoning, confidence):
             branch = _branch(tree, "answered", f"{plain(answer)} ({confidence:.2f})")
             _list(branch, reasoning.splitlines())
+        case Shortened(agent, needed, shown, cut, left_out):
+            left = f", {count(left_out, 'passage')} not shown" if left_out else ""
+            says = f"{plain(agent)}: about {compact(needed)} tokens to {compact(shown)}{left}"
+            _list(_branch(tree, "shortened", says), [f"in part: {', '.join(cut)}"] if cut else [])
         case Stopped(reason):
             _branch(tree, "stopped", reason)
         case _:

@@ -24,7 +24,7 @@ POOL = [Passage.of(f"T{n}", sentences=[f"Sentence {n}.", "Another."], id=f"p{n}"
 SWITCHES = {"analyze": True, "select": True, "add": True}  # stay on, so that every agent is asked
 CHANGED: dict[str, Any] = SWITCHES | {
     "search.k": 2, "search.k1": 1.5, "search.b": 0.75, "rounds": 4,
-    "stop": "complete", "bridging": False, "guided": False, "unit": "passage",
+    "stop": "complete", "bridging": False, "guided": False, "unit": "passage", "prompt_tokens": 9_000,
 }  # fmt: skip
 
 
@@ -95,9 +95,10 @@ def test_dspy_finds_them_by_name() -> None:
     assert {name: tunable.value for name, tunable in found.items()} == {
         "search.k": 7, "search.k1": 0.9, "search.b": 0.4, "rounds": 2, "stop": "stable",
         "analyze": True, "select": True, "add": True, "bridging": True, "guided": True, "unit": "sentence",
+        "prompt_tokens": 6_000,
     }  # fmt: skip
     assert tunables(program) == found
-    assert set(tunables(Naive())) == {"search.k", "search.k1", "search.b"}
+    assert set(tunables(Naive())) == {"search.k", "search.k1", "search.b", "prompt_tokens"}
     # They are no predictors: prompt optimizers walk past them.
     assert {name for name, _ in program.named_predictors()} == {"analyzer", "selector", "adder", "answerer"}
 

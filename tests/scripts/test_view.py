@@ -145,6 +145,7 @@ EVERY_STEP: list[steps.TraceStep] = [
     steps.Replaced("Rome", "surer"),
     steps.Refined(2, "Where did B live?"),
     steps.Answered("Paris", "Because.", 0.5),
+    steps.Shortened("answerer", 12_000, 6_000, ("Vertigo",), 3),
     steps.Stopped("stable"),
     steps.Parallel((Trace([steps.Thought("left")]), Trace([steps.Thought("right")]))),
 ]

@@ -35,6 +35,7 @@ from ..registry import skill
 from .answer import UNKNOWN
 
 SUPPORTED = 0.6  # least share of a statement's words in one sentence with its title
+QUOTED = 400  # most characters of a quoted sentence
 CONTRADICTED = 0.9  # least probability of another answer with which the passages contradict a known one
 
 
@@ -163,7 +164,7 @@ def update_knowledge(prompt: ParsedPrompt) -> dict[str, Any]:
         if found.text and found.sentence and not references(bound) and is_covered(bound, given, passages):
             known[n] = found.text
             facts.append(f"{bound} {found.text}. ({found.sentence.id})")
-    facts += [f"{sentence.text} ({sentence.id})" for sentence in _chain_sentences(prompt)]
+    facts += [f"{_quoted(sentence)} ({sentence.id})" for sentence in _chain_sentences(prompt)]
     gaps = [replace_references(text, known.get) for n, text in enumerate(sub_questions, 1) if n not in known]
     return {"new_facts": facts, "contradicted": contradicted, "gaps": gaps}
 
@@ -186,13 +187,19 @@ def filter_spans(prompt: ParsedPrompt) -> dict[str, Any]:
         for each in spans
         if any(terms and len(terms & (each.terms | titles[each.id])) >= SUPPORTED * len(terms) for terms in known)
     ]
-    return {"spans": [f"{each.id} {each.text}" for each in spans], "supported": supported}
+    return {"spans": [f"{each.id} {_quoted(each)}" for each in spans], "supported": supported}
 
 
 def _chain_sentences(prompt: ParsedPrompt) -> list[Sentence]:
     chain = EvidenceChain(prompt.question, tuple(decompose(prompt.question)), prompt.passages("passages"))
     chosen = chain.extend([])
     return chain.sentences(chosen, chosen)
+
+
+def _quoted(sentence: Sentence) -> str:
+    """A sentence; the first words of one without an end."""
+    text = sentence.text.removeprefix("… ")
+    return text if len(text) <= QUOTED else text[:QUOTED].rpartition(" ")[0] or text[:QUOTED]
 
 
 def _known(sub_questions: Sequence[str], facts: Sequence[str]) -> dict[int, str]:

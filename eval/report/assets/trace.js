@@ -145,6 +145,13 @@ const STEPS = {
     ` with confidence ${confidence.toFixed(2)}`,
     reasoning ? make("p", { class: "reasoning" }, reasoning) : null,
   ],
+  shortened: ({ agent, needed, shown, cut, left_out }) => [
+    "shortened",
+    strong(agent),
+    ` from about ${needed.toLocaleString("en")} tokens to ${shown.toLocaleString("en")}`,
+    cut.length ? [quiet("passages shown in part"), texts(cut)] : null,
+    left_out ? make("p", {}, `${count(left_out, "passage")} not shown`) : null,
+  ],
   stopped: ({ reason }) => ["stopped", strong(reason)],
 };
 
