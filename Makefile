@@ -19,7 +19,7 @@ PYTEST = pytest -n 2 --dist worksteal
 # it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow test-dspy lint format docs dense pyserini tracking constraints clean
+.PHONY: help demo test test-slow test-dspy lint format docs dense pyserini tracking serve constraints clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -68,8 +68,13 @@ tracking: $(INSTALLED) ## add the MLflow client and Optuna Dashboard
 	@sed '/^fastapi /d' overrides.txt > $(VENV)/overrides.txt
 	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[tracking]'
 
+serve: $(INSTALLED) ## add what `polyhop serve` needs
+	@sed '/^fastapi /d; /^uvicorn /d' overrides.txt > $(VENV)/overrides.txt
+	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[serve]'
+
 constraints: $(DEV) ## pin the newest versions that pyproject.toml allows; test them, then commit
-	$(UV) pip compile pyproject.toml --all-extras --overrides overrides.txt --python-version 3.11 \
+	@sed '/^fastapi /d; /^uvicorn /d' overrides.txt > $(VENV)/overrides.txt
+	$(UV) pip compile pyproject.toml --all-extras --overrides $(VENV)/overrides.txt --python-version 3.11 \
 		--no-header --no-annotate --upgrade --output-file constraints.txt
 
 clean: ## remove the environment and all caches
@@ -88,7 +93,8 @@ $(INSTALLED): pyproject.toml constraints.txt overrides.txt
 	@touch $@
 
 $(DEV): $(INSTALLED)
-	@$(INSTALL) --overrides overrides.txt --editable '.[dev]'
+	@sed '/^fastapi /d; /^uvicorn /d' overrides.txt > $(VENV)/overrides.txt
+	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[dev,serve]'
 	@# mypy finds packages by folder name: this link is called polyhop, whatever the checkout is called.
 	@mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/polyhop
 	@touch $@

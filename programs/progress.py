@@ -27,11 +27,13 @@ from .trace import (
     Judged,
     Learned,
     Proposed,
+    Recalled,
     Refined,
     Replaced,
     Required,
     Revised,
     Routed,
+    Scored,
     Searched,
     Selected,
     Shortened,
@@ -112,6 +114,8 @@ def describe(step: TraceStep) -> str:
         case Estimated(probabilities):
             hops = max(range(len(probabilities)), key=probabilities.__getitem__) + 1
             return f"looks like {_count(hops, 'hop')}"
+        case Recalled(questions):
+            return f"recalled {_count(len(questions), 'solved question')}"
         case Routed(route, query):
             return f"route: {route}" + (f", “{query}”" if query else "")
         case Decomposed(sub_questions, _, _, route):
@@ -140,6 +144,8 @@ def describe(step: TraceStep) -> str:
             return f"#{number}: {answer}"
         case Judged(aspect, score, verdict):
             return f"{aspect} {score:.2f}" + (f", {verdict}" if verdict else "")
+        case Scored(credibility):
+            return f"credibility {credibility:.2f}"
         case Weighed(_, confidence, passed):
             return f"confidence {confidence:.2f}: {'passed' if passed else 'did not pass'}"
         case Revised(answer, _, accepted):

@@ -30,6 +30,7 @@ from .index import index
 from .optimize import optimize
 from .report import report
 from .reproduce import reproduce
+from .serve import serve
 from .table import table
 
 
@@ -92,7 +93,7 @@ def polyhop(
 
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    ask, index, evaluate, compare, report, diagnose, optimize, table, reproduce, diff, export, demo, doctor
+    ask, index, evaluate, compare, report, diagnose, optimize, table, reproduce, diff, export, serve, demo, doctor
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)

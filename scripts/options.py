@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.files import address_of
 from ..data.importing import import_named
 from ..data.retrievers import RETRIEVERS, build_retriever, follows_chain, retriever_name
 from .text import warn
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..data.lucene.bm25 import BM25Index
     from ..data.pool import PassagePool
+    from ..data.remote import RemoteIndex
     from ..optimizers.artifact import Artifact
     from ..optimizers.artifact_format import Manifest
     from ..programs import Program
@@ -38,9 +40,9 @@ IndexOption = Annotated[
     typer.Option(
         "--index",
         envvar="POLYHOP_INDEX",
-        metavar="DIR|pyserini:NAME",
-        help="Index made by 'polyhop index', Anserini or Pyserini, or a prebuilt one of Pyserini; sample for "
-        "the sample corpus.",
+        metavar="DIR|URL|pyserini:NAME",
+        help="Index made by 'polyhop index', Anserini or Pyserini, a prebuilt one of Pyserini, or the "
+        "address of a 'polyhop serve'; sample for the sample corpus.",
     ),
 ]
 ModelsOption = Annotated[
@@ -81,10 +83,14 @@ BudgetMinutesOption = Annotated[float | None, typer.Option("--budget-minutes", m
 DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=1000, help="Passages per search.")]
 
 
-def open_source(index: Path) -> BM25Index | PassagePool:
-    """An index, or the sample corpus in memory."""
+def open_source(index: Path) -> BM25Index | PassagePool | RemoteIndex:
+    """An index, the index of a server, or the sample corpus in memory."""
     if str(index) == SAMPLE and not index.exists():
         return sample_pool()
+    if address := address_of(index):
+        from ..data.remote import RemoteIndex
+
+        return RemoteIndex(address, "bm25")
     from ..data.lucene.bm25 import BM25Index
 
     return BM25Index(index)
@@ -99,7 +105,7 @@ def sample_pool() -> PassagePool:
 
 def build_program(
     name: str,
-    source: BM25Index | PassagePool | None,
+    source: BM25Index | PassagePool | RemoteIndex | None,
     models: Sequence[str] = (),
     k: int | None = None,
     *,
@@ -201,7 +207,7 @@ def _own_class(name: str) -> type[Program] | None:
 
 
 def _program(
-    name: str, source: BM25Index | PassagePool | None, retriever: str | None, preset: str | None = None
+    name: str, source: BM25Index | PassagePool | RemoteIndex | None, retriever: str | None, preset: str | None = None
 ) -> dspy.Module:
     from ..programs import PROGRAMS
 
@@ -221,7 +227,10 @@ def _program(
 
 
 def _loaded(
-    artifact: Artifact, source: BM25Index | PassagePool | None, retriever: str | None, own: type[Program] | None
+    artifact: Artifact,
+    source: BM25Index | PassagePool | RemoteIndex | None,
+    retriever: str | None,
+    own: type[Program] | None,
 ) -> dspy.Module:
     """The program of an artifact, with the retriever that it was tuned with."""
     from ..optimizers.artifact import build

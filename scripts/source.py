@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..data.errors import PolyhopError
-from .options import sample_pool
+from ..data.files import address_of
+from .options import open_source, sample_pool
 from .text import warn
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..data.lucene.bm25 import BM25Index
     from ..data.passages import Passage
     from ..data.pool import PassagePool
+    from ..data.remote import RemoteIndex
     from ..eval.questions import Questions
 
 
@@ -55,10 +57,12 @@ class Source:
     def __init__(self, questions: Questions, index: Path | None) -> None:
         self.questions = questions
         self.index: BM25Index | None = None
-        self.searched: BM25Index | PassagePool | None = None
+        self.searched: BM25Index | PassagePool | RemoteIndex | None = None
         self.look_up: Callable[[str], list[Passage]] | None = None
         self.path = index
-        if index is not None:
+        if index is not None and address_of(index):
+            self.searched, self.path = open_source(index), None
+        elif index is not None:
             from ..data.lucene.bm25 import BM25Index
 
             self.index = self.searched = BM25Index(index)

@@ -17,7 +17,8 @@ ALLOWED = {
     "programs": {"data", "signatures", "engines"},
     "eval": {"data", "signatures", "engines", "programs"},
     "optimizers": {"data", "signatures", "engines", "programs", "eval"},
-    "scripts": {"data", "signatures", "engines", "programs", "eval", "optimizers"},
+    "serve": {"data", "signatures", "engines", "programs", "eval", "optimizers"},
+    "scripts": {"data", "signatures", "engines", "programs", "eval", "optimizers", "serve"},
 }
 """What each folder may import, besides itself."""
 

@@ -43,7 +43,7 @@ def retriever(pool: PassagePool) -> ChainRetriever:
     return ChainRetriever(pool)
 
 
-@pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"oracle", "full-context"}))
+@pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"oracle", "full_context"}))
 def test_each_step_is_told_once_when_it_is_recorded(name: str, retriever: ChainRetriever, pool: PassagePool) -> None:
     told: list[Event] = []
     with following(told.append):

@@ -1,0 +1,116 @@
+"""`polyhop serve`: the page, the HTTP API, OpenAI's chat API and MCP."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from functools import partial
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from ..data.errors import PolyhopError
+from .options import (
+    BudgetCallsOption,
+    BudgetDollarsOption,
+    DepthOption,
+    IndexOption,
+    ModelsOption,
+    RetrieverOption,
+    SettingsOption,
+    build_program,
+    label,
+    open_source,
+)
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_NOT_SERVED = ("oracle", "full_context")
+"""Programs that need more than a question."""
+
+
+def serve(
+    index: IndexOption = None,
+    program: Annotated[
+        str, typer.Option(metavar="NAME|DIR", help="The default program; the others can be chosen for each question.")
+    ] = "polyhop",
+    lm: ModelsOption = None,
+    k: DepthOption = None,
+    retriever: RetrieverOption = None,
+    settings: SettingsOption = None,
+    host: Annotated[str, typer.Option(help="Address to listen on. Other than loopback needs a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8080,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="POLYHOP_TOKEN", help="What clients must send: Authorization: Bearer TOKEN."),
+    ] = None,
+    concurrency: Annotated[int, typer.Option(min=1, max=1000, help="Questions answered at the same time.")] = 64,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds per question.")] = 300.0,
+    rate: Annotated[float, typer.Option(min=1, help="Requests per minute and client.")] = 600.0,
+    budget_calls: BudgetCallsOption = None,
+    budget_usd: BudgetDollarsOption = None,
+    mcp: Annotated[bool, typer.Option("--mcp", help="Speak MCP on stdin and stdout instead of HTTP.")] = False,
+) -> None:
+    """Serve a page, an HTTP API, OpenAI's chat API and MCP tools."""
+    if not find_spec("fastapi") or not find_spec("mcp") or not find_spec("uvicorn"):
+        raise PolyhopError("the server needs more packages: make serve, or pip install 'polyhop[serve]'")
+    if host not in _LOOPBACK and not token and not mcp:
+        raise PolyhopError(f"{host} can be reached by others: set a token with --token or POLYHOP_TOKEN")
+    if index is None:
+        raise PolyhopError("nothing to search: name an index with --index DIR or POLYHOP_INDEX, or --index sample")
+    from ..engines.budget import Budget
+    from ..programs import PROGRAMS
+    from ..serve.service import Limits, Service
+
+    source = open_source(index)
+    names = {label(program): program} | {name: name for name in PROGRAMS if name not in _NOT_SERVED}
+    default = label(program)
+
+    def build(name: str) -> object:
+        given = partial(build_program, names[name], source, lm or ())
+        return given(k, retriever=retriever, settings=settings or ()) if name == default else given()
+
+    budget = Budget(calls=budget_calls, usd=budget_usd) if budget_calls or budget_usd else None
+    limits = Limits(concurrency=concurrency, seconds=timeout)
+    service = Service(build, names, source, index=str(index), limits=limits, budget=budget)
+    service.program(default)  # a wrong option is an error now
+    if mcp:
+        from ..serve.tools import tool_server
+
+        tool_server(service).run("stdio")
+        return
+    import uvicorn
+
+    from ..serve.app import create_app
+
+    _log_lines()
+    app = create_app(service, token=token, rate=rate)
+    config = uvicorn.Config(
+        app, host=host, port=port, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5
+    )
+    server = uvicorn.Server(config)
+    with config.bind_socket() as socket:
+        where = f"[{host}]" if ":" in host else host
+        typer.echo(f"polyhop answers on http://{where}:{socket.getsockname()[1]}/ (Ctrl-C stops it)")
+        server.run([socket])
+
+
+def _log_lines() -> None:
+    """One JSON object per line, to stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines())
+    log = logging.getLogger("polyhop.serve")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+
+
+class _Lines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        from ..engines.secrets import without_secrets
+
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {"time": time, "level": record.levelname.lower(), "event": record.getMessage()}
+        return without_secrets(json.dumps({**line, **getattr(record, "details", {})}, ensure_ascii=False))

@@ -1,0 +1,186 @@
+"""The HTTP server: the page, questions with events, search, and the state of the server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from pathlib import Path
+from time import time
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from .. import __version__
+from ..data.errors import PolyhopError
+from ..engines.models import explain
+from ..programs.prediction import MAX_QUESTION
+from .chat import add_chat
+from .guard import Guard
+from .service import STATUS, Record, Service, ServiceError
+from .streams import last_event, streamed
+
+_PAGE = Path(__file__).parent / "page"
+
+
+class Question(BaseModel):
+    """The body of ``POST /ask``."""
+
+    question: Annotated[str, Field(min_length=1, max_length=MAX_QUESTION)]
+    program: str = ""
+    stream: bool = False
+
+
+class Search(BaseModel):
+    """The body of ``POST /search``."""
+
+    query: Annotated[str, Field(min_length=1, max_length=MAX_QUESTION)]
+    k: Annotated[int, Field(ge=1, le=1000)] = 10
+    offset: Annotated[int, Field(ge=0, le=10_000)] = 0
+    retriever: str = "chain"
+    k1: float | None = None
+    b: float | None = None
+
+
+def create_app(service: Service, *, token: str | None = None, rate: float = 600.0) -> FastAPI:
+    """The ASGI application of a service, which closes with it.
+
+    Args:
+        token: What requests must show; None serves this machine only.
+        rate: Requests per minute and client.
+    """
+    tools = _Tools(service)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        running = asyncio.create_task(tools.run())
+        yield
+        service.close()
+        running.cancel()
+
+    app = FastAPI(title="polyhop", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.add_middleware(Guard, metrics=service.metrics, token=token, rate=rate)
+    app.add_exception_handler(PolyhopError, _failed)
+    app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_exception_handler(HTTPException, _refused)
+    _add_questions(app, service)
+    _add_state(app, service)
+    add_chat(app, service)
+    app.router.routes.append(Route("/mcp", tools))
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(_PAGE / "index.html", headers={"cache-control": "no-cache"})
+
+    app.mount("/page", StaticFiles(directory=_PAGE), name="page")
+    return app
+
+
+class _Tools:
+    """MCP over HTTP. Its package takes a second to import, so the first request does that."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._wanted, self._ready = asyncio.Event(), asyncio.Event()
+        self._app: ASGIApp | None = None
+
+    async def run(self) -> None:
+        await self._wanted.wait()
+        tools = await asyncio.to_thread(import_module, f"{__package__}.tools")
+        server = tools.tool_server(self._service)
+        self._app = tools.over_http(server)
+        async with server.session_manager.run():
+            self._ready.set()
+            await asyncio.Event().wait()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._wanted.set()
+        await self._ready.wait()
+        assert self._app
+        await self._app(scope, receive, send)
+
+
+def _add_questions(app: FastAPI, service: Service) -> None:
+    @app.post("/ask")
+    async def ask(asked: Question, request: Request) -> Response:
+        """The ``answer`` event of a question; with ``"stream": true`` or ``Accept: text/event-stream`` all events."""
+        events = service.events(asked.question, asked.program)
+        if asked.stream or "text/event-stream" in request.headers.get("accept", ""):
+            return await streamed(events, _as_sse)
+        return JSONResponse(await last_event(events, request))
+
+    @app.post("/search")
+    async def search(asked: Search) -> dict[str, Any]:
+        """The best passages of a query, with the reasons of the chain retriever."""
+        bm25 = {name: value for name in ("k1", "b") if (value := getattr(asked, name)) is not None}
+        try:
+            hits = await service.search(asked.query, asked.k, asked.offset, asked.retriever, **bm25)
+        except ServiceError:
+            raise
+        except (PolyhopError, ValueError) as error:
+            raise ServiceError("question", explain(error)) from error
+        return {"hits": [hit_record(hit) for hit in hits]}
+
+    @app.get("/read")
+    async def read(id: str) -> dict[str, Any]:
+        """A passage by its id."""
+        found = await service.in_thread(lambda: service.passages([id]))
+        if id not in found:
+            raise ServiceError("unknown", f"no passage {id!r}")
+        return dict(found[id].to_record())
+
+
+def _add_state(app: FastAPI, service: Service) -> None:
+    started = time()
+
+    @app.get("/health")
+    async def health() -> dict[str, Any]:
+        """Whether the server answers."""
+        return {"status": "ok", "version": __version__, "seconds": round(time() - started, 1), **service.load}
+
+    @app.get("/index")
+    async def index() -> dict[str, Any]:
+        """What is searched, and by which programs."""
+        size = len(service.source) if service.source is not None else 0
+        return {"index": service.index, "passages": size, "programs": service.programs}
+
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        """Counts, in the format of Prometheus."""
+        return Response(service.metrics.text(service.load), media_type="text/plain; version=0.0.4")
+
+
+def hit_record(hit: Any) -> Record:
+    """A hit as JSON; ``passage`` is what `Passage.from_record` reads."""
+    reason = vars(hit.reason) if hit.reason else None
+    return {"passage": hit.passage.to_record(), "score": hit.score, "rank": hit.rank, "reason": reason}
+
+
+def _as_sse(event: Record) -> list[str]:
+    return [f"event: {event['event']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n"]
+
+
+async def _failed(_: Request, error: Exception) -> JSONResponse:
+    kind = error.kind if isinstance(error, ServiceError) else "failed"
+    headers = {"retry-after": "5"} if kind == "busy" else None
+    return JSONResponse({"error": {"message": explain(error), "type": kind}}, STATUS[kind], headers)
+
+
+async def _refused(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": {"message": str(error.detail), "type": "refused"}}, error.status_code)
+
+
+async def _malformed(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    problems = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
+    return JSONResponse({"error": {"message": problems[:500], "type": "malformed"}}, 422)

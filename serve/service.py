@@ -1,0 +1,306 @@
+"""Questions as streams of events: what a program does as it happens, then its answer or an error.
+
+Events are JSON objects with ``event`` and ``seconds`` since the question came:
+
+- ``start``: ``question``, ``program``;
+- ``waiting``: for one of the places of `Limits.concurrency`;
+- ``asking``: ``agent`` (whose reply the program waits for), ``text``, ``branch``, ``costs``;
+- ``step``: ``text``, ``step`` (as in a trace), ``branch``, ``costs``, ``passages`` (by id, those that it is about);
+- ``answer``: the prediction as `Prediction.to_json` has it, with ``costs``, ``incidents`` and ``passages``;
+- ``error``: ``kind`` and ``message``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from threading import Lock
+from time import perf_counter
+from traceback import format_exc
+from typing import Any, TypeVar
+
+import dspy
+
+from ..data.errors import PolyhopError
+from ..data.passages import Fact, Hit, Passage, Retriever
+from ..data.retrievers import RETRIEVERS, build_retriever
+from ..engines.budget import Budget, BudgetSpent
+from ..engines.costs import Abandoned, Ledger
+from ..engines.models import ModelError, explain, model_errors
+from ..engines.secrets import without_secrets
+from ..programs.prediction import check_question, to_record
+from ..programs.progress import Event, following
+from ..programs.trace import Searched, TraceStep
+from .metrics import Metrics
+
+log = logging.getLogger("polyhop.serve")
+
+_SHOWN = 20  # passages of one search in an event
+_LONGEST = 3_000  # characters of a passage in an event
+
+Record = dict[str, Any]
+T = TypeVar("T")
+
+
+class ServiceError(PolyhopError):
+    """A question that is not answered. ``kind`` is one of `STATUS`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+STATUS = {"unknown": 404, "question": 422, "budget": 429, "failed": 500, "model": 502, "busy": 503, "timeout": 504}
+"""The HTTP status of each kind of error."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the service takes on.
+
+    Attributes:
+        concurrency: Questions that are answered at the same time.
+        waiting: Questions that wait for that; further ones are refused.
+        seconds: Per question, without waiting.
+    """
+
+    concurrency: int = 64
+    waiting: int = 256
+    seconds: float = 300.0
+
+
+class Service:
+    """Answers questions with programs over one source. Use it from one event loop.
+
+    Args:
+        build: Makes a program from its name.
+        programs: The names, the default first.
+        source: What the programs search: a `BM25Index`, a `PassagePool` or a `RemoteIndex`; None if they do not.
+        index: What the source is called.
+        budget: Of all questions together.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[str], dspy.Module],
+        programs: Iterable[str],
+        source: Any,
+        *,
+        index: str = "",
+        limits: Limits | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        self.programs, self.source, self.index = list(programs), source, index
+        self.limits, self.budget, self.metrics = limits or Limits(), budget, Metrics()
+        self._build, self._built, self._building = build, dict[str, dspy.Module](), Lock()
+        self._retrievers: dict[str, Retriever] = {}
+        self._places = asyncio.Semaphore(self.limits.concurrency)
+        self._threads = ThreadPoolExecutor(self.limits.concurrency + 8, "question")
+        self._waiting = 0
+        self._running: set[Ledger] = set()
+
+    def program(self, name: str) -> dspy.Module:
+        """Raises: ServiceError: no program has this name, or it does not go with the models."""
+        with self._building:
+            if name not in self._built:
+                if name not in self.programs:
+                    raise ServiceError("unknown", f"no program {name!r}: choose {', '.join(self.programs)}")
+                program = self._build(name)
+                if self.budget:
+                    self.budget.meter_program(program)
+                self._built[name] = program
+            return self._built[name]
+
+    def retriever(self, name: str) -> Retriever:
+        """A retriever over the source by its name: "chain", "bm25", ..."""
+        with self._building:
+            if self.source is None:
+                raise ServiceError("unknown", "there is nothing to search: start the server with --index")
+            if name not in RETRIEVERS:  # nor any MODULE:FUNCTION
+                raise ServiceError("question", f"no retriever {name!r}: choose {', '.join(RETRIEVERS)}")
+            if name not in self._retrievers:
+                found = build_retriever(name, self.source)
+                assert found is not None
+                self._retrievers[name] = found
+            return self._retrievers[name]
+
+    async def search(self, query: str, k: int, offset: int = 0, retriever: str = "chain", **bm25: float) -> list[Hit]:
+        """The hits of a retriever; ``bm25`` sets k1 and b."""
+
+        def search() -> list[Hit]:
+            found: Any = self.retriever(retriever)
+            hits: list[Hit] = (found.with_bm25(**bm25) if bm25 else found).search(query, k, offset)
+            return hits
+
+        return await self.in_thread(search)
+
+    def passages(self, ids: Iterable[str]) -> dict[str, Passage]:
+        """The passages of the source with these ids; those that it does not have are left out."""
+        wanted = dict.fromkeys(ids)
+        if isinstance(known := getattr(self.source, "passages", None), tuple):
+            return {passage.id: passage for passage in known if passage.id in wanted}
+        try:
+            return {passage.id: passage for passage in known(list(wanted))} if known else {}
+        except KeyError:  # a retriever of the user's own finds others
+            return {}
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        """The result of a call in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    async def events(self, question: str, program: str = "") -> AsyncGenerator[Record]:
+        """The events of a question; closing the iterator stops its work before the next step or call.
+
+        Raises:
+            ServiceError: before the first event: the question, the program, or the load does not allow an answer.
+        """
+        name = program or self.programs[0]
+        try:
+            question = check_question(question)
+            run = await self.in_thread(lambda: self.program(name))
+        except ServiceError:
+            raise
+        except PolyhopError as error:
+            raise ServiceError("question", explain(error)) from error
+        if self._places.locked() and self._waiting >= self.limits.waiting:
+            self.metrics.done(name, "busy", 0.0, {})
+            raise ServiceError("busy", "too many questions at once: try again in a few seconds")
+        asked = _Asked(self, run, question, name)
+        yield asked.event("start", question=question, program=name)
+        if self._places.locked():
+            yield asked.event("waiting", text="waiting for other questions")
+        self._waiting += 1
+        try:
+            await self._places.acquire()
+        finally:
+            self._waiting -= 1
+        self._running.add(asked.ledger)
+        asked.begin(self._threads, self._finished)
+        until = asked.seconds + self.limits.seconds
+        try:
+            while event := await asyncio.wait_for(asked.told.get(), until - asked.seconds):
+                yield event
+        except TimeoutError:
+            asked.outcome = "timeout"
+            yield asked.event("error", kind="timeout", message=f"no answer within {self.limits.seconds:g} s")
+        finally:
+            asked.ledger.abandoned.set()
+
+    def _finished(self, asked: _Asked) -> None:
+        self._running.discard(asked.ledger)
+        self._places.release()
+        costs, seconds = asked.ledger.costs(), asked.seconds
+        self.metrics.done(asked.name, asked.outcome, seconds, costs)
+        details = {"program": asked.name, "outcome": asked.outcome, "seconds": round(seconds, 3), **costs}
+        log.info("question", extra={"details": details})
+
+    @property
+    def load(self) -> dict[str, int]:
+        return {"running": len(self._running), "waiting": self._waiting}
+
+    def close(self) -> None:
+        """Stop all work."""
+        for ledger in list(self._running):
+            ledger.abandoned.set()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+class _Asked:
+    """A question in a thread of its own."""
+
+    def __init__(self, service: Service, program: dspy.Module, question: str, name: str) -> None:
+        self._service, self._program, self._question, self.name = service, program, question, name
+        self._loop = asyncio.get_running_loop()
+        self._start = perf_counter()
+        self._sent: set[str] = set()  # ids of passages
+        self.told: asyncio.Queue[Record | None] = asyncio.Queue()
+        self.ledger = Ledger(on_incident=lambda incident: self._tell(self.event("incident", text=incident)))
+        self.outcome = "left"
+
+    @property
+    def seconds(self) -> float:
+        return perf_counter() - self._start
+
+    def event(self, event: str, **rest: Any) -> Record:
+        return {"event": event, "seconds": round(self.seconds, 3), **rest}
+
+    def begin(self, threads: ThreadPoolExecutor, finished: Callable[[_Asked], None]) -> None:
+        def end(_: object) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(finished, self)
+                self._loop.call_soon_threadsafe(self.told.put_nowait, None)
+
+        threads.submit(self._run).add_done_callback(end)
+
+    def _run(self) -> None:
+        try:
+            context = dspy.context(usage_tracker=self.ledger, disable_history=True)
+            with model_errors(), context, following(self._follow):
+                prediction = self._program(question=self._question)
+        except (Abandoned, asyncio.CancelledError):
+            return
+        except BudgetSpent as spent:
+            self._fail("budget", f"the server's budget of {spent} is spent")
+        except ModelError as error:
+            self._fail("model", str(error))
+        except PolyhopError as error:
+            self._fail("failed", explain(error))
+        except Exception as error:  # noqa: BLE001  # whatever a program raises is told, and logged
+            log.error("failed", extra={"details": {"traceback": without_secrets(format_exc())}})
+            self._fail("failed", explain(error))
+        else:
+            self.outcome = "answered"
+            known = {passage.id: passage for passage in prediction.ranking[:_SHOWN]}
+            known |= {item.passage.id: item.passage for item in prediction.evidence}
+            record = {name: value for name, value in to_record(prediction).items() if name != "trace"}
+            costs = {"costs": self.ledger.costs(), "by_agent": self.ledger.by_agent()}
+            shown = self._fresh(known)
+            self._tell(self.event("answer", **record, **costs, incidents=self.ledger.incidents, passages=shown))
+
+    def _fail(self, kind: str, message: str) -> None:
+        self.outcome = kind
+        self._tell(self.event("error", kind=kind, message=message))
+
+    def _follow(self, event: Event) -> None:
+        if self.ledger.abandoned.is_set():
+            raise Abandoned
+        costs = self.ledger.costs()
+        if event.step is None:
+            self._tell(self.event("asking", agent=event.agent, text=event.text, branch=event.branch, costs=costs))
+            return
+        step = {"step": type(event.step).__name__.lower(), **asdict(event.step)}
+        shown = self._fresh(self._service.passages(id for id in _mentioned(event.step) if id not in self._sent))
+        self._tell(self.event("step", text=event.text, step=step, branch=event.branch, costs=costs, passages=shown))
+
+    def _fresh(self, passages: Mapping[str, Passage]) -> Record:
+        """Passages that were not sent before."""
+        new = {id: shown(passage) for id, passage in passages.items() if id not in self._sent}
+        self._sent |= new.keys()
+        return new
+
+    def _tell(self, event: Record) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self.told.put_nowait, event)
+
+
+def _mentioned(step: TraceStep) -> list[str]:
+    """The ids of the passages that a step is about."""
+    if isinstance(step, Searched):
+        return [id for id, _, _ in step.found[:_SHOWN]]
+    values = [getattr(step, field.name) for field in fields(step)]
+    return [fact.passage_id for value in values if isinstance(value, tuple) for fact in value if isinstance(fact, Fact)]
+
+
+def shown(passage: Passage, longest: int = _LONGEST) -> Record:
+    """A passage as an event has it: its sentences, up to so many characters; ``more`` if there are others."""
+    sentences, left = list[str](), longest
+    for sentence in passage.sentences:
+        if left <= 0:
+            break
+        sentences.append(sentence[:left])
+        left -= len(sentence)
+    return {"title": passage.title, "sentences": sentences, "more": len(sentences) < len(passage.sentences) or left < 0}

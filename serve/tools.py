@@ -1,0 +1,116 @@
+"""The tools of the Model Context Protocol: find_chain, search, read, answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import Field
+from starlette.types import ASGIApp
+
+from .. import __version__
+from ..data.errors import PolyhopError
+from ..data.passages import Hit, Reason
+from ..engines.models import explain
+from .service import Service
+
+_PASSAGE = 2_000  # characters of a passage in a list
+
+Query = Annotated[str, Field(min_length=1, max_length=5_000)]
+Depth = Annotated[int, Field(ge=1, le=50)]
+
+
+def tool_server(service: Service) -> MCPServer[Any]:
+    """A server with the tools of a service."""
+    server = MCPServer[Any](
+        "polyhop",
+        version=__version__,
+        instructions="Searches documents for questions whose evidence is spread over several of them. Prefer answer "
+        "for a question, and find_chain to read the passages yourself.",
+        log_level="ERROR",
+    )
+
+    async def listed(retriever: str, query: str, k: int) -> str:
+        hits = await _told(service.search(query, k, 0, retriever))
+        return "\n\n".join(_passage(hit, hits) for hit in hits) or "nothing found"
+
+    @server.tool()
+    async def find_chain(question: Query, k: Depth = 5) -> str:
+        """Find the passages that together answer a question: the first has words of it, and each other is linked to an
+        earlier one by a name. Each passage comes with its id and the reason why it was chosen."""
+        return await listed("chain", question, k)
+
+    @server.tool()
+    async def search(query: Query, k: Depth = 5) -> str:
+        """Find the passages that match the words of a query best (BM25). Each passage comes with its id."""
+        return await listed("bm25", query, k)
+
+    @server.tool()
+    async def read(id: Annotated[str, Field(max_length=1_000)]) -> str:
+        """Read the whole passage with an id that a search returned."""
+        found = await service.in_thread(lambda: service.passages([id]))
+        if id not in found:
+            raise ToolError(f"no passage {id!r}")
+        return f"{found[id].title}\n\n{found[id].text}"
+
+    @server.tool()
+    async def answer(question: Query, context: Context[Any]) -> str:
+        """Answer a question whose evidence is spread over several documents. Returns the answer, its confidence from 0
+        to 1, and the sentences that support it."""
+        done = 0
+        async for event in _each(service, question):
+            done += 1
+            if event["event"] == "answer":
+                evidence = [f"- {item['title']}: {item['text']}" for item in event["evidence"]]
+                return "\n".join([f"{event['answer']} (confidence {event['confidence']:.2f})", *evidence])
+            if "text" in event:
+                await context.report_progress(done, message=event["text"])
+        raise ToolError("the server stopped")
+
+    return server
+
+
+def over_http(server: MCPServer[Any]) -> ASGIApp:
+    """The server as an ASGI application. It runs with ``server.session_manager.run()``; `Guard` checks hosts."""
+    trusted = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    return server.streamable_http_app(stateless_http=True, transport_security=trusted)
+
+
+async def _told(call: Any) -> Any:
+    """The result of a call; its errors are what the agent is told."""
+    try:
+        return await call
+    except (PolyhopError, ValueError) as error:
+        raise ToolError(explain(error)) from error
+
+
+async def _each(service: Service, question: str) -> Any:
+    events = service.events(question)
+    try:
+        while event := await _told(anext(events, None)):
+            if event["event"] == "error":
+                raise ToolError(event["message"])
+            yield event
+    finally:
+        await events.aclose()
+
+
+def _passage(hit: Hit, hits: list[Hit]) -> str:
+    titles = {each.passage.id: each.passage.title for each in hits}
+    text = hit.passage.text
+    cut = " ... (read the rest with its id)" if len(text) > _PASSAGE else ""
+    why = f"\nreason: {_why(hit.reason, titles)}" if hit.reason else ""
+    return f"[{hit.passage.id}] {hit.passage.title}{why}\n{text[:_PASSAGE]}{cut}"
+
+
+def _why(reason: Reason, titles: dict[str, str]) -> str:
+    source = titles.get(reason.source or "", reason.source or "")
+    return {
+        "named": f"the question names {reason.name}",
+        "link": f"{source} mentions {reason.name}",
+        "back": f"it mentions {source}",
+        "shared": f"it mentions {reason.name}, as {source} does",
+    }.get(reason.via, f"it has the words {', '.join(reason.words)}")

@@ -1,0 +1,77 @@
+"""A real server on loopback over the sample corpus, with the embedded engine or a slow one."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from socket import AF_INET, SOCK_STREAM, socket
+from time import monotonic, sleep
+from typing import Any
+
+import httpx
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("mcp")
+import uvicorn
+
+from polyhop.data.pool import PassagePool
+from polyhop.data.sample import sample_passages
+from polyhop.scripts.options import build_program
+from polyhop.serve.app import create_app
+from polyhop.serve.service import Limits, Service
+
+QUESTION = "Who wrote the novella that Stalker is based on?"
+
+
+@contextmanager
+def listening(service: Service, **options: Any) -> Iterator[str]:
+    """The address of a server in a thread."""
+    config = uvicorn.Config(create_app(service, **options), log_config=None, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    with socket(AF_INET, SOCK_STREAM) as bound:
+        bound.bind(("127.0.0.1", 0))
+        thread = threading.Thread(target=server.run, args=([bound],), daemon=True)
+        thread.start()
+        until = monotonic() + 60
+        while not server.started and monotonic() < until:
+            sleep(0.01)
+        try:
+            yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(30)
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., str]]:
+    """Starts servers that stop at the end of the test; returns their address."""
+    with ExitStack() as stack:
+
+        def started(
+            lm: str = "lexical",
+            programs: tuple[str, ...] = ("polyhop", "naive"),
+            source: Any = None,
+            limits: Limits | None = None,
+            budget: Any = None,
+            **options: Any,
+        ) -> str:
+            source = source or PassagePool(sample_passages())
+            build = partial(build_program, source=source, models=[lm])
+            service = Service(build, programs, source, index="sample", limits=limits, budget=budget)
+            return stack.enter_context(listening(service, **options))
+
+        yield started
+
+
+@pytest.fixture
+def address(start: Callable[..., str]) -> str:
+    return start()
+
+
+def events_of(reply: httpx.Response) -> list[dict[str, Any]]:
+    """The events of a stream."""
+    return [json.loads(line[6:]) for line in reply.iter_lines() if line.startswith("data: ")]

@@ -1,0 +1,254 @@
+"""The HTTP API as a client uses and misuses it."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic, sleep
+from urllib.parse import urlsplit
+
+import dspy
+import httpx
+import pytest
+
+from polyhop.data.chain import ChainRetriever
+from polyhop.data.passages import Passage
+from polyhop.data.pool import PassagePool
+from polyhop.data.sample import sample_passages
+from polyhop.engines.budget import Budget
+from polyhop.engines.models import language_model
+from polyhop.programs import PolyHop
+from polyhop.scripts.studies.faults.faults import FAULTS
+from polyhop.scripts.studies.faults.schedule import Always
+from polyhop.scripts.studies.faults.server import Server
+from polyhop.serve.guard import LARGEST_REQUEST
+from polyhop.serve.service import Limits
+
+from .conftest import QUESTION, events_of
+
+
+def counted(address: str, name: str) -> float:
+    """A number of `/metrics`; 0 if it is not there yet."""
+    lines = httpx.get(f"{address}/metrics").text.splitlines()
+    return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")), 0.0)
+
+
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
+    end = monotonic() + seconds
+    while not condition() and monotonic() < end:
+        sleep(0.05)
+    return condition()
+
+
+def test_the_answer_is_that_of_the_program(address: str) -> None:
+    reply = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
+    assert reply.status_code == 200
+    program = PolyHop(ChainRetriever(PassagePool(sample_passages())))
+    with dspy.context(lm=language_model("lexical")):
+        known = json.loads(program(question=QUESTION).to_json())
+    given = reply.json()
+    assert {name: given[name] for name in ("answer", "confidence", "evidence", "ranking", "lm_calls")} == {
+        name: known[name] for name in ("answer", "confidence", "evidence", "ranking", "lm_calls")
+    }
+    assert given["costs"]["lm_calls"] == given["lm_calls"]
+
+
+@pytest.mark.parametrize("way", ["accept", "body"])
+def test_a_stream_tells_every_step_then_the_answer(way: str, address: str) -> None:
+    headers = {"accept": "text/event-stream"} if way == "accept" else {}
+    asked = {"question": QUESTION, "stream": way == "body"}
+    with httpx.stream("POST", f"{address}/ask", json=asked, headers=headers, timeout=60) as reply:
+        assert reply.headers["content-type"].startswith("text/event-stream")
+        events = events_of(reply)
+    assert [events[0]["event"], events[-1]["event"]] == ["start", "answer"]
+    steps = [event["step"]["step"] for event in events if event["event"] == "step"]
+    assert "searched" in steps
+    assert steps[-1] == "stopped"
+    known = {id: passage for event in events for id, passage in event.get("passages", {}).items()}
+    for item in events[-1]["evidence"]:
+        assert known[item["passage_id"]]["sentences"][item["sentence"]] == item["text"]
+    assert [event["seconds"] for event in events] == sorted(event["seconds"] for event in events)
+    calls = [event["costs"]["lm_calls"] for event in events if "costs" in event]
+    assert calls == sorted(calls)
+    assert calls[-1] > 0
+
+
+def test_each_program_can_be_asked_for(address: str) -> None:
+    naive = httpx.post(f"{address}/ask", json={"question": QUESTION, "program": "naive"}, timeout=60).json()
+    assert naive["lm_calls"] == 1
+    reply = httpx.post(f"{address}/ask", json={"question": QUESTION, "program": "../etc"})
+    assert (reply.status_code, reply.json()["error"]["type"]) == (404, "unknown")
+
+
+def test_search_and_read(address: str) -> None:
+    asked = {"query": "director of Stalker", "k": 3}
+    hits = httpx.post(f"{address}/search", json=asked).json()["hits"]
+    assert [hit["rank"] for hit in hits] == [1, 2, 3]
+    assert hits[0]["reason"]["via"] in ("named", "words")
+    assert httpx.post(f"{address}/search", json={**asked, "retriever": "bm25"}).json()["hits"][0]["reason"] is None
+    passage = httpx.get(f"{address}/read", params={"id": hits[0]["passage"]["id"]}).json()
+    assert passage == hits[0]["passage"]
+    assert httpx.get(f"{address}/read", params={"id": "../../etc/passwd"}).status_code == 404
+    refused = httpx.post(f"{address}/search", json={**asked, "retriever": "os:system"})
+    assert refused.status_code == 422
+
+
+def test_the_state(address: str) -> None:
+    assert httpx.get(f"{address}/health").json()["status"] == "ok"
+    state = httpx.get(f"{address}/index").json()
+    assert state["passages"] == len(sample_passages())
+    assert state["programs"] == ["polyhop", "naive"]
+    httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
+    assert until(lambda: counted(address, 'polyhop_questions_total{outcome="answered",program="polyhop"}') == 1)
+    assert counted(address, "polyhop_lm_calls_total") > 0
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 422),
+        (b"[]", 422),
+        (b'{"question": 1}', 422),
+        (b'{"question": ""}', 422),
+        (b'{"question": "?!"}', 422),
+        (b'{"question": "' + b"a" * 6_000 + b'"}', 422),
+        (b'{"question": "\\ud800 who"}', 422),
+        (b"a" * (LARGEST_REQUEST + 1), 413),
+        (b"[" * 100_000, 400),
+    ],
+)
+def test_malformed_requests_get_an_error_of_one_line(body: bytes, status: int, address: str) -> None:
+    reply = httpx.post(f"{address}/ask", content=body, headers={"content-type": "application/json"}, timeout=60)
+    assert reply.status_code == status
+    assert "\n" not in reply.json()["error"]["message"]
+    assert httpx.get(f"{address}/health").status_code == 200
+
+
+def test_a_body_without_a_length_is_bounded_too(address: str) -> None:
+    def endless() -> Iterator[bytes]:
+        for _ in range(2 + LARGEST_REQUEST // 65_536):
+            yield b"a" * 65_536
+
+    try:
+        status = httpx.post(f"{address}/ask", content=endless(), timeout=60).status_code
+    except httpx.WriteError:  # the server has closed the connection
+        status = 413
+    assert status == 413
+
+
+def test_a_token_is_needed_where_there_is_one(start: Callable[..., str]) -> None:
+    address = start(token="right")
+    assert httpx.get(f"{address}/").status_code == 200
+    assert httpx.get(f"{address}/health").status_code == 200
+    for path in ("/index", "/metrics", "/v1/models", "/openapi.json", "/mcp", "/page/../index"):
+        assert httpx.get(address + path).status_code == 401, path
+        wrong = httpx.get(address + path, headers={"authorization": "Bearer wrong"})
+        assert (wrong.status_code, "right" in wrong.text) == (401, False)
+    right = {"authorization": "Bearer right"}
+    assert httpx.get(f"{address}/index", headers=right).status_code == 200
+    assert httpx.get(f"{address}/index", headers={**right, "host": "polyhop.example"}).status_code == 200
+
+
+def test_without_a_token_other_hosts_and_pages_of_other_sites_are_refused(address: str) -> None:
+    for headers in ({"host": "evil.example"}, {"origin": "http://evil.example"}, {"origin": "null"}, {"host": "[::1"}):
+        assert httpx.post(f"{address}/ask", json={"question": QUESTION}, headers=headers).status_code == 403, headers
+    assert httpx.get(f"{address}/index", headers={"origin": address}).status_code == 200
+
+
+def test_the_page_may_load_nothing_from_elsewhere(address: str) -> None:
+    policy = httpx.get(f"{address}/").headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+    for path in ("/page/../service.py", "/page/..%2fservice.py", "/page//etc/passwd", "/page/%2e%2e/app.py"):
+        assert httpx.get(address + path).status_code == 404
+
+
+def test_the_rate_is_limited_per_client(start: Callable[..., str]) -> None:
+    address = start(rate=50)  # 5 at once
+    statuses = [httpx.get(f"{address}/index").status_code for _ in range(8)]
+    assert statuses[0] == 200
+    assert 429 in statuses
+    assert httpx.get(f"{address}/health").status_code == 200
+
+
+def test_a_client_that_leaves_stops_its_work(start: Callable[..., str]) -> None:
+    with Server(latency=0.4) as model, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", model.url)
+        address = start(lm="openai/slow")
+        left = 'polyhop_questions_total{outcome="left",program="polyhop"}'
+        with httpx.stream("POST", f"{address}/ask", json={"question": QUESTION, "stream": True}) as reply:
+            for line in reply.iter_lines():
+                if "asking the" in line:
+                    break
+        assert until(lambda: counted(address, left) == 1)
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{address}/ask", json={"question": QUESTION + " "}, timeout=0.3)
+        assert until(lambda: counted(address, left) == 2)
+        assert model.requests <= 2  # none after the client has left
+        assert httpx.get(f"{address}/health").json()["running"] == 0
+
+
+def test_time_is_limited(start: Callable[..., str]) -> None:
+    with Server(latency=2.0) as model, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", model.url)
+        address = start(lm="openai/slow", limits=Limits(seconds=0.3))
+        reply = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
+        assert reply.status_code == 504
+        assert reply.json()["error"]["message"] == "no answer within 0.3 s"
+
+
+def test_the_budget_is_that_of_all_questions(start: Callable[..., str]) -> None:
+    address = start(budget=Budget(calls=1))
+    reply = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
+    assert (reply.status_code, reply.json()["error"]["type"]) == (429, "budget")
+
+
+def test_too_many_questions_are_refused_and_others_wait(start: Callable[..., str]) -> None:
+    with Server(latency=0.3) as model, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", model.url)
+        address = start(lm="openai/slow", limits=Limits(concurrency=1, waiting=1))
+
+        def ask(n: int) -> int:
+            asked = {"question": f"{QUESTION} {n}", "program": "naive"}
+            return httpx.post(f"{address}/ask", json=asked, timeout=60).status_code
+
+        with ThreadPoolExecutor(6) as threads:
+            statuses = list(threads.map(ask, range(6)))
+    assert statuses.count(200) >= 2
+    assert statuses.count(503) >= 1
+
+
+def test_an_error_of_the_model_is_told_without_its_key(start: Callable[..., str]) -> None:
+    key = "sk-planted-0123456789"
+    with Server([(Always(), FAULTS["401-echo"])]) as model, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", model.url)
+        patch.setenv("OPENAI_API_KEY", key)
+        address = start(lm="openai/some")
+        reply = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60)
+        assert (reply.status_code, reply.json()["error"]["type"]) == (502, "model")
+        assert "Incorrect API key" in reply.text
+        assert key not in reply.text
+        with httpx.stream("POST", f"{address}/ask", json={"question": QUESTION, "stream": True}, timeout=60) as stream:
+            events = events_of(stream)
+        assert events[-1]["kind"] == "model"
+
+
+def test_idle_connections_do_not_keep_others_out(address: str) -> None:
+    parts = urlsplit(address)
+    idle = [socket.create_connection((parts.hostname or "", parts.port or 0)) for _ in range(200)]
+    for each in idle[::2]:
+        each.sendall(b"POST /ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+    assert httpx.get(f"{address}/health", timeout=10).status_code == 200
+    for each in idle:
+        each.close()
+
+
+def test_no_text_breaks_out_of_its_event(start: Callable[..., str]) -> None:
+    passage = Passage.of("<script>", "Stalker was directed by </script>.")
+    address = start(source=PassagePool([passage]))
+    asked = {"question": "Who directed Stalker?\n\nevent: answer\ndata: {}\n\n", "stream": True}
+    with httpx.stream("POST", f"{address}/ask", json=asked, timeout=60) as reply:
+        events = events_of(reply)
+    assert [event["event"] for event in events].count("answer") == 1  # no line of a question ends an event
+    assert events[0]["question"] == asked["question"].strip()
