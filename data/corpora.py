@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -20,10 +21,12 @@ import ujson
 from .errors import CorpusError, Problem
 from .files import LARGEST_RECORD, bounded_lines, check_regular
 from .passages import Passage
+from .splitting import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, Line, count_words, split
 from .text import clean, split_sentences
 
 TEXT_SUFFIXES = (".md", ".txt")
 LONGEST_ID = 512  # characters
+_LOOKED_AT = 100  # records, to tell what a file has
 
 _TOO_LARGE = f"larger than {LARGEST_RECORD >> 20} MB: split it"
 _GZIP = b"\x1f\x8b"
@@ -48,6 +51,8 @@ class Corpus:
             ``{id, contents}``); text files (.txt, .md: one passage each); folders, searched recursively for text
             files, but not through links that lead out of them; and what `benchmark_passages` reads, such as HotpotQA
             questions, whose contexts are pooled.
+        max_words: Split everything that is longer; 0 to split nothing. By default documents are split at `MAX_WORDS`:
+            text files, and records of JSON Lines that are no passages (see `_are_documents`).
         strict: Raise at the first malformed record instead of reporting it.
         on_problem: Called with each skipped record.
 
@@ -60,10 +65,12 @@ class Corpus:
         self,
         paths: Sequence[Path],
         *,
+        max_words: int | None = None,
         strict: bool = False,
         on_problem: Callable[[Problem], None] = lambda problem: None,
     ) -> None:
         self._sources = [source for path in paths for source in _sources(Path(path))]
+        self._max_words, self._everything = MAX_WORDS if max_words is None else max_words, bool(max_words)
         self._strict = strict
         self._on_problem = on_problem
         self.names = tuple(clean(Path(path).resolve().name) for path in paths)
@@ -80,7 +87,9 @@ class Corpus:
             if source.benchmark:
                 from .benchmarks import benchmark_passages
 
-                yield from benchmark_passages(source.path, strict=self._strict, on_problem=self._on_problem)
+                for passage, where in benchmark_passages(source.path, strict=self._strict, on_problem=self._on_problem):
+                    for piece in self._split(passage, is_document=False):
+                        yield piece, where
                 finished += source.path.stat().st_size
                 self.position = finished
                 continue
@@ -89,15 +98,27 @@ class Corpus:
             except OSError as error:
                 raise CorpusError(f"{source.path} cannot be read: {error.strerror}.") from error
             with file:
-                read = _read_lines if source.id is None else _read_text
-                for where, made in read(source, file):
+                records = _read_lines(source, file) if source.id is None else _read_text(source, file)
+                looked_at = _first(records)
+                are_documents = _are_documents([made for _, made in looked_at])
+                for where, made in chain(looked_at, records):
                     self.position = finished + file.tell()
-                    if isinstance(made, Passage):
-                        yield made, where
-                    else:
+                    if isinstance(made, str):
                         self.reject(Problem(where, made))
+                        continue
+                    for piece in self._split(made, are_documents):
+                        yield piece, where
             finished += source.path.stat().st_size
             self.position = finished
+
+    def _split(self, made: Passage | Document, is_document: bool) -> list[Passage]:
+        if isinstance(made, Document):
+            return split(made, self._max_words) if self._max_words else [made.whole()]
+        most = self._max_words if self._everything or is_document else LONGEST_PASSAGE
+        # Spares most passages the count.
+        if not self._max_words or len(made.text) <= most or count_words(made.text) <= most:
+            return [made]
+        return split(Document.of(made), self._max_words)
 
     def reject(self, problem: Problem) -> None:
         """Report a skipped record, or raise if ``strict``."""
@@ -174,7 +195,23 @@ def _holds_passage(line: bytes) -> bool:
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 
-_Made = tuple[str, Passage | str]  # a place, and a passage or the reason why it is skipped
+_Made = tuple[str, Passage | Document | str]  # a place, and what is there or the reason why it is skipped
+
+
+def _first(records: Iterator[_Made]) -> list[_Made]:
+    """The first records, but not much more than a megabyte of text."""
+    found: list[_Made] = []
+    size = 0
+    while len(found) < _LOOKED_AT and size < 1 << 20 and (record := next(records, None)):
+        found.append(record)
+        size += len(record[1].text) if isinstance(record[1], Passage) else 0
+    return found
+
+
+def _are_documents(made: Sequence[Passage | Document | str]) -> bool:
+    """Whether most of the first records of a file are too long for passages."""
+    sizes = sorted(len(each.text.split()) for each in made if isinstance(each, Passage))
+    return bool(sizes) and sizes[len(sizes) // 2] > USUAL_PASSAGE
 
 
 def _read_lines(source: _Source, file: BufferedReader) -> Iterator[_Made]:
@@ -241,8 +278,9 @@ def _read_text(source: _Source, file: BufferedReader) -> Iterator[_Made]:
     if not text.strip() and not heading:
         yield source.name, "empty"
         return
-    passage = Passage.of(heading[1] if heading else clean(source.path.stem), text, id=source.id)
-    yield source.name, _objection(passage) or passage
+    title = heading[1] if heading else clean(source.path.stem)
+    document = Document(source.id or "", title, [Line(sentence) for sentence in split_sentences(clean(text))])
+    yield source.name, _objection(document.whole()) or document
 
 
 def _objection(passage: Passage) -> str | None:
@@ -251,46 +289,3 @@ def _objection(passage: Passage) -> str | None:
     if len(passage.id) > LONGEST_ID:
         return f"the id is longer than {LONGEST_ID} characters"
     return None
-
-
-# --- splitting -------------------------------------------------------------------------------------------------------
-
-
-def split_long(passage: Passage, max_words: int) -> list[Passage]:
-    """Split a passage into pieces of at most ``max_words`` words, at sentence boundaries where possible.
-
-    The pieces keep the title and the given sentences, and have the ids ``<id>#1``, ``<id>#2``, ...; a short passage is
-    returned unchanged.
-    """
-    if max_words < 1:
-        raise ValueError(f"max_words must be positive, got {max_words}")
-    if len(passage.text.split()) <= max_words:
-        return [passage]
-    pieces: list[list[str]] = [[]]
-    room = max_words
-    whole = passage.given_sentences if passage.given_sentences is not None else split_sentences(passage.text)
-    for sentence in _no_longer_than(max_words, whole):
-        length = len(sentence.split())
-        if length > room and pieces[-1]:
-            pieces.append([])
-            room = max_words
-        pieces[-1].append(sentence)
-        room -= length
-    return [
-        Passage(
-            id=f"{passage.id}#{number}",
-            title=passage.title,
-            text=" ".join(sentences),
-            given_sentences=tuple(sentences) if passage.given_sentences is not None else None,
-        )
-        for number, sentences in enumerate(pieces, 1)
-    ]
-
-
-def _no_longer_than(max_words: int, sentences: Sequence[str]) -> Iterator[str]:
-    for sentence in sentences:
-        words = sentence.split()
-        if len(words) <= max_words:
-            yield sentence
-        else:
-            yield from (" ".join(words[start : start + max_words]) for start in range(0, len(words), max_words))

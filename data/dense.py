@@ -308,7 +308,7 @@ def read_vectors(index: Path, manifest: IndexManifest, encoder: str) -> tuple[Ve
 
 def _embed(encoder: Encoder, passages: Sequence[Passage]) -> Floats:
     # MiniLM was trained on running text, where a title with a full stop reads as a sentence.
-    texts = [f"{passage.title}. {passage.text}" if passage.title else passage.text for passage in passages]
+    texts = [f"{passage.heading}. {passage.text}" if passage.title else passage.text for passage in passages]
     return encode(encoder, texts)
 
 

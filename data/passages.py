@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import accumulate, repeat
@@ -24,10 +24,27 @@ _TOLD = 2_000  # characters of a passage in the result of a tool
 
 
 class Fact(NamedTuple):
-    """The ids of an evidence: one sentence of a passage, or the whole passage (``sentence`` is None)."""
+    """The ids of an evidence: one sentence of a passage, or the whole passage (``sentence`` is None).
+
+    In gold, the id can be that of a document, whose sentences are counted through all of its passages.
+    """
 
     passage_id: str
     sentence: int | None = None
+
+
+class Place(NamedTuple):
+    """Where a passage is in the document that it was split from.
+
+    Attributes:
+        document: The id of the document.
+        sentence: The number, from 0, of its first sentence among those of the document.
+        headings: The headings above it, from the outermost; without the document's title.
+    """
+
+    document: str
+    sentence: int = 0
+    headings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,16 +56,26 @@ class Passage:
         title: May be empty or the same as another passage's.
         text: The whole text, without the title.
         given_sentences: The corpus's own sentences, if any; gold facts refer to these.
+        place: Where it is in its document; None for a whole document.
+        metadata: What else the corpus says about its document, as JSON.
     """
 
     id: str
     title: str
     text: str
     given_sentences: tuple[str, ...] | None = field(default=None, repr=False)
+    place: Place | None = field(default=None, repr=False)
+    metadata: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(
-        cls, title: str, text: str | None = None, *, sentences: Iterable[str] | None = None, id: str | None = None
+        cls,
+        title: str,
+        text: str | None = None,
+        *,
+        sentences: Iterable[str] | None = None,
+        id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Passage:
         """Build a passage from a text or from sentences.
 
@@ -63,13 +90,37 @@ class Passage:
             given = tuple(clean(sentence).strip() for sentence in sentences)
             text = " ".join(given)
         text = clean(text or "").strip()
-        return cls(clean(id) if id else content_id(title, text), title, text, given)
+        return cls(clean(id) if id else content_id(title, text), title, text, given, metadata=metadata)
+
+    @property
+    def document(self) -> str:
+        """The id of its document; its own if it is one."""
+        return self.place.document if self.place else self.id
+
+    @property
+    def heading(self) -> str:
+        """The document's title and the headings above the passage."""
+        return " > ".join(filter(None, (self.title, *self.place.headings))) if self.place else self.title
+
+    @property
+    def searched(self) -> str:
+        """What an index finds it by: the heading and the text."""
+        return f"{self.heading}\n{self.text}"
+
+    def fact_of(self, sentence: int | None) -> Fact:
+        """A sentence, numbered as in the document, or the document itself."""
+        return Fact(self.document, sentence if sentence is None or not self.place else self.place.sentence + sentence)
+
+    @property
+    def all_sentences(self) -> Sequence[str]:
+        """The given sentences, or else the text split by `split_sentences`."""
+        return self.given_sentences if self.given_sentences is not None else split_sentences(self.text)
 
     @cached_property
     def sentences(self) -> tuple[str, ...]:
-        """The given sentences, or else the text split by `split_sentences`; of the first `PAGE` characters."""
+        """`all_sentences` of the first `PAGE` characters."""
         if len(self.text) <= PAGE:
-            return self.given_sentences if self.given_sentences is not None else tuple(split_sentences(self.text))
+            return tuple(self.all_sentences)
         if self.given_sentences is None:
             return tuple(split_sentences(self.text[:PAGE]))
         starts = accumulate(map(len, self.given_sentences), initial=0)
@@ -79,13 +130,18 @@ class Passage:
 
     def to_record(self) -> dict[str, Any]:
         """The JSON object that `from_record` reads back to an equal passage."""
+        record: dict[str, Any] = {"id": self.id, "title": self.title}
         if self.given_sentences is not None:
-            return {"id": self.id, "title": self.title, "sentences": list(self.given_sentences)}
-        return {"id": self.id, "title": self.title, "text": self.text}
+            record["sentences"] = list(self.given_sentences)
+        else:
+            record["text"] = self.text
+        if self.place:
+            record["place"] = self.place._asdict() | {"headings": list(self.place.headings)}
+        return record | {"metadata": self.metadata} if self.metadata else record
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Passage:
-        """Read ``{id?, title?, text}`` or ``{id?, title?, sentences}``."""
+        """Read ``{id?, title?, text}`` or ``{id?, title?, sentences}``, each with ``place?`` and ``metadata?``."""
         if not isinstance(record, Mapping):
             raise ValueError(f"expected an object with 'title' and 'text', got {type(record).__name__}")
         title, text, sentences, id = (record.get(key) for key in ("title", "text", "sentences", "id"))
@@ -97,12 +153,26 @@ class Passage:
         if sentences is not None:
             if not isinstance(sentences, list) or not all(isinstance(s, str) for s in sentences):
                 raise ValueError("'sentences' must be a list of strings")
-            return cls.of(title or "", sentences=sentences, id=id)
-        if text is None:
+            text = None
+        elif text is None:
             raise ValueError("neither 'text' nor 'sentences' is given")
-        if not isinstance(text, str):
+        elif not isinstance(text, str):
             raise ValueError(f"'text' must be a string, got {type(text).__name__}")
-        return cls.of(title or "", text, id=id)
+        metadata = record.get("metadata")
+        metadata = metadata if isinstance(metadata, dict) else None
+        passage = cls.of(title or "", text, sentences=sentences, id=id, metadata=metadata)
+        place = _place(record.get("place"))
+        return replace(passage, place=place) if place else passage
+
+
+def _place(record: Any) -> Place | None:
+    """The place in a record; None for what others call so."""
+    if not isinstance(record, dict) or record.keys() != set(Place._fields):
+        return None
+    document, sentence, headings = (record[name] for name in Place._fields)
+    texts = isinstance(headings, list) and all(isinstance(heading, str) for heading in headings)
+    known = texts and isinstance(document, str) and type(sentence) is int and sentence >= 0
+    return Place(document, sentence, tuple(headings)) if known else None
 
 
 def content_id(title: str, text: str) -> str:

@@ -33,7 +33,7 @@ class PassagePool(SearchTool):
         for passage in passages:
             unique.setdefault(passage.id, passage)
         self.passages: tuple[Passage, ...] = tuple(unique.values())
-        self._counts = [Counter(terms(f"{passage.title}\n{passage.text}")) for passage in self.passages]
+        self._counts = [Counter(terms(passage.searched)) for passage in self.passages]
         self._lengths = [counts.total() for counts in self._counts]
         self._holders: dict[str, list[int]] = {}  # positions of the passages with a term
         for place, counts in enumerate(self._counts):

@@ -110,6 +110,7 @@ class QuestionTask:
             answer=output.answer if output else None,
             evidence=[EvidenceRecord.of(item) for item in output.evidence] if output else [],
             ranking=[passage.id for passage in output.ranking] if output else [],
+            documents={each.id: each.document for each in output.passages if each.place} if output else {},
             scores=scores,
             costs={"lm_calls_critical_path": costs["lm_calls"], "searches": 0, **costs},
             costs_by_agent=ledger.by_agent(),

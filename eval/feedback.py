@@ -16,10 +16,10 @@ from typing import Any
 
 import dspy
 
-from ..data.passages import Fact, Passage
+from ..data.passages import Evidence, Fact, Passage
 from .faults import faults, listed, missing, quote
 from .metrics import Attempt, Metric, attempt_of, joint_f1
-from .scoring import exact_match
+from .scoring import counted, exact_match, fact_in
 
 Aspect = Callable[["Review"], str]
 
@@ -112,7 +112,10 @@ class Review:
     @cached_property
     def kept(self) -> tuple[Fact, ...]:
         """The final evidence."""
-        return tuple(item.fact for item in self.attempt.output.evidence)
+        return tuple(self._counted(item) for item in self.attempt.output.evidence)
+
+    def _counted(self, item: Evidence) -> Fact:
+        return fact_in(self.attempt.gold.passages, item.passage, item.sentence)
 
     @cached_property
     def wanted(self) -> tuple[Fact, ...]:
@@ -120,9 +123,12 @@ class Review:
         return self.attempt.gold.facts or tuple(Fact(id) for id in self.attempt.gold.passages)
 
     @cached_property
-    def _passages(self) -> dict[str, Passage]:
-        known = [*(self.attempt.example.get("pool") or ()), *self.attempt.output.ranking]
-        return {passage.id: passage for passage in known}
+    def _known(self) -> list[Passage]:
+        return [*(self.attempt.example.get("pool") or ()), *self.attempt.output.ranking]
+
+    @cached_property
+    def _titles(self) -> dict[str, str]:
+        return {counted(self.attempt.gold.passages, passage): passage.title for passage in self._known}
 
     def missing(self, facts: Collection[Fact]) -> list[Fact]:
         """The gold facts that are not among ``facts``; a whole passage includes its sentences."""
@@ -146,21 +152,20 @@ class Review:
 
     def found(self, facts: Iterable[Fact]) -> list[Fact]:
         """The facts whose passages the search found."""
-        ids = {passage.id for passage in self.attempt.output.ranking}
+        ids = {counted(self.attempt.gold.passages, passage) for passage in self.attempt.output.ranking}
         return [fact for fact in facts if fact.passage_id in ids]
 
     def title(self, id: str) -> str:
-        return f'"{self._passages[id].title or id}"' if id in self._passages else f'"{id}"'
+        return f'"{self._titles.get(id) or id}"'
 
     def quoted(self, facts: Iterable[Fact]) -> str:
         """The titles and sentences of some facts."""
         return listed(map(self._quote, facts))
 
     def _quote(self, fact: Fact) -> str:
-        passage = self._passages.get(fact.passage_id)
-        if passage is None or fact.sentence is None or fact.sentence >= len(passage.sentences):
-            return self.title(fact.passage_id)
-        return f"{self.title(fact.passage_id)} ({quote(passage.sentences[fact.sentence])})"
+        items = (Evidence(passage, n) for passage in self._known for n in range(len(passage.sentences)))
+        found = next((item for item in items if self._counted(item) == fact), None)
+        return self.title(fact.passage_id) + (f" ({quote(found.text)})" if found else "")
 
 
 # --- aspects; "" is the whole program --------------------------------------------------------------------------------

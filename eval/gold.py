@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import dspy
 
 from ..data.errors import PolyhopError
-from ..data.passages import Evidence, Fact, Passage
+from ..data.passages import Evidence, Fact, Passage, Place
 from ..programs.prediction import UNKNOWN
+from .scoring import fact_in, mentions
 
 if TYPE_CHECKING:
     from ..data.benchmarks import GoldFact
@@ -25,7 +26,7 @@ class Gold(NamedTuple):
     """What is right."""
 
     answers: tuple[str, ...]  # the accepted answers
-    passages: tuple[str, ...]  # ids of the passages that prove them
+    passages: tuple[str, ...]  # ids of the passages that prove them; of a document, any passage of it counts
     facts: tuple[Fact, ...]  # sentences that prove them
     texts: tuple[str, ...] | None = None  # the texts of the gold passages; None where some of them are unknown
 
@@ -52,8 +53,8 @@ def gold_of(example: dspy.Example, seen: Iterable[Passage] = ()) -> Gold:
     """Read ``answers`` (or ``answer``), and ``gold`` as the loaders have it, or ``gold_passages`` and ``gold_facts``.
 
     Benchmarks name passages by title, quotation or position, while passages have ids. A gold passage gets the id of the
-    first passage that matches it: of the question's pool, then of ``seen``. Without a match it keeps the id that its
-    text would have, or else its title, which is never the id of a passage.
+    first passage that matches it, or of its document: of the question's pool, then of ``seen``. Without a match it
+    keeps the id that its text would have, or else its title, which is never the id of a passage.
 
     Args:
         seen: Candidates for gold passages without ids: the program's output, or better, independent of the program, all
@@ -78,10 +79,8 @@ def gold_with_texts(example: dspy.Example, output: ProgramOutput, look_up: LookU
     """
     known = _known(example, look_up)
     gold = gold_of(example, [*known, *output.passages])
-    texts = {passage.id: passage.text for passage in known}
-    if not all(id in texts for id in gold.passages):
-        return gold
-    return gold._replace(texts=tuple(texts[id] for id in gold.passages))
+    texts = [" ".join(passage.text for passage in _parts(id, known)) for id in gold.passages]
+    return gold if not all(texts) else gold._replace(texts=tuple(texts))
 
 
 def gold_evidence(example: dspy.Example, look_up: LookUp | None = None) -> list[Evidence]:
@@ -90,18 +89,53 @@ def gold_evidence(example: dspy.Example, look_up: LookUp | None = None) -> list[
     Raises:
         PolyhopError: the question has no gold passages, or one of them is not at hand.
     """
-    known = {passage.id: passage for passage in _known(example, look_up)}
-    gold = gold_of(example, known.values())
-    if not gold.passages or not all(id in known for id in gold.passages):
+    known = _known(example, look_up)
+    gold = gold_of(example, known)
+    found = [_evidence(id, gold, known) for id in gold.passages]
+    if not found or not all(found):
         raise PolyhopError(
             "the question has no gold passages, or its pool and the index lack one of them: the oracle needs a "
             "benchmark with gold passages, and their corpus"
         )
-    found: list[Evidence] = []
+    return [item for items in found for item in items]
+
+
+def gold_in_passages(example: dspy.Example, known: Sequence[Passage]) -> Gold:
+    """`gold_of` with the ids of passages in place of documents, where these are known: those with the gold sentences,
+    or else the first with an answer, or the first.
+    """
+    gold = gold_of(example, known)
+    passages, facts = list[str](), list[Fact]()
     for id in gold.passages:
-        sentences = [fact.sentence for fact in gold.facts if fact.passage_id == id]
-        found += [Evidence(known[id], sentence) for sentence in sentences or (None,)]
-    return found
+        items = _evidence(id, gold, known)
+        if len(items) > 1 and all(item.sentence is None for item in items):
+            items = [next((item for item in items if mentions(item.text, gold.answers)), items[0])]
+        passages += [item.passage.id for item in items] or [id]
+        facts += [item.fact for item in items if item.sentence is not None]
+        facts += [] if items else [fact for fact in gold.facts if fact.passage_id == id]
+    return gold._replace(passages=tuple(dict.fromkeys(passages)), facts=tuple(facts))
+
+
+def _evidence(id: str, gold: Gold, known: Iterable[Passage]) -> list[Evidence]:
+    """What a gold id stands for: the gold sentences, or passages without known ones; empty if it is not at hand."""
+    parts = _parts(id, known)
+    sentences = [fact.sentence for fact in gold.facts if fact.passage_id == id]
+    found = [
+        Evidence(passage, own)
+        for sentence in sentences
+        for passage in parts
+        for own in range(len(passage.sentences))
+        if Fact(id, sentence) == fact_in(gold.passages, passage, own)
+    ]
+    # Benchmarks have a few sentences that no passage has.
+    missing = parts if not sentences else [] if len(parts) > 1 else parts
+    return found or [Evidence(passage, sentence) for passage in missing for sentence in sentences or (None,)]
+
+
+def _parts(id: str, known: Iterable[Passage]) -> list[Passage]:
+    """The passage with an id, or those of the document, in their order."""
+    found = {passage.id: passage for passage in known if id in (passage.id, passage.document)}
+    return [found[id]] if id in found else sorted(found.values(), key=lambda part: part.place or Place(""))
 
 
 def _known(example: dspy.Example, look_up: LookUp | None) -> list[Passage]:
@@ -114,5 +148,5 @@ def _known(example: dspy.Example, look_up: LookUp | None) -> list[Passage]:
 
 
 def _id(fact: GoldFact, known: Iterable[Passage]) -> str:
-    found = next((passage.id for passage in known if fact.matches(passage)), None)
+    found = next((id for passage in known if (id := fact.counts_as(passage)) is not None), None)
     return found or fact.passage_id or f"title:{fact.title}"

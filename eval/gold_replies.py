@@ -22,7 +22,7 @@ from ..programs.candidates import split_citations
 from ..programs.prediction import UNKNOWN
 from ..signatures.fields import NumberedPassage, NumberedPassages
 from ..signatures.replies import read_probability
-from .gold import gold_of
+from .gold import gold_in_passages
 from .scoring import exact_match
 
 CONFIDENT = 0.95
@@ -47,12 +47,15 @@ class GoldReplies:
     def __init__(self, example: dspy.Example, passages: Iterable[Passage] = ()) -> None:
         self.example = example
         known = [*(example.get("pool") or ()), *passages]
-        self.gold = gold_of(example, known)
+        self.gold = gold_in_passages(example, known)
         texts = {passage.id: passage for passage in known}
         self.pages: dict[str, Passage | None] = {id: texts.get(id) for id in self.gold.passages}
         """The gold passages by id, in the order of the annotations; None if the text is not known."""
-        given = example.get("sub_questions") or ()
-        self.steps: tuple[SubQuestion, ...] = tuple(step for step in given if isinstance(step, SubQuestion))
+        given = [step for step in example.get("sub_questions") or () if isinstance(step, SubQuestion)]
+        pieces = {page.document: id for id, page in reversed(self.pages.items()) if page and page.place}
+        self.steps = tuple(
+            step._replace(passage_id=pieces.get(step.passage_id or "", step.passage_id)) for step in given
+        )
 
     def reply(self, signature: type[dspy.Signature], inputs: Mapping[str, Any], own: Mapping[str, Any]) -> Reply:
         """The reply that the annotations ask for. A field that is as good stays as the agent has it.

@@ -59,7 +59,8 @@ class Attempt:
 
     @cached_property
     def ranking(self) -> dict[str, float]:
-        return scoring.ranking_scores([passage.id for passage in self.output.ranking], self.gold.passages)
+        wanted = set(self.gold.passages)
+        return scoring.ranking_scores([scoring.counted(wanted, each) for each in self.output.ranking], wanted)
 
 
 @dataclass(frozen=True)

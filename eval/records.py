@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -70,6 +70,7 @@ class QuestionRecord(BaseModel):
     answer: str | None  # None for a failure
     evidence: list[EvidenceRecord]
     ranking: list[str]  # ids of all passages seen, best first
+    documents: dict[str, str] = {}  # the documents of those that were split from one
     confidence: float | None = None
     stop_reason: str = ""
     trace: list[dict[str, Any]] = []
@@ -80,6 +81,11 @@ class QuestionRecord(BaseModel):
     incidents: dict[str, int] = {}
     attempt: int = 1  # greater than 1 for a retried question
     official: dict[str, Any] | None = None  # the prediction in the terms of the benchmark's official evaluator
+
+    def counted(self, ids: Iterable[str]) -> list[str]:
+        """What passages count as, each once: itself if it is gold, else its document."""
+        gold = set(self.gold)
+        return list(dict.fromkeys(id if id in gold else self.documents.get(id, id) for id in ids))
 
     def to_json(self) -> str:
         """One line; fields that were never set are left out."""

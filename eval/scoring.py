@@ -97,16 +97,28 @@ def mentions(text: str, answers: Collection[str]) -> float:
 # --- evidence --------------------------------------------------------------------------------------------------------
 
 
+def counted(gold: Collection[str], passage: Passage) -> str:
+    """The id that a passage counts as: its own if that is gold, else that of its document."""
+    return passage.id if passage.id in gold else passage.document
+
+
+def fact_in(gold: Collection[str], passage: Passage, sentence: int | None) -> Fact:
+    """What a sentence of a passage counts as, numbered as in what the passage counts as."""
+    return Fact(passage.id, sentence) if passage.id in gold else passage.fact_of(sentence)
+
+
 def passage_scores(evidence: Iterable[Evidence], gold: Collection[str]) -> Scores:
-    """The passages of the evidence against the ids of the gold passages."""
-    found, wanted = {item.passage.id for item in evidence}, set(gold)
+    """The documents of the evidence against the ids of the gold passages, see `counted`."""
+    wanted = set(gold)
+    found = {counted(wanted, item.passage) for item in evidence}
     return scores(len(found & wanted), len(found), len(wanted))
 
 
 def fact_scores(evidence: Iterable[Evidence], gold: Collection[Fact]) -> Scores:
     """The sentences of the evidence against the gold sentences; a whole passage counts as all of its sentences."""
-    found = {Fact(passage.id, sentence) for passage, sentence in sentences_of(evidence)}
     wanted = set(gold)
+    ids = {fact.passage_id for fact in wanted}
+    found = {fact_in(ids, passage, sentence) for passage, sentence in sentences_of(evidence)}
     return scores(len(found & wanted), len(found), len(wanted))
 
 

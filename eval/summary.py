@@ -39,7 +39,9 @@ def finish(
     folder: RunFolder, manifest: RunManifest, questions: Iterable[dspy.Example], submission: Submission | None
 ) -> dict[str, Any]:
     """Write everything that is derived from the records; the summary last, since it marks the run as finished."""
-    trec.write_run(folder.path / RUN, ((record.id, record.ranking) for record in folder.records()), tag="polyhop")
+    trec.write_run(
+        folder.path / RUN, ((record.id, record.counted(record.ranking)) for record in folder.records()), tag="polyhop"
+    )
     trec.write_qrels(folder.path / QRELS, ((record.id, record.gold) for record in folder.records()))
     official = _official(folder, questions, submission) if submission else None
     summary = summarize(folder.records(), folder.questions, manifest.questions.skipped) | {"official": official}

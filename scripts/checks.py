@@ -229,7 +229,7 @@ def check_index_folder(index: Path, seconds: float = _INDEX_SECONDS) -> Iterator
         yield ok("index", f"{shown(index)} is intact: {manifest.passages:,} passages, built {_age(manifest)}")
     if manifest.overlong:
         found = f"{manifest.overlong:,} passages are longer than the part that agents read"
-        yield warning("index", found, f"polyhop index CORPUS --out {index} --max-words 200")
+        yield warning("index", found, f"polyhop index CORPUS --out {index} --max-words 120")
     yield from _check_vectors(index, manifest)
 
 

@@ -28,7 +28,13 @@ def index(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The folder of the index.")] = None,
-    max_words: Annotated[int | None, typer.Option(min=1, help="Split longer passages at sentence boundaries.")] = None,
+    max_words: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Split what has more words, at sentence boundaries; 0: nothing.  [default: documents at 120]",
+        ),
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad or duplicate record.")] = False,
     threads: Annotated[int | None, typer.Option(min=1, help="Writer threads.  [default: at most 2]")] = None,
     dense: Annotated[
@@ -161,10 +167,11 @@ def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: lis
     from ..data.passages import PAGE
 
     size = sum(file.stat().st_size for file in (out / manifest.lucene_folder).iterdir())
+    is_split = manifest.documents < manifest.passages
     rows = [
         ("index", str(out)),
         ("corpus", ", ".join(manifest.corpus)),
-        ("passages", f"{manifest.passages:,}"),
+        ("passages", f"{manifest.passages:,}" + (f" of {manifest.documents:,} documents" if is_split else "")),
         ("skipped", f"{manifest.malformed:,} malformed, {manifest.duplicates:,} duplicate"),
         ("size", f"{size / 1e6:,.1f} MB"),
         ("time", f"{seconds:.1f} s ({manifest.passages / seconds:,.0f} passages/s)"),
@@ -172,8 +179,8 @@ def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: lis
     _table(rows)
     if manifest.overlong:
         warn(
-            f"  of {manifest.overlong:,} passages only the first {PAGE:,} characters are read: split long passages "
-            "with --max-words 200"
+            f"  of {manifest.overlong:,} passages only the first {PAGE:,} characters are read: split them with "
+            "--max-words 120"
         )
     skipped = manifest.malformed + manifest.duplicates
     for problem in problems:

@@ -99,8 +99,8 @@ class Source:
 def _problem(index: BM25Index, name: str) -> str | None:
     """The problem with the name of a gold passage, or None."""
     found = index.named(name)
-    if len(found) > 1:
-        several = f"{name!r} names {len(found)} passages, of which {found[0].id} counts"
+    if len(documents := dict.fromkeys(passage.document for passage in found)) > 1:
+        several = f"{name!r} names {len(documents)} documents, of which {found[0].document} counts"
         return f"{several}: give the id of another, or words of it as text"
     if found:
         return None

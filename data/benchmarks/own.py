@@ -21,7 +21,6 @@ items of ``gold`` and of ``answers``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -46,7 +45,6 @@ from .records import (
 )
 
 _UNKNOWN = "unknown"
-_PIECE = re.compile(r"#\d+$")
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}  # in tables
 
 
@@ -62,7 +60,10 @@ class NamedFact(GoldFact):
         name = self.title.strip()
         if passage.title == name or ((key := title_key(name)) and title_key(passage.title) == key):
             return True
-        return any(f"/{id}".endswith(f"/{name}") for id in (passage.id, _PIECE.sub("", passage.id)))
+        return f"/{passage.document}".endswith(f"/{name}") or self._is_own(passage)
+
+    def _is_own(self, passage: Passage) -> bool:
+        return f"/{passage.id}".endswith(f"/{self.title.strip()}")
 
 
 class _Gold(RecordModel):

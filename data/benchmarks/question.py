@@ -41,7 +41,18 @@ class GoldFact:
             return _squeezed(self.text) in _squeezed(passage.text)
         if self.unique_title or self.passage_id is None:
             return passage.title == clean(self.title).strip()
-        return passage.id == self.passage_id
+        return self.passage_id in (passage.id, passage.document)
+
+    def counts_as(self, passage: Passage) -> str | None:
+        """The id that a passage counts as: its document's, or its own if the fact is in this passage alone; None if the
+        fact is not in it."""
+        if not self.matches(passage):
+            return None
+        return passage.id if self.text is not None or self._is_own(passage) else passage.document
+
+    def _is_own(self, passage: Passage) -> bool:
+        """Whether the fact names the passage, and not its document."""
+        return self.passage_id == passage.id
 
     @property
     def passage(self) -> GoldFact:

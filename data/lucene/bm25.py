@@ -23,13 +23,14 @@ from ..errors import IndexFault
 from ..passages import Hit, Passage, SearchTool, Shared, check_page, search_each
 from ..text import clean, terms
 from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
-from .layout import BARE_TITLE, CONTENTS, ID, TITLE, IndexManifest, rebuild, title_terms
+from .layout import BARE_TITLE, CONTENTS, DOCUMENT, ID, TITLE, IndexManifest, rebuild, title_terms
 from .prebuilt import locate
 from .readers import OpenReaders
 from .stored import StoredPassages
 
 _opening = Lock()  # pyjnius examines classes here for the first time
 _MAX_FOUND = 100  # passages of one title or text
+_MAX_NAMED = 10_000  # passages of one document
 _SEARCHERS_CACHED = 64  # one per setting of k1 and b; creating one takes microseconds
 _RANKINGS_CACHED = 64  # of 100 kB at a depth of 1,000
 
@@ -133,15 +134,17 @@ class BM25Index(OpenIndex):
             bare: Ignore disambiguations too: "Help!" also finds "Help! (film)".
             limit: The most passages to return.
         """
+        self._lucene.check_titles()
         field, key = (BARE_TITLE, title_terms(title)[1]) if bare else (TITLE, title_terms(title)[0])
         return self._lucene.look_up(self._lucene.with_keyword(field, key), limit) if key else []
 
     def named(self, name: str) -> list[Passage]:
-        """The passages with a title, else with an id or a file's name, including all pieces of a split passage."""
-        texts = (name, *(f"{folder}/{name}" for folder in self.manifest.corpus))
-        pieces = (f"{text}#{number}" for text in texts for number in range(1, _MAX_FOUND))
-        titled = self.titled(name) if self.has_titles else []
-        return titled or self._lucene.look_up(self._lucene.with_ids((*texts, *pieces)), _MAX_FOUND)
+        """The passages with a title; else with an id, or of the documents with an id or the name of a file."""
+        lucene = self._lucene
+        titled = self.titled(name, limit=_MAX_NAMED) if self.has_titles else []
+        if titled or (found := lucene.look_up(lucene.with_keyword(DOCUMENT, name), _MAX_NAMED)):
+            return titled or found
+        return lucene.look_up(lucene.with_ids((name, *(f"{folder}/{name}" for folder in self.manifest.corpus))), 1)
 
     def search_titles(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
         """The passages whose bare title has one of these keys (`title_key`), in one look-up.
@@ -310,7 +313,7 @@ class LuceneReader:
         if not lines or limit < 1:
             return []
         attach()
-        self._check_titles()
+        self.check_titles()
         with self._faults():
             both = self._query_builder()
             titled = call(self._bag_of_words, "buildQuery", BARE_TITLE, self._line_analyzer, lines)
@@ -344,13 +347,12 @@ class LuceneReader:
         )
 
     def with_keyword(self, field: str, key: str) -> Any:
-        """The query that matches the passages with this keyword of their title."""
+        """The query that matches the passages with this keyword of their title or document."""
         attach()
-        self._check_titles()
         term = autoclass("org.apache.lucene.index.Term")(field, key)
         return autoclass("org.apache.lucene.search.TermQuery")(term)
 
-    def _check_titles(self) -> None:
+    def check_titles(self) -> None:
         if not self.has_titles:
             raise IndexFault(
                 f"The index {self._path} has no titles to look up. Add them once: polyhop index --adopt {self._path}"

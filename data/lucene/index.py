@@ -27,10 +27,11 @@ from uuid import uuid4
 import ujson
 from filelock import FileLock, Timeout
 
-from ..corpora import Corpus, split_long
+from ..corpora import Corpus
 from ..errors import CorpusError, IndexFault, PolyhopError, Problem
 from ..files import check_unlinked
 from ..passages import PAGE, Passage, content_id
+from ..splitting import MAX_WORDS
 from .fields import DerivedFields
 from .jvm import (
     anserini_jar,
@@ -46,6 +47,7 @@ from .jvm import (
 from .layout import (
     ANALYZER,
     CONTENTS,
+    DOCUMENT,
     ID,
     LOCK,
     LUCENE,
@@ -54,6 +56,7 @@ from .layout import (
     RAW,
     VECTORS,
     IndexManifest,
+    document_names,
 )
 from .readers import titles_folder
 
@@ -88,48 +91,56 @@ def build_index(
     Args:
         corpora: Files and folders that `Corpus` can read.
         out: The folder of the index: new, empty, or with an index.
-        max_words: Split longer passages, in words, at sentence boundaries.
+        max_words: Split everything that has more words; 0 to split nothing. By default documents are split into
+            passages of at most `MAX_WORDS` words, and passages stay as they are (see `Corpus`).
         strict: Stop at the first malformed or duplicate record instead of skipping it.
         threads: Writer threads; by default at most two.
         on_progress: Called every 500 passages.
         on_problem: Called with each skipped record.
     """
-    for name, value in (("max_words", max_words), ("threads", threads)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be positive, got {value}")
+    for name, value, least in (("max_words", max_words, 0), ("threads", threads, 1)):
+        if value is not None and value < least:
+            raise ValueError(f"{name} must be {least} or more, got {value}")
     out = Path(out)
     skipped = _SkippedRecords(on_problem)
-    corpus = Corpus([Path(path) for path in corpora], strict=strict, on_problem=skipped.add)
-    passages = duplicates = overlong = 0
+    corpus = Corpus([Path(path) for path in corpora], max_words=max_words, strict=strict, on_problem=skipped.add)
+    passages = documents = duplicates = overlong = 0
+    read, is_new = ("", ""), False
     digest = blake2b(digest_size=16)
     with write_faults(out), building(out) as folder:
         with closing(_SeenIds(out / f"{folder.name}.ids")) as seen, LuceneWriter(folder, threads) as writer:
             for passage, where in corpus:
                 digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
-                for piece in split_long(passage, max_words) if max_words else (passage,):
-                    if first := seen.earlier(piece.id, where):
-                        by_content = piece.id == content_id(piece.title, piece.text)
-                        same = "title and text" if by_content else f"id {piece.id!r}"
+                if read != (read := (passage.document, where)):
+                    first = seen.earlier(passage.document, where)
+                    is_new = first is None
+                    documents += is_new
+                    if first is not None:
+                        by_content = passage.document == content_id(passage.title, passage.text)
+                        same = "title and text" if by_content else f"id {passage.document!r}"
                         corpus.reject(Problem(where, f"the same {same} as {first}"))
                         duplicates += 1
-                        continue
-                    writer.add(piece)
-                    passages += 1
-                    overlong += len(piece.text) > PAGE
-                    if passages % _PROGRESS_EVERY == 0:
-                        on_progress(BuildProgress(corpus.position, corpus.size, passages))
+                if not is_new or (passage.place and seen.earlier(passage.id, where)):
+                    continue
+                writer.add(passage)
+                passages += 1
+                overlong += len(passage.text) > PAGE
+                if passages % _PROGRESS_EVERY == 0:
+                    on_progress(BuildProgress(corpus.position, corpus.size, passages))
             if not passages:
                 raise CorpusError(f"No passage in {', '.join(corpus.names)}: {skipped.summary()}. Nothing was written.")
             on_progress(BuildProgress(corpus.size, corpus.size, passages))
             writer.commit()
         manifest = IndexManifest(
             passages=passages,
+            documents=documents,
             malformed=skipped.count - duplicates,
             duplicates=duplicates,
             overlong=overlong,
             corpus=corpus.names,
             corpus_hash=digest.hexdigest(),
-            max_words=max_words,
+            max_words=MAX_WORDS if max_words is None else max_words,
+            split="documents" if max_words is None else "everything" if max_words else "nothing",
             analyzer=ANALYZER,
             polyhop=version("polyhop"),
             anserini=anserini_jar().stem.split("-")[1],
@@ -280,16 +291,20 @@ class _Document:
         self._contents = autoclass("org.apache.lucene.document.Field")(CONTENTS, "", counted, signature=as_text)
         self._raw = autoclass("org.apache.lucene.document.StoredField")(RAW, "")
         self._derived = DerivedFields()
+        self._names = [keyword(DOCUMENT, "", store.NO) for _ in document_names("")]
         self._document = autoclass("org.apache.lucene.document.Document")()
-        for field in (self._id, self._tie_break, self._contents, self._raw, *self._derived.fields):
+        for field in (self._id, self._tie_break, self._contents, self._raw, *self._names, *self._derived.fields):
             call(self._document, "add", field)
 
     def fill(self, passage: Passage) -> Any:
         record = ujson.dumps(passage.to_record(), ensure_ascii=False, escape_forward_slashes=False)
         call(self._id, "setStringValue", passage.id)
         call(self._tie_break, "setBytesValue", self._bytes(passage.id.encode()))
-        call(self._contents, "setStringValue", f"{passage.title}\n{passage.text}")
+        call(self._contents, "setStringValue", passage.searched)
         call(self._raw, "setStringValue", record)
+        names = document_names(passage.document) if passage.place or "/" in passage.id else [""] * len(self._names)
+        for field, name in zip(self._names, names, strict=True):
+            call(field, "setStringValue", name)
         self._derived.fill(passage)
         return self._document
 

@@ -24,7 +24,7 @@ import re
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -42,7 +42,7 @@ from ..files import read_bytes, read_json
 from ..text import bare_title, plain, title_key
 from .jvm import autoclass, call, java_exception, open_directory, reason
 
-SCHEMA = 2
+SCHEMA = 3
 MANIFEST = "manifest.json"
 PROBLEMS = "problems.jsonl"
 LOCK = ".lock"
@@ -56,6 +56,8 @@ _SEGMENTS = re.compile(r"segments_[0-9a-z]+")
 ID, CONTENTS, RAW = "id", "contents", "raw"
 # Ours, not analyzed: the folded title, and the folded title without its disambiguation. Anserini can write a "title".
 TITLE, BARE_TITLE = "polyhop_title", "polyhop_bare_title"
+# The id of the document, and the ends of a path: "a/b.md" and "b.md" for "notes/a/b.md".
+DOCUMENT = "polyhop_document"
 
 _LONGEST_KEY = 500  # characters; Lucene's limit for a keyword is 32,766 bytes
 
@@ -63,6 +65,12 @@ _LONGEST_KEY = 500  # characters; Lucene's limit for a keyword is 32,766 bytes
 def title_terms(title: str) -> tuple[str, str]:
     """The keywords of a title in the fields `TITLE` and `BARE_TITLE`; empty for no title."""
     return title_key(title)[:_LONGEST_KEY], title_key(bare_title(title))[:_LONGEST_KEY]
+
+
+def document_names(document: str) -> tuple[str, str, str, str]:
+    """The keywords of a document in the field `DOCUMENT`; some may be equal."""
+    parts = document.split("/")
+    return document, "/".join(parts[-3:]), "/".join(parts[-2:]), parts[-1]
 
 
 def _moment(text: str) -> str:
@@ -85,7 +93,9 @@ class IndexManifest(BaseModel):
     duplicates: NonNegativeInt  # records skipped because an earlier one has the same id
     corpus: tuple[str, ...]  # names of the indexed files and folders, without their paths
     corpus_hash: str  # hash of the passages in order: the same for a corpus and its gzip
-    max_words: PositiveInt | None  # longer passages were split; None if they were not
+    documents: NonNegativeInt  # that the passages were split from
+    max_words: NonNegativeInt  # of a passage that was split from a document; 0 if nothing was split
+    split: Literal["documents", "everything", "nothing"]  # "everything": also what was a passage already
     analyzer: str
     polyhop: str
     anserini: str
@@ -133,7 +143,9 @@ class IndexManifest(BaseModel):
             duplicates=0,
             corpus=(index.absolute().name,),
             corpus_hash=_segments_hash(index),
-            max_words=None,
+            documents=passages,
+            max_words=0,
+            split="nothing",
             analyzer=ANALYZER,
             polyhop="",
             anserini="",

@@ -79,8 +79,9 @@ def evaluate(pairs: Iterable[tuple[Prediction, Gold]]) -> dict[str, float]:
 
 
 def supporting_facts(evidence: Iterable[Evidence]) -> list[SupportingFact]:
-    """Evidence as (title, sentence number); a whole passage counts as all of its sentences."""
-    return list(dict.fromkeys((passage.title, sentence) for passage, sentence in sentences_of(evidence)))
+    """Evidence as (title, number of the sentence in its document); a whole passage counts as all of its sentences."""
+    facts = ((passage.title, passage.fact_of(sentence).sentence) for passage, sentence in sentences_of(evidence))
+    return list(dict.fromkeys((title, number) for title, number in facts if number is not None))
 
 
 def write(path: Path, predictions: Iterable[Prediction]) -> None:

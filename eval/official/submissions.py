@@ -89,7 +89,7 @@ def _musique(example: dspy.Example, output: ProgramOutput | None) -> musique.Pre
     idx = dict(example.paragraph_idx)
     unused = max(idx.values(), default=-1) + 1
     support = []
-    for id in dict.fromkeys(item.passage.id for item in output.evidence):
+    for id in dict.fromkeys(item.passage.document for item in output.evidence):
         if id not in idx:
             idx[id], unused = unused, unused + 1
         support.append(idx[id])

@@ -253,9 +253,10 @@ def _note(run: EvaluationRun, record: QuestionRecord, group: Group) -> None:
     if known.id != asked.id:
         raise ValueError(f"its id is {asked.id!r} here and {known.id!r} in another run")
     gold = set(record.gold)
-    searched = [hit for step in flat(record.trace) if step["step"] == "searched" for hit in step["found"]]
-    group.titles.update((id, title) for id, title, _ in searched if id in gold)
-    group.missed.update(gold - {id for id, _, _ in searched})
+    found = [hit for step in flat(record.trace) if step["step"] == "searched" for hit in step["found"]]
+    searched = {unit: title for id, title, _ in found for unit in record.counted([id])}
+    group.titles.update((id, title) for id, title in searched.items() if id in gold)
+    group.missed.update(gold - searched.keys())
     run.numbers.append(record.n)
     run.outcomes.append(outcome(record))
     run.answers.append(record.answer or "")
@@ -264,7 +265,8 @@ def _note(run: EvaluationRun, record: QuestionRecord, group: Group) -> None:
 
 
 _SHOWN = set(
-    "evidence gold confidence stop_reason trace scores costs costs_by_agent error incidents gold_not_found".split()
+    "evidence gold documents confidence stop_reason trace scores costs costs_by_agent error incidents "
+    "gold_not_found".split()
 )
 
 

@@ -81,11 +81,12 @@ def outcome(record: QuestionRecord) -> Outcome:
 
 def found(record: QuestionRecord) -> set[str]:
     """Ids of all passages that a program retrieved; programs without a trace count what they return."""
-    return {id for step in flat(record.trace) for id in _hits(step)} | set(record.ranking) | _evidence(record)
+    searched = [id for step in flat(record.trace) for id in _hits(step)]
+    return set(record.counted([*searched, *record.ranking])) | _evidence(record)
 
 
 def _evidence(record: QuestionRecord) -> set[str]:
-    return {item.passage_id for item in record.evidence}
+    return set(record.counted(item.passage_id for item in record.evidence))
 
 
 # --- convergence -----------------------------------------------------------------------------------------------------
@@ -127,16 +128,17 @@ def course(record: QuestionRecord) -> Course | None:
         return None
     replaced, extended = _rounds(steps, extends=False), _rounds(steps, extends=True)
     dropped = extended[-1][0] - replaced[-1][0] if replaced else set()
-    rounds = extended if dropped & _evidence(record) else replaced
-    return Course(tuple(_recalls(steps, gold)), tuple(_score(evidence, gold, open) for evidence, open in rounds))
+    rounds = extended if dropped & {item.passage_id for item in record.evidence} else replaced
+    scores = (_score(set(record.counted(evidence)), gold, open) for evidence, open in rounds)
+    return Course(tuple(_recalls(record, steps, gold)), tuple(scores))
 
 
-def _recalls(steps: Iterable[Record], gold: set[str]) -> Iterator[float]:
+def _recalls(record: QuestionRecord, steps: Iterable[Record], gold: set[str]) -> Iterator[float]:
     seen: set[str] = set()
     for step in steps:
         if step["step"] == "searched":
             seen |= _hits(step)
-            yield len(seen & gold) / len(gold)
+            yield len(gold.intersection(record.counted(seen))) / len(gold)
 
 
 def _rounds(steps: Iterable[Record], *, extends: bool) -> list[tuple[set[str], int | None]]:

@@ -20,7 +20,7 @@ from ...data.errors import PolyhopError
 from ...data.passages import Evidence, Passage, Retriever
 from ...data.pool import PassagePool
 from ...data.text import title_key
-from ...eval.gold import gold_of
+from ...eval.gold import gold_in_passages
 from ...programs.candidates import Candidates
 from ...programs.par_rag import demonstrated
 from ...signatures import NumberedPassages
@@ -194,7 +194,7 @@ def solved(example: dspy.Example, retriever: Retriever | None = None) -> SolvedQ
 
 def _gold_evidence(example: dspy.Example, passages: Sequence[Passage]) -> list[Evidence]:
     """The gold facts, if all of them are among the passages."""
-    gold = gold_of(example, passages)
+    gold = gold_in_passages(example, passages)
     known = {passage.id: passage for passage in passages}
     if not gold.passages or any(id not in known for id in gold.passages):
         return []

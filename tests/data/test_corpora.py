@@ -10,11 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from polyhop.data.benchmarks.files import read_records
-from polyhop.data.corpora import Corpus, split_long
+from polyhop.data.corpora import Corpus
 from polyhop.data.errors import CorpusError, DatasetError, Problem
 from polyhop.data.passages import Passage, content_id
 
@@ -156,28 +154,43 @@ def test_damaged_gzip(tmp_path: Path, damage: object) -> None:
         list(Corpus([file]))
 
 
-def test_split_long() -> None:
-    passage = Passage.of("T", "One two three. Four five. Six seven eight nine ten eleven twelve.", id="p")
-    pieces = split_long(passage, 5)
-    assert [(piece.id, piece.title, piece.text) for piece in pieces] == [
-        ("p#1", "T", "One two three. Four five."),
-        ("p#2", "T", "Six seven eight nine ten"),
-        ("p#3", "T", "eleven twelve."),
+def texts(count: int, words: int) -> bytes:
+    """JSON Lines of records with that many words."""
+    return b"".join(
+        json.dumps({"id": f"r{n}", "text": f"Thing {n} is here. " * (words // 4)}).encode() + b"\n"
+        for n in range(count)
+    )
+
+
+def test_documents_are_split_and_passages_are_not(tmp_path: Path) -> None:
+    made(tmp_path / "notes" / "long.txt", b"A short sentence. " * 100)
+    passages, _ = read(tmp_path / "notes")
+    assert [passage.id for passage, _ in passages] == [f"notes/long.txt#{n}" for n in (1, 2, 3)]
+    assert {where for _, where in passages} == {"notes/long.txt"}
+    short = made(tmp_path / "passages.jsonl", texts(9, 200) + texts(1, 1600).replace(b"r0", b"long"))
+    assert [passage.id for passage, _ in read(short)[0]] == [*(f"r{n}" for n in range(9)), "long"]
+    long = made(tmp_path / "documents.jsonl", texts(5, 400))
+    assert [passage.id for passage, _ in read(long)[0]][:5] == ["r0#1", "r0#2", "r0#3", "r0#4", "r1#1"]
+    handbook = made(tmp_path / "mixed.jsonl", texts(9, 40) + texts(1, 2400).replace(b"r0", b"book"))
+    assert [passage.id for passage, _ in read(handbook)[0]][8:11] == ["r8", "book#1", "book#2"]
+
+
+def test_splitting_everything_or_nothing(tmp_path: Path) -> None:
+    file = made(tmp_path / "c.jsonl", texts(1, 40))
+    note = made(tmp_path / "a.txt", b"A short sentence. " * 100)
+    assert [passage.id for passage, _ in Corpus([file], max_words=20)] == ["r0#1", "r0#2"]
+    assert [passage.id for passage, _ in Corpus([file, note], max_words=0)] == ["r0", "a.txt"]
+    questions = {"_id": "q", "question": "Who?", "answer": "Ada", "type": "bridge", "level": "easy"}
+    contexts = [[f"T{n}", ["Ada wrote odes. "] * 99] for n in range(2)]
+    hotpot = made(
+        tmp_path / "q.json", json.dumps([questions | {"context": contexts, "supporting_facts": [["T0", 0]]}]).encode()
+    )
+    assert len(read(hotpot)[0]) == 2
+    pieces = [passage for passage, _ in Corpus([hotpot], max_words=100)]
+    assert [(piece.title, piece.place and piece.place.sentence) for piece in pieces] == [
+        *(("T0", n) for n in (0, 33, 66)),
+        *(("T1", n) for n in (0, 33, 66)),
     ]
-    assert split_long(passage, 12) == [passage]
-    given_ = Passage.of("T", sentences=["a b.", "c d.", "e"], id="q")
-    assert [piece.given_sentences for piece in split_long(given_, 4)] == [("a b.", "c d."), ("e",)]
-    with pytest.raises(ValueError, match="positive"):
-        split_long(passage, 0)
-
-
-@given(st.text(max_size=300), st.integers(1, 20))
-def test_splitting_loses_no_word(text: str, max_words: int) -> None:
-    passage = Passage.of("T", text, id="p")
-    pieces = split_long(passage, max_words)
-    assert " ".join(piece.text for piece in pieces).split() == passage.text.split()
-    assert all(len(piece.text.split()) <= max_words for piece in pieces)
-    assert len({piece.id for piece in pieces}) == len(pieces)
 
 
 def test_memory_does_not_grow_with_a_line(tmp_path: Path) -> None:

@@ -45,9 +45,9 @@ def test_build_and_check(corpus: Path, tmp_path: Path) -> None:
 def test_passages_that_are_too_long_are_pointed_out(tmp_path: Path) -> None:
     book = tmp_path / "book.txt"
     book.write_text("A sentence of some words. " * 2_000)
-    advice = "of 1 passages only the first 20,000 characters are read: split long passages with --max-words 200"
-    assert advice in run(book, "--out", tmp_path / "ix").stderr
-    assert "are read" not in run(book, "--out", tmp_path / "ix", "--max-words", 200).stderr
+    advice = "of 1 passages only the first 20,000 characters are read: split them with --max-words 120"
+    assert advice in run(book, "--out", tmp_path / "ix", "--max-words", 0).stderr
+    assert "are read" not in run(book, "--out", tmp_path / "ix").stderr
 
 
 def test_damage(corpus: Path, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_errors(corpus: Path, tmp_path: Path) -> None:
         ([corpus], 2, "--out DIR"),
         (["--out", tmp_path / "ix"], 2, "--out DIR"),
         (["--check"], 2, "--check DIR"),
-        ([corpus, "--out", tmp_path / "ix", "--max-words", "0"], 2, "max-words"),
+        ([corpus, "--out", tmp_path / "ix", "--max-words", "-1"], 2, "max-words"),
     ]
     for arguments, status, message in cases:
         result = run(*arguments)

@@ -93,11 +93,11 @@ def test_the_whole_way(tmp_path: Path, index: Path) -> None:
 
 
 def test_names_that_no_passage_has_are_told(tmp_path: Path, index: Path) -> None:
-    records = [QUESTIONS[0] | {"gold": ["Kestral Mill", "frey.md"]}, {"question": "Who?"}, *QUESTIONS[1:]]
+    records = [QUESTIONS[0] | {"gold": ["Kestral Mill", "freya.md"]}, {"question": "Who?"}, *QUESTIONS[1:]]
     result = run("evaluate", "--questions", written(tmp_path, records), "--index", index, "--program", "direct")
     assert result.exit_code == 0, result.output
     assert "q.jsonl:1: no passage of the index is named 'Kestral Mill': is it 'Kestrel Mill'?" in result.stderr
-    assert "q.jsonl:1: no passage of the index is named 'frey.md'" in result.stderr
+    assert "q.jsonl:1: no passage of the index is named 'freya.md'" in result.stderr
     assert "skipped q.jsonl:2: answer is missing" in result.stderr
     assert "1 of 6 questions have gold passages that are not in the index" in result.stderr
 
@@ -116,23 +116,44 @@ def test_without_gold(tmp_path: Path, index: Path) -> None:
     assert refused.stderr.endswith("choose another --metric, such as answer_f1\n")
 
 
-def test_pieces_are_named_by_id_or_by_words(tmp_path: Path) -> None:
-    text = tmp_path / "long.md"
-    text.write_text(
-        "# Long\n\n" + " ".join(f"Sentence {n} is about thing {n}." for n in range(20)) + " Rufus is a fox."
-    )
-    build_index([text], tmp_path / "idx", max_words=30)
-    records: list[dict[str, Any]] = [
-        {"question": "What is Rufus?", "answer": "a fox", "gold": gold}
-        for gold in (["Long"], ["long.md"], ["long.md#2"], [{"title": "Long", "text": "Rufus is a fox."}])
+def test_gold_counts_for_a_document_or_for_one_passage_of_it(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    (folder / "a").mkdir(parents=True)
+    thing = " ".join(f"Sentence {n} is about thing {n}." for n in range(20))
+    (folder / "a" / "long.md").write_text(f"# Long\n\n{thing} Rufus is a fox.")
+    (folder / "other.md").write_text(f"# Other\n\n{thing}")
+    build_index([folder], tmp_path / "idx", max_words=30)
+    names: list[Any] = ["Long", "long.md", "a/long.md", "docs/a/long.md", "docs/a/long.md#2"]
+    names += [{"title": "Long", "text": "Rufus is a fox."}, {"title": "long.md", "sentence": 20}]
+    records = [
+        {"id": n, "question": "What is Rufus?", "answer": "a fox", "gold": [name]} for n, name in enumerate(names)
     ]
-    questions = written(tmp_path, [record | {"id": number} for number, record in enumerate(records)])
+    questions = written(tmp_path, records)
     asked = ("evaluate", "--questions", questions, "--index", tmp_path / "idx", "--program", "naive")
     result = run(*asked, "--out", tmp_path / "run")
-    assert result.exit_code == 0, result.output
-    assert "q.jsonl:1: 'Long' names 5 passages, of which long.md#1 counts: give the id of another" in result.stderr
-    assert "q.jsonl:2: 'long.md' names 5 passages" in result.stderr
-    assert "q.jsonl:3" not in result.stderr
-    assert "q.jsonl:4" not in result.stderr
+    assert (result.exit_code, result.stderr.count("names")) == (0, 0), result.output
     lines = [json.loads(line) for line in (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()]
-    assert [line["gold"] for line in lines] == [["long.md#1"], ["long.md#1"], ["long.md#2"], ["long.md#5"]]
+    long = "docs/a/long.md"
+    assert [line["gold"] for line in lines] == [*([[long]] * 4), [f"{long}#2"], [f"{long}#5"], [long]]
+    assert not any(line["gold_not_found"] for line in lines)
+    first = lines[0]
+    assert first["ranking"][0] == f"{long}#5"
+    assert first["documents"] == {id: id.partition("#")[0] for id in first["ranking"]}
+    assert [line["scores"]["passage_mrr"] == 1 for line in lines] == [True] * 4 + [False, True, True]
+    # trec_eval, given these files, counts what the metrics count.
+    ranked = [line.split()[2] for line in (tmp_path / "run" / "run.trec").read_text().splitlines() if line[:2] == "0 "]
+    assert ranked == [long, "docs/other.md"]
+    # The passage with the gold sentence is shown, and more of its document.
+    assert 0 < lines[-1]["scores"]["fact_precision"] < lines[-1]["scores"]["fact_recall"] == 1
+    report = run("report", tmp_path / "run", "--out", tmp_path / "r.html")
+    assert report.exit_code == 0, report.output
+
+
+def test_two_documents_of_one_name_are_told(tmp_path: Path) -> None:
+    for place in ("a", "b"):
+        (tmp_path / "docs" / place).mkdir(parents=True)
+        (tmp_path / "docs" / place / "n.md").write_text(f"# Note {place}\n\nText.")
+    build_index([tmp_path / "docs"], tmp_path / "idx")
+    questions = written(tmp_path, [{"question": "What?", "answer": "Text", "gold": ["n.md"]}])
+    result = run("evaluate", "--questions", questions, "--index", tmp_path / "idx", "--program", "direct")
+    assert "'n.md' names 2 documents, of which docs/a/n.md counts: give the id of another" in result.stderr

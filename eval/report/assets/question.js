@@ -146,7 +146,7 @@ function everyRun(asked, place) {
 }
 
 function goldPassages(known, { evidence }) {
-  const inEvidence = new Set((evidence ?? []).map((item) => item.passage_id));
+  const inEvidence = new Set((evidence ?? []).map((item) => known.counted(item.passage_id)));
   const rows = [...known.gold].map((id) => {
     const first = known.first.get(id);
     return make(

@@ -16,13 +16,16 @@ function knowledge(details, missed) {
     searches: 0,
     kept: [],
   };
+  // What a passage counts as: itself if it is gold, else its document.
+  known.counted = (id) => (known.gold.has(id) ? id : (details.documents?.[id] ?? id));
+  known.isGold = (id) => known.gold.has(known.counted(id));
   for (const item of details.evidence ?? []) {
-    known.titles.set(item.passage_id, item.title);
+    known.titles.set(item.passage_id, item.title).set(known.counted(item.passage_id), item.title);
     known.texts.set(address([item.passage_id, item.sentence]), item.text);
     known.final.add(address([item.passage_id, item.sentence]));
   }
   for (const each of flat(details.trace ?? [])) {
-    for (const [id, title] of each.found ?? []) known.titles.set(id, title);
+    for (const [id, title] of each.found ?? []) known.titles.set(id, title).set(known.counted(id), title);
   }
   return known;
 }
@@ -169,10 +172,10 @@ function folded(name, ...inside) {
 function searchedStep({ query, found, reasons, offset }, known) {
   known.searches += 1;
   found.forEach(([id], n) => {
-    if (!known.first.has(id)) known.first.set(id, { search: known.searches, rank: (offset ?? 0) + n + 1 });
+    if (!known.first.has(known.counted(id))) known.first.set(known.counted(id), { search: known.searches, rank: (offset ?? 0) + n + 1 });
   });
   const gold = [...known.gold];
-  const here = gold.filter((id) => found.some(([each]) => each === id)).length;
+  const here = gold.filter((id) => found.some(([each]) => known.counted(each) === id)).length;
   const soFar = gold.filter((id) => known.first.has(id)).length;
   const recall = gold.length ? `${here} of ${gold.length} gold here, ${soFar} found so far` : "";
   const hits = found.map((each, n) => hit(each, reasons?.[n], n + 1 + (offset ?? 0), known));
@@ -187,7 +190,7 @@ function searchedStep({ query, found, reasons, offset }, known) {
 
 /** Further hits, folded; the summary names the gold ones. */
 function more(hits, found, start, known) {
-  const gold = found.map(([id], n) => [id, n + start]).filter(([id]) => known.gold.has(id));
+  const gold = found.map(([id], n) => [id, n + start]).filter(([id]) => known.isGold(id));
   const named = gold.map(([id, rank]) => [" · ", star(), `${titled(known, id)} at ${rank}`]);
   return folded([`${hits.length} more`, named], make("ol", { class: "hits", start }, hits));
 }
@@ -195,9 +198,9 @@ function more(hits, found, start, known) {
 function hit([id, title, score], reason, rank, known) {
   return make(
     "li",
-    { class: known.gold.has(id) ? "is-gold" : null },
+    { class: known.isGold(id) ? "is-gold" : null },
     make("span", { class: "rank" }, rank),
-    make("span", {}, known.gold.has(id) ? star() : null, make("span", { class: "title" }, title || id), reason ? [" ", quiet(why(reason, known))] : null),
+    make("span", {}, known.isGold(id) ? star() : null, make("span", { class: "title" }, title || id), reason ? [" ", quiet(why(reason, known))] : null),
     make("span", { class: "score" }, score.toFixed(2)),
   );
 }
@@ -225,8 +228,8 @@ function factOf(fact, known) {
   const text = known.texts.get(address(fact));
   return make(
     "li",
-    { class: known.gold.has(id) ? "is-gold" : null },
-    known.gold.has(id) ? star() : null,
+    { class: known.isGold(id) ? "is-gold" : null },
+    known.isGold(id) ? star() : null,
     make("span", { class: "title" }, titled(known, id)),
     " ",
     quiet(sentence === null || sentence === undefined ? "whole passage" : `sentence ${sentence + 1}`),

@@ -53,7 +53,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def index(corpus: Path) -> Iterator[BM25Index]:
-    build_index([corpus], corpus.parent / "ix")
+    build_index([corpus], corpus.parent / "ix", max_words=0)
     with BM25Index(corpus.parent / "ix") as opened:
         yield opened
 

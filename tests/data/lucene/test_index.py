@@ -20,7 +20,7 @@ from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import BuildProgress, build_index, check_index
 from polyhop.data.lucene.jvm import autoclass, call
 from polyhop.data.lucene.layout import IndexManifest
-from polyhop.data.passages import Passage
+from polyhop.data.passages import Passage, Place
 
 RECORDS: list[dict[str, Any]] = [
     {"id": "r", "title": "Rome", "text": "Rome is the capital of Italy."},
@@ -106,9 +106,10 @@ def test_strict(tmp_path: Path, write: Write, bad: dict[str, Any]) -> None:
 
 def test_splitting(tmp_path: Path, write: Write) -> None:
     manifest = build_index([write()], tmp_path / "ix", max_words=4)
-    assert (manifest.passages, manifest.max_words) == (6, 4)
+    assert (manifest.passages, manifest.documents, manifest.max_words, manifest.split) == (6, 3, 4, "everything")
     with BM25Index(tmp_path / "ix") as index:
-        assert index.passage("r#2") == Passage("r#2", "Rome", "of Italy.")
+        assert index.passage("r#2") == Passage("r#2", "Rome", "of Italy.", ("of Italy.",), Place("r"))
+        assert [passage.id for passage in index.named("r")] == ["r#1", "r#2"]
 
 
 @pytest.mark.parametrize("records", [[], [{"title": 1, "text": "x"}]])
@@ -151,7 +152,7 @@ def test_foreign_folders_are_refused(tmp_path: Path, write: Write) -> None:
 
 def test_arguments(tmp_path: Path, write: Write) -> None:
     with pytest.raises(ValueError, match="max_words"):
-        build_index([write()], tmp_path / "ix", max_words=0)
+        build_index([write()], tmp_path / "ix", max_words=-1)
     with pytest.raises(ValueError, match="threads"):
         build_index([write()], tmp_path / "ix", threads=0)
 
@@ -299,7 +300,7 @@ def test_damaged_folders(damaged: Path, tmp_path: Path) -> None:
         (damaged / "manifest.json").write_text(json.dumps({**manifest.to_json(), "schema": schema}))
         with pytest.raises(IndexFault, match=message):
             BM25Index(damaged)
-    (damaged / "manifest.json").write_text('{"schema": 2}')
+    (damaged / "manifest.json").write_text('{"schema": 3}')
     with pytest.raises(IndexFault, match="passages: Field required"):
         BM25Index(damaged)
     (damaged / "manifest.json").write_text('{"pass')

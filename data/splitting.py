@@ -1,0 +1,199 @@
+"""Documents as sentences under headings, and their passages.
+
+A passage has sentences of one section, or of several short ones: then their headings are among its sentences, as they
+are among those of the document. A sentence is in one passage only, unless it is too long for one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, takewhile
+from math import ceil
+from typing import Any, NamedTuple
+
+from .passages import Passage, Place
+from .text import clean
+
+MAX_WORDS = 120  # of a passage
+LONGEST_PASSAGE = 2000  # words of a record of JSON Lines or CSV that is a passage, whatever the other records are
+USUAL_PASSAGE = 300  # words; where most records are longer, they are documents
+
+_LONGEST_WORD = 24  # characters; what is longer has no spaces between its words
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+
+
+class Line(NamedTuple):
+    """A sentence of a document.
+
+    Attributes:
+        headings: The headings above it, from the outermost; of a heading, itself included.
+        apart: Which of the blocks it belongs to that are kept apart from other text, such as code; 0 for none.
+    """
+
+    text: str
+    headings: tuple[str, ...] = ()
+    is_heading: bool = False
+    apart: int = 0
+
+
+@dataclass(frozen=True)
+class Document:
+    """A document that can be split: its sentences in order, headings included."""
+
+    id: str
+    title: str
+    lines: Sequence[Line]
+    metadata: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, passage: Passage) -> Document:
+        """A passage as a document."""
+        return cls(passage.id, passage.title, [Line(text) for text in passage.all_sentences], passage.metadata)
+
+    def whole(self) -> Passage:
+        """The document as one passage."""
+        sentences = [line.text for line in self.lines]
+        return Passage.of(self.title, sentences=sentences, id=self.id, metadata=self.metadata)
+
+
+def count_words(text: str) -> int:
+    """The number of words. Where none are marked, two characters of a script without spaces count as one, and six
+    others."""
+    return sum(map(_weight, text.split()))
+
+
+def _weight(word: str) -> int:
+    if len(word) <= _LONGEST_WORD and (word.isascii() or not _UNSPACED.search(word)):
+        return 1
+    unspaced = 0 if word.isascii() else len(_UNSPACED.findall(word))
+    return ceil(unspaced / 2 + (len(word) - unspaced) / 6)
+
+
+class _Sized(NamedTuple):
+    line: Line
+    number: int  # of the sentence in the document
+    size: int  # words
+
+
+def split(document: Document, max_words: int = MAX_WORDS) -> list[Passage]:
+    """Split a document into passages of at most ``max_words`` words (`count_words`), at sentence boundaries.
+
+    The passages keep the title, have the ids ``<id>#1``, ``<id>#2``, ..., and know their `Place`. A sentence that is
+    longer is cut between words. A short document becomes one passage with its own id.
+    """
+    if max_words < 1:
+        raise ValueError(f"max_words must be positive, got {max_words}")
+    sized = [_Sized(line, number, count_words(line.text)) for number, line in enumerate(document.lines)]
+    if sum(each.size for each in sized) <= max_words and len({each.line.apart for each in sized}) <= 1:
+        return [document.whole()]
+    passages: list[Passage] = []
+    for piece in _pieces(sized, max_words):
+        first, headings = piece[0].number, _headings(piece)
+        passages.append(
+            Passage(
+                id=f"{document.id}#{len(passages) + 1}",
+                title=document.title,
+                text=" ".join(each.line.text for each in piece),
+                given_sentences=tuple(each.line.text for each in piece),
+                place=Place(document.id, first, headings),
+                metadata=document.metadata,
+            )
+        )
+    return passages
+
+
+def _pieces(lines: Sequence[_Sized], max_words: int) -> Iterator[list[_Sized]]:
+    """The sentences of each passage; sections are kept whole if they fit, and short ones joined."""
+    joined: list[_Sized] = []
+    for (_, apart), section in groupby(lines, key=lambda each: (each.line.headings, each.line.apart)):
+        parts = list(section)
+        size = sum(each.size for each in parts)
+        if joined and (apart or joined[-1].line.apart or sum(each.size for each in joined) + size > max_words):
+            yield from _closed(joined)
+            joined = []
+        if size <= max_words:
+            joined += parts
+        else:
+            for chunk in _chunks(parts, size, max_words):
+                yield from _closed(chunk)
+    if joined:
+        yield from _closed(joined, is_last=True)
+
+
+def _closed(piece: list[_Sized], *, is_last: bool = False) -> Iterator[list[_Sized]]:
+    """A piece without headings at its end, which are above what follows, and at its start, where all of it is below."""
+    while piece and piece[-1].line.is_heading and not is_last:
+        piece = piece[:-1]
+    shared = _headings(piece)
+    while (
+        len(piece) > 1 and piece[0].line.is_heading and piece[0].line.headings == shared[: len(piece[0].line.headings)]
+    ):
+        piece = piece[1:]
+    if piece:
+        yield piece
+
+
+def _headings(piece: Iterable[_Sized]) -> tuple[str, ...]:
+    """The headings above all of a piece."""
+    paths = [each.line.headings for each in piece if not each.line.is_heading]
+    shared = takewhile(lambda level: len(set(level)) == 1, zip(*paths, strict=False))
+    return tuple(level[0] for level in shared)
+
+
+def _chunks(lines: Sequence[_Sized], size: int, max_words: int) -> Iterator[list[_Sized]]:
+    """Parts of a long section, of about the same length."""
+    target = end = size / ceil(size / max_words)
+    chunk: list[_Sized] = []
+    total = used = 0
+    for each in _cut(lines, max_words):
+        same = bool(chunk) and chunk[-1].number == each.number
+        if chunk and (same or used + each.size > max_words or total + each.size / 2 > end):
+            yield chunk
+            chunk, used, end = [], 0, max(end, total) + target
+        chunk.append(each)
+        used += each.size
+        total += each.size
+    yield chunk
+
+
+def _cut(lines: Iterable[_Sized], max_words: int) -> Iterator[_Sized]:
+    """The sentences, and the parts of those that are too long."""
+    for each in lines:
+        if each.size <= max_words:
+            yield each
+            continue
+        part: list[str] = []
+        used = 0
+        for word in _short_words(each.line.text.split(), max_words):
+            if part and used + _weight(word) > max_words:
+                yield _Sized(each.line._replace(text=" ".join(part)), each.number, used)
+                part, used = [], 0
+            part.append(word)
+            used += _weight(word)
+        yield _Sized(each.line._replace(text=" ".join(part)), each.number, used)
+
+
+def _short_words(words: Iterable[str], most: int) -> Iterator[str]:
+    """The words, and slices of those that are too long."""
+    for word in words:
+        if _weight(word) <= most:
+            yield word
+        else:
+            step = (2 if _UNSPACED.search(word) else 6) * most
+            yield from (word[at : at + step] for at in range(0, len(word), step))
+
+
+def bounded_metadata(metadata: object) -> dict[str, Any] | None:
+    """What a corpus says about a document, if it is a small object of JSON: every passage carries it."""
+    import json
+
+    if not isinstance(metadata, dict) or not metadata:
+        return None
+    try:
+        text = json.dumps(metadata, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        return None
+    found: dict[str, Any] = json.loads(clean(text))
+    return found if len(text) <= 2000 else None

@@ -1,0 +1,154 @@
+"""Passages of a document: their lengths, places and headings."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.data.passages import Passage, Place
+from polyhop.data.splitting import Document, Line, bounded_metadata, count_words, split
+
+TEAM = Document(
+    "team.md",
+    "Team",
+    [
+        Line("We build things."),
+        Line("On call", ("On call",), is_heading=True),
+        Line("Tollgate is on call.", ("On call",)),
+        Line("Leave", ("Leave",), is_heading=True),
+        Line("Sick", ("Leave", "Sick"), is_heading=True),
+        Line("Tell Ada Berg.", ("Leave", "Sick")),
+        Line("Vacation", ("Leave", "Vacation"), is_heading=True),
+        Line("It has 25 days.", ("Leave", "Vacation")),
+    ],
+    {"author": "Ada"},
+)
+
+
+def test_a_short_document_is_one_passage() -> None:
+    [passage] = split(TEAM)
+    assert passage == TEAM.whole()
+    assert (passage.id, passage.document, passage.place, passage.metadata) == (
+        "team.md",
+        "team.md",
+        None,
+        TEAM.metadata,
+    )
+    assert passage.sentences == tuple(line.text for line in TEAM.lines)
+
+
+def test_short_sections_are_joined_below_the_headings_that_they_share() -> None:
+    first, second = split(TEAM, 11)
+    assert (first.id, first.text, first.heading) == (
+        "team.md#1",
+        "We build things. On call Tollgate is on call.",
+        "Team",
+    )
+    assert second.place == Place("team.md", 4, ("Leave",))
+    assert second.text == "Sick Tell Ada Berg. Vacation It has 25 days."
+    assert second.heading == "Team > Leave"
+    assert second.searched.startswith("Team > Leave\nSick")
+
+
+def test_a_section_of_its_own_has_its_headings_above_it() -> None:
+    passages = split(TEAM, 4)
+    assert [(passage.text, passage.place and passage.place.headings) for passage in passages] == [
+        ("We build things.", ()),
+        ("Tollgate is on call.", ("On call",)),
+        ("Tell Ada Berg.", ("Leave", "Sick")),
+        ("It has 25 days.", ("Leave", "Vacation")),
+    ]
+    assert [passage.fact_of(0) for passage in passages] == [
+        ("team.md", 0),
+        ("team.md", 2),
+        ("team.md", 5),
+        ("team.md", 7),
+    ]
+
+
+def test_the_parts_of_a_section_have_about_the_same_length() -> None:
+    sizes = [len(passage.sentences) for passage in split(Document("d", "T", [Line("Four words are here.")] * 31), 120)]
+    assert sizes == [16, 15]
+
+
+def test_code_is_kept_apart() -> None:
+    lines = [
+        Line("Run this:"),
+        Line("make test", apart=1),
+        Line("make lint", apart=1),
+        Line("Then that:"),
+        Line("ls", apart=2),
+    ]
+    assert [passage.text for passage in split(Document("d", "T", lines))] == [
+        "Run this:",
+        "make test make lint",
+        "Then that:",
+        "ls",
+    ]
+
+
+def test_a_document_of_headings_keeps_them() -> None:
+    lines = [Line("One", ("One",), True), Line("Two", ("Two",), True)]
+    assert [passage.text for passage in split(Document("d", "T", lines), 1)] == ["Two"]
+    assert [passage.text for passage in split(Document("d", "T", lines))] == ["One Two"]
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [("霧の港町には灯台がある" * 200, 240), ("x" * 5000, 720), ("word " * 700, 600), ("ก" * 3000, 240)],
+    ids=["Japanese", "one word", "one sentence", "Thai"],
+)
+def test_what_has_no_end_is_cut(text: str, most: int) -> None:
+    passages = split(Document("d", "T", [Line("Before."), Line(text), Line("After.")]))
+    assert max(len(passage.text) for passage in passages) <= most
+    assert "".join("".join(passage.text for passage in passages).split()) == "".join(f"Before.{text}After.".split())
+    assert [passage.fact_of(0).sentence for passage in passages][1:-1] == [1] * (len(passages) - 2)
+
+
+def test_words_that_are_not_marked_are_counted() -> None:
+    assert count_words("Donaudampfschifffahrt ist ein langes Wort.") == 5
+    assert count_words("北京" * 20) == 20
+    assert count_words("x" * 600) == 100
+
+
+def test_only_small_metadata_is_kept() -> None:
+    assert bounded_metadata({"a": "x"}) == {"a": "x"}
+    assert bounded_metadata({"a": "x" * 5000}) is None
+    assert bounded_metadata(["a"]) is None
+
+
+HEADINGS = st.sampled_from(["A", "B", "C c"])
+PATHS = st.lists(HEADINGS, max_size=2).map(tuple)
+LINES = st.lists(
+    st.builds(
+        lambda text, path, heading, apart: Line(text, path, bool(path) and heading, apart),
+        st.text(st.sampled_from("ab 北."), min_size=1, max_size=80).map(str.strip).filter(bool),
+        PATHS,
+        st.booleans(),
+        st.sampled_from([0, 0, 0, 1]),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@given(LINES, st.integers(1, 20))
+def test_every_sentence_is_in_its_place(lines: list[Line], max_words: int) -> None:
+    passages = split(Document("d", "T", lines), max_words)
+    assert len({passage.id for passage in passages}) == len(passages)
+    seen: dict[int, str] = {}
+    for passage in passages:
+        assert len(passages) == 1 or count_words(passage.text) <= max_words
+        assert Passage.from_record(passage.to_record()) == passage
+        for own, text in enumerate(passage.sentences):
+            number = passage.fact_of(own).sentence or 0
+            seen[number] = seen.get(number, "") + text
+    squeezed = {number: "".join(text.split()) for number, text in seen.items()}
+    for number, line in enumerate(lines):
+        if not line.is_heading or number in squeezed:
+            assert squeezed[number] == "".join(line.text.split())
+    places = [passage.place.sentence for passage in passages if passage.place]
+    assert all(one <= other for one, other in pairwise(places))
