@@ -43,7 +43,7 @@ def test_the_wheel_has_every_package() -> None:
     root = Path(polyhop.__file__).parent
     with (root / "pyproject.toml").open("rb") as file:
         listed = tomllib.load(file)["tool"]["setuptools"]["packages"]
-    library = ("signatures", "data", "engines", "programs", "eval", "optimizers", "scripts")
+    library = ("signatures", "data", "engines", "programs", "eval", "optimizers", "scripts", "serve")
     modules = [*root.glob("*.py"), *(path for folder in library for path in (root / folder).rglob("*.py"))]
     packages = {".".join(("polyhop", *path.parent.relative_to(root).parts)) for path in modules}
     not_in_the_wheel = ("polyhop.scripts.training", "polyhop.scripts.studies")

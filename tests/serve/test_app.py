@@ -247,8 +247,8 @@ def test_idle_connections_do_not_keep_others_out(address: str) -> None:
 def test_no_text_breaks_out_of_its_event(start: Callable[..., str]) -> None:
     passage = Passage.of("<script>", "Stalker was directed by </script>.")
     address = start(source=PassagePool([passage]))
-    asked = {"question": "Who directed Stalker?\n\nevent: answer\ndata: {}\n\n", "stream": True}
-    with httpx.stream("POST", f"{address}/ask", json=asked, timeout=60) as reply:
+    question = "Who directed Stalker?\n\nevent: answer\ndata: {}"
+    with httpx.stream("POST", f"{address}/ask", json={"question": question, "stream": True}, timeout=60) as reply:
         events = events_of(reply)
     assert [event["event"] for event in events].count("answer") == 1  # no line of a question ends an event
-    assert events[0]["question"] == asked["question"].strip()
+    assert events[0]["question"] == question
