@@ -14,8 +14,9 @@ accuracy 1 at one hop. So both parts have a minimum, which the paper does not ha
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
-from .program import Program
+from .program import Conditions, Program
 from .trace import Trace, Weighed
 from .tunable import choice, real
 
@@ -32,6 +33,12 @@ class Confidence(Program):
 
     An answer also needs ``least_accuracy`` and ``least_credibility`` to pass.
     """
+
+    conditions: ClassVar[Conditions] = {
+        "fixed_alpha": ("adaptive", (False,)),
+        "midpoint": ("adaptive", (True,)),
+        "slope": ("adaptive", (True,)),
+    }
 
     def __init__(self, threshold: float = 0.75, adaptive: bool = True) -> None:
         super().__init__()

@@ -24,7 +24,7 @@ from functools import cache
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import dspy
 from dspy.predict.parameter import Parameter
@@ -35,7 +35,7 @@ from ..data.form import masked
 from ..data.references import references
 from ..data.text import title_key
 from .complexity import HOPS, Complexity
-from .program import Program
+from .program import Conditions, Program
 from .tunable import choice, integer
 
 SHIPPED = Path(__file__).with_name("exemplars.jsonl")
@@ -167,6 +167,8 @@ class Exemplars(Program):
         mode: "none"; "random", deterministic per question; "similar"; or "same complexity": the most similar of those
             with the same number of hops, or the nearest number.
     """
+
+    conditions: ClassVar[Conditions] = {"count": ("mode", ("random", "similar", "same complexity"))}
 
     def __init__(self, memory: Iterable[Exemplar] | None = None, count: int = 3, mode: str = "same complexity") -> None:
         super().__init__()

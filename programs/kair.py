@@ -74,7 +74,7 @@ from .knowledge import (
     texts,
 )
 from .prediction import check_question, conclude, nothing_found, read_answer
-from .program import Program, register
+from .program import Conditions, Program, register
 from .search import Pool, Search
 from .trace import Checked, Judged, Learned, Proposed, Selected, Trace
 from .tunable import choice, integer, real
@@ -103,6 +103,13 @@ class Kair(Program):
         mode: "competition" or "collaboration", with several agents.
     """
 
+    conditions: ClassVar[Conditions] = {
+        **dict.fromkeys(("mode", "foci"), ("agents", (2, 3))),
+        **dict.fromkeys(("proposals", "weighting"), ("steps", tuple(range(2, 21)))),
+        "diversity": ("weighting", ("constant",)),
+        "acceptance": ("matching", ("overlap",)),
+        "sufficiency": ("moderated", (True,)),
+    }
     paper_retriever = "bm25"
     paper_values: ClassVar[Mapping[str, Any]] = {
         "steps": 20,

@@ -42,7 +42,7 @@ from .complexity import Complexity, ComplexityEstimator, Estimator
 from .excerpts import prompt_tokens
 from .exemplars import Exemplars
 from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer, tidy
-from .program import Program, register
+from .program import Conditions, Program, register
 from .review import CitedAnswer, CredibilityModel, Review, ReviewResult
 from .search import Pool, Search
 from .trace import Decomposed, Estimated, Recalled, Refined, StepAnswered, Trace
@@ -75,6 +75,13 @@ class ParRag(Program):
     """
 
     shown_exemplars = ("planner",)
+    conditions: ClassVar[Conditions] = {
+        **dict.fromkeys(("exemplars.*", "refine"), ("planned", (True,))),
+        **dict.fromkeys(
+            ("repair", "review.judged", "review.reads", "review.search.*", "review.confidence.*"), ("reviewed", (True,))
+        ),
+        "hops": ("review.confidence.adaptive", (True,)),
+    }
     paper_retriever: ClassVar[str] = "dense"
     paper_values: ClassVar[Mapping[str, Any]] = {
         "refine": "every",

@@ -26,9 +26,9 @@ An answer is in doubt if its confidence is low or if it is not found in what was
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
@@ -46,7 +46,7 @@ from .confidence import CREDIBILITY, Calibration, Confidence
 from .excerpts import prompt_tokens
 from .exemplars import Exemplars
 from .prediction import UNKNOWN, check_question, conclude, decomposed, read_answer, read_query, tidy
-from .program import Program, register
+from .program import Conditions, Program, register
 from .search import Pool, Search
 from .trace import Estimated, Judged, Recalled, Replaced, Required, Selected, Trace
 from .tunable import choice, integer, real
@@ -147,11 +147,9 @@ class PolyHop(Program):
     """
 
     shown_exemplars = ("planner",)
-    conditions: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {
+    conditions: ClassVar[Conditions] = {
         "confidence.*": ("review", ("doubt", "always")),
-        "confidence.fixed_alpha": ("confidence.adaptive", (False,)),
-        "confidence.midpoint": ("confidence.adaptive", (True,)),
-        "confidence.slope": ("confidence.adaptive", (True,)),
+        "least_gain": ("rounds", (2, 3, 4, 5, 6)),
     }
 
     def __init__(

@@ -36,7 +36,7 @@ from .agent import Agent
 from .candidates import Candidates, facts, whole
 from .excerpts import prompt_tokens
 from .prediction import check_question, conclude, decomposed, nothing_found, read_answer
-from .program import Program, register
+from .program import Conditions, Program, register
 from .search import Pool, Search
 from .trace import Added, Selected, Trace
 from .tunable import choice, integer
@@ -61,6 +61,7 @@ class Prism(Program):
     """
 
     paper_retriever = "bm25"
+    conditions: ClassVar[Conditions] = {"stop": ("rounds", (2, 3, 4, 5, 6)), "bridging": ("select", (True,))}
     paper_values: ClassVar[Mapping[str, Any]] = {"stop": "fixed", "guided": False}
 
     def __init__(self, retriever: Retriever | None = None, k: int = 20, rounds: int = 3, stop: str = "stable") -> None:

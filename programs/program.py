@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from functools import wraps
 from inspect import signature
 from typing import Any, ClassVar, Self, TypeVar
@@ -18,6 +19,8 @@ from .tunable import Tunable, tunables
 
 P = TypeVar("P", bound="type[Program]")
 
+Conditions = Mapping[str, tuple[str, tuple[Any, ...]]]
+
 PROGRAMS: dict[str, type[Program]] = {}
 """The registered programs by name; `polyhop.programs` imports all of them."""
 
@@ -30,9 +33,10 @@ class Program(dspy.Module):
     shown_exemplars: ClassVar[tuple[str, ...]] = ()  # the agents that get exemplars as additional demos at each call
     shared: ClassVar[tuple[str, ...]] = ()  # attributes that copies share: a retriever is a resource, not state
     role_groups: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # agents that ``--lm GROUP=SPEC`` gives a model together
-    conditions: ClassVar[Mapping[str, tuple[str, tuple[Any, ...]]]] = {}
-    """Tunables, by name or glob, that matter only while another one, which matters too, has one of some values. Of
-    several patterns that match a name the last one applies."""
+    conditions: ClassVar[Conditions] = {}
+    """Own tunables and those of parts, by name or glob, that matter only while another one, which matters too, has one
+    of some values. Of several patterns that match a name the last one applies, and one of a part before those of the
+    whole (`conditions_of`)."""
     paper_retriever: ClassVar[str] = ""  # of the published system, a name of `polyhop.data.retrievers`; "" for none
     paper_values: ClassVar[Mapping[str, Any]] = {}  # tunables with a published value that is not the default
 
@@ -127,6 +131,18 @@ def new_program(name: str, retriever: Retriever | None = None, sparse: Retriever
         sparse: BM25, for a program that also uses a sparse retriever; by default taken from the retriever.
     """
     return PROGRAMS[name].over(retriever, sparse)
+
+
+def conditions_of(program: dspy.Module) -> dict[str, tuple[str, tuple[Any, ...]]]:
+    """Of each tunable that does not always matter, the one on which it depends, and the values for which it matters."""
+    known, found = tunables(program), dict[str, tuple[str, tuple[Any, ...]]]()
+    for path, part in program.named_sub_modules(Program):  # the whole before its parts
+        prefix = "" if path == "self" else f"{path.removeprefix('self.')}."
+        for pattern, (other, values) in part.conditions.items():
+            for name in known:
+                if name == prefix + pattern or fnmatchcase(name, prefix + pattern):
+                    found[name] = prefix + other, values
+    return found
 
 
 def name_of(program: dspy.Module) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import dspy
 
@@ -14,7 +14,7 @@ from ..data.lucene.searcher import adapt
 from ..data.passages import Hit, Passage, Retriever
 from ..data.pool import PassagePool
 from ..data.retrievers import retriever_name
-from .program import Program
+from .program import Conditions, Program
 from .trace import Searched, Trace
 from .tunable import Tunable, choice, integer, real
 
@@ -40,6 +40,7 @@ class Search(Program):
     """
 
     shared = ("retriever",)
+    conditions: ClassVar[Conditions] = {"chain['enough']": ("chain['adaptive']", (True,))}
 
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__()
@@ -100,10 +101,13 @@ def retriever_kind(program: dspy.Module) -> str:
 
 
 def _chain_tunables(retriever: ChainRetriever) -> dict[str, Tunable[Any]]:
+    """The weights; that of similarity is not searched where there are no vectors."""
     weights = {
         field.name: real(getattr(retriever.weights, field.name), field.metadata["low"], field.metadata["high"])
         for field in fields(ChainWeights)
     }
+    if retriever.vectors is None:
+        weights["similarity"].usual = 2 * (weights["similarity"].value,)
     return {**weights, "adaptive": choice(retriever.adaptive, (False, True))}
 
 

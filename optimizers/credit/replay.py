@@ -42,6 +42,7 @@ class Call:
     signature: type[dspy.Signature]
     inputs: Mapping[str, Any]
     ask: Callable[..., dspy.Prediction] = field(repr=False)
+    demos: Sequence[dspy.Example] = ()
     reply: dspy.Prediction | None = None
 
     @property
@@ -84,13 +85,14 @@ class Rollout:
         signature: type[dspy.Signature],
         inputs: Mapping[str, Any],
         ask: Callable[..., dspy.Prediction],
+        demos: Sequence[dspy.Example],
     ) -> dspy.Prediction:
         """The reply to a call of this run."""
         digest = _digest(inputs)
         with self._lock:
             key = Key(agent, digest, self._seen[agent, digest])
             self._seen[agent, digest] += 1
-        call = Call(key, role, signature, inputs, partial(self._ask, ask))
+        call = Call(key, role, signature, inputs, partial(self._ask, ask), demos)
         reply = self.instead(call) or self.known.get(key) or call.ask()
         with self._lock:
             self.calls.append(replace(call, reply=reply))
@@ -181,7 +183,9 @@ class _Replayed(dspy.Predict):
         inputs = {name: kwargs[name] for name in signature.input_fields if name in kwargs}
         ask = partial(self.run, **{"lm": self.lm, **kwargs})
         rollout = _ROLLOUT.get()
-        return ask() if rollout is None else rollout.answer(self.name, self.role, signature, inputs, ask)
+        if rollout is None:
+            return ask()
+        return rollout.answer(self.name, self.role, signature, inputs, ask, kwargs.get("demos", self.demos))
 
 
 class _GoldFirst(PassagePool):

@@ -19,6 +19,7 @@ from optuna.distributions import (
 )
 
 from ...data.errors import PolyhopError
+from ...programs.program import conditions_of
 from ...programs.tunable import Tunable, tunables
 
 Values = dict[str, Any]
@@ -59,11 +60,7 @@ class SearchSpace:
             for name, tunable in known.items()
             if name not in frozen
         }
-        conditions = {
-            name: condition
-            for pattern, condition in getattr(program, "conditions", {}).items()
-            for name in _matches(pattern, known)
-        }
+        conditions = conditions_of(program)
         values = {name: tunable.value for name, tunable in known.items()}
         fixed = known.keys() - distributions.keys()
         for name in [name for name in distributions if _is_off(name, conditions, values, fixed)]:

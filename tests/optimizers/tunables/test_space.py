@@ -115,7 +115,7 @@ def test_what_is_off_in_every_trial_is_not_searched() -> None:
     program.confidence.adaptive.value = False
     space = SearchSpace.of(program, freeze=["review", "confidence.adaptive"])
     assert [name for name in space.distributions if name in ALPHA] == ["confidence.fixed_alpha"]
-    assert not space.conditions
+    assert not space.conditions.keys() & set(ALPHA)
 
 
 def test_values_of_a_branch_that_is_off_are_not_active() -> None:

@@ -1,0 +1,145 @@
+"""What a search draws can change something, and what a condition switches off changes nothing.
+
+Agents reply at random, but the same to the same inputs, so that runs reach every branch of a program and differ only
+where a tunable made them differ.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import permutations
+from random import Random
+from typing import Any, get_origin
+
+import dspy
+import pytest
+
+from polyhop.data.chain import ChainRetriever
+from polyhop.data.passages import Evidence, Passage
+from polyhop.data.pool import PassagePool
+from polyhop.optimizers.credit import Call, Replay
+from polyhop.optimizers.credit.actions import choices
+from polyhop.optimizers.tunables.space import SearchSpace, Values, with_values
+from polyhop.programs import PROGRAMS, Oracle, tunables
+from polyhop.programs.program import conditions_of
+from polyhop.signatures.fields import NumberedPassages
+
+RUNS, OFF_RUNS = 40, 10
+IDS = {"keep", "add", "useful", "chosen", "cited", "citations"}
+WORDS = "old new red tower river poet king city novel bridge song war".split()
+TITLES = [f"{one} {other}".title() for one, other in permutations(WORDS[:9], 2)]
+
+
+def _pool() -> PassagePool:
+    dice = Random(0)
+    texts = [
+        [f"The {' '.join(dice.sample(WORDS, dice.randint(1, 6)))} of {dice.choice(TITLES)}." for _ in range(1 + n % 4)]
+        for n in range(len(TITLES))
+    ]
+    return PassagePool(Passage.of(title, sentences=text) for title, text in zip(TITLES, texts, strict=True))
+
+
+POOL = _pool()
+RETRIEVER = ChainRetriever(POOL)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_tunable_that_is_drawn_can_change_something(name: str) -> None:
+    program = PROGRAMS[name].over(RETRIEVER)
+    if tunables(program):
+        space = SearchSpace.of(program)
+        asked = [each for each in space.distributions if name == "naive" or not each.startswith("search.")]
+        dead = [each for each in asked if not is_alive(program, each, space)]
+        assert not dead, f"nothing changes with {', '.join(dead)}"
+
+
+@pytest.mark.parametrize("name", [name for name, kind in PROGRAMS.items() if kind.conditions])
+def test_what_is_switched_off_changes_nothing(name: str) -> None:
+    program = PROGRAMS[name].over(RETRIEVER)
+    switches: dict[tuple[str, tuple[Any, ...]], list[str]] = {}
+    for each, condition in conditions_of(program).items():
+        switches.setdefault(condition, []).append(each)
+    for (other, values), names in switches.items():
+        before = with_values(program, {other: next(value for value in usual(program, other) if value not in values)})
+        known = [outcome(before, n) for n in range(OFF_RUNS)]
+        for each in names:
+            after = with_values(
+                before, {each: next(v for v in usual(program, each) if v != tunables(program)[each].value)}
+            )
+            assert [outcome(after, n) for n in range(OFF_RUNS)] == known, each
+
+
+def is_alive(program: dspy.Module, name: str, space: SearchSpace) -> bool:
+    before = with_values(program, switched_on(name, space.conditions))
+    others = [with_values(before, {name: value}) for value in usual(program, name)]
+    return any(outcome(before, n) != outcome(after, n) for n in range(RUNS) for after in others)
+
+
+def switched_on(name: str, conditions: dict[str, tuple[str, tuple[Any, ...]]]) -> Values:
+    """The values for which a tunable matters."""
+    if name not in conditions:
+        return {}
+    other, values = conditions[name]
+    return {other: values[-1]} | switched_on(other, conditions)
+
+
+def usual(program: dspy.Module, name: str) -> tuple[Any, ...]:
+    tunable = tunables(program)[name]
+    return tunable.choices or tunable.usual or (tunable.low, tunable.high)
+
+
+def outcome(program: dspy.Module, n: int) -> tuple[object, ...]:
+    """All calls of a run in any order, and its prediction."""
+    inputs = ["question", "gold"] if isinstance(program, Oracle) else ["question"]
+    run = Replay(program).run(example(n).with_inputs(*inputs), instead=babble)
+    assert run.prediction is not None, run.error
+    calls = sorted(
+        (call.key, call.signature.__name__, call.signature.instructions, str(call.demos)) for call in run.calls
+    )
+    said = run.prediction
+    return calls, said.answer, said.confidence, [item.fact for item in said.evidence]
+
+
+@cache
+def example(n: int) -> dspy.Example:
+    dice = Random(n)
+    named = " ".join(dice.sample(WORDS[:9], 3)).title()
+    asked = f"Where is the {' '.join(dice.sample(WORDS, dice.randint(1, 4)))} of {named}?"
+    gold = [Evidence(POOL.passages[n], 0), Evidence(POOL.passages[0], 0)]
+    return dspy.Example(question=asked, gold=gold)
+
+
+def babble(call: Call) -> dspy.Prediction:
+    """A reply of the right form, drawn by the inputs."""
+    dice = Random(f"{call.key.agent} {call.key.inputs}")
+    words = choices(call.signature)
+    pages = [page for value in call.inputs.values() if isinstance(value, NumberedPassages) for page in value.passages]
+    ids = [f"{page.number}s{n}" for page in pages for n in page.sentences] or ["1s1"]
+    names = [page.title for page in pages] or ["unknown", "Nobody"]
+    said = [text for page in pages for text in page.sentences.values()] or ["Nobody knows."]
+
+    def text() -> str:
+        return dice.choice([f"What is the {dice.choice(WORDS)} of {dice.choice([*names, '#1'])}?", dice.choice(said)])
+
+    def value(name: str, kind: Any) -> Any:
+        kind = get_origin(kind) or kind
+        if name in words:
+            return dice.choice(words[name])
+        if name in IDS:
+            return dice.sample(ids, dice.randint(0, min(8, len(ids))))
+        if name == "steps":
+            return [{"thought": "", "question": text().replace("#1", "it")} for _ in range(dice.randint(1, 3))]
+        if name in ("spans", "new_facts"):
+            cited = dice.sample(ids, min(3, len(ids)))
+            return [f"{id} {dice.choice(said)}" if name == "spans" else f"{dice.choice(said)} ({id})" for id in cited]
+        if name in ("supported", "relevant", "contradicted"):
+            return [str(n) for n in (1, 2, 3) if dice.random() < 0.6]
+        if name in ("answer", "correction"):
+            return dice.choice([*names, "unknown", "yes", *said])
+        if isinstance(kind, type) and issubclass(kind, list):
+            return [text() for _ in range(dice.randint(0, 3))]
+        return dice.random() if isinstance(kind, type) and issubclass(kind, int | float) else text()
+
+    return dspy.Prediction(
+        **{name: value(name, each.annotation) for name, each in call.signature.output_fields.items()}
+    )
