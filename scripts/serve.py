@@ -8,12 +8,14 @@ import sys
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..data.errors import PolyhopError
 from .options import (
+    SAMPLE,
     BudgetCallsOption,
     BudgetDollarsOption,
     DepthOption,
@@ -74,7 +76,7 @@ def serve(
 
     budget = Budget(calls=budget_calls, usd=budget_usd) if budget_calls or budget_usd else None
     limits = Limits(concurrency=concurrency, seconds=timeout)
-    service = Service(build, names, source, index=str(index), limits=limits, budget=budget)
+    service = Service(build, names, source, index=str(index), examples=_examples(index), limits=limits, budget=budget)
     service.program(default)  # a wrong option is an error now
     if mcp:
         from ..serve.tools import tool_server
@@ -95,6 +97,15 @@ def serve(
         where = f"[{host}]" if ":" in host else host
         typer.echo(f"polyhop answers on http://{where}:{socket.getsockname()[1]}/ (Ctrl-C stops it)")
         server.run([socket])
+
+
+def _examples(index: Path) -> list[str]:
+    """Questions on the sample corpus."""
+    if str(index) != SAMPLE:
+        return []
+    from ..data.sample import load_sample
+
+    return [example.question for example in load_sample("test")[:3]]
 
 
 def _log_lines() -> None:

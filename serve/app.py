@@ -30,6 +30,7 @@ from .service import STATUS, Record, Service, ServiceError
 from .streams import last_event, streamed
 
 _PAGE = Path(__file__).parent / "page"
+_REPORT = Path(__file__).parents[1] / "eval" / "report" / "assets"  # the page and the report have the same colors
 
 
 class Question(BaseModel):
@@ -80,6 +81,10 @@ def create_app(service: Service, *, token: str | None = None, rate: float = 600.
     @app.get("/", include_in_schema=False)
     async def page() -> FileResponse:
         return FileResponse(_PAGE / "index.html", headers={"cache-control": "no-cache"})
+
+    @app.get("/page/colors.css", include_in_schema=False)
+    async def colors() -> FileResponse:
+        return FileResponse(_REPORT / "colors.css")
 
     app.mount("/page", StaticFiles(directory=_PAGE), name="page")
     return app
@@ -151,7 +156,8 @@ def _add_state(app: FastAPI, service: Service) -> None:
     async def index() -> dict[str, Any]:
         """What is searched, and by which programs."""
         size = len(service.source) if service.source is not None else 0
-        return {"index": service.index, "passages": size, "programs": service.programs}
+        about = {"index": service.index, "passages": size}
+        return {**about, "programs": service.programs, "examples": service.examples}
 
     @app.get("/metrics")
     async def metrics() -> Response:

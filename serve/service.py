@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 import dspy
 
-from ..data.errors import PolyhopError
+from ..data.errors import IndexFault, PolyhopError
 from ..data.passages import Fact, Hit, Passage, Retriever
 from ..data.retrievers import RETRIEVERS, build_retriever
 from ..engines.budget import Budget, BudgetSpent
@@ -81,6 +81,7 @@ class Service:
         programs: The names, the default first.
         source: What the programs search: a `BM25Index`, a `PassagePool` or a `RemoteIndex`; None if they do not.
         index: What the source is called.
+        examples: Questions that the page suggests.
         budget: Of all questions together.
     """
 
@@ -91,10 +92,12 @@ class Service:
         source: Any,
         *,
         index: str = "",
+        examples: Iterable[str] = (),
         limits: Limits | None = None,
         budget: Budget | None = None,
     ) -> None:
         self.programs, self.source, self.index = list(programs), source, index
+        self.examples = list(examples)
         self.limits, self.budget, self.metrics = limits or Limits(), budget, Metrics()
         self._build, self._built, self._building = build, dict[str, dspy.Module](), Lock()
         self._retrievers: dict[str, Retriever] = {}
@@ -140,12 +143,14 @@ class Service:
 
     def passages(self, ids: Iterable[str]) -> dict[str, Passage]:
         """The passages of the source with these ids; those that it does not have are left out."""
-        wanted = dict.fromkeys(ids)
-        if isinstance(known := getattr(self.source, "passages", None), tuple):
-            return {passage.id: passage for passage in known if passage.id in wanted}
+        wanted = list(dict.fromkeys(ids))
+        known: Any = getattr(self.source, "passages", None)
+        if isinstance(known, tuple):  # a pool
+            found = {passage.id: passage for passage in known}
+            return {id: found[id] for id in wanted if id in found}
         try:
-            return {passage.id: passage for passage in known(list(wanted))} if known else {}
-        except KeyError:  # a retriever of the user's own finds others
+            return dict(zip(wanted, known(wanted), strict=True)) if known and wanted else {}
+        except (KeyError, IndexFault):  # a retriever of the user's own finds others
             return {}
 
     async def in_thread(self, call: Callable[[], T]) -> T:

@@ -30,7 +30,7 @@ GENERATOR = '<!doctype html>\n<meta name="generator" content="polyhop report">'
 """The first bytes of every report."""
 
 _HERE = Path(__file__).parent
-_STYLES = ("page.css", "question.css", "narrow.css")
+_STYLES = ("colors.css", "page.css", "question.css", "narrow.css")
 _SCRIPTS = ("page.js", "index.js", "list.js", "trace.js", "question.js")
 
 

@@ -1,0 +1,237 @@
+// The page: the form, the streams of events, history, links.
+
+import { el } from "./dom.js";
+import { Run } from "./run.js";
+
+const $ = (id) => document.getElementById(id);
+const KEPT = 20; // runs in the history
+let running = [];
+
+// --- storage, which a browser may refuse ---
+
+function stored(name, fallback) {
+  try { return JSON.parse(localStorage.getItem(`polyhop-${name}`)) ?? fallback; } catch { return fallback; }
+}
+
+function store(name, value) {
+  try { localStorage.setItem(`polyhop-${name}`, JSON.stringify(value)); return true; } catch { return false; }
+}
+
+// --- the server ---
+
+let token = "";
+try { token = sessionStorage.getItem("polyhop-token") ?? ""; } catch { /* asked for again */ }
+
+async function request(path, options = {}) {
+  const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
+  const reply = await fetch(path, { ...options, headers });
+  if (reply.status === 401) {
+    await askForToken();
+    return request(path, options);
+  }
+  if (!reply.ok) {
+    const problem = await reply.json().catch(() => ({}));
+    throw new Error(problem.error?.message ?? `The server replied with status ${reply.status}.`);
+  }
+  return reply;
+}
+
+let asking = null; // several requests wait for one dialog
+function askForToken() {
+  asking ??= new Promise((done) => {
+    $("key").showModal();
+    $("key").addEventListener("close", () => {
+      token = $("token").value;
+      try { sessionStorage.setItem("polyhop-token", token); } catch { /* for this page only */ }
+      asking = null;
+      done();
+    }, { once: true });
+  });
+  return asking;
+}
+
+async function* events(question, program, signal) {
+  const reply = await request("ask", { method: "POST", signal, body: JSON.stringify({ question, program, stream: true }),
+    headers: { "content-type": "application/json" } });
+  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    text += value;
+    const blocks = text.split("\n\n");
+    text = blocks.pop();
+    for (const block of blocks) {
+      const data = block.split("\n").find((line) => line.startsWith("data: "));
+      if (data) yield JSON.parse(data.slice(6));
+    }
+  }
+}
+
+// --- asking ---
+
+async function ask(question, programs) {
+  stop();
+  notice("");
+  $("examples").hidden = true;
+  const aborter = new AbortController();
+  const runs = show(question, programs);
+  running = [{ runs, aborter }];
+  $("ask").textContent = "Stop";
+  await Promise.all(runs.map(async (run) => {
+    try {
+      for await (const event of events(question, run.program, aborter.signal)) run.feed(event);
+      if (!run.ended) run.fail("The connection to the server ended.");
+    } catch (error) {
+      if (error.name === "AbortError") run.stop();
+      else run.fail(error instanceof TypeError ? "The server cannot be reached." : error.message);
+    }
+  }));
+  if (running[0]?.aborter === aborter) {
+    running = [];
+    $("ask").textContent = "Ask";
+  }
+  if (!aborter.signal.aborted) remember(question, runs);
+}
+
+function show(question, programs) {
+  const runs = programs.map((program) => new Run(question, program, say));
+  $("runs").replaceChildren(...runs.map((run) => run.element));
+  $("runs").className = runs.length > 1 ? "two" : "";
+  return runs;
+}
+
+function stop() {
+  for (const { aborter } of running) aborter.abort();
+  running = [];
+  $("ask").textContent = "Ask";
+}
+
+const say = (text) => { $("live").textContent = text; };
+
+function notice(text) {
+  $("notice").textContent = text;
+  $("notice").hidden = !text;
+}
+
+// --- history and links ---
+
+function remember(question, runs) {
+  const entry = { question, when: Date.now(), runs: runs.map((run) => ({ program: run.program, events: run.events })) };
+  let entries = [entry, ...stored("history", [])].slice(0, KEPT);
+  while (!store("history", entries) && entries.length) entries = entries.slice(0, -1);
+}
+
+function drawHistory() {
+  const entries = stored("history", []);
+  $("history").querySelector("ol").replaceChildren(...entries.map((entry) => {
+    const last = entry.runs.map((run) => run.events.at(-1));
+    const answers = last.map((event) => event?.answer ?? event?.message ?? "").join(" | ");
+    const open = () => {
+      $("history").close();
+      stop();
+      $("examples").hidden = true;
+      fill(entry.question, entry.runs.map((run) => run.program));
+      show(entry.question, entry.runs.map((run) => run.program)).forEach((run, n) => entry.runs[n].events.forEach((event) => run.feed(event)));
+    };
+    return el("li", {}, el("button", { type: "button", cls: "link", onclick: open }, entry.question),
+      el("span", { cls: "quiet" }, ` ${answers}`), el("time", { cls: "quiet" }, new Date(entry.when).toLocaleString()));
+  }), ...(entries.length ? [] : [el("li", { cls: "quiet" }, "Nothing yet.")]));
+}
+
+const chosen = () => [$("program").value, $("other").value].filter(Boolean);
+
+function fill(question, programs) {
+  $("question").value = question;
+  const known = (select, value) => [...select.options].some((option) => option.value === value);
+  if (known($("program"), programs[0])) $("program").value = programs[0];
+  $("other").value = known($("other"), programs[1]) ? programs[1] : "";
+  grow();
+}
+
+function link() {
+  const fields = new URLSearchParams({ q: $("question").value.trim() });
+  chosen().forEach((program) => fields.append("p", program));
+  return `${location.origin}${location.pathname}#${fields}`;
+}
+
+function fromLink() {
+  const fields = new URLSearchParams(location.hash.slice(1));
+  if (!fields.get("q")) return;
+  fill(fields.get("q").slice(0, 5000), fields.getAll("p"));
+  notice("This question comes from a link. Press Ask to answer it.");
+}
+
+// --- the form ---
+
+function grow() {
+  $("question").style.height = "auto";
+  $("question").style.height = `${Math.min($("question").scrollHeight + 2, 240)}px`;
+}
+
+function submit(event) {
+  event?.preventDefault();
+  if (running.length) { stop(); return; }
+  const question = $("question").value.trim();
+  if (!question) { $("question").focus(); return; }
+  ask(question, [...new Set(chosen())]);
+}
+
+$("form").addEventListener("submit", submit);
+$("question").addEventListener("input", grow);
+$("question").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
+});
+document.addEventListener("keydown", (event) => {
+  const typing = /^(input|textarea|select)$/i.test(document.activeElement?.tagName ?? "");
+  if (event.key === "/" && !typing) { event.preventDefault(); $("question").focus(); }
+  if (event.key === "Escape" && running.length && !document.querySelector("dialog[open]")) stop();
+});
+$("share").addEventListener("click", async () => {
+  history.replaceState(null, "", link());
+  try {
+    await navigator.clipboard.writeText(link());
+    say("Link copied");
+    $("share").textContent = "Copied";
+    setTimeout(() => { $("share").textContent = "Copy link"; }, 1500);
+  } catch { notice("Copy the address of this page."); }
+});
+$("history-button").addEventListener("click", () => { drawHistory(); $("history").showModal(); });
+$("forget").addEventListener("click", () => { store("history", []); drawHistory(); });
+for (const button of document.querySelectorAll("[data-close]")) button.addEventListener("click", () => button.closest("dialog").close());
+for (const dialog of document.querySelectorAll("dialog")) {
+  dialog.addEventListener("click", (event) => { if (event.target === dialog && dialog.id !== "key") dialog.close(); });
+}
+
+function setTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+}
+setTheme(stored("theme", ""));
+$("theme").addEventListener("click", () => {
+  const dark = getComputedStyle(document.documentElement).colorScheme === "dark"
+    || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+  setTheme(dark ? "light" : "dark");
+  store("theme", document.documentElement.dataset.theme);
+});
+
+async function begin() {
+  try {
+    const state = await (await request("index")).json();
+    $("index").textContent = `${state.index} · ${state.passages.toLocaleString("en")} passages`;
+    const options = (first) => [...first, ...state.programs].map((name) => el("option", { value: name }, name || "nothing"));
+    $("program").replaceChildren(...options([]));
+    $("other").replaceChildren(...options([""]));
+    if (state.examples.length) {
+      $("examples").replaceChildren(el("p", { cls: "quiet" }, "For example"), ...state.examples.map((text) =>
+        el("button", { type: "button", cls: "example", onclick: () => { fill(text, chosen()); submit(); } }, text)));
+      $("examples").hidden = false;
+    }
+    fromLink();
+  } catch (error) {
+    notice(error instanceof TypeError ? "The server cannot be reached." : error.message);
+  }
+}
+
+window.addEventListener("hashchange", fromLink);
+begin();
+$("question").focus();

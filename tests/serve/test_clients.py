@@ -1,0 +1,172 @@
+"""Clients of others: OpenAI's, MCP's, DSPy's, and polyhop itself over a remote index."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import dspy
+import httpx
+import openai
+import pytest
+from mcp import StdioServerParameters
+from mcp.client import Client
+
+from polyhop.data.chain import ChainRetriever
+from polyhop.data.errors import IndexFault
+from polyhop.data.passages import Retriever
+from polyhop.data.pool import PassagePool
+from polyhop.data.remote import RemoteIndex
+from polyhop.data.retrievers import build_retriever, retriever_name
+from polyhop.data.sample import load_sample, sample_passages
+from polyhop.engines.models import language_model
+from polyhop.programs import PROGRAMS, PolyHop, new_program
+from polyhop.scripts.options import open_source
+
+from .conftest import QUESTION
+
+QUESTIONS = [example.question for example in load_sample("test")[:3]]
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, dspy.Prediction]:
+    """What the program answers without a server."""
+    program = PolyHop(ChainRetriever(PassagePool(sample_passages())))
+    with dspy.context(lm=language_model("lexical")):
+        return {question: program(question=question) for question in [QUESTION, *QUESTIONS]}
+
+
+def test_openai_s_client(address: str, known: dict[str, dspy.Prediction]) -> None:
+    client = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0)
+    assert [model.id for model in client.models.list()] == ["polyhop", "naive"]
+    for question, prediction in known.items():
+        messages: Any = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": question}]
+        reply = client.chat.completions.create(model="polyhop", messages=messages, temperature=0.2)
+        content = reply.choices[0].message.content or ""
+        assert content.startswith(prediction.answer)
+        assert reply.usage
+        assert reply.usage.total_tokens > 0
+        places = [each.url_citation for each in reply.choices[0].message.annotations or []]
+        assert [place.title for place in places] == [item.passage.title for item in prediction.evidence]
+        for n, place in enumerate(places, 1):
+            assert content[place.start_index : place.end_index] == f"[{n}]"
+            assert httpx.get(place.url).json()["title"] == place.title
+        options: Any = {"include_usage": True}
+        stream = client.chat.completions.create(model="polyhop", messages=messages, stream=True, stream_options=options)
+        chunks = list(stream)
+        spoken = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
+        assert "".join(delta.content or "" for delta in spoken) == content
+        assert any("asking the" in getattr(delta, "reasoning_content", "") for delta in spoken)
+        assert chunks[-1].usage == reply.usage
+
+
+def test_openai_s_client_is_told_of_errors(address: str) -> None:
+    client = openai.OpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0)
+    with pytest.raises(openai.NotFoundError, match="no program 'gpt-5'"):
+        client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "who?"}])
+    with pytest.raises(openai.UnprocessableEntityError, match="has no word in it"):
+        client.chat.completions.create(model="polyhop", messages=[{"role": "user", "content": []}])
+
+
+async def used(client: Client, known: dict[str, dspy.Prediction]) -> None:
+    tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert sorted(tools) == ["answer", "find_chain", "read", "search"]
+    assert all(tool.description for tool in tools.values())
+    assert tools["answer"].input_schema["required"] == ["question"]
+
+    async def call(name: str, **arguments: Any) -> str:
+        result = await client.call_tool(name, arguments)
+        assert not result.is_error, result
+        return str(result.content[0].text)  # type: ignore[union-attr]
+
+    for question, prediction in known.items():
+        assert (await call("answer", question=question)).startswith(f"{prediction.answer} (confidence ")
+    chain = await call("find_chain", question=QUESTION, k=3)
+    assert chain.startswith("[stalker-1979-film] Stalker (1979 film)\nreason: the question names stalker")
+    assert chain.count("\nreason: ") == 3
+    assert "reason: " not in await call("search", query="Stalker film")
+    assert (await call("read", id="stalker-1979-film")).startswith("Stalker (1979 film)\n\n")
+    wrong = await client.call_tool("read", {"id": "../etc/passwd"})
+    assert wrong.is_error
+    assert "no passage" in str(wrong.content)
+    assert (await client.call_tool("answer", {"question": "?!"})).is_error
+
+
+def test_mcp_over_http(address: str, known: dict[str, dspy.Prediction]) -> None:
+    async def run() -> None:
+        async with Client(f"{address}/mcp") as client:
+            await used(client, known)
+
+    asyncio.run(run())
+
+
+def test_mcp_over_stdio(known: dict[str, dspy.Prediction]) -> None:
+    command = ["-m", "polyhop.scripts.main", "serve", "--mcp", "--index", "sample"]
+
+    async def run() -> None:
+        async with Client(StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))) as client:
+            await used(client, known)
+
+    asyncio.run(run())
+
+
+def test_react_with_mcp_tools(address: str, known: dict[str, dspy.Prediction]) -> None:
+    script = [
+        {"next_thought": "-", "next_tool_name": "find_chain", "next_tool_args": {"question": QUESTION}},
+        {"next_thought": "-", "next_tool_name": "answer", "next_tool_args": {"question": QUESTION}},
+        {"next_thought": "-", "next_tool_name": "finish", "next_tool_args": {}},
+        {"reasoning": "-", "answer": known[QUESTION].answer},
+    ]
+
+    async def run() -> Any:
+        async with Client(f"{address}/mcp") as client:
+            tools = [dspy.Tool.from_mcp_tool(client, tool) for tool in (await client.list_tools()).tools]
+            with dspy.context(lm=dspy.utils.DummyLM(script), adapter=dspy.ChatAdapter()):
+                return await dspy.ReAct("question -> answer", tools=tools).acall(question=QUESTION)
+
+    result = asyncio.run(run())
+    assert result.trajectory["observation_0"].startswith("[stalker-1979-film]")
+    assert result.trajectory["observation_1"].startswith(known[QUESTION].answer)
+
+
+def test_a_remote_index_is_a_retriever(address: str) -> None:
+    pool = PassagePool(sample_passages())
+    remote = RemoteIndex(address)
+    assert isinstance(remote, Retriever)
+    assert len(remote) == len(pool)
+    for kind, local in (("chain", ChainRetriever(pool)), ("bm25", pool)):
+        each = remote.following(kind)
+        assert each.search(QUESTION, 5) == local.search(QUESTION, 5)
+        assert each.search(QUESTION, 3, 4) == local.search(QUESTION, 3, 4)
+        assert each.search_many([QUESTION, "Solaris"], 2) == local.search_many([QUESTION, "Solaris"], 2)
+        assert each.with_bm25(2.0, 0.1).search(QUESTION, 5) == local.with_bm25(2.0, 0.1).search(QUESTION, 5)
+        assert pickle.loads(pickle.dumps(each)).search(QUESTION, 5) == each.search(QUESTION, 5)
+    assert remote.passages(["stalker-1979-film"]) == [p for p in pool.passages if p.id == "stalker-1979-film"]
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"oracle", "full_context", "direct"}))
+def test_programs_over_a_remote_index_answer_as_over_a_local_one(name: str, address: str) -> None:
+    from pathlib import Path
+
+    pool, remote = PassagePool(sample_passages()), open_source(Path(address))  # which shortens "//"
+    chain = build_retriever("chain", remote)
+    assert retriever_name(chain) == "chain"
+    with dspy.context(lm=language_model("lexical")):
+        over_remote = new_program(name, chain, remote)(question=QUESTION)
+        over_local = new_program(name, ChainRetriever(pool), pool)(question=QUESTION)
+    assert over_remote.answer == over_local.answer
+    assert over_remote.evidence == over_local.evidence
+
+
+def test_a_remote_index_tells_what_is_wrong(start: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(IndexFault, match="cannot be reached"):
+        RemoteIndex("http://127.0.0.1:9")
+    guarded = start(token="right")
+    with pytest.raises(IndexFault, match=r"a token is needed.*set POLYHOP_TOKEN"):
+        RemoteIndex(guarded)
+    monkeypatch.setenv("POLYHOP_TOKEN", "right")
+    assert RemoteIndex(guarded).search(QUESTION, 1)

@@ -1,0 +1,190 @@
+"""The page in a real browser: asking, failing, comparing, history, links, keys, and hostile texts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyhop.data.passages import Passage
+from polyhop.data.pool import PassagePool
+from polyhop.scripts.studies.faults.server import Server
+
+from .conftest import QUESTION
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+_BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(_BROWSER is None, reason="there is no Chromium")
+_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+_ARGUMENTS += ["--disable-background-networking", "--disable-component-update"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=_BROWSER, args=_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens a page, which must print nothing and ask no other server."""
+    contexts, troubles = [], list[str]()
+
+    def opened(address: str, *, expected: str = "", **options: Any) -> Any:
+        contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options}))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(60_000)
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: troubles.append(f"a dialog: {dialog.message}"))
+        page.on("console", lambda m: (expected and expected in m.text) or troubles.append(m.text))
+        page.on("request", lambda r: r.url.startswith(address.partition("#")[0]) or troubles.append(r.url))
+        page.goto(address)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not troubles
+
+
+def ask(page: Any, question: str = QUESTION, other: str = "") -> None:
+    page.wait_for_selector("#program option", state="attached")
+    if other:
+        page.select_option("#other", other)
+    page.fill("#question", question)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".run:not(.running)")
+    page.wait_for_selector(".run.running", state="detached")
+
+
+def faults(page: Any) -> list[str]:
+    """What axe-core finds, as rules and elements; it runs outside of the page's security policy."""
+    axe = pytest.importorskip("axe_playwright_python", reason="axe is not installed")
+    page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text("utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    return [f"{each['id']} ({each['impact']}): {node['html'][:120]}" for each in found for node in each["nodes"]]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("colors", ["light", "dark"])
+def test_a_question_is_answered_with_its_chain(
+    width: int, colors: str, address: str, visit: Callable[..., Any]
+) -> None:
+    page = visit(address, viewport={"width": width, "height": 900}, color_scheme=colors, reduced_motion="reduce")
+    ask(page)
+    assert page.inner_text(".answer .text")
+    titles = page.locator(".chain .title").all_inner_texts()
+    assert "Stalker (1979 film)" in titles
+    drawn = page.locator(".node.cited text").all_text_contents()
+    assert {title[:10] for title in titles} == {title[:10] for title in drawn}
+    assert page.locator(".steps > li").count() > 3
+    assert "calls" in page.inner_text(".meters")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert not faults(page)
+
+
+def test_steps_are_drawn_while_a_slow_model_works_and_work_can_be_stopped(
+    start: Callable[..., str], visit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Server(latency=1.5) as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+        page = visit(start(lm="openai/slow"))
+        page.wait_for_selector("#program option", state="attached")
+        page.fill("#question", QUESTION)
+        page.click("#ask")
+        page.wait_for_selector(".running .node.found")
+        assert "asking the" in page.inner_text(".status")
+        assert page.inner_text("#ask") == "Stop"
+        assert not faults(page)
+        page.keyboard.press("Escape")
+        assert page.inner_text(".answer") == "Stopped."
+        assert page.inner_text("#ask") == "Ask"
+
+
+def test_a_passage_can_be_read_with_keys_alone(address: str, visit: Callable[..., Any]) -> None:
+    page = visit(address)
+    ask(page)
+    page.locator(".node[role=button]").first.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#passage mark").count() >= 1
+    assert page.inner_text("#passage .why")
+    assert not faults(page)
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "question"
+
+
+def test_two_programs_side_by_side(address: str, visit: Callable[..., Any]) -> None:
+    page = visit(address)
+    ask(page, other="naive")
+    assert page.locator(".run h2").all_inner_texts() == ["polyhop", "naive"]
+    boxes = [run.bounding_box() for run in page.locator(".run").all()]
+    assert boxes[0]["y"] == boxes[1]["y"]
+    assert not faults(page)
+
+
+def test_history_and_links(address: str, visit: Callable[..., Any]) -> None:
+    page = visit(address)
+    ask(page, other="naive")
+    answer = page.locator(".answer .text").first.inner_text()
+    steps = page.locator(".steps > li").count()
+    page.click("#share")
+    link = page.url
+    page.reload()
+    assert page.input_value("#question") == QUESTION
+    assert page.input_value("#other") == "naive"
+    assert page.locator(".run").count() == 0  # a link asks nothing by itself
+    page.click("#history-button")
+    assert not faults(page)
+    page.click("#history ol button")
+    assert page.locator(".answer .text").first.inner_text() == answer
+    assert page.locator(".steps > li").count() == steps
+    assert link.startswith(f"{address}/#q=")
+    page.click("#history-button")
+    page.click("#forget")
+    assert page.inner_text("#history ol") == "Nothing yet."
+
+
+def test_errors_are_told(start: Callable[..., str], visit: Callable[..., Any]) -> None:
+    page = visit(start(), expected="422")
+    ask(page, "?!")
+    assert page.inner_text(".error") == "the question '?!' has no word in it: ask something"
+    assert not faults(page)
+
+
+def test_the_token_is_asked_for(start: Callable[..., str], visit: Callable[..., Any]) -> None:
+    page = visit(start(token="right"), expected="401")
+    for token in ("wrong", "right"):
+        page.wait_for_selector("#key[open]")
+        assert not faults(page)
+        page.fill("#token", token)
+        page.keyboard.press("Enter")
+    ask(page)
+    assert page.inner_text(".answer .text")
+
+
+def test_texts_of_documents_and_questions_are_never_run(start: Callable[..., str], visit: Callable[..., Any]) -> None:
+    attack = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    passages = [
+        Passage.of(f"Stalker {attack}", f"Stalker was directed by Andrei Tarkovsky {attack}."),
+        Passage.of("Andrei Tarkovsky", f"Andrei Tarkovsky was born in Zavrazhye {attack}."),
+    ]
+    page = visit(start(source=PassagePool(passages)))
+    ask(page, f"Where was the director of Stalker born? {attack}")
+    page.locator(".node[role=button]").first.click()
+    assert attack[:10] in page.inner_text("#passage")
+    page.keyboard.press("Escape")
+    page.evaluate(
+        "history => localStorage.setItem('polyhop-history', history)",
+        json.dumps([{"question": attack, "when": 0, "runs": [{"program": attack, "events": []}]}]),
+    )
+    page.click("#history-button")
+    assert attack in page.inner_text("#history ol")
+    assert page.locator("main img, dialog img, main script").count() == 0
