@@ -1,4 +1,4 @@
-"""Corpora as streams of passages: JSON Lines (plain or gzip), folders of texts, single texts.
+"""Corpora as streams of passages: documents, records, and folders of them.
 
 One record is held in memory at a time. A malformed record is reported with its file, line and reason, and skipped; a
 file of another kind is an error.
@@ -6,6 +6,7 @@ file of another kind is an error.
 
 from __future__ import annotations
 
+import csv
 import gzip
 import re
 import zlib
@@ -14,32 +15,34 @@ from dataclasses import dataclass
 from io import BufferedReader
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Literal, cast
 
 import ujson
 
+from .conversion import Conversions
+from .converters import CONVERTERS, Text, Unreadable, table_rows
 from .errors import CorpusError, Problem
 from .files import LARGEST_RECORD, bounded_lines, check_regular
+from .folder import walk
 from .passages import Passage
-from .splitting import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, Line, count_words, split
-from .text import clean, split_sentences
+from .splitting import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, bounded_metadata, count_words, split
+from .text import clean
 
-TEXT_SUFFIXES = (".md", ".txt")
 LONGEST_ID = 512  # characters
 _LOOKED_AT = 100  # records, to tell what a file has
 
 _TOO_LARGE = f"larger than {LARGEST_RECORD >> 20} MB: split it"
 _GZIP = b"\x1f\x8b"
 _CONTEXTS = re.compile(rb'"(?:context|paragraphs|data|document\w*)"\s*:')
-_HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
+_FILES = ("file_name", "filename", "source")  # in the metadata of other tools
+_TEXTS = ("text", "page_content", "content", "contents")  # polyhop and LlamaIndex, LangChain, Haystack, Pyserini
 
 
 @dataclass(frozen=True)
 class _Source:
     path: Path
-    name: str  # in reports: the file's name, with its folder if a folder was given
-    id: str | None = None  # the passage's id, for a text
-    benchmark: bool = False  # a benchmark's own format, or its questions with their contexts
+    name: str  # in reports, and of a document its id: the file's name, with its folder if a folder was given
+    kind: Literal["document", "lines", "table", "benchmark", "refused"] = "document"
     refused: str = ""  # why it is skipped
 
 
@@ -47,10 +50,10 @@ class Corpus:
     """Passages streamed from files and folders, in the order given.
 
     Args:
-        paths: JSON Lines files, gzip or plain (``{id?, title?, text}``, ``{id?, title?, sentences}``, or Pyserini's
-            ``{id, contents}``); text files (.txt, .md: one passage each); folders, searched recursively for text
-            files, but not through links that lead out of them; and what `benchmark_passages` reads, such as HotpotQA
-            questions, whose contexts are pooled.
+        paths: Documents with one of the suffixes in `CONVERTERS`; records with the text of one passage or document each
+            (JSON Lines, gzip or plain; a JSON list; a table with a column for texts) with the fields of polyhop,
+            Pyserini, BEIR, LangChain, LlamaIndex or Haystack; folders of these (see `walk`); and what
+            `benchmark_passages` reads, such as HotpotQA questions, whose contexts are pooled.
         max_words: Split everything that is longer; 0 to split nothing. By default documents are split at `MAX_WORDS`:
             text files, and records of JSON Lines that are no passages (see `_are_documents`).
         strict: Raise at the first malformed record instead of reporting it.
@@ -79,37 +82,51 @@ class Corpus:
 
     def __iter__(self) -> Iterator[tuple[Passage, str]]:
         """Every passage with its place (``"corpus.jsonl:17"``)."""
+        with Conversions() as conversions:
+            yield from self._read(conversions(each.path for each in self._sources if each.kind == "document"))
+
+    def _read(self, converted: Iterator[tuple[Path, Text | Unreadable]]) -> Iterator[tuple[Passage, str]]:
         finished = 0
         for source in self._sources:
             if source.refused:
-                self.reject(Problem(source.name, source.refused))
+                self._on_problem(Problem(source.name, source.refused))
                 continue
-            if source.benchmark:
+            if source.kind == "document":
+                _, text = next(converted)
+                self._note_position(finished := finished + source.path.stat().st_size)
+                yield from self._pieces(source.name, _document(source, text), is_document=True)
+                continue
+            if source.kind == "benchmark":
                 from .benchmarks import benchmark_passages
 
                 for passage, where in benchmark_passages(source.path, strict=self._strict, on_problem=self._on_problem):
-                    for piece in self._split(passage, is_document=False):
-                        yield piece, where
-                finished += source.path.stat().st_size
-                self.position = finished
-                continue
-            try:
-                file = source.path.open("rb")
-            except OSError as error:
-                raise CorpusError(f"{source.path} cannot be read: {error.strerror}.") from error
-            with file:
-                records = _read_lines(source, file) if source.id is None else _read_text(source, file)
-                looked_at = _first(records)
-                are_documents = _are_documents([made for _, made in looked_at])
-                for where, made in chain(looked_at, records):
-                    self.position = finished + file.tell()
-                    if isinstance(made, str):
-                        self.reject(Problem(where, made))
-                        continue
-                    for piece in self._split(made, are_documents):
-                        yield piece, where
+                    yield from self._pieces(where, passage, is_document=False)
+            else:
+                yield from self._records(source, finished)
             finished += source.path.stat().st_size
-            self.position = finished
+            self._note_position(finished)
+
+    def _records(self, source: _Source, finished: int) -> Iterator[tuple[Passage, str]]:
+        try:
+            file = source.path.open("rb")
+        except OSError as error:
+            raise CorpusError(f"{source.path} cannot be read: {error.strerror}.") from error
+        with file:
+            records = _read_lines(source, file) if source.kind == "lines" else _read_table(source)
+            looked_at = _first(records)
+            are_documents = _are_documents([made for _, made in looked_at])
+            for where, made in chain(looked_at, records):
+                self._note_position(finished + file.tell())
+                yield from self._pieces(where, made, are_documents)
+
+    def _pieces(self, where: str, made: Passage | Document | str, is_document: bool) -> Iterator[tuple[Passage, str]]:
+        if isinstance(made, str):
+            self.reject(Problem(where, made))
+        else:
+            yield from ((piece, where) for piece in self._split(made, is_document))
+
+    def _note_position(self, position: int) -> None:
+        self.position = position
 
     def _split(self, made: Passage | Document, is_document: bool) -> list[Passage]:
         if isinstance(made, Document):
@@ -132,32 +149,52 @@ class Corpus:
 
 def _sources(path: Path) -> list[_Source]:
     if path.is_dir():
-        found = sorted(file for file in path.rglob("*") if file.suffix.lower() in TEXT_SUFFIXES and file.is_file())
-        inside = [file.relative_to(path) for file in found]
-        visible = [file for file in inside if not any(part.startswith(".") for part in file.parts)]
-        if not visible:
-            raise CorpusError(f"The folder {path} has no .txt or .md file. Name other files one by one.")
-        name = path.resolve().name
-        # The folder's name is part of the id, since many folders have a README.md.
-        names = [clean(f"{name}/{file.as_posix()}") for file in visible]
-        home, outside = path.resolve(), "a link out of the folder: name its target, if you want it read"
-        return [
-            _Source(path / file, name, name, refused="" if (path / file).resolve().is_relative_to(home) else outside)
-            for file, name in zip(visible, names, strict=True)
-        ]
+        home = clean(path.resolve().name)
+        found = [_in_folder(each, path, home) for each in walk(path)]
+        if all(each.refused for each in found):
+            raise CorpusError(f"The folder {path} has no file of a kind that is read: {', '.join(_KINDS)}.")
+        return found
     if not path.exists():
         raise CorpusError(f"There is no file or folder {path}.")
     try:
         check_regular(path)
     except (OSError, ValueError) as error:
         raise CorpusError(f"{error}.") from error
-    if path.suffix.lower() in TEXT_SUFFIXES:
-        return [_Source(path, clean(str(path)), clean(path.name))]
-    return [_Source(path, clean(path.name), benchmark=_is_benchmark(path))]
+    return [_Source(path, clean(path.name), _kind(path))]
 
 
-def _is_benchmark(path: Path) -> bool:
-    """Whether a file is in a benchmark's format instead of JSON Lines, judged by its first bytes."""
+def _in_folder(found: Path | Problem, folder: Path, home: str) -> _Source:
+    if isinstance(found, Problem):
+        return _Source(folder, clean(found.where), "refused", found.reason)
+    # The folder's name is part of the id, since many folders have a README.md.
+    name = clean(f"{home}/{found.relative_to(folder).as_posix()}")
+    packed = found.suffix.lower() == ".gz"
+    if (Path(found.stem) if packed else found).suffix.lower() not in _KINDS or (packed and found.stem[-3:] == "csv"):
+        return _Source(found, name, "refused", f"no reader for files of the kind {found.suffix or 'without a suffix'}")
+    try:
+        check_regular(found)
+        return _Source(found, name, _kind(found))
+    except (OSError, ValueError, CorpusError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error).removeprefix(f"{found} ")
+        return _Source(found, name, "refused", reason or "it cannot be read")
+
+
+_KINDS = (*CONVERTERS, ".jsonl", ".ndjson")
+
+
+def _kind(path: Path) -> Literal["document", "lines", "table", "benchmark"]:
+    """What a file has, judged by its suffix and its first bytes."""
+    suffix = path.suffix.lower()
+    if suffix in (".csv", ".tsv"):
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+            return "document" if {*_TEXTS, "sentences"}.isdisjoint(table_rows(file)[0]) else "table"
+    if suffix in CONVERTERS:
+        return "document"
+    return _kind_of_records(path)
+
+
+def _kind_of_records(path: Path) -> Literal["lines", "table", "benchmark"]:
+    """Which kind of JSON a file has, judged by its first bytes."""
     expected = "Expected JSON Lines: one object with 'title' and 'text' (or 'sentences') a line, plain or gzip."
     try:
         with path.open("rb") as file:
@@ -176,12 +213,12 @@ def _is_benchmark(path: Path) -> bool:
         from .benchmarks import holds_passages
 
         if holds_passages(path):
-            return True
-    if first.startswith(b"["):
+            return "benchmark"
+    if first.startswith(b"[") and not any(f'"{name}"'.encode() in first for name in _TEXTS):
         raise CorpusError(f"{path} is a JSON array, but not of passages. {expected}")
     if first and not first.startswith(b"{") and not {".jsonl", ".ndjson", ".json"} & set(path.suffixes):
         raise CorpusError(f"{path} is in no format that is known here. {expected}")
-    return False
+    return "table" if first.startswith(b"[") else "lines"
 
 
 def _holds_passage(line: bytes) -> bool:
@@ -190,7 +227,7 @@ def _holds_passage(line: bytes) -> bool:
         record = ujson.loads(line)
     except (ValueError, OverflowError):
         return line != b"{" and not _CONTEXTS.search(line)  # a brace alone opens an indented document
-    return isinstance(record, dict) and not record.keys().isdisjoint(("text", "sentences", "contents"))
+    return isinstance(record, dict) and not record.keys().isdisjoint((*_TEXTS, "sentences", "kwargs"))
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -238,6 +275,10 @@ def _read_record(line: bytes) -> Passage | str | None:
         return f"not UTF-8 (byte {error.start + 1} of the line)"
     except (ValueError, OverflowError) as error:
         return f"not JSON: {error}"
+    return _passage(record)
+
+
+def _passage(record: Any) -> Passage | str:
     try:
         passage = Passage.from_record(_with_our_names(record) if isinstance(record, dict) else record)
     except ValueError as error:
@@ -246,41 +287,55 @@ def _read_record(line: bytes) -> Passage | str | None:
 
 
 def _with_our_names(record: dict[str, Any]) -> Mapping[str, Any]:
-    """Convert BEIR's ``_id`` and Pyserini's ``contents``, a text or a title and a text separated by a line break."""
-    if "_id" in record and "id" not in record:
-        record["id"] = record["_id"]
-    contents = record.get("contents")
-    if isinstance(contents, str) and record.get("text") is None and record.get("sentences") is None:
-        title, line_break, text = contents.partition("\n")
-        if line_break and record.get("title") is None:
-            record["title"], record["text"] = title.strip().strip('"'), text
-        else:
-            record["text"] = contents
-    return record
+    """Convert the fields of other tools. Pyserini's ``contents`` is a text, or a title and a text separated by a line
+    break; LangChain also writes a record as the ``kwargs`` of another."""
+    if isinstance(record.get("kwargs"), dict):
+        record = record["kwargs"]
+    metadata = record.get("metadata", record.get("meta"))
+    name = next((name for name in _TEXTS if record.get(name) is not None), "text")
+    found: dict[str, Any] = {key: record.get(key) for key in ("title", "sentences", "place")} | {
+        "text": record.get(name)
+    }
+    found["id"] = next((record[key] for key in ("id", "_id", "id_") if record.get(key) is not None), None)
+    found["metadata"] = bounded_metadata(metadata)
+    if name == "contents" and isinstance(found["text"], str) and found["sentences"] is None:
+        title, line_break, text = found["text"].partition("\n")
+        if line_break and found["title"] is None:
+            found["title"], found["text"] = title.strip().strip('"'), text
+    if found["title"] is None and isinstance(metadata, dict):
+        named = [metadata.get("title"), *(Path(str(metadata[key])).stem for key in _FILES if metadata.get(key))]
+        found["title"] = next((title for title in named if title and isinstance(title, str)), None)
+    return found
 
 
-def _read_text(source: _Source, file: BufferedReader) -> Iterator[_Made]:
-    content = file.read(LARGEST_RECORD + 1)
-    if len(content) > LARGEST_RECORD:
-        yield source.name, _TOO_LARGE
+def _read_table(source: _Source) -> Iterator[_Made]:
+    """The records of a JSON list, or the rows of a table."""
+    if source.path.suffix.lower() not in (".csv", ".tsv"):
+        from .benchmarks.files import read_records
+
+        for record in read_records(source.path):
+            if isinstance(record, Problem):
+                yield record.where, record.reason
+            else:
+                yield record.where, _passage(dict(record.fields))
         return
-    if b"\x00" in content:
-        yield source.name, "a binary file"
-        return
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        yield source.name, f"not UTF-8 (byte {error.start + 1})"
-        return
-    heading = _HEADING.search(text) if source.path.suffix.lower() == ".md" else None
-    if heading:
-        text = text[: heading.start()] + text[heading.end() :]
-    if not text.strip() and not heading:
-        yield source.name, "empty"
-        return
-    title = heading[1] if heading else clean(source.path.stem)
-    document = Document(source.id or "", title, [Line(sentence) for sentence in split_sentences(clean(text))])
-    yield source.name, _objection(document.whole()) or document
+    with source.path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        columns, rows = table_rows(file)
+        try:
+            for row in rows:
+                filled = {name: cell for name, cell in zip(columns, row, strict=False) if cell.strip()}
+                if filled:
+                    yield f"{source.name}:{rows.line_num}", _passage(filled)
+        except csv.Error as error:
+            raise CorpusError(f"{source.path} is not a table from line {rows.line_num} on: {error}.") from error
+
+
+def _document(source: _Source, text: Text | Unreadable) -> Document | str:
+    if isinstance(text, Unreadable):
+        return str(text)
+    title = text.title or clean(source.path.stem)
+    document = Document(source.name, title, text.lines, text.metadata)
+    return _objection(document.whole()) or document
 
 
 def _objection(passage: Passage) -> str | None:

@@ -23,8 +23,8 @@ def index(
         list[Path] | None,
         typer.Argument(
             metavar="CORPUS...",
-            help="JSON Lines (plain or gzip; each a 'title' and a 'text' or 'sentences'), text files (.txt, .md), "
-            "folders of text files, or a benchmark's questions with their contexts.",
+            help="Documents (.txt, .md, .html, .pdf, .docx, .csv), records (JSON Lines, plain or gzip; each a 'title' "
+            "and a 'text' or 'sentences'), folders of these, or a benchmark's questions with their contexts.",
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The folder of the index.")] = None,
@@ -142,24 +142,6 @@ def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, t
             corpus, out, max_words=max_words, strict=strict, threads=threads, on_progress=show, on_problem=remember
         )
     _summarize(manifest, out, monotonic() - started, first)
-    for folder in corpus:
-        _warn_of_other_files(folder)
-
-
-def _warn_of_other_files(folder: Path) -> None:
-    """Only text files of a folder are indexed; warn about others."""
-    from collections import Counter
-
-    from ..data.corpora import TEXT_SUFFIXES
-
-    suffixes = (each.suffix.lower() for each in folder.rglob("*") if each.is_file() and not each.name.startswith("."))
-    others = Counter(suffix for suffix in suffixes if suffix not in TEXT_SUFFIXES)
-    if others:
-        kinds = ", ".join(suffix or "no suffix" for suffix, _ in others.most_common(5))
-        message = (
-            f"{others.total():,} other files in {folder} were not read ({kinds}): name files such as .jsonl one by one"
-        )
-        warn(message)
 
 
 def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: list[Problem]) -> None:
@@ -172,7 +154,7 @@ def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: lis
         ("index", str(out)),
         ("corpus", ", ".join(manifest.corpus)),
         ("passages", f"{manifest.passages:,}" + (f" of {manifest.documents:,} documents" if is_split else "")),
-        ("skipped", f"{manifest.malformed:,} malformed, {manifest.duplicates:,} duplicate"),
+        ("skipped", f"{manifest.malformed:,} not readable, {manifest.duplicates:,} duplicate"),
         ("size", f"{size / 1e6:,.1f} MB"),
         ("time", f"{seconds:.1f} s ({manifest.passages / seconds:,.0f} passages/s)"),
     ]

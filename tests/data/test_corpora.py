@@ -50,7 +50,16 @@ def test_records_of_other_tools(tmp_path: Path) -> None:
         {"_id": "beir", "title": "Rome", "text": "A city."},
         {"id": "anserini", "contents": "One text."},
         {"id": "dpr", "contents": '"Rome"\nA city.'},
-        {"id": 7, "text": "No title.", "metadata": {"ignored": True}},
+        {"id": 7, "text": "No title.", "metadata": {"kept": True}},
+        {
+            "id": None,
+            "page_content": "LangChain.",
+            "metadata": {"source": "docs/guide.pdf", "page": 3},
+            "type": "Document",
+        },
+        {"lc": 1, "type": "constructor", "id": ["langchain", "Document"], "kwargs": {"page_content": "Dumped."}},
+        {"id_": "llama", "text": "LlamaIndex.", "metadata": {"title": "Guide", "file_name": "x.md"}},
+        {"id": "hay", "content": "Haystack.", "meta": {"file_name": "notes.txt"}, "score": None},
     ]
     passages, problems = read(made(tmp_path / "c.jsonl", "\n".join(map(json.dumps, records)).encode()))
     assert not problems
@@ -59,7 +68,16 @@ def test_records_of_other_tools(tmp_path: Path) -> None:
         ("anserini", "", "One text."),
         ("dpr", "Rome", "A city."),
         ("7", "", "No title."),
+        (content_id("guide", "LangChain."), "guide", "LangChain."),
+        (content_id("", "Dumped."), "", "Dumped."),
+        ("llama", "Guide", "LlamaIndex."),
+        ("hay", "notes", "Haystack."),
     ]
+    assert passages[3][0].metadata == {"kept": True}
+    assert passages[4][0].metadata == {"source": "docs/guide.pdf", "page": 3}
+    listed, problems = read(made(tmp_path / "list.json", json.dumps(records[4:]).encode()))
+    assert [passage.id for passage, _ in listed] == [passage.id for passage, _ in passages[4:]]
+    assert not problems
 
 
 @pytest.mark.parametrize(
@@ -97,14 +115,19 @@ def test_folder_of_texts(tmp_path: Path) -> None:
     made(folder / "a" / "binary.txt", b"a\x00b")
     made(folder / "empty.md", b" \n")
     made(folder / ".git" / "c.txt", b"hidden")
-    made(folder / "d.pdf", b"%PDF")
+    made(folder / "d.xyz", b"?")
     passages, problems = read(folder)
     assert [(passage.id, passage.title, where) for passage, where in passages] == [
-        ("notes/a/x.md", "The *Title*", "notes/a/x.md"),
+        ("notes/a/x.md", "The Title", "notes/a/x.md"),
         ("notes/b.txt", "b", "notes/b.txt"),
     ]
     assert passages[0][0].text.split() == ["Intro.", "Body."]
-    assert [problem.where for problem in problems] == ["notes/a/bad.txt", "notes/a/binary.txt", "notes/empty.md"]
+    assert [(problem.where, problem.reason) for problem in problems] == [
+        ("notes/a/bad.txt", "not UTF-8 (byte 4)"),
+        ("notes/a/binary.txt", "a binary file"),
+        ("notes/d.xyz", "no reader for files of the kind .xyz"),
+        ("notes/empty.md", "empty"),
+    ]
     [(single, _)], _ = read(folder / "b.txt")
     assert (single.id, single.title, single.text) == ("b.txt", "b", "Grüße.")
 
@@ -125,7 +148,7 @@ def test_names_that_are_not_utf_8(name: bytes, tmp_path: Path) -> None:
         ("c.parquet", b"PAR1\x15\x04", "Parquet"),
         ("c.jsonl", b"\x7fELF\x00\x00", "binary"),
         ("c.json", b'[\n{"x": "y"}]', "JSON array"),
-        ("c.csv", b"title,text\nRome,a city\n", "no format that is known"),
+        ("c.xls", b"title,text\nRome,a city\n", "no format that is known"),
         ("c.jsonl.gz", gzip.compress(b"\x00" * 100), "binary"),
         ("c.jsonl.gz", b"\x1f\x8bnonsense", "cannot be read"),
     ],
@@ -140,7 +163,7 @@ def test_files_that_are_no_corpus(tmp_path: Path, name: str, content: bytes, mes
 def test_paths_that_are_no_corpus(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="no file or folder"):
         Corpus([tmp_path / "missing.jsonl"])
-    with pytest.raises(CorpusError, match=r"no \.txt or \.md file"):
+    with pytest.raises(CorpusError, match="has no file of a kind that is read"):
         Corpus([tmp_path])
 
 

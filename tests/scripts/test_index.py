@@ -34,7 +34,7 @@ def test_build_and_check(corpus: Path, tmp_path: Path) -> None:
     built = run(corpus, "--out", tmp_path / "ix", "--max-words", 100, "--threads", 1)
     assert built.exit_code == 0, built.output
     assert "passages  2\n" in built.stdout
-    assert "1 malformed, 1 duplicate" in built.stdout
+    assert "1 not readable, 1 duplicate" in built.stdout
     assert "corpus.jsonl:2: the same id 'r' as corpus.jsonl:1" in built.stderr
     assert "corpus.jsonl:3: not JSON" in built.stderr
     for checked in (run("--check", tmp_path / "ix"), run("--check", "--out", tmp_path / "ix")):

@@ -1,0 +1,261 @@
+"""Documents of every kind, and what is wrong with some."""
+
+from __future__ import annotations
+
+import io
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pypdf import PdfReader, PdfWriter
+
+from polyhop.data.conversion import Conversions
+from polyhop.data.converters import Text, Unreadable, convert, of_html
+from polyhop.data.splitting import Document, Line, split
+from polyhop.scripts.studies.folder.files import write_docx, write_pdf
+
+
+def texts(text: Text) -> list[str]:
+    return [line.text for line in text.lines]
+
+
+def written(path: Path, content: str | bytes) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+MARKDOWN = """---
+title: "The Handbook"
+author: Ada Berg
+tags: [a, b]
+---
+Intro with a [link](https://example.org/x "t") and `code`.
+
+# On call
+
+Tollgate is **on call**.
+
+| Service | Owner |
+|---------|:-----:|
+| Ledger  | Ada   |
+| Kiln    |       |
+
+```python
+def pay():
+    return 1
+```
+
+## Leave
+- 25 days
+- [ ] ask first
+
+> Quoted. <b>Bold</b><script>alert(1)</script>
+"""
+
+
+def test_markdown_is_parsed(tmp_path: Path) -> None:
+    text = convert(written(tmp_path / "h.md", MARKDOWN))
+    assert (text.title, text.metadata) == (
+        "The Handbook",
+        {"title": "The Handbook", "author": "Ada Berg", "tags": "[a, b]"},
+    )
+    assert texts(text) == [
+        "Intro with a link and code.",
+        "Tollgate is on call.",
+        "Service: Ledger; Owner: Ada.",
+        "Service: Kiln.",
+        "def pay():",
+        "return 1",
+        "Leave:",
+        "25 days",
+        "[ ] ask first",
+        "Quoted.",
+        "Bold",
+    ]
+    assert [line.apart for line in text.lines] == [0] * 4 + [1] * 2 + [0] * 5
+    assert text.lines[-1].headings == ("Leave",)
+    assert len(split(Document("h", text.title, text.lines))) == 3  # code apart
+
+
+PAGE = """<!DOCTYPE html><html><head><title>Kiln | Example</title><style>p{}</style></head><body>
+<header><nav><a href=/>Home</a></nav></header><div class="sidebar x">Ads</div>
+<div role="main"><h1>Kiln <a href="#kiln" aria-hidden=true>#</a></h1>
+<p>Kiln is a <em>service</em>.<p>Berg owns it.
+<h2>Owners ¶</h2><table><tr><th>Name<th>Town<tr><td>Ada<td>Tarn<tr><td>Otto<td>Vale</table>
+<pre>kiln --start
+kiln --stop</pre><ul><li>One<li>Two</ul><form><button>Send</button></form></div>
+<footer>Imprint</footer><script>var x = "<p>no</p>"</script></body></html>"""
+
+
+def test_html_is_cleaned(tmp_path: Path) -> None:
+    text = convert(written(tmp_path / "k.html", PAGE))
+    assert text.title == "Kiln"
+    assert texts(text) == [
+        *("Kiln is a service.", "Berg owns it.", "Owners:", "Name: Ada; Town: Tarn.", "Name: Otto; Town: Vale."),
+        *("kiln --start", "kiln --stop", "One", "Two"),
+    ]
+    assert {line.headings for line in text.lines[2:]} == {("Owners",)}
+
+
+def test_html_in_other_encodings_and_without_a_heading(tmp_path: Path) -> None:
+    page = "<title>Straße</title><p>Grüße aus Köln."
+    for head, encoding in (('<meta charset="iso-8859-1">', "latin-1"), ("", "cp1252"), ("", "utf-16")):
+        text = convert(written(tmp_path / "a.htm", (head + page).encode(encoding)))
+        assert (text.title, texts(text)) == ("Straße", ["Grüße aus Köln."])
+
+
+def test_tables_for_layout_and_tag_soup() -> None:
+    long = "This is a sentence of a page. " * 20
+    assert texts(of_html(f"<table><tr><td><h2>Hi</h2>{long}<td>Menu</table>"))[0] == "Menu."
+    assert len(texts(of_html(f"<table><tr><td>{long}</table>"))) == 20
+    assert texts(of_html("<p>a</b></div></table>b<td>c</tr><table>d<tr>e")) == ["ab", "c", "d", "e"]
+    assert texts(of_html("<div><nav>x</div><p>y")) == ["y"]  # never closed
+    assert texts(of_html("<h1>T</h1><main></main><p>Outside of an empty main part.")) == [
+        "Outside of an empty main part."
+    ]
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<div>" * 200_000 + "x",
+        "<b>" * 200_000 + "x" + "</b>" * 200_000,
+        "<script>" + "a<b" * 400_000 + "</script>x",
+        "<p>x" * 50_000,
+    ],
+    ids=["deep", "deep and closed", "a megabyte of script", "never closed"],
+)
+def test_hostile_html_is_read_in_linear_time(markup: str) -> None:
+    assert set(texts(of_html(markup))) == {"x"}
+
+
+PIECES = st.sampled_from("< > / &nbsp; p td tr table h1 pre nav main <td> <tr> </h1> x".split())
+
+
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_no_html_fails(markup: str) -> None:
+    for line in of_html(markup).lines:
+        assert line.text
+
+
+def test_pdf_pages(tmp_path: Path) -> None:
+    sentence = "The ledger service is owned by Ada Berg, who lives in Tarn."
+    write_pdf(
+        tmp_path / "a.pdf",
+        ["Ledger Guide", *[f"{sentence} It runs at night." for _ in range(60)]],
+        header="Company 2020",
+    )
+    text = convert(tmp_path / "a.pdf")
+    assert text.title == "Ledger Guide"
+    assert set(texts(text)) == {sentence, "It runs at night."}
+    assert {line.headings for line in text.lines} == {("page 1",), ("page 2",), ("page 3",)}
+
+
+def encrypted(password: str) -> bytes:
+    writer = PdfWriter()
+    writer.add_blank_page(100, 100)
+    writer.encrypt(password, "owner", algorithm="AES-256")
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def scan() -> bytes:
+    writer = PdfWriter()
+    writer.add_blank_page(100, 100)
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+BOMB = io.BytesIO()
+with zipfile.ZipFile(BOMB, "w", zipfile.ZIP_DEFLATED) as bomb, bomb.open("word/document.xml", "w") as part:
+    for _ in range(600):
+        part.write(b" " * (1 << 20))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("a.pdf", scan(), "no text in it: scanned pages need OCR first"),
+        ("a.pdf", encrypted("secret"), "it is encrypted and needs a password"),
+        ("a.pdf", encrypted(""), "no text in it"),
+        ("a.pdf", b"%PDF-1.4 nonsense", "a damaged PDF"),
+        ("a.docx", b"PK\x03\x04nonsense", "not a Word file"),
+        ("a.docx", BOMB.getvalue(), "it unpacks to more than 512 MB"),
+        ("a.md", b"a\x00b", "a binary file"),
+        ("a.txt", b"caf\xe9", "not UTF-8 (byte 4)"),
+        ("a.txt", b" \n", "empty"),
+        ("a.csv", b'a,b\n"' + b"x" * 10, "empty"),
+    ],
+)
+def test_what_cannot_be_read_has_a_reason(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
+    if reason == "empty" and name == "a.csv":
+        assert texts(convert(written(tmp_path / name, content))) == ["A: xxxxxxxxxx."]
+        return
+    with pytest.raises(Unreadable, match=reason.replace("(", r"\(").replace(")", r"\)")):
+        convert(written(tmp_path / name, content))
+
+
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("pypdf", "mammoth"):
+        monkeypatch.setitem(sys.modules, module, None)
+    write_docx(tmp_path / "a.docx", [("", "x")])
+    for name in ("a.pdf", "a.docx"):
+        with pytest.raises(Unreadable, match=r"pip install 'polyhop\[documents\]'"):
+            convert(tmp_path / name)
+
+
+def test_word_files(tmp_path: Path) -> None:
+    blocks: list[tuple[str, str] | list[list[str]]] = [
+        *(("Title", "Team Guide"), ("", "We build things."), ("heading 1", "On call"), ("", "Tollgate is on call.")),
+        [["Service", "Owner"], ["Ledger", "Ada Berg"], ["كتاب", "أحمد"]],
+    ]
+    write_docx(tmp_path / "a.docx", blocks)
+    text = convert(tmp_path / "a.docx")
+    assert text == Text(
+        "Team Guide",
+        [
+            Line("We build things."),
+            Line("On call:", ("On call",), True),
+            Line("Tollgate is on call.", ("On call",)),
+            Line("Service: Ledger; Owner: Ada Berg.", ("On call",)),
+            Line("Service: كتاب; Owner: أحمد.", ("On call",)),
+        ],
+    )
+
+
+def test_tables(tmp_path: Path) -> None:
+    for name, mark in (("a.csv", ","), ("b.tsv", "\t"), ("c.csv", ";")):
+        rows = [["service", "owner"], ["Ledger", "Ada Berg"], ["Kiln", ""], ["霧", "x" * 400]]
+        text = convert(written(tmp_path / name, "\n".join(mark.join(row) for row in rows)))
+        assert texts(text) == ["Service: Ledger; Owner: Ada Berg.", "Service: Kiln.", "Service: 霧.", "x" * 400]
+
+
+def test_conversions_keep_the_order(tmp_path: Path) -> None:
+    names = [f"{n}.docx" for n in range(5)]
+    for name in names:
+        write_docx(tmp_path / name, [("", name)])
+    with Conversions() as conversions:
+        found = list(conversions([*(tmp_path / name for name in names), tmp_path / "gone.md", tmp_path / names[0]]))
+    assert [path.name for path, _ in found] == [*names, "gone.md", names[0]]
+    assert [text.lines[0].text for _, text in found if isinstance(text, Text)] == [*names, names[0]]
+    assert [str(text) for _, text in found if isinstance(text, Unreadable)] == ["No such file or directory"]
+
+
+@pytest.mark.slow
+def test_a_conversion_without_end_is_ended(tmp_path: Path) -> None:
+    write_pdf(tmp_path / "slow.pdf", ["word " * 15] * 200_000)
+    write_docx(tmp_path / "a.docx", [("", "After.")])
+    with Conversions(seconds=20) as conversions:
+        slow, after = [text for _, text in conversions([tmp_path / "slow.pdf", tmp_path / "a.docx"])]
+    assert str(slow) == "its conversion failed, or took more than 20 s or 4 GB"
+    assert isinstance(after, Text)
+
+
+def test_pdf_files_of_the_helper_are_sound(tmp_path: Path) -> None:
+    write_pdf(tmp_path / "a.pdf", ["(a) \\ b"])
+    assert PdfReader(tmp_path / "a.pdf", strict=True).pages[0].extract_text().strip() == "(a) \\ b"

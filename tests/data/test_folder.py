@@ -1,0 +1,128 @@
+"""Which files of a folder are read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from polyhop.data.corpora import Corpus
+from polyhop.data.errors import CorpusError, Problem
+from polyhop.data.folder import walk
+
+
+def tree(root: Path, *names: str) -> Path:
+    for name in names:
+        file, _, content = name.partition("=")
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        (root / file).write_text(content or f"Text of {file}.")
+    return root
+
+
+def names(folder: Path) -> list[str]:
+    return [each.relative_to(folder).as_posix() for each in walk(folder) if isinstance(each, Path)]
+
+
+def test_what_is_left_out(tmp_path: Path) -> None:
+    folder = tree(
+        tmp_path / "docs",
+        *("a.md", ".hidden.md", ".git/x.md", "node_modules/x/readme.md", "sub/__pycache__/x.txt", "sub/b.txt"),
+        *("sub/build/out.md", "sub/keep.log", "sub/other.log", "x.tmp.md"),
+        *(".gitignore=build/\n*.tmp.md\n*.log", "sub/.gitignore=!keep.log"),
+    )
+    assert names(folder) == ["a.md", "sub/b.txt", "sub/keep.log"]
+
+
+def test_rules_of_the_checkout_count_unless_they_name_the_folder(tmp_path: Path) -> None:
+    tree(
+        tmp_path,
+        ".git/config",
+        ".gitignore=*.out.md\n/data\n",
+        "docs/a.md",
+        "docs/b.out.md",
+        "data/c.md",
+        "data/d.out.md",
+    )
+    assert names(tmp_path / "docs") == ["a.md"]
+    assert names(tmp_path / "data") == ["c.md", "d.out.md"]  # named, so it is wanted
+
+
+def test_links_and_loops(tmp_path: Path) -> None:
+    folder = tree(tmp_path / "docs", "a.md", "sub/b.md")
+    (folder / "sub" / "loop").symlink_to(folder)
+    (folder / "out").symlink_to(tmp_path)
+    (folder / "broken.md").symlink_to(folder / "missing.md")
+    found = list(walk(folder))
+    assert [each for each in found if isinstance(each, Path)] == [
+        folder / "a.md",
+        folder / "broken.md",
+        folder / "sub/b.md",
+    ]
+    assert [each.where for each in found if isinstance(each, Problem)] == ["docs/out"]
+    problems: list[Problem] = []
+    assert [where for _, where in Corpus([folder], on_problem=problems.append)] == ["docs/a.md", "docs/sub/b.md"]
+    assert [problem.where for problem in problems] == ["docs/broken.md", "docs/out"]
+
+
+def test_a_deep_tree(tmp_path: Path) -> None:
+    here = tmp_path
+    for _ in range(400):
+        here = here / "d"
+    here.mkdir(parents=True)
+    (here / "a.md").write_text("Deep.")
+    assert len(names(tmp_path)) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root reads everything")
+def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+    folder = tree(tmp_path / "docs", "a.md", "b.md", "closed/c.md")
+    (folder / "b.md").chmod(0)
+    (folder / "closed").chmod(0)
+    problems: list[Problem] = []
+    assert len(list(Corpus([folder], on_problem=problems.append))) == 1
+    (folder / "closed").chmod(0o700)
+    assert {problem.where for problem in problems} == {"docs/b.md", "docs/closed"}
+
+
+def test_a_mixed_folder(tmp_path: Path) -> None:
+    folder = tree(
+        tmp_path / "mix",
+        *(
+            "a.md=# A\n\nText.",
+            "b.jsonl={'id': 'r', 'text': 'Record.'}".replace("'", '"'),
+            "c.csv=service,owner\nLedger,Ada",
+        ),
+        *("d.csv=title,text\nTarn,A town.", "e.zip", "f.png", "g.html=<h1>G</h1><p>Page.", "bad.jsonl=not json"),
+    )
+    os.mkfifo(folder / "pipe.md")
+    problems: list[Problem] = []
+    passages = list(Corpus([folder], on_problem=problems.append))
+    assert [(passage.id if where[-1].isalpha() else passage.title, passage.text) for passage, where in passages] == [
+        ("mix/a.md", "Text."),
+        ("", "Record."),
+        ("mix/c.csv", "Service: Ledger; Owner: Ada."),
+        ("Tarn", "A town."),
+        ("mix/g.html", "Page."),
+    ]
+    assert {problem.where: problem.reason.split(":")[0] for problem in problems} == {
+        "mix/bad.jsonl:1": "not JSON",
+        "mix/e.zip": "no reader for files of the kind .zip",
+        "mix/f.png": "no reader for files of the kind .png",
+        "mix/pipe.md": "is not a regular file",
+    }
+
+
+def test_a_folder_of_nothing(tmp_path: Path) -> None:
+    tree(tmp_path / "pictures", "a.png", "b.zip")
+    with pytest.raises(CorpusError, match="has no file of a kind that is read"):
+        Corpus([tmp_path / "pictures"])
+
+
+def test_many_files(tmp_path: Path) -> None:
+    for n in range(2000):
+        (tmp_path / f"{n:04}.txt").write_text(f"Number {n}.")
+    corpus = Corpus([tmp_path])
+    assert [passage.text for passage, _ in corpus] == [f"Number {n}." for n in range(2000)]
+    assert corpus.position == corpus.size
