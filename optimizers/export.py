@@ -163,7 +163,12 @@ def record(program: dspy.Module, name: str, adapter: AdapterName = "chat", agent
         "replies": REPLIES[adapter],
         "agents": [prompt.to_record() for prompt in shown],
         "exemplars": [
-            {"count": part.count.value, "mode": part.mode.value, "memory": part.memory.dump_state()["exemplars"]}
+            {
+                "count": part.count.value,
+                "by_hops": part.memory.most,
+                "mode": part.mode.value,
+                "memory": part.memory.dump_state()["exemplars"],
+            }
             for _, part in program.named_sub_modules(Exemplars)
         ],
         "tunables": {name: tunable.dump_state() for name, tunable in tunables(program).items()},
@@ -374,9 +379,10 @@ def _agent(prompt: Prompt) -> Iterator[str]:
 def _exemplars(program: dspy.Module) -> Iterator[str]:
     for _, part in program.named_sub_modules(Exemplars):
         yield "## Exemplars"
+        by_hops = "".join(f"of {hops} hops: {most}; " for hops, most in part.memory.most.items())
         yield (
             f"{len(part.memory)} solved questions, of which up to {part.count.value} are shown for a question "
-            f"(mode: {part.mode.value}), the most similar last."
+            f"({by_hops}mode: {part.mode.value}), the most similar last."
         )
         rows = [(each.question, str(each.hops), " / ".join(each.sub_questions)) for each in part.memory.exemplars]
         yield _table(("question", "hops", "sub-questions"), rows)

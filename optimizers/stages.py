@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import fsum
 from pathlib import Path
 
 import dspy
@@ -12,6 +13,7 @@ from ..engines.budget import Budget, BudgetSpent
 from ..eval.charts import standalone
 from ..eval.metrics import Metric
 from ..eval.official.files import replacing
+from ..programs.complexity import estimate_complexity
 from ..programs.exemplars import ExemplarMemory, Exemplars
 from .settings import OptimizationSettings, divide
 from .tunables import StudyResult, TrialProgress, TunableSearch, plots
@@ -59,7 +61,8 @@ class Proposal:
 
 
 def tune_exemplars(stage: StageInput) -> Proposal:
-    """Add plans of the training questions to the exemplar memory, and tune how many it shows, and which.
+    """Add plans of the training questions to the exemplar memory, and tune which it shows, and how many for each number
+    of hops.
 
     Plans are gold decompositions, and those of questions that the program answers correctly.
     """
@@ -88,7 +91,36 @@ def tune_exemplars(stage: StageInput) -> Proposal:
     if not added:
         return Proposal(None, note)
     shown = [f"{name}.{what}" for name in names for what in ("count", "mode")]
-    return _search(stage, program, note, "exemplars", EXEMPLAR_TRIALS, only=shown)
+    proposal = _search(stage, program, note, "exemplars", EXEMPLAR_TRIALS, only=shown)
+    if proposal.study is None or proposal.program is None:
+        return proposal
+    for path, part in proposal.program.named_sub_modules(Exemplars):
+        name = path.removeprefix("self.")
+        part.memory.most = _most_by_hops(stage, proposal.program, name, proposal.study)
+        note = f"{note}; {name} by hops: " + ", ".join(f"{hops}: {most}" for hops, most in part.memory.most.items())
+    return replace(proposal, note=note)
+
+
+def _most_by_hops(stage: StageInput, program: dspy.Module, name: str, study: StudyResult) -> dict[int, int]:
+    """The number of exemplars for each number of hops that scored best on the questions with these hops, the smallest
+    of equal ones. Trials tell, because exemplars for one number of hops do not reach questions of another.
+    """
+    estimate, values = getattr(program, "estimator", estimate_complexity), study.best.values
+    if f"{name}.count" not in values:
+        return {}
+    numbers: dict[int, list[int]] = {}
+    for n, example in enumerate(stage.train):
+        numbers.setdefault(estimate(example.question).hops, []).append(n)
+    tried: dict[int, Mapping[int, float]] = {}
+    for trial in (trial for trial in study.trials if trial.state == "complete"):
+        mode = trial.values.get(f"{name}.mode", "")
+        count = 0 if mode == "none" else trial.values[f"{name}.count"]
+        if count == 0 or mode == values.get(f"{name}.mode", ""):
+            tried[count] = trial.scores
+    return {
+        hops: max(sorted(tried), key=lambda count: fsum(tried[count][n] for n in asked))
+        for hops, asked in sorted(numbers.items())
+    }
 
 
 def tune_prompts(stage: StageInput) -> Proposal:

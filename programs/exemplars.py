@@ -18,7 +18,7 @@ import heapq
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import blake2b
@@ -95,10 +95,12 @@ class ExemplarMemory(Parameter):
 
     Args:
         exemplars: By default those of the package.
+        most: How many to show at most by the number of hops of the question, where that is known.
     """
 
-    def __init__(self, exemplars: Iterable[Exemplar] | None = None) -> None:
+    def __init__(self, exemplars: Iterable[Exemplar] | None = None, most: Mapping[int, int] | None = None) -> None:
         self._exemplars = None if exemplars is None else tuple(exemplars)
+        self.most = dict(most or {})
         self._vectors: _FormVectors | None = None
 
     @property
@@ -117,15 +119,19 @@ class ExemplarMemory(Parameter):
         """Keep the exemplars: teleprompters call this to clear demos."""
 
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
-        return {"exemplars": [exemplar.to_record() for exemplar in self.exemplars]}
+        most = {"most": {str(hops): count for hops, count in sorted(self.most.items())}} if self.most else {}
+        return {"exemplars": [exemplar.to_record() for exemplar in self.exemplars], **most}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Raises: ValueError: an exemplar is malformed; the memory is unchanged."""
+        """Raises: ValueError: an exemplar or a number is malformed; the memory is unchanged."""
         loaded = tuple(Exemplar.from_record(record) for record in state["exemplars"])
-        self._exemplars, self._vectors = loaded, None
+        most = {int(hops): count for hops, count in state.get("most", {}).items()}
+        if not all(hops in HOPS and type(count) is int and count >= 0 for hops, count in most.items()):
+            raise ValueError(f"most is a number of exemplars by hops, not {state['most']!r}")
+        self._exemplars, self._vectors, self.most = loaded, None, most
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ExemplarMemory:
-        twin = ExemplarMemory(self._exemplars)
+        twin = ExemplarMemory(self._exemplars, self.most)
         twin._vectors = self._vectors
         return twin
 
@@ -163,7 +169,7 @@ class Exemplars(Program):
 
     Args:
         memory: The exemplars to choose from; by default those of the package.
-        count: Maximum number to show.
+        count: Maximum number to show; ``memory.most`` goes before it.
         mode: "none"; "random", deterministic per question; "similar"; or "same complexity": the most similar of those
             with the same number of hops, or the nearest number.
     """
@@ -179,7 +185,8 @@ class Exemplars(Program):
     def forward(self, question: str, complexity: Complexity) -> list[Exemplar]:
         """The exemplars in the order to show them, the most similar last. The question itself is excluded."""
         mode, memory = self.mode.value, self.memory.exemplars
-        if mode == "none" or not self.count.value:
+        count = self.memory.most.get(complexity.hops, self.count.value)
+        if mode == "none" or not count:
             return []
         key = title_key(question)
         allowed = [i for i, exemplar in enumerate(memory) if title_key(exemplar.question) != key]
@@ -191,7 +198,7 @@ class Exemplars(Program):
             value = {i: _draw(question, memory[i].question) for i in allowed}
         else:
             value = dict(enumerate(self.memory.similarities(question)))
-        best = heapq.nlargest(self.count.value, allowed, key=value.__getitem__)  # stable
+        best = heapq.nlargest(count, allowed, key=value.__getitem__)  # stable
         return [memory[i] for i in reversed(best)]
 
 
