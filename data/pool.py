@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from functools import cached_property
 
-from .lucene.layout import title_terms
+from .chain.reading import Reading
+from .chain.store import Store
 from .passages import Hit, Passage, SearchTool, check_page
 from .text import clean, terms
 
@@ -57,23 +58,25 @@ class PassagePool(SearchTool):
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         check_page(k, offset)
-        scores = self._scores(Counter(terms(clean(query))))
-        order = sorted(range(len(scores)), key=lambda i: -scores[i])[offset : offset + k]
-        return [Hit(self.passages[i], scores[i], rank) for rank, i in enumerate(order, offset + 1)]
+        ranking = enumerate(self.ranking(query, k, offset), offset + 1)
+        return [Hit(self.passages[i], score, rank) for rank, (i, score) in ranking]
 
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         return [self.search(query, k) for query in queries]
 
-    def search_titles(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
-        """See `BM25Index.search_titles`."""
-        wanted = frozenset(keys) - {""}  # the key of no title
-        titled = [(title_terms(hit.passage.title)[1], hit) for hit in self.search(query, len(self) or 1)]
-        found = sorted((pair for pair in titled if pair[0] in wanted), key=lambda pair: -pair[0].count(" "))
-        return [replace(hit, rank=rank) for rank, (_, hit) in enumerate(found[:limit], 1)]
+    @cached_property
+    def store(self) -> Store:
+        """The words of the passages, for the chain retriever."""
+        return Store.of(Reading(passage).record() for passage in self.passages)
 
-    def document_frequency(self, word: str) -> int:
-        """See `BM25Index.document_frequency`."""
-        return min((len(self._holders.get(term, ())) for term in terms(clean(word))), default=len(self))
+    def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:
+        """The positions in `passages` and the scores of what `search` finds."""
+        scores = self._scores(Counter(terms(clean(query))))
+        order = sorted(range(len(scores)), key=lambda i: -scores[i])[offset : offset + k]
+        return [(i, scores[i]) for i in order]
+
+    def stored(self, rows: Sequence[int]) -> list[Passage]:
+        return [self.passages[row] for row in rows]
 
     def _scores(self, query: Counter[str]) -> list[float]:
         size = len(self.passages)

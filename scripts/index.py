@@ -148,7 +148,7 @@ def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: lis
     from ..data.lucene.layout import PROBLEMS
     from ..data.passages import PAGE
 
-    size = sum(file.stat().st_size for file in (out / manifest.lucene_folder).iterdir())
+    size = sum(file.stat().st_size for file in (out / manifest.lucene_folder).rglob("*") if file.is_file())
     is_split = manifest.documents < manifest.passages
     rows = [
         ("index", str(out)),

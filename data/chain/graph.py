@@ -1,26 +1,34 @@
-"""The passages that a question leads to and the edges between them: everything that does not depend on weights.
+"""The passages that a question leads to and the edges between them, as arrays.
 
-A graph can be kept while weights are tuned, so that nothing is searched twice.
+Nothing here depends on weights. A graph can be kept while weights are tuned, so that nothing is searched twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from functools import reduce
-from operator import or_
-from typing import NamedTuple, Protocol, Self
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
 
 from ..passages import Hit, Passage
-from .features import NameKey, PassageFeatures, QuestionFeatures
+from .question import Bools, Question
+from .reading import FORM_BITS, LONGEST_NAME, NAMED, STARTS, STEM_BITS, TOPIC, Words, folded, read, without_flags
+from .store import Floats, Hashes, Ints, Store, find_names, hash_names, hash_runs, occurrences, spanned
 
 _QUESTION_HITS = 50
-_TITLE_HITS = 15  # passages found by title per look-up
+_TIES = 50  # hits after the last that may have its score
 _NAME_HITS = 10  # passages found by the names that a passage mentions
 _NAMES = 8  # names of a passage to search for, the rarest
+_TITLE_HITS = 60  # passages found by title per look-up
+_LONGEST_RUN = 7  # words of a text that may be a title
+_LONGEST_IN_QUESTION = 12
 _LOWER_CASE = 0.4  # certainty of a name without capitals: "his father" is not the page "Father"
-_MOST_TITLES = 1000  # runs of words of one passage that are looked up
+_COPY = 0.7  # share of the shorter passage's distinct words that a copy has
+_FORMS = 5  # of a title: whole, without disambiguation, to the first comma, without article, first and last name
+_CERTAINTY = np.array([1.0, 0.9, 0.6, 0.6, 0.6])  # that a form means the passage
+_ARTICLES = np.array([word.numbers[0] >> FORM_BITS for word in read("the a an")], np.uint32)
+_TOPIC = TOPIC << (STEM_BITS - FORM_BITS)  # the least number of a topic word, without flags
+LINK, BACK, SHARED = range(3)
 
 
 class ChainSource(Protocol):
@@ -29,185 +37,401 @@ class ChainSource(Protocol):
     k1: float
     b: float
 
-    def __len__(self) -> int: ...
+    @property
+    def store(self) -> Store:
+        """The words of all passages."""
+        ...
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> Self: ...
 
-    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]: ...
-
-    def search_titles(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
-        """See `BM25Index.search_titles`."""
+    def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:
+        """The rows of the passages of rank ``offset + 1`` to ``offset + k`` in the store, with their scores."""
         ...
 
-    def document_frequency(self, word: str) -> int:
-        """The number of passages that contain the word; all of them for a stop word."""
+    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
+        """See `Retriever.search`."""
+        ...
+
+    def stored(self, rows: Sequence[int]) -> list[Passage]:
+        """The passages of some rows."""
         ...
 
 
-class Relation(StrEnum):
-    """How a passage belongs to a chain."""
+class Edges(NamedTuple):
+    """Mentions that tie a chosen passage to others, one an entry."""
 
-    words = "words"  # it has words of the question
-    named = "named"  # the question names it
-    link = "link"  # a chosen passage mentions it
-    back = "back"  # it mentions a chosen passage
-    shared = "shared"  # it mentions a name that a chosen passage mentions
+    node: Ints  # the other passage
+    relation: Ints  # LINK: the chosen one mentions its title; BACK: it mentions the chosen one's; SHARED: both a name
+    name: Hashes
+    certainty: Floats  # that the mention means the passage
+    rarity: Floats  # of the name
+    in_question: Bools  # whether the question contains the name, which makes the edge weaker
+    in_title: Bools  # whether the other passage's title contains the name
+    sentence: Ints  # of the mention; -1 for a title
+    place: Ints  # of the mention: its first word in `Graph.words`
+    length: Ints  # of the mention, in words
 
+    def take(self, which: Ints | Bools) -> Edges:
+        return Edges(*(column[which] for column in tuple[Any, ...](self)))
 
-class TitleMatch(NamedTuple):
-    """A title in the question: its form, the certainty that it means the passage, and its span in the question."""
-
-    name: NameKey
-    certainty: float
-    span: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A passage in the graph of a question."""
-
-    features: PassageFeatures
-    bm25: float  # its score divided by the best score; 0 if the question did not find it
-    mask: int  # the question's words in it
-    sentences: frozenset[int]  # the question's words in the title and each sentence
-    title_match: TitleMatch | None  # where the question names it
-    similarity: float  # cosine with the question; 0 without vectors
-
-    @property
-    def id(self) -> str:
-        return self.features.passage.id
-
-
-class Edge(NamedTuple):
-    """A connection between a chosen passage and another."""
-
-    relation: Relation
-    name: NameKey  # the name that one mentions and that the other has as its title or mentions too
-    certainty: float  # that the mention means the passage
-    in_question: bool  # whether the question contains the name, which makes the edge weaker
-    cue: int  # the question's words in the sentence of the mention
-    in_title: bool  # whether the other passage's title contains the name
+    def sharing(self) -> Floats:
+        """The number of nodes that have the name of each edge."""
+        pairs = np.unique(np.stack([self.name, self.node.astype(np.uint64)]), axis=1)
+        return occurrences(self.name, pairs[0])
 
 
 class Graph:
-    """The passages around a question, searched once each.
+    """The passages around a question, searched once each; a node is its number in the order in which it was found.
 
-    Args:
-        question: The question.
-        source: Where to search.
-        analyze: Analyzes a passage, possibly cached.
-        similarities: Cosines of the question with passages, if there are vectors.
+    Attributes:
+        rows: The row of each node in the store.
+        bm25: Its score divided by the best score; 0 if the question did not find it.
+        similarity: Its cosine with the question; 0 without vectors.
+        words: The words of all nodes, without flags, each title and each sentence ending in 0.
+        has, pairs: The question's words, and its pairs of neighbours, in each title and each sentence.
+        first_sentence: Of each node: its title; the text follows.
+        node_of_sentence: The node of each sentence.
+        node_has, node_pairs: The same in each node.
+        length: The natural logarithm of the number of words, in hundreds.
+        surplus: The rarity of each title's words that the question does not have.
+        match: Where the question has its title: the form, -1 for none.
+        span: The words of the question there, shape (nodes, 2).
+        match_certainty: That it means the node; 0 for none.
+        match_rarity: The rarity of that form.
+        names: The hashes of each title's forms, 0 for none; shape (nodes, forms).
     """
 
     def __init__(
-        self,
-        question: QuestionFeatures,
-        source: ChainSource,
-        analyze: Callable[[Passage], PassageFeatures],
-        similarities: Callable[[list[Hit]], Sequence[float]] | None = None,
+        self, text: str, source: ChainSource, similarities: Callable[[list[int]], Sequence[float]] | None = None
     ) -> None:
-        self.question = question
-        self._source, self._analyze, self._similarities = source, analyze, similarities
+        self._source, self._store, self._similarities = source, source.store, similarities
+        self.question = Question(text, self._store)
+        self.rows: list[int] = []
+        self._nodes: dict[int, int] = {}  # by row
+        self._passages: dict[int, Passage] = {}
+        self._texts: dict[int, list[str]] = {}
         self._best = 0.0  # BM25 score
-        self._start: list[Node] | None = None
-        self._nodes: dict[str, Node] = {}
-        self._neighbors: dict[str, list[Node]] = {}
-        self._edges: dict[tuple[str, str], tuple[Edge, ...]] = {}
-        self._new_names: dict[str, tuple[NameKey, ...]] = {}
+        self._start: Ints | None = None
+        self._neighbors: dict[int, Ints] = {}
+        self._edges: dict[tuple[int, int, int], Edges] = {}
+        self._mentioned: dict[int, Ints] = {}
+        words, pairs = len(self.question.words), len(self.question.pairs)
+        self.bm25, self.similarity, self.surplus = np.zeros(0), np.zeros(0), np.zeros(0)
+        self.length = np.zeros(0)
+        self.words, self._flags = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
+        self.has, self.pairs = np.zeros((0, words), bool), np.zeros((0, pairs), bool)
+        self.node_has, self.node_pairs = np.zeros((0, words), bool), np.zeros((0, pairs), bool)
+        self.first_sentence, self.node_of_sentence = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.match, self.span = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
+        self.match_certainty, self.match_rarity = np.zeros(0), np.zeros(0)
+        self.names = np.zeros((0, _FORMS), np.uint64)
+        self._sentence = np.zeros(0, np.int64)  # of each word
+        self._first = np.zeros(1, np.int64)  # the first word of each node, and the end
+        self._titles = np.zeros((0, 3), np.int64)
+        self._spans, self._first_span = np.zeros((0, 2), np.int64), np.zeros(1, np.int64)
+        self._forms = np.zeros((0, _FORMS, LONGEST_NAME), np.uint32)
+        self._form_rarity, self._form_asked = np.zeros((0, _FORMS)), np.zeros((0, _FORMS), bool)
 
-    def start(self) -> list[Node]:
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def load(self, nodes: Sequence[int]) -> None:
+        """Read the passages of some nodes, together."""
+        new = [node for node in nodes if node not in self._passages]
+        self._passages |= zip(new, self._source.stored([self.rows[node] for node in new]), strict=True)
+
+    def passage(self, node: int) -> Passage:
+        self.load([node])
+        return self._passages[node]
+
+    def text(self, place: int, length: int) -> str:
+        """Some folded words of a node."""
+        node = int(self.node_of_sentence[self._sentence[place]])
+        start = place - int(self._first[node])
+        return " ".join(self._text(node)[start : start + length])
+
+    def _text(self, node: int) -> list[str]:
+        """The folded words of a node, as in `words`."""
+        if node not in self._texts:
+            self._texts[node] = folded(self.passage(node))
+        return self._texts[node]
+
+    # --- comparing ----------------------------------------------------------------------------------------------------
+
+    def in_sentences(self, weights: Floats) -> tuple[Floats, Floats]:
+        """The weight of the question's words in each node's title and best sentence, and in title and first one."""
+        titles = self.has[self.first_sentence]
+        found = (self.has | titles[self.node_of_sentence]) @ weights
+        opening = np.minimum(self.first_sentence + 1, np.append(self.first_sentence[1:], len(found)) - 1)
+        return np.maximum.reduceat(found, self.first_sentence), found[opening]
+
+    def overlapping(self, chosen: Sequence[int]) -> Bools:
+        """The nodes whose titles the question has where it has the title of a chosen one."""
+        taken = [node for node in chosen if self.match_certainty[node]]
+        found: Bools = (self.match_certainty > 0) & np.any(
+            (self.span[taken, 0] < self.span[:, 1:]) & (self.span[:, :1] < self.span[taken, 1]), axis=1
+        )
+        return found
+
+    # --- searching ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> Ints:
         """The passages that the question finds, and those that it names."""
         if self._start is None:
-            hits = self._source.search(self.question.text, _QUESTION_HITS)
-            self._best = hits[0].score if hits else 0.0
-            titled = self._titled(self.question.title_candidates)
-            self._start = self._nodes_of(hits, self._best) + self._nodes_of(titled)
+            hits = self._ranked(self.question.text, _QUESTION_HITS)
+            self._best = hits[0][1] if hits else 0.0
+            found = self._add(hits)
+            numbers = self.question.numbers
+            named = self._titled(numbers, np.ones(len(numbers), bool), _LONGEST_IN_QUESTION)
+            self._start = np.union1d(found, self._add([(row, 0.0) for row in named]))
         return self._start
 
-    def beyond(self, depth: int) -> list[Node]:
-        """The question's hits after those of `start`, up to a depth.
+    def beyond(self, depth: int) -> Ints:
+        """The question's hits up to a depth, if that is more than those of `start`.
 
         They are not candidates of the chain, so that a ranking does not depend on its length.
         """
         if depth <= _QUESTION_HITS:
+            return np.zeros(0, np.int64)
+        return self._add(self._source.ranking(self.question.text, depth + _TIES))
+
+    def neighbors(self, chosen: int) -> Ints:
+        """The passages whose titles a passage mentions, and those with its names and other question words."""
+        if (found := self._neighbors.get(chosen)) is None:
+            text = slice(self._first[chosen], self._first[chosen + 1])
+            rows = self._titled(self.words[text], self._flags[text] & STARTS > 0, _LONGEST_RUN)
+            if names := self._rarest_names(chosen):
+                had = self.node_has[chosen].tolist()
+                missing = [word for word, has in zip(self.question.words, had, strict=True) if not has]
+                rows += [row for row, _ in self._ranked(" ".join((*names, *missing)), _NAME_HITS)]
+            found = self._neighbors[chosen] = self._add([(row, 0.0) for row in rows])
+        return found
+
+    def _ranked(self, query: str, k: int) -> list[tuple[int, float]]:
+        """The best hits. Which of equals at the end are among them does not depend on the order of rows."""
+        hits = self._source.ranking(query, k + _TIES)
+        if len(hits) <= k or hits[k - 1][1] > hits[k][1]:
+            return hits[:k]
+        last = hits[k - 1][1]
+        tied = sorted((row for row, score in hits if score == last), key=self._store.checksum)
+        return ([hit for hit in hits if hit[1] > last] + [(row, last) for row in tied])[:k]
+
+    def _titled(self, words: Words, starts: Bools, longest: int) -> list[int]:
+        """The rows of the passages whose title is a run of words from one of ``starts`` to a topic word."""
+        padded = np.append(words, np.zeros(longest, np.uint32))
+        inside = starts & (words > 0)
+        hashes, spans = [], []
+        for length, found in enumerate(hash_runs(words, longest), 1):
+            last = padded[length - 1 : length - 1 + len(words)]
+            inside = inside & (last > 0)
+            first = np.flatnonzero(inside & (last >= _TOPIC))
+            hashes.append(found[first])
+            spans.append(np.stack([first, first + length], axis=1))
+        distinct, kept = np.unique(np.concatenate(hashes), return_index=True)
+        rows, which = self._store.titled(distinct)
+        if len(rows) > _TITLE_HITS:
+            names = spanned(words, np.concatenate(spans)[kept][which])
+            rows = rows[np.argsort(-self._store.rarity(names), kind="stable")]
+        return list(dict.fromkeys(rows.tolist()))[:_TITLE_HITS]
+
+    def _rarest_names(self, chosen: int) -> list[str]:
+        spans = self._names(chosen)
+        if not len(spans):
             return []
-        return self._nodes_of(
-            self._source.search(self.question.text, depth - _QUESTION_HITS, _QUESTION_HITS), self._best
+        order = np.argsort(-self._store.rarity(spanned(self.words, spans)), kind="stable")
+        forms = self._text(chosen)
+        best = spans[order[:_NAMES]] - self._first[chosen]
+        return [" ".join(forms[start:end]) for start, end in best.tolist()]
+
+    # --- nodes --------------------------------------------------------------------------------------------------------
+
+    def _add(self, hits: Sequence[tuple[int, float]]) -> Ints:
+        """The nodes of some rows with their scores, each once, adding those that are new."""
+        new: dict[int, float] = {}
+        for row, score in hits:
+            if row not in self._nodes:
+                new.setdefault(row, score)
+        if new:
+            self._nodes |= {row: at for at, row in enumerate(new, len(self))}
+            self.rows += new
+            self._read(list(new), np.fromiter(new.values(), float) / (self._best or 1.0))
+        return np.array(list(dict.fromkeys(self._nodes[row] for row, _ in hits)), np.int64)
+
+    def _read(self, rows: list[int], bm25: Floats) -> None:
+        records, question, join = self._store.records(rows), self.question, np.concatenate
+        words, starts = without_flags(records.words), np.cumsum(records.sizes) - records.sizes
+        ends = records.words == 0
+        sentence = np.cumsum(ends) - ends
+        node_of_sentence = np.repeat(np.arange(len(rows)), records.sizes)[ends]
+        has, pairs = question.occurrences(records.words, sentence, len(node_of_sentence))
+        first = sentence[starts]
+        forms = _forms(words, starts, records.titles)
+        flat = forms.reshape(-1, LONGEST_NAME)
+        form_rarity = self._store.rarity(flat).reshape(len(rows), _FORMS)
+        title = self._store.rarity(spanned(words, np.stack([starts, starts + records.titles[:, 0]], axis=1)))
+        nodes, sentences, size = len(self._titles), len(self.has), len(self.words)
+        self._match(flat, form_rarity)
+        self.bm25 = join([self.bm25, bm25])
+        similarity = self._similarities(rows) if self._similarities else np.zeros(len(rows))
+        self.similarity = join([self.similarity, similarity])
+        self.surplus = join([self.surplus, np.maximum(title - has[first] @ question.idf, 0.0)])
+        self.length = join([self.length, np.log(records.sizes / 100)])
+        self.words, self._flags = join([self.words, words]), join([self._flags, records.words])
+        self.has, self.pairs = join([self.has, has]), join([self.pairs, pairs])
+        self.node_has = join([self.node_has, np.logical_or.reduceat(has, first)])
+        self.node_pairs = join([self.node_pairs, np.logical_or.reduceat(pairs, first)])
+        self.first_sentence = join([self.first_sentence, first + sentences])
+        self.node_of_sentence = join([self.node_of_sentence, node_of_sentence + nodes])
+        self.names = join([self.names, hash_names(forms)])
+        self._sentence = join([self._sentence, sentence + sentences])
+        self._first = join([self._first, np.cumsum(records.sizes) + size])
+        self._titles = join([self._titles, records.titles])
+        self._spans = join([self._spans, records.names + size])
+        self._first_span = join([self._first_span, np.cumsum(records.named) + self._first_span[-1]])
+        self._forms, self._form_rarity = join([self._forms, forms]), join([self._form_rarity, form_rarity])
+
+    def _match(self, forms: Words, form_rarity: Floats) -> None:
+        """Find the titles in the question: of each the most certain form, where it is first."""
+        count, question = len(form_rarity), self.question
+        which, place = find_names(forms, question.numbers)
+        asked = np.zeros((count, _FORMS), bool)
+        asked[which // _FORMS, which % _FORMS] = True
+        match = np.where(asked.any(axis=1), asked.argmax(axis=1), -1)
+        start = np.zeros(count * _FORMS, np.int64)
+        start[which[::-1]] = place[::-1]
+        node = np.arange(count)
+        start = start.reshape(count, _FORMS)[node, match]
+        length = np.count_nonzero(forms.reshape(count, _FORMS, LONGEST_NAME)[node, match], axis=1)
+        capitals = np.append(0, np.cumsum(question.capital))
+        end = np.minimum(start + length, len(question.capital))
+        capital = capitals[end] > capitals[start]
+        certainty = np.where(match >= 0, _CERTAINTY[match] * np.where(capital, 1.0, _LOWER_CASE), 0.0)
+        self.match = np.append(self.match, match)
+        self.span = np.concatenate([self.span, np.stack([start, end], axis=1)])
+        self.match_certainty = np.append(self.match_certainty, certainty)
+        self.match_rarity = np.append(self.match_rarity, form_rarity[node, match])
+        self._form_asked = np.concatenate([self._form_asked, asked])
+
+    # --- edges --------------------------------------------------------------------------------------------------------
+
+    def edges(self, chosen: int, first: int = 0) -> Edges:
+        """All mentions that tie a chosen passage to the nodes from a number on."""
+        key = chosen, first, len(self)
+        if (found := self._edges.get(key)) is None:
+            parts = self._links(chosen, first), self._back_links(chosen, first), self._shared(chosen, first)
+            found = self._edges[key] = Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        return found
+
+    def _links(self, chosen: int, done: int) -> Edges:
+        start = int(self._first[chosen] + self._titles[chosen, 0])  # the end of the title
+        forms = self._forms[done:].reshape(-1, LONGEST_NAME)
+        which, place = find_names(forms, self.words[start : self._first[chosen + 1]])
+        return self._titled_edges(
+            LINK, chosen, which // _FORMS + done, which // _FORMS + done, which % _FORMS, place + start
         )
 
-    def neighbors(self, chosen: Node) -> list[Node]:
-        """The passages whose titles a passage mentions, and those with its names and other question words."""
-        if (found := self._neighbors.get(chosen.id)) is None:
-            hits = self._titled(chosen.features.title_candidates[:_MOST_TITLES])
-            names = sorted(self._names(chosen.features), key=lambda name: -self.question.rarity(name))[:_NAMES]
-            if names:
-                missing = self.question.words(self.question.all_words & ~chosen.mask)
-                hits += self._source.search(" ".join((*(name.key for name in names), *missing)), _NAME_HITS)
-            found = self._neighbors[chosen.id] = self._nodes_of(hits)
+    def _back_links(self, chosen: int, done: int) -> Edges:
+        form, place = find_names(self._forms[chosen], self.words[self._first[done] :])
+        place += self._first[done]
+        node, in_title = self._where(place)
+        form, place, node = form[~in_title], place[~in_title], node[~in_title]
+        return self._titled_edges(BACK, chosen, node, np.full(len(node), chosen), form, place)
+
+    def _titled_edges(self, relation: int, chosen: int, node: Ints, named: Ints, form: Ints, place: Ints) -> Edges:
+        """Edges by the most certain form of a title that is mentioned; versions of a page do not mention each other."""
+        best = np.full(len(self), _FORMS)
+        np.minimum.at(best, node, form)
+        keep = (best[node] == form) & (self.names[node, 0] != self.names[chosen, 0])
+        node, named, form, place = node[keep], named[keep], form[keep], place[keep]
+        length = np.count_nonzero(self._forms[named, form], axis=1)
+        capitals = np.append(0, np.cumsum(self._flags & NAMED > 0)) if len(place) else np.zeros(1, np.int64)
+        end = np.minimum(place + length, len(self.words))
+        certainty = _CERTAINTY[form] * np.where(capitals[end] > capitals[place], 1.0, _LOWER_CASE)
+        return Edges(
+            node,
+            np.full(len(node), relation),
+            self.names[named, form],
+            certainty,
+            self._form_rarity[named, form],
+            self._form_asked[named, form],
+            np.full(len(node), relation == LINK),
+            self._sentence[place],
+            place,
+            length,
+        )
+
+    def _shared(self, chosen: int, done: int) -> Edges:
+        names = spanned(self.words, self._names(chosen))
+        which, place = find_names(names, self.words[self._first[done] :])
+        place += self._first[done]
+        node, in_title = self._where(place)
+        other = node != chosen
+        which, place, node, in_title = which[other], place[other], node[other], in_title[other]
+        about = np.zeros((len(names), len(self)), bool)
+        about[which[in_title], node[in_title]] = True
+        return Edges(
+            node,
+            np.full(len(node), SHARED),
+            hash_names(names)[which],
+            np.ones(len(node)),
+            self._store.rarity(names)[which],
+            np.zeros(len(node), bool),
+            about[which, node],
+            np.where(in_title, -1, self._sentence[place]),
+            place,
+            np.count_nonzero(names, axis=1)[which],
+        )
+
+    def _where(self, place: Ints) -> tuple[Ints, Bools]:
+        """The nodes of words, and whether they are in titles."""
+        sentence = self._sentence[place]
+        node: Ints = self.node_of_sentence[sentence]
+        return node, sentence == self.first_sentence[node]
+
+    def _names(self, chosen: int) -> Ints:
+        """The spans of the names that a passage mentions and the question does not, after its own title."""
+        if (found := self._mentioned.get(chosen)) is None:
+            start = self._first[chosen]
+            own = np.array([[start, start + self._titles[chosen, 1]]])
+            spans = np.concatenate([own, self._spans[self._first_span[chosen] : self._first_span[chosen + 1]]])
+            names = spanned(self.words, spans)
+            asked, _ = find_names(names, self.question.numbers)
+            keep: Bools = np.any(names >= _TOPIC, axis=1)
+            keep[asked] = False
+            found = self._mentioned[chosen] = spans[keep]
         return found
 
-    def _titled(self, keys: Sequence[str]) -> list[Hit]:
-        return self._source.search_titles(keys, self.question.text, _TITLE_HITS)
+    def copies(self, chosen: int) -> Ints:
+        """The versions of a passage's page, with the same title and mostly the same words, that explain no more."""
+        alike = (self.names[:, 0] == self.names[chosen, 0]) & (self._titles[:, 0] == self._titles[chosen, 0])
+        alike &= ~(self.node_has & ~self.node_has[chosen]).any(axis=1)
+        alike[chosen] = False
+        mine = self._distinct(chosen) if alike.any() else frozenset()
+        found = []
+        for node in np.flatnonzero(alike).tolist():
+            theirs = self._distinct(node)
+            if len(mine & theirs) >= _COPY * min(len(mine), len(theirs)):
+                found.append(node)
+        return np.array(found, np.int64)
 
-    def edges(self, chosen: Node, other: Node) -> tuple[Edge, ...]:
-        """All connections between a chosen passage and another."""
-        pair = chosen.id, other.id
-        if (found := self._edges.get(pair)) is None:
-            found = self._edges[pair] = tuple(self._connections(chosen.features, other.features))
-        return found
+    def _distinct(self, node: int) -> frozenset[int]:
+        return frozenset(self.words[self._first[node] : self._first[node + 1]].tolist()) - {0}
 
-    def _connections(self, chosen: PassageFeatures, other: PassageFeatures) -> Iterator[Edge]:
-        if chosen.title_key != other.title_key or not other.names:
-            for name, certainty in other.names:
-                if chosen.mentions(name):
-                    sure = certainty * (1.0 if chosen.capitalizes(name) else _LOWER_CASE)
-                    cue = self._cue(chosen, name)
-                    yield Edge(Relation.link, name, sure, self.question.mentions(name), cue, True)
-                    break
-            for name, certainty in chosen.names:
-                if other.mentions(name):
-                    sure = certainty * (1.0 if other.capitalizes(name) else _LOWER_CASE)
-                    cue = self._cue(other, name)
-                    yield Edge(Relation.back, name, sure, self.question.mentions(name), cue, False)
-                    break
-        for name in self._names(chosen):
-            in_title = other.is_about(name)
-            if in_title or other.mentions(name):
-                yield Edge(Relation.shared, name, 1.0, False, self._cue(other, name), in_title)
 
-    def _names(self, passage: PassageFeatures) -> tuple[NameKey, ...]:
-        """The names that a passage mentions and the question does not."""
-        id = passage.passage.id
-        if (found := self._new_names.get(id)) is None:
-            found = tuple(name for name in passage.mentioned if not self.question.mentions(name))
-            self._new_names[id] = found
-        return found
-
-    def _cue(self, passage: PassageFeatures, name: NameKey) -> int:
-        """The question's words in the sentence that mentions a name; of several, the one with the highest weight."""
-        masks = [self.question.mask(stems) for key, stems in passage.sentences if name.key in key]
-        return max(masks, key=self.question.weights, default=0)
-
-    def _nodes_of(self, hits: Iterable[Hit], best: float = 0.0) -> list[Node]:
-        """The nodes of some hits; with ``best``, the best score of all, new nodes get a BM25 score."""
-        unique: dict[str, Hit] = {}
-        for hit in hits:
-            unique.setdefault(hit.passage.id, hit)
-        new = [hit for id, hit in unique.items() if id not in self._nodes]
-        similarities = self._similarities(new) if self._similarities and new else [0.0] * len(new)
-        for hit, similarity in zip(new, similarities, strict=True):
-            bm25 = hit.score / best if best else 0.0
-            self._nodes[hit.passage.id] = self._node(self._analyze(hit.passage), bm25, similarity)
-        return [self._nodes[id] for id in unique]
-
-    def _node(self, passage: PassageFeatures, bm25: float, similarity: float) -> Node:
-        subject = self.question.mask(passage.subject)
-        sentences = frozenset(self.question.mask(stems) | subject for _, stems in passage.sentences)
-        mask = reduce(or_, sentences, subject)
-        return Node(passage, bm25, mask, sentences or frozenset({subject}), self._title_match(passage), similarity)
-
-    def _title_match(self, passage: PassageFeatures) -> TitleMatch | None:
-        for name, certainty in passage.names:
-            if span := self.question.find(name):
-                return TitleMatch(name, certainty * (1.0 if self.question.capitalizes(span) else _LOWER_CASE), span)
-        return None
+def _forms(words: Words, starts: Ints, titles: Ints) -> Words:
+    """The forms in which other texts may mention titles, shape (passages, forms, words); unused ones are zeros."""
+    whole, bare, comma = titles.T
+    article = (bare > 1) & np.isin(words[starts], _ARTICLES)
+    person = (bare > 2) & (words[starts] >= _TOPIC)
+    spans = [
+        (starts, whole),
+        (starts, np.where(whole == bare, 0, bare)),
+        (starts, comma),
+        (starts + 1, np.where(article, bare - 1, 0)),
+        (starts, np.zeros_like(starts)),
+    ]
+    forms = np.stack([spanned(words, np.stack([start, start + size], axis=1)) for start, size in spans], axis=1)
+    forms[person, -1, 0] = words[starts[person]]
+    forms[person, -1, 1] = words[starts[person] + bare[person] - 1]
+    forms[~(forms >= _TOPIC).any(axis=2)] = 0
+    return forms

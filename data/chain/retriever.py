@@ -11,19 +11,19 @@ gain is the weight of the question's words that it alone explains, plus the stre
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
 
 from ..errors import PolyhopError
 from ..lucene.searcher import adapt
-from ..passages import Hit, Passage, Reason, SearchTool, Shared, check_page, search_each
-from .features import NameKey, PassageFeatures, QuestionFeatures, WordWeights
-from .graph import ChainSource, Edge, Graph, Node, Relation, TitleMatch
+from ..passages import Hit, Reason, SearchTool, Shared, check_page, search_each
+from .graph import BACK, LINK, SHARED, ChainSource, Edges, Graph
+from .question import Bools, specificity
+from .store import Floats, Hashes, Ints, occurrences
 from .weights import ChainWeights
 
 if TYPE_CHECKING:
@@ -31,18 +31,39 @@ if TYPE_CHECKING:
 
 _EXPANDED = 3  # chosen passages whose neighbors become candidates
 LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they have then
-_PASSAGES_CACHED = 2048  # about 10 kB each
-_WORDS_CACHED = 65_536
 _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
+_COPY = -9.0  # gain of a copy of a chosen passage
+_RELATIONS = {LINK: "link", BACK: "back", SHARED: "shared"}
+
+
+class Tie(NamedTuple):
+    """An edge to a chosen passage: which, the relation, and where the mention is (see `Edges`)."""
+
+    chosen: int
+    relation: int
+    sentence: int
+    place: int
+    length: int
+
+
+@dataclass
+class _Chosen:
+    """A chosen passage, the weights of the question's words before and after it, and how many nodes it was compared
+    with."""
+
+    node: int
+    before: Floats
+    after: Floats
+    compared: int = 0
 
 
 class ChainStep(NamedTuple):
-    """A chosen passage, its gain over those chosen before it, and the main reason."""
+    """A chosen passage and its gain over those chosen before it, and its strongest edge, if that is the main reason."""
 
-    node: Node
+    node: int
     gain: float
-    reason: Reason
+    tie: Tie | None
 
 
 def follow(graph: Graph, weights: ChainWeights, most: int, *, adaptive: bool = False) -> list[ChainStep]:
@@ -50,17 +71,18 @@ def follow(graph: Graph, weights: ChainWeights, most: int, *, adaptive: bool = F
     chain = _Chain(graph, weights)
     chain.add(graph.start())
     steps: list[ChainStep] = []
-    while chain.candidates and len(steps) < min(most, LONGEST_CHAIN):
-        step = chain.best()
-        if adaptive and steps and step.gain < weights.enough:
-            return steps
-        steps.append(step)
-        chain.take(step.node, is_last=len(steps) == most)
-        if len(steps) <= min(_EXPANDED, most - 1):
-            chain.add(graph.neighbors(step.node))
+    while len(steps) < min(most, LONGEST_CHAIN):
+        best = chain.best(1)
+        if not best or (adaptive and steps and best[0].gain < weights.enough):
+            break
+        steps += best
+        if len(steps) < most:
+            chain.take(best[0].node)
+            if len(steps) <= _EXPANDED:
+                chain.add(graph.neighbors(best[0].node))
     if adaptive or len(steps) == most:
         return steps
-    steps += chain.rest(most - len(steps))
+    steps += chain.best(most - len(steps))
     return steps + chain.unseen(graph.beyond(most))[: most - len(steps)]
 
 
@@ -68,118 +90,135 @@ class _Chain:
     """The passages chosen so far, and what the candidates would add to them."""
 
     def __init__(self, graph: Graph, weights: ChainWeights) -> None:
-        self.candidates: dict[str, Node] = {}
         self._graph, self._weights = graph, weights
-        self._words = graph.question.weights
-        self._chosen: list[tuple[Node, WordWeights, WordWeights]] = []  # with the word weights before and after it
-        self._taken: list[tuple[int, int]] = []  # spans of chosen titles in the question
-        self._titles: Counter[NameKey] = Counter()  # number of candidates by name
-        self._edges: dict[str, tuple[float, Edge, Node]] = {}  # the strongest of each candidate, and to which passage
-        self._seen: set[str] = set()
-        self._copies: set[str] = set()  # copies of a chosen passage that explain no further word
+        self._words, self._pairs = graph.question.weights, graph.question.pairs
+        self._seen: Ints = np.zeros(0, np.int64)  # in the order in which they were found
+        self._chosen: list[_Chosen] = []
+        self._tied, self._copies = np.zeros(0), np.zeros(0, bool)  # of each node
+        self._ties = np.zeros((0, len(Tie._fields)), np.int64)
 
-    def add(self, nodes: Iterable[Node]) -> None:
-        new = list({other.id: other for other in nodes if other.id not in self._seen}.values())
-        for node in new:
-            self._seen.add(node.id)
-            self.candidates[node.id] = node
-            self._titles.update(name for name, _ in node.features.names)
-        for chosen, before, after in self._chosen:
-            self._compare(chosen, before, after, new)
+    def add(self, nodes: Ints) -> None:
+        new = np.ones(len(self._graph), bool)
+        new[self._seen] = False
+        self._seen = np.append(self._seen, nodes[new[nodes]])
 
-    def take(self, node: Node, is_last: bool) -> None:
-        del self.candidates[node.id]
-        if is_last:
-            return
-        if node.title_match:
-            self._taken.append(node.title_match.span)
-        before, after = self._words, self._words.after(node.mask, self._weights.explained)
+    def take(self, node: int) -> None:
+        graph, explained = self._graph, self._weights.explained
+        before, after = self._words, self._words * np.where(graph.node_has[node], 1 - explained, 1.0)
         self._words = after
-        self._chosen.append((node, before, after))
-        self._compare(node, before, after, self.candidates.values())
+        self._pairs = self._pairs * ~graph.node_pairs[node]
+        self._chosen.append(_Chosen(node, before, after))
 
-    def best(self) -> ChainStep:
-        """The candidate with the highest gain; of equals, the one found first."""
-        gain, best = max(((self._gain(node), node) for node in self.candidates.values()), key=itemgetter(0))
-        return ChainStep(best, gain, self._reason(best))
+    def best(self, most: int) -> list[ChainStep]:
+        """The candidates with the highest gains as the next passage; of equals, always the same."""
+        gains, named = self._gains()
+        open = np.ones(len(self._graph), bool)
+        open[[each.node for each in self._chosen]] = False
+        candidates = self._seen[open[self._seen]]
+        # The order of rows differs between builds, so it does not decide between equals.
+        order = candidates[np.lexsort((self._graph.names[candidates, 0], -gains[candidates]))[:most]]
+        return [self._step(node, gains, named) for node in order.tolist()]
 
-    def rest(self, most: int) -> list[ChainStep]:
-        """The best remaining candidates, each with its gain as the next passage."""
-        gains = sorted(((self._gain(other), other) for other in self.candidates.values()), key=lambda pair: -pair[0])
-        return [ChainStep(other, gain, self._reason(other)) for gain, other in gains[:most]]
-
-    def unseen(self, nodes: Iterable[Node]) -> list[ChainStep]:
+    def unseen(self, nodes: Ints) -> list[ChainStep]:
         """Those that are no candidates, in their order."""
-        new = (other for other in nodes if other.id not in self._seen)
-        return [ChainStep(other, self._gain(other), self._reason(other)) for other in new]
+        gains, named = self._gains()
+        return [self._step(node, gains, named) for node in nodes[~np.isin(nodes, self._seen)].tolist()]
 
-    def _gain(self, node: Node) -> float:
-        if node.id in self._copies:
-            return 0.0
-        weights, words = self._weights, self._words
-        gain = weights.coverage * words(node.mask) + weights.sentence * max(map(words, node.sentences))
-        gain += weights.bm25 * node.bm25 + weights.similarity * node.similarity
-        if node.title_match:
-            gain += self._named(node.title_match)
-        if node.id in self._edges:
-            gain += self._edges[node.id][0]
-        return gain
+    def _step(self, node: int, gains: Floats, named: Floats) -> ChainStep:
+        tie = Tie(*self._ties[node].tolist()) if self._tied[node] > named[node] else None
+        return ChainStep(node, float(gains[node]), tie)
 
-    def _reason(self, node: Node) -> Reason:
-        question, match = self._graph.question, node.title_match
-        if node.id in self._edges:
-            strength, edge, chosen = self._edges[node.id]
-            if not match or strength > self._named(match):
-                return Reason(edge.relation.value, edge.name.key.strip(), chosen.id, question.words(edge.cue))
-        name = match.name.key.strip() if match else ""
-        return Reason((Relation.named if match else Relation.words).value, name, None, question.words(node.mask))
+    def _gains(self) -> tuple[Floats, Floats]:
+        """The gain of each node, and the part of it for a title in the question."""
+        graph, weights = self._graph, self._weights
+        if not len(graph):
+            return np.zeros(0), np.zeros(0)
+        sentence, opening = graph.in_sentences(self._words)
+        gains = weights.coverage * (graph.node_has @ self._words) + weights.bm25 * graph.bm25
+        gains += weights.sentence * sentence + weights.opening * opening
+        gains += weights.pairs * (graph.node_pairs @ self._pairs)
+        gains += weights.similarity * graph.similarity
+        gains -= weights.surplus * graph.surplus + weights.length * graph.length
+        self._tie()
+        named = self._named()
+        gains += named + self._tied
+        gains[self._copies] = _COPY
+        return gains, named
 
-    def _named(self, match: TitleMatch) -> float:
-        first, last = match.span
-        taken = any(first < end and start < last for start, end in self._taken)
-        strength = match.certainty * self._specificity(match.name, _TITLE_RARITY) * self._clarity(match.name)
-        return self._weights.named * strength * (self._weights.taken if taken else 1.0)
+    def _named(self) -> Floats:
+        """The gain for titles in the question."""
+        graph, weights = self._graph, self._weights
+        found = np.zeros(len(graph))
+        nodes = np.flatnonzero(graph.match_certainty)
+        rarity, span = graph.match_rarity[nodes], graph.span[nodes]
+        strength = graph.match_certainty[nodes] * specificity(rarity, _TITLE_RARITY * weights.rarity)
+        strength *= self._clarity(graph.names[nodes, graph.match[nodes]])
+        taken = graph.overlapping([each.node for each in self._chosen])[nodes]
+        strength *= np.where(taken, weights.taken, 1.0)
+        length = span[:, 1] - span[:, 0]
+        within = (span[:, :1] >= span[:, 0]) & (span[:, 1:] <= span[:, 1]) & (length[:, None] < length)
+        found[nodes] = weights.named * strength * np.where(within.any(axis=1), weights.inner, 1.0)
+        return found
 
-    def _specificity(self, name: NameKey, scale: float = 1.0) -> float:
-        """How specific a name is, 0 to 1: 0.5 at the weight ``rarity``."""
-        rarity = self._graph.question.rarity(name)
-        return rarity / (rarity + scale * self._weights.rarity) if rarity else 0.0
+    def _clarity(self, names: Hashes) -> Floats:
+        """The factor for names that several candidates have as titles."""
+        found: Floats = occurrences(names, self._graph.names[self._seen]) ** -self._weights.ambiguity
+        return found
 
-    def _clarity(self, name: NameKey) -> float:
-        """The factor for a name that several candidates have."""
-        return float(max(self._titles[name], 1) ** -self._weights.ambiguity)
+    def _tie(self) -> None:
+        """Compare the chosen passages with the nodes that they were not compared with."""
+        graph, size = self._graph, len(self._graph)
+        new = size - len(self._tied)
+        self._tied, self._copies = np.append(self._tied, np.zeros(new)), np.append(self._copies, np.zeros(new, bool))
+        self._ties = np.append(self._ties, np.zeros((new, len(Tie._fields)), np.int64), axis=0)
+        for each in self._chosen:
+            if each.compared == size:
+                continue
+            edges = graph.edges(each.node, each.compared)
+            strength = self._strength(edges, each)
+            order = np.argsort(strength, kind="stable")
+            order = order[strength[order] > self._tied[edges.node[order]]]
+            node = edges.node[order]
+            self._tied[node] = strength[order]  # the last one stays
+            columns = edges.relation, edges.sentence, edges.place, edges.length
+            self._ties[node, 0], self._ties[node, 1:] = each.node, np.stack(columns, axis=1)[order]
+            self._copies[graph.copies(each.node)] = True
+            each.compared = size
 
-    def _compare(self, chosen: Node, before: WordWeights, after: WordWeights, nodes: Collection[Node]) -> None:
-        self._copies.update(
-            other.id for other in nodes if not other.mask & ~chosen.mask and chosen.features.copies(other.features)
-        )
-        edges = [(other, self._graph.edges(chosen, other)) for other in nodes]
-        sharing = Counter(edge.name for _, found in edges for edge in found if edge.relation is Relation.shared)
-        for other, found in edges:
-            for edge in found:
-                strength = self._strength(edge, other, before, after, sharing)
-                if strength > self._edges.get(other.id, (0.0,))[0]:
-                    self._edges[other.id] = strength, edge, chosen
+    def _strength(self, edges: Edges, chosen: _Chosen) -> Floats:
+        graph, weights = self._graph, self._weights
+        link, shared = edges.relation == LINK, edges.relation == SHARED
+        strength = edges.certainty * specificity(edges.rarity, weights.rarity)
+        strength *= np.where(edges.in_question, _IN_QUESTION, 1.0)
+        strength[shared] *= weights.shared * edges.take(shared).sharing() ** -weights.ambiguity
+        strength[shared & edges.in_title] *= weights.in_title
+        strength[~shared] *= np.where(link[~shared], weights.link, weights.back) * self._clarity(edges.name[~shared])
+        beside = graph.has[edges.sentence] & (edges.sentence >= 0)[:, None]
+        cue = np.where(link, beside @ chosen.before, beside @ chosen.after)
+        found: Floats = strength * (1 + weights.cue * cue + weights.fit * (graph.node_has[edges.node] @ chosen.after))
+        return found
 
-    def _strength(
-        self, edge: Edge, other: Node, before: WordWeights, after: WordWeights, sharing: Counter[NameKey]
-    ) -> float:
-        weights = self._weights
-        strength = edge.certainty * self._specificity(edge.name) * (_IN_QUESTION if edge.in_question else 1.0)
-        if edge.relation is Relation.shared:
-            strength *= weights.shared * sharing[edge.name] ** -weights.ambiguity
-            strength *= weights.in_title if edge.in_title else 1.0
-        else:
-            strength *= (weights.link if edge.relation is Relation.link else weights.back) * self._clarity(edge.name)
-        cue = before(edge.cue) if edge.relation is Relation.link else after(edge.cue)
-        return strength * (1 + weights.cue * cue + weights.fit * after(other.mask))
+
+def _reason(graph: Graph, step: ChainStep) -> Reason:
+    question, tie = graph.question, step.tie
+    if tie:
+        has = graph.has[tie.sentence] if tie.sentence >= 0 else np.zeros(len(question.words), bool)
+        name, source = graph.text(tie.place, tie.length), graph.passage(tie.chosen).id
+        return Reason(_RELATIONS[tie.relation], name, source, _among(question.words, has))
+    start, end = graph.span[step.node].tolist()
+    via = "named" if graph.match_certainty[step.node] else "words"
+    name = " ".join(question.forms[start:end]) if via == "named" else ""
+    return Reason(via, name, None, _among(question.words, graph.node_has[step.node]))
+
+
+def _among(words: Sequence[str], has: Bools) -> tuple[str, ...]:
+    return tuple(word for word, each in zip(words, has.tolist(), strict=True) if each)
 
 
 class ChainRetriever(SearchTool, Shared):
     """A thread-safe `Retriever` that follows chains of evidence through a BM25 index or a question's own pool.
 
-    A question costs at most four searches (five for more than 50 passages) and four title look-ups. Copying returns
-    the retriever itself.
+    A question costs at most four searches, or five for more than 50 passages. Copying returns the retriever itself.
 
     Args:
         source: A `BM25Index`, a `LuceneSearcher` of Pyserini or a `PassagePool`; None if every question has its own
@@ -212,8 +251,6 @@ class ChainRetriever(SearchTool, Shared):
             raise ValueError("the vectors belong to another index than the one to search")
         self.source, self.vectors, self.adaptive = source, vectors, adaptive
         self.weights = weights or ChainWeights()
-        self._analyzed: dict[str, PassageFeatures] = {}
-        self._idf = lru_cache(_WORDS_CACHED)(self._inverse_frequency)
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         """The passages of rank ``offset + 1`` to ``offset + k``, each with its `Reason`.
@@ -222,12 +259,12 @@ class ChainRetriever(SearchTool, Shared):
         """
         check_page(k, offset)
         # A later page of an adaptive chain is wanted explicitly, so it is not cut.
-        steps = follow(self.graph(query), self.weights, offset + k, adaptive=self.adaptive and not offset)
+        graph = self.graph(query)
+        steps = follow(graph, self.weights, offset + k, adaptive=self.adaptive and not offset)
         scores = accumulate((step.gain for step in steps), min)
-        return [
-            Hit(step.node.features.passage, score, rank, step.reason)
-            for rank, (step, score) in enumerate(zip(steps, scores, strict=True), 1)
-        ][offset:]
+        ranked = list(enumerate(zip(steps, scores, strict=True), 1))[offset:]
+        graph.load([step.node for _, (step, _) in ranked])
+        return [Hit(graph.passage(step.node), score, rank, _reason(graph, step)) for rank, (step, score) in ranked]
 
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         return search_each(self.search, queries, k)
@@ -236,7 +273,7 @@ class ChainRetriever(SearchTool, Shared):
         """The passages around a query, independent of the weights."""
         if self.source is None:
             raise PolyhopError("nothing to search: give ChainRetriever an index, or each question its own pool")
-        return Graph(QuestionFeatures(query, self._idf), self.source, self._analyze, self._similarities(query))
+        return Graph(query, self.source, self._similarities(query))
 
     def over(self, source: ChainSource) -> ChainRetriever:
         """The same settings over another collection, without vectors."""
@@ -263,34 +300,17 @@ class ChainRetriever(SearchTool, Shared):
         view.__dict__.update(self.__dict__, **changes)  # shares the caches
         return view
 
-    def _analyze(self, passage: Passage) -> PassageFeatures:
-        # Not an lru_cache: hashing a passage would hash its text.
-        if (found := self._analyzed.get(passage.id)) is None:
-            if len(self._analyzed) >= _PASSAGES_CACHED:
-                self._analyzed.clear()
-            found = self._analyzed[passage.id] = PassageFeatures(passage)
-        return found
-
-    def _similarities(self, query: str) -> Callable[[list[Hit]], Sequence[float]] | None:
+    def _similarities(self, query: str) -> Callable[[list[int]], Sequence[float]] | None:
         if self.vectors is None:
             return None
         vectors = self.vectors
-        return lambda hits: vectors.similarities(query, [cast(int, hit.document) for hit in hits]).tolist()
-
-    def _inverse_frequency(self, word: str) -> float:
-        source = cast(ChainSource, self.source)
-        found, size = source.document_frequency(word), len(source)
-        return _idf(found, size) / _idf(1, size) if found else 0.0
+        return lambda rows: vectors.similarities(query, rows).tolist()
 
     def __reduce__(self) -> Any:
         return _unpickled, (self.source, self.weights, self.vectors, self.adaptive)
 
     def __repr__(self) -> str:
         return f"ChainRetriever({self.source!r})"
-
-
-def _idf(found: int, size: int) -> float:
-    return math.log(1 + (size - found + 0.5) / (found + 0.5))
 
 
 def _unpickled(

@@ -19,7 +19,12 @@ class ChainWeights:
         coverage: The question's words in the passage that no chosen passage explains.
         sentence: Those of them in the best single sentence.
         explained: Share of a word's weight that a chosen passage with it takes away; 1 takes all.
+        opening: Those of them in the title and the first sentence.
+        pairs: Pairs of neighbours among the question's words that are neighbours in the passage and in no chosen one.
+        surplus: Loss by the rarity of the title's words that the question does not have.
+        length: Loss by the logarithm of the passage's number of words.
         named: A title that the question contains.
+        inner: Factor for such a title inside a longer one that the question contains.
         taken: Factor for such a title once a passage with an overlapping title was chosen.
         link: A chosen passage mentions the title.
         back: The passage mentions a chosen passage's title.
@@ -38,6 +43,11 @@ class ChainWeights:
     coverage: float = _weight(0.73, 0.0, 3.0)
     sentence: float = _weight(0.9, 0.0, 3.0)
     explained: float = _weight(0.56, 0.0, 1.0)
+    opening: float = _weight(0.6, 0.0, 3.0)
+    pairs: float = _weight(1.2, 0.0, 3.0)
+    surplus: float = _weight(0.07, 0.0, 1.0)
+    length: float = _weight(0.1, 0.0, 1.0)
+    inner: float = _weight(0.35, 0.0, 1.0)
     named: float = _weight(0.9, 0.0, 3.0)
     taken: float = _weight(0.33, 0.0, 1.0)
     link: float = _weight(0.72, 0.0, 3.0)

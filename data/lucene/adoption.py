@@ -13,12 +13,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from ..chain.store import StoreWriter
 from ..errors import IndexFault
 from ..passages import PAGE, Passage
 from .fields import DerivedFields
 from .index import building, write_faults
 from .jvm import attach, autoclass, call, call_long, english_analyzer, open_directory
-from .layout import IndexManifest, is_foreign
+from .layout import STORE, IndexManifest, is_foreign
 from .readers import OpenReaders
 from .stored import StoredPassages
 
@@ -48,13 +49,13 @@ def adopt_index(
     manifest = IndexManifest.of_foreign(index)
     home = manifest.home(index)
     done = overlong = 0
-    with write_faults(home), building(home) as folder:
+    with write_faults(home), building(home) as folder, StoreWriter(folder / STORE) as store:
         readers = OpenReaders(index, manifest)
         try:
             passage_of = StoredPassages(readers.reader, index, foreign=True)
             for number, leaf in enumerate(readers.leaves):
                 (folder / str(number)).mkdir()
-                with _TitleWriter(folder / str(number)) as writer:
+                with _TitleWriter(folder / str(number), store) as writer:
                     fields, deleted = call(leaf, "storedFields"), call(leaf, "getLiveDocs")
                     for document in range(call(leaf, "maxDoc")):
                         if deleted is not None and not call(deleted, "get", document):
@@ -85,9 +86,10 @@ _NONE = Passage("", "", "")  # in place of a deleted document, to keep the numbe
 
 
 class _TitleWriter:
-    """Writes the titles of one segment in the order of its documents, as one segment."""
+    """Writes the titles and the words of one segment in the order of its documents, as one segment."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store: StoreWriter) -> None:
+        self._store = store
         config = autoclass("org.apache.lucene.index.IndexWriterConfig")(english_analyzer())
         call(config, "setRAMBufferSizeMB", _BUFFER_MB)
         # Merges neighboring segments only, unlike the default, which would change the order.
@@ -99,6 +101,7 @@ class _TitleWriter:
             call(self._document, "add", field)
 
     def add(self, passage: Passage) -> None:
+        self._store.add([passage])
         self._derived.fill(passage)
         call(self._writer, "addDocument", self._document)
 

@@ -14,18 +14,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
 
+import ujson
+
+from ..chain.store import Store
 from ..errors import IndexFault
 from ..passages import Hit, Passage, SearchTool, Shared, check_page, search_each
-from ..text import clean, terms
+from ..text import clean
 from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
-from .layout import BARE_TITLE, CONTENTS, DOCUMENT, ID, TITLE, IndexManifest, rebuild, title_terms
+from .layout import BARE_TITLE, CONTENTS, DOCUMENT, ID, STORE, TITLE, IndexManifest, rebuild, title_terms
 from .prebuilt import locate
-from .readers import OpenReaders
+from .readers import OpenReaders, titles_folder
 from .stored import StoredPassages
 
 _opening = Lock()  # pyjnius examines classes here for the first time
@@ -146,16 +149,18 @@ class BM25Index(OpenIndex):
             return titled or found
         return lucene.look_up(lucene.with_ids((name, *(f"{folder}/{name}" for folder in self.manifest.corpus))), 1)
 
-    def search_titles(self, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
-        """The passages whose bare title has one of these keys (`title_key`), in one look-up.
+    @property
+    def store(self) -> Store:
+        """The words of all passages, for the chain retriever; row n belongs to Lucene's document n."""
+        return self._lucene.store
 
-        Longer and rarer titles rank first, then those that match the query.
-        """
-        return self._lucene.search_titles(self.k1, self.b, keys, query, limit)
+    def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:
+        """The document numbers and scores of what `search` finds, with other ties: several times faster."""
+        return self._lucene.ranking(self.k1, self.b, query, k, offset)
 
-    def document_frequency(self, word: str) -> int:
-        """The number of passages that contain the word; all of them for a stop word."""
-        return min((self._lucene.document_frequency(term) for term in terms(clean(word))), default=len(self))
+    def stored(self, rows: Sequence[int]) -> list[Passage]:
+        """The passages of Lucene's document numbers."""
+        return self._lucene.stored(rows)
 
     def __reduce__(self) -> tuple[type[BM25Index], tuple[str, float, float]]:
         return BM25Index, (str(self.path), self.k1, self.b)
@@ -199,8 +204,9 @@ class LuceneReader:
         attach()
         self.manifest = manifest
         self._path = path
-        for returned in ("search.Query", "search.TopFieldDocs", "search.BooleanQuery", "document.Document"):
-            autoclass(f"org.apache.lucene.{returned}")  # see `autoclass`
+        for returned in ("Query", "TopFieldDocs", "TopDocs", "ScoreDoc", "BooleanQuery"):
+            autoclass(f"org.apache.lucene.search.{returned}")  # see `autoclass`
+        autoclass("org.apache.lucene.document.Document")
         with self._faults():
             self._readers = OpenReaders(path, manifest)
             self._reader = self._readers.reader
@@ -213,9 +219,6 @@ class LuceneReader:
         if found != manifest.passages:
             raise IndexFault(f"The index {path} has {found} of its {manifest.passages} passages. {rebuild(path)}")
         self._analyzer = english_analyzer()
-        custom = autoclass("org.apache.lucene.analysis.custom.CustomAnalyzer")
-        split = call(call(custom, "builder"), "withTokenizer", "simplePatternSplit", "pattern", "\n")
-        self._line_analyzer = call(split, "build")
         self._bag_of_words = autoclass("io.anserini.search.query.BagOfWordsQueryGenerator")()
         self._scored_docs = autoclass("io.anserini.search.ScoredDocs")
         self._clause = autoclass("org.apache.lucene.search.BooleanClause$Occur")
@@ -230,6 +233,7 @@ class LuceneReader:
         call(searcher, "setMaxClauseCount", 2**31 - 1)  # long queries are allowed
         self.searcher = lru_cache(_SEARCHERS_CACHED)(self._new_searcher)
         self._top_docs = autoclass("org.apache.lucene.search.TopDocs")
+        self._json = autoclass("com.fasterxml.jackson.databind.ObjectMapper")()
         self._ranking_lock = Lock()
         self._rankings: dict[tuple[float, float, str] | None, tuple[int, Any]] = {}  # depth and hits, oldest first
 
@@ -307,26 +311,23 @@ class LuceneReader:
             rows = zip(found.lucene_documents, found.lucene_docids, strict=True)
             return [self._passage(document, number, self._reader) for document, number in rows]
 
-    def search_titles(self, k1: float, b: float, keys: Iterable[str], query: str, limit: int) -> list[Hit]:
-        # A repeated key counts more. One call into Java for all keys: one per key would dominate the time.
-        lines = "\n".join("\n".join([key] * (1 + key.count(" "))) for key in keys)
-        if not lines or limit < 1:
-            return []
-        attach()
+    @cached_property
+    def store(self) -> Store:
         self.check_titles()
-        with self._faults():
-            both = self._query_builder()
-            titled = call(self._bag_of_words, "buildQuery", BARE_TITLE, self._line_analyzer, lines)
-            matching = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, clean(query))
-            call(both, "add", titled, self._clause.MUST)
-            call(both, "add", matching, self._clause.SHOULD)
-            count, searcher = min(limit, self.manifest.passages), self.searcher(k1, b)
-            return self._hits(call_long(searcher, "search", call(both, "build"), count, self._by_score, True), searcher)
+        folder = titles_folder(self._path, self.manifest) or self.manifest.folder(self._path)
+        try:
+            return Store.open(folder / STORE)
+        except (OSError, ValueError) as error:
+            raise IndexFault(f"The index {self._path} is damaged ({error}). {rebuild(self._path)}") from error
 
-    def document_frequency(self, term: str) -> int:
+    def ranking(self, k1: float, b: float, query: str, k: int, offset: int) -> list[tuple[int, float]]:
         attach()
         with self._faults():
-            return int(call(self._reader, "docFreq", autoclass("org.apache.lucene.index.Term")(CONTENTS, term)))
+            parsed = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, clean(query))
+            # Without an order for ties, Lucene skips what cannot be among the best.
+            top = call_long(self.searcher(k1, b), "search", parsed, min(offset + k, self.manifest.passages))
+            found = ujson.loads(call(self._json, "writeValueAsString", top))["scoreDocs"]  # all hits in one call
+        return [(hit["doc"], hit["score"]) for hit in found[offset:]]
 
     def stored(self, documents: Iterable[int]) -> list[Passage]:
         """The passages of Lucene's document numbers, in their order; ascending numbers are fastest."""

@@ -27,11 +27,13 @@ from uuid import uuid4
 import ujson
 from filelock import FileLock, Timeout
 
+from ..chain.store import StoreWriter
 from ..corpora import Corpus
 from ..errors import CorpusError, IndexFault, PolyhopError, Problem
 from ..files import check_unlinked
 from ..passages import PAGE, Passage, content_id
 from ..splitting import MAX_WORDS
+from .bm25 import LuceneReader
 from .fields import DerivedFields
 from .jvm import (
     anserini_jar,
@@ -54,6 +56,7 @@ from .layout import (
     MANIFEST,
     PROBLEMS,
     RAW,
+    STORE,
     VECTORS,
     IndexManifest,
     document_names,
@@ -148,6 +151,9 @@ def build_index(
             lucene_folder=folder.name,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
+        with closing(LuceneReader(out, manifest)) as lucene, StoreWriter(folder / STORE) as store:
+            for start in range(0, passages, _BATCH):
+                store.add(lucene.stored(range(start, min(start + _BATCH, passages))))
         skipped.write(out)
         manifest.write(out)
     return manifest
@@ -424,9 +430,8 @@ def check_index(index: Path | str) -> IndexReport:
     manifest = IndexManifest.read(index)
     attach()
     folder, titles = manifest.folder(index), titles_folder(index, manifest)
-    problems = [
-        problem for each in (folder, *(sorted(titles.iterdir()) if titles else ())) for problem in _damage(each)
-    ]
+    segments = sorted(each for each in titles.iterdir() if each.name != STORE) if titles else []
+    problems = [problem for each in (folder, *segments) for problem in _damage(each)]
     if not problems and (found := _count(folder)) != manifest.passages:
         problems.append(f"it has {found:,} passages, but its manifest says {manifest.passages:,}")
     return IndexReport(manifest, tuple(problems))

@@ -3,6 +3,7 @@
     DIR/manifest.json        what was indexed, how, and which of the folders below is current
     DIR/problems.jsonl       the first skipped records, with file, line and reason
     DIR/lucene-<build>/      a plain Lucene index with Anserini's fields, which Anserini and Pyserini can open
+    DIR/lucene-<build>/chain/      the words of its passages for the chain retriever (see `polyhop.data.chain.store`)
     DIR/vectors-<build>-<encoder>.f16, .json         dense vectors of its passages, if any (see `polyhop.data.dense`)
 
 The manifest is replaced atomically when a build is complete, so a folder has either a complete index or none. Folders
@@ -12,7 +13,7 @@ An index that Anserini or Pyserini made is a folder with Lucene's files. What po
 
     DIR/segments_1, ...          Lucene's files, which polyhop never writes
     DIR/polyhop/manifest.json    as above, if the index is adopted (see `polyhop.data.lucene.adoption`)
-    DIR/polyhop/lucene-<build>/  the titles of its passages
+    DIR/polyhop/lucene-<build>/  the titles of its passages, and the words in chain/
     DIR/polyhop/vectors-...      as above
 """
 
@@ -42,11 +43,12 @@ from ..files import read_bytes, read_json
 from ..text import bare_title, plain, title_key
 from .jvm import autoclass, call, java_exception, open_directory, reason
 
-SCHEMA = 3
+SCHEMA = 4
 MANIFEST = "manifest.json"
 PROBLEMS = "problems.jsonl"
 LOCK = ".lock"
 LUCENE = "lucene-"
+STORE = "chain"
 ADOPTED = "polyhop"
 ANALYZER = "Anserini DefaultEnglishAnalyzer (Porter)"
 VECTORS = re.compile(r"vectors-(?P<build>[0-9a-f]{12})-.+\.(f16|json|json\.part)")

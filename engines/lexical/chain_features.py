@@ -1,22 +1,23 @@
 """The features of passages as the next one of a chain, and of the end of the chain.
 
-The passages of a prompt are a small collection. The chain retriever's graph reads it as it reads an index: which
-passages the question names, which of its words a passage explains, how two passages are tied. Further features are the
-retriever's order, and the sub-questions with the answers that the chosen passages give.
+The passages of a prompt are a small collection. A graph holds which passages the question names, which of its words a
+passage explains, and how two passages are tied. Further features are the retriever's order, and the sub-questions with
+the answers that the chosen passages give.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Collection, Sequence
 from operator import mul
 from typing import NamedTuple
 
-from ...data.chain import ChainRetriever, ChainWeights
-from ...data.chain.features import NameKey
-from ...data.chain.graph import Edge, Node, Relation
+import numpy as np
+
+from ...data.chain.graph import SHARED, Graph
+from ...data.chain.question import specificity
+from ...data.chain.store import Floats, occurrences
 from ...data.passages import Passage
 from ...data.pool import PassagePool
 from ...data.references import references
@@ -25,11 +26,10 @@ from .hops import fill_references, resolve
 from .prompt import ParsedPassage
 from .question import answer_type, mask
 
-_WEIGHTS = ChainWeights()
+_EXPLAINED, _RARITY, _AMBIGUITY, _IN_TITLE, _CUE = 0.56, 0.6, 0.28, 1.54, 1.98  # constants of the fit
 _ASKED = 0.4  # weight of a tie by a name that the question has itself
-_NO_TIES = (0.0, 0.0, 0.0)
 _JOINT = re.compile(r"\b(?:both|same|or|in common)\b")
-_TITLE_RARITY = 1 / 3  # of `ChainWeights.rarity`: a title in the question is hardly there by chance
+_TITLE_RARITY = 1 / 3  # of `_RARITY`: a title in the question is hardly there by chance
 
 
 class ExtensionFeatures(NamedTuple):
@@ -96,12 +96,15 @@ class ChainFeatures:
     def __init__(self, question: str, sub_questions: Sequence[str], passages: Sequence[ParsedPassage]) -> None:
         self.question, self.steps, self.passages = question, tuple(sub_questions), tuple(passages)
         pool = [Passage.of(p.title, sentences=[s.text for s in p.sentences], id=p.number) for p in passages]
-        self.graph = ChainRetriever(PassagePool(pool)).graph(question)
-        found = [*self.graph.start(), *self.graph.beyond(len(pool))]
-        self.candidates = {candidate.id: candidate for candidate in found}
-        self._bearers = Counter(name for one in found for name, _ in one.features.names)
+        self.graph = graph = Graph(question, PassagePool(pool))
+        graph.start()
+        graph.beyond(len(pool))
+        nodes = {row: node for node, row in enumerate(graph.rows)}
+        self.node = {passage.number: nodes[row] for row, passage in enumerate(self.passages)}
         self._names = {title_key(form) for name in mask(question).names for form in (name, bare_title(name))}
-        self._ties: dict[str, dict[str, tuple[float, float, float]]] = {}
+        self._whole = [not self._names.isdisjoint(passage.names[:2]) for passage in self.passages]
+        self._named = self._titles_asked()
+        self._ties: dict[int, Floats] = {}
         self._shares: dict[tuple[str, str], float] = {}
         self._rarity: dict[str, float] = {}
         self._last: tuple[frozenset[str], _Chosen] | None = None
@@ -123,7 +126,7 @@ class ChainFeatures:
             short=float(hops == 3 > size),
             pairs=float(hops > 3 and size < 4),
             beyond=float(max(size - hops, 0)),
-            left=self._state(chosen).worth(self.graph.question.all_words),
+            left=float(self._state(chosen).weights.sum()),
             length=math.log(1 + self._size),
             names=float(len(mask(self.question).names)),
             closed=float(answer_type(self.question).kind == "yes/no"),
@@ -138,27 +141,22 @@ class ChainFeatures:
         return last[1]
 
     def _of(self, passage: ParsedPassage, rank: int, ahead: int, state: _Chosen) -> ExtensionFeatures:
-        candidate, worth, question = self.candidates[passage.number], state.worth, self.graph.question
-        link, back, shared = state.ties.get(passage.number, _NO_TIES)
-        cover = worth(candidate.mask)
-        named, is_taken = self._named(candidate), False
-        if candidate.title_match:
-            first, last = candidate.title_match.span
-            is_taken = any(first < end and start < last for start, end in state.taken)
+        node = self.node[passage.number]
+        link, back, shared = state.ties[:, node].tolist()
+        cover, named, taken = float(state.cover[node]), float(self._named[node]), bool(state.taken[node])
         steps = [(self.share(step, passage), had) for step, had in state.steps]
-        sentences = candidate.features.sentences
         keys = [f" {key} " for key in passage.names]
         return ExtensionFeatures(
             rank=math.log(rank),
             ahead=math.log(1 + ahead),
-            bm25=candidate.bm25,
+            bm25=float(self.graph.bm25[node]),
             cover=cover,
-            sentence=max(map(worth, candidate.sentences)),
-            opening=worth(question.mask(sentences[0][1])) if sentences else 0.0,
-            words=(candidate.mask & ~state.mask).bit_count() / max(question.all_words.bit_count(), 1),
-            named=0.0 if is_taken else named,
-            whole=float(bool(named) and not is_taken and not self._names.isdisjoint(passage.names[:2])),
-            taken=named if is_taken else 0.0,
+            sentence=float(state.sentence[node]),
+            opening=float(state.opening[node]),
+            words=float(state.words[node]),
+            named=0.0 if taken else named,
+            whole=float(bool(named) and not taken and self._whole[rank - 1]),
+            taken=named if taken else 0.0,
             link=link,
             back=back,
             shared=shared,
@@ -168,22 +166,16 @@ class ChainFeatures:
             part=float(any(answer in key or key in answer for answer in state.answers for key in keys)),
             step=max([0.0, *(share - had for share, had in steps)]),
             step_share=max((share for share, _ in steps), default=0.0),
-            copy=float(passage.number in state.copies),
+            copy=float(node in state.copies),
         )
 
-    def _named(self, candidate: Node) -> float:
-        if candidate.title_match is None:
-            return 0.0
-        name = candidate.title_match.name
-        return candidate.title_match.certainty * self._specificity(name, _TITLE_RARITY) * self._clarity(name)
-
-    def _specificity(self, name: NameKey, scale: float = 1.0) -> float:
-        found = self.graph.question.rarity(name)
-        return found / (found + scale * _WEIGHTS.rarity) if found else 0.0
-
-    def _clarity(self, name: NameKey) -> float:
-        """Below 1 where several passages bear a name."""
-        return float(max(self._bearers[name], 1) ** -_WEIGHTS.ambiguity)
+    def _titles_asked(self) -> Floats:
+        """How specific the title of each node is that the question has, 0 for the others."""
+        graph = self.graph
+        found = graph.match_certainty * specificity(graph.match_rarity, _TITLE_RARITY * _RARITY)
+        asked = np.flatnonzero(found)
+        found[asked] *= occurrences(graph.names[asked, graph.match[asked]], graph.names) ** -_AMBIGUITY
+        return found
 
     def share(self, step: str, passage: ParsedPassage) -> float:
         """The share of a sub-question in the title and one sentence of a passage."""
@@ -202,47 +194,45 @@ class ChainFeatures:
         """Whether another sub-question refers to a sub-question, counted from 1."""
         return any(number in references(step) for step in self.steps)
 
-    def ties(self, one: Node) -> dict[str, tuple[float, float, float]]:
-        """How strongly a passage links to, is linked from, and shares a name with each other one, by number."""
-        if (found := self._ties.get(one.id)) is None:
-            each = {id: self.graph.edges(one, other) for id, other in self.candidates.items() if other is not one}
-            sharing = Counter(tie.name for ties in each.values() for tie in ties if tie.relation is Relation.shared)
-            found = self._ties[one.id] = {id: self._strongest(ties, sharing) for id, ties in each.items() if ties}
+    def ties(self, node: int) -> Floats:
+        """How strongly a node links to, is linked from, and shares a name with each other one: (relations, nodes)."""
+        if (found := self._ties.get(node)) is None:
+            graph, edges = self.graph, self.graph.edges(node)
+            shared = edges.relation == SHARED
+            strength = edges.certainty * specificity(edges.rarity, _RARITY) * np.where(edges.in_question, _ASKED, 1.0)
+            bearers = occurrences(edges.name, graph.names)
+            bearers[shared] = edges.take(shared).sharing()
+            cue = graph.has[edges.sentence] @ graph.question.weights
+            strength *= bearers**-_AMBIGUITY
+            strength *= np.where(shared, np.where(edges.in_title, _IN_TITLE, 1.0), 1 + _CUE * cue)
+            found = self._ties[node] = np.zeros((3, len(graph)))
+            np.maximum.at(found, (edges.relation, edges.node), strength)
         return found
-
-    def _strongest(self, ties: Sequence[Edge], sharing: Counter[NameKey]) -> tuple[float, float, float]:
-        strength = {Relation.link: 0.0, Relation.back: 0.0, Relation.shared: 0.0}
-        for tie in ties:
-            value = tie.certainty * self._specificity(tie.name) * (_ASKED if tie.in_question else 1.0)
-            if tie.relation is Relation.shared:
-                value *= float(sharing[tie.name] ** -_WEIGHTS.ambiguity) * (_WEIGHTS.in_title if tie.in_title else 1.0)
-            else:
-                value *= self._clarity(tie.name) * (1 + _WEIGHTS.cue * self.graph.question.weights(tie.cue))
-            strength[tie.relation] = max(strength[tie.relation], value)
-        return strength[Relation.link], strength[Relation.back], strength[Relation.shared]
 
 
 class _Chosen:
-    """What the features need to know about the chosen passages, which are in the order of all passages."""
+    """What the features need to know about the chosen passages, which are in the order of all passages.
+
+    Attributes:
+        weights: Of the question's words, lowered for those that the passages explain.
+        cover, sentence, opening, words, ties, taken: See `ExtensionFeatures`, one entry a node.
+        copies: The nodes that repeat a chosen passage.
+        answers: Of the sub-questions that another one refers to, as keys.
+        steps: The sub-questions with answers filled in, and how much of each the passages explain.
+    """
 
     def __init__(self, features: ChainFeatures, chosen: Sequence[ParsedPassage]) -> None:
+        graph = features.graph
+        nodes = [features.node[passage.number] for passage in chosen]
         self.passages = chosen
-        candidates = [features.candidates[passage.number] for passage in chosen]
-        self.worth, self.mask = features.graph.question.weights, 0
-        self.ties: dict[str, tuple[float, float, float]] = {}
-        for one in candidates:
-            self.worth = self.worth.after(one.mask, _WEIGHTS.explained)
-            self.mask |= one.mask
-            for number, ties in features.ties(one).items():
-                link, back, shared = map(max, ties, self.ties.get(number, _NO_TIES))
-                self.ties[number] = link, back, shared
-        self.taken = [one.title_match.span for one in candidates if one.title_match]
-        self.copies = {
-            other.id
-            for one in candidates
-            for other in features.candidates.values()
-            if not other.mask & ~one.mask and one.features.copies(other.features)
-        }
+        had = graph.node_has[nodes]
+        self.weights = graph.question.weights * (1 - _EXPLAINED) ** had.sum(axis=0)
+        self.cover = graph.node_has @ self.weights
+        self.sentence, self.opening = graph.in_sentences(self.weights)
+        self.words = (graph.node_has & ~had.any(axis=0)).sum(axis=1) / max(len(graph.question.words), 1)
+        self.taken = graph.overlapping(nodes)
+        self.ties = np.max([np.zeros((3, len(graph))), *(features.ties(node) for node in nodes)], axis=0)
+        self.copies = frozenset(copy for node in nodes for copy in graph.copies(node).tolist())
         answers = resolve(features.steps, chosen) if chosen else []
         needed = [answer for n, answer in enumerate(answers, 1) if features.is_needed(n) and answer.text]
         self.answers = [f" {title_key(answer.text)} " for answer in needed]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.lucene.bm25 import BM25Index
-from polyhop.data.lucene.index import build_index
 from polyhop.data.passages import Passage, Retriever
 from polyhop.data.pool import PassagePool
 
@@ -147,62 +143,6 @@ TITLED = [
     Passage.of("東京", "東京は日本の首都です。", id="h"),
 ]
 TEXT = st.lists(st.sampled_from("film Films beatles the of city Doubs help 東京 assistance band?".split()), max_size=6)
-KEYS = st.lists(st.sampled_from(["help", "help film", "besancon", "!!!", "only a title", "only", "東京", "x", ""]))
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BM25Index]:
-    folder = tmp_path_factory.mktemp("titled")
-    (folder / "c.jsonl").write_text("".join(json.dumps(passage.to_record()) + "\n" for passage in TITLED))
-    build_index([folder / "c.jsonl"], folder / "ix")
-    with BM25Index(folder / "ix") as opened:
-        yield opened
-
-
-def test_passages_by_the_keys_of_their_titles() -> None:
-    pool = PassagePool(TITLED)
-    hits = pool.search_titles(["help", "nothing"], "the Beatles' film", 5)
-    assert [hit.passage.id for hit in hits] == ["a", "b", "e"]
-    assert [hit.rank for hit in hits] == [1, 2, 3]
-    assert pool.search_titles(["help"], "the Beatles' film", 2) == hits[:2]
-    assert {hit.passage.id for hit in pool.search_titles(["besancon", "help"], "", 9)} == {"a", "b", "c", "e"}
-    assert pool.search_titles(["help", "only a title"], "film", 1)[0].passage.id == "g"  # more words say more
-    assert pool.search_titles(["help film", "only"], "film", 9) == []
-    assert pool.search_titles([], "film", 9) == PassagePool([]).search_titles(["help"], "film", 9) == []
-
-
-@settings(deadline=None, max_examples=50)
-@given(keys=KEYS, query=TEXT.map(" ".join))
-def test_pool_and_index_know_the_same_titles(index: BM25Index, keys: list[str], query: str) -> None:
-    ours, theirs = PassagePool(TITLED).search_titles(keys, query, 9), index.search_titles(keys, query, 9)
-    assert {hit.passage for hit in ours} == {hit.passage for hit in theirs}
-    assert [hit.rank for hit in ours] == [hit.rank for hit in theirs] == list(range(1, len(ours) + 1))
-
-
-@pytest.mark.parametrize("query", ["the Beatles' film", "assistance", "films, and films"])
-def test_pool_and_index_rank_the_passages_of_a_title_alike(index: BM25Index, query: str) -> None:
-    ours, theirs = PassagePool(TITLED).search_titles(["help"], query, 9), index.search_titles(["help"], query, 9)
-    assert [hit.passage for hit in ours] == [hit.passage for hit in theirs]
-
-
-@pytest.mark.parametrize(
-    "word",
-    ["film", "FILMS", "Beatles'", "the", "", "?!", "xyzzy", "Besançon", "besancon", "東京", "film-beatles", "\ud800"],
-)
-def test_pool_and_index_agree_how_many_passages_have_a_word(index: BM25Index, word: str) -> None:
-    assert PassagePool(TITLED).document_frequency(word) == index.document_frequency(word)
-
-
-def test_how_many_passages_have_a_word() -> None:
-    pool = PassagePool(TITLED)
-    assert (pool.document_frequency("film"), pool.document_frequency("beatles"), pool.document_frequency("xyzzy")) == (
-        4,
-        2,
-        0,
-    )
-    assert pool.document_frequency("the") == pool.document_frequency("") == len(TITLED)
-    assert pool.document_frequency("film-beatles") == 2  # of several words, the rarest
-    assert PassagePool([]).document_frequency("film") == 0
 
 
 def test_hits_of_a_pool_have_no_number() -> None:

@@ -234,7 +234,7 @@ def _recalls(weights: ChainWeights, folds: frozenset[int], sets: frozenset[str])
     found = []
     for held in _held:
         if held.fold in folds and held.set in sets:
-            ranking = [choice.node.id for choice in follow(held.graph, weights, _DEPTH)]
+            ranking = [held.graph.passage(choice.node).id for choice in follow(held.graph, weights, _DEPTH)]
             found.append((held.set, ranking_scores(ranking, held.gold, (_DEPTH,))))
     return found
 
@@ -247,6 +247,6 @@ def _chains(weights: ChainWeights, folds: frozenset[int]) -> list[tuple[str, Cha
     for held in _held:
         if held.fold in folds:
             choices = follow(held.graph, endless, _LONGEST, adaptive=True)
-            right = tuple(choice.node.id in held.gold for choice in choices)
+            right = tuple(held.graph.passage(choice.node).id in held.gold for choice in choices)
             found.append((held.set, Chain(tuple(choice.gain for choice in choices), right, len(held.gold))))
     return found

@@ -1,135 +1,80 @@
-"""What a question asks for: words as bits, their worth, and the names that stand in it."""
+"""What a question asks for: its words with weights, and where they occur."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from polyhop.data.chain.features import NameKey, QuestionFeatures, WordWeights
-from polyhop.data.text import stem, title_key
+from polyhop.data.chain.question import Question, specificity
+from polyhop.data.chain.reading import LONGEST_NAME, Reading, read, without_flags
+from polyhop.data.chain.store import Store
+from polyhop.data.passages import Passage
 
-
-def asked(text: str, idf: Callable[[str], float] = lambda word: 1.0) -> QuestionFeatures:
-    return QuestionFeatures(text, idf)
-
-
-def stems(*words: str) -> frozenset[str]:
-    return frozenset(stem(word) for word in words)
+TEXTS = ("A film by John Smith.", "John sang.", "John danced.", "The director was born in Zavrazhye.")
+STORE = Store.of(Reading(Passage.of("", text)).record() for text in TEXTS)
 
 
-# --- words -----------------------------------------------------------------------------------------------------------
+def words_of(question: Question, text: str) -> tuple[set[str], list[float]]:
+    """The question's words in a text, and the weights of the pairs in it."""
+    records = Store.of([Reading(Passage.of("", text)).record()]).records([0])
+    ends = records.words == 0
+    has, pairs = question.occurrences(records.words, np.cumsum(ends) - ends, int(ends.sum()))
+    words = {question.words[at] for at in np.flatnonzero(has.any(axis=0)).tolist()}
+    return words, question.pairs[pairs.any(axis=0)].tolist()
 
 
-def test_a_mask_says_which_words_of_the_question_are_there() -> None:
-    question = asked("Where was the director of Solaris born?")
-    assert question.words(question.mask(stems("directors", "born", "film", "where"))) == ("director", "born")
-    assert question.mask(stems("film")) == 0
-    assert question.mask(frozenset()) == 0
-    assert question.mask(stems("director", "solaris", "born")) == question.all_words
+def name(text: str) -> np.ndarray:
+    numbers = without_flags(np.array([number for word in read(text) for number in word.numbers], np.uint32))
+    return np.pad(numbers, (0, LONGEST_NAME - len(numbers)))[None]
 
 
-@pytest.mark.parametrize("text", ["", "  ", "What is it, and why?", "the of", "?!", "\x00\x07", "\ud800"])
+def test_the_words_of_a_question_in_a_text() -> None:
+    question = Question("Where was the director of Solaris born?", STORE)
+    assert question.words == ["director", "Solaris", "born"]
+    assert words_of(question, "Directors are born, it says.")[0] == {"director", "born"}
+    assert words_of(question, "It was over.")[0] == set()
+
+
+def test_rarer_words_weigh_more_and_unknown_ones_nothing() -> None:
+    question = Question("Was John, the director, an elephant?", STORE)
+    john, director, elephant = question.weights.tolist()
+    assert director > john > elephant == 0
+    assert question.weights.sum() == pytest.approx(1)
+    assert question.idf[1] == pytest.approx(1)  # one passage has it
+
+
+def test_pairs_are_neighbours_in_question_and_text() -> None:
+    question = Question("Was the film by John Smith born of a director?", STORE)
+    _, near = words_of(question, "It is a film of John's.")
+    assert len(near) == 1
+    assert words_of(question, "A film that nobody had ever seen, not even John.")[1] == []
+    assert words_of(question, "It is a film. John sang.")[1] == []  # in two sentences
+
+
+@pytest.mark.parametrize("text", ["", "  ", "What is it, and why?", "the of", "?!", "\x00\x07"])
 def test_a_question_without_topic_asks_for_nothing(text: str) -> None:
-    question = asked(text)
-    if text != "\ud800":  # which becomes a replacement character
-        assert question.all_words == 0
-        assert question.title_candidates == []
-    assert question.weights(0) == 0
-    assert question.mask(stems("moon")) == 0
+    question = Question(text, STORE)
+    assert question.words == []
+    assert len(question.weights) == len(question.pairs) == 0
+    assert words_of(question, "The moon.") == (set(), [])
 
 
 def test_of_a_very_long_question_the_beginning_is_read() -> None:
     words = [f"word{n}" for n in range(5000)]
-    question = asked(" ".join(words))
-    read = question.words(question.all_words)
-    assert 100 <= len(read) <= 1000
-    assert list(read) == words[: len(read)]
-    assert question.key == asked(" ".join(words[: len(read)])).key
-    assert len(question.title_candidates) <= 20 * len(read)
-    assert question.weights(question.all_words) == pytest.approx(1)
+    question = Question(" ".join(words), STORE)
+    assert 100 <= len(question.words) <= 1000
+    assert question.words == words[: len(question.words)]
+    assert question.weights.sum() == 0  # no passage has any of them
 
 
-# --- worth -----------------------------------------------------------------------------------------------------------
+def test_capitals_count_unless_the_question_has_none() -> None:
+    assert Question("Who directed the film solaris by Smith?", STORE).capital.tolist() == [True] + [False] * 5 + [True]
+    assert Question("who directed the 1972 film", STORE).capital.all()
 
 
-def test_the_worth_of_words_is_their_share_of_the_weight() -> None:
-    weights = {"director": 1.0, "Solaris": 6.0, "born": 3.0, "zzz": 0.0}
-    question = asked("Where was the director of Solaris born, zzz?", weights.__getitem__)
-    assert question.weights(question.mask(stems("solaris"))) == pytest.approx(0.6)
-    assert question.weights(question.mask(stems("solaris", "born"))) == pytest.approx(0.9)
-    assert question.weights(question.mask(stems("zzz"))) == 0
-    assert question.weights(question.all_words) == pytest.approx(1)
-
-
-SHARES = st.lists(st.floats(0, 1), min_size=1, max_size=10)
-
-
-@given(SHARES, st.integers(0, 1023), st.integers(0, 1023))
-def test_a_union_is_worth_what_its_parts_are_without_what_they_share(shares: list[float], one: int, other: int) -> None:
-    worth = WordWeights(shares)
-    assert worth(one | other) == pytest.approx(worth(one) + worth(other) - worth(one & other))
-    assert worth(one | other) <= worth(one) + worth(other) + 1e-9
-    assert worth(one | other) >= max(worth(one), worth(other))
-    assert worth(0) == 0
-
-
-@given(SHARES, st.integers(0, 1023), st.floats(0, 1), st.integers(0, 1023))
-def test_what_is_explained_is_worth_less_and_the_rest_as_much(
-    shares: list[float], explained: int, degree: float, asked: int
-) -> None:
-    before = WordWeights(shares)
-    after = before.after(explained, degree)
-    assert after(asked & ~explained) == before(asked & ~explained)
-    assert after(asked & explained) == pytest.approx((1 - degree) * before(asked & explained))
-    assert after(asked) <= before(asked)
-    assert before(asked) == WordWeights(shares)(asked)  # the first one stays as it was
-
-
-# --- names -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "title"),
-    [
-        ("Who made Solaris?", "Solaris"),
-        ("Where was Solaris's director born?", "Solaris"),
-        ("Who sang in Help!?", "Help!"),
-        ("Who founded Paris, Texas?", "Paris, Texas"),
-        ("What did J. R. R. Tolkien write?", "J.R.R. Tolkien"),
-        ("What did J.R.R. Tolkien write?", "J. R. R. Tolkien"),
-        ("Where is Besancon?", "Besançon"),
-        ("Where is BESANÇON?", "Besançon"),
-        ("Кто снял фильм Солярис?", "Солярис"),
-        ("Who is O’Neill?", "O'Neill"),
-    ],
-)
-def test_a_title_in_the_question_is_a_candidate_and_has_a_place(text: str, title: str) -> None:
-    question, key = asked(text), title_key(title)
-    place = question.find(NameKey.of(key))
-    assert key in question.title_candidates
-    assert question.mentions(NameKey.of(key))
-    assert place
-    assert question.key[slice(*place)].strip() == key
-
-
-def test_a_name_is_as_rare_as_its_words_together() -> None:
-    idf = {"zavrazhye": 7.0, "john": 1.0, "smith": 2.0, "of": 99.0}
-    question = asked("Who?", idf.__getitem__)
-    assert question.rarity(NameKey.of("john smith")) == 3.0
-    assert question.rarity(NameKey.of("zavrazhye")) > question.rarity(NameKey.of("john smith"))
-    assert question.rarity(NameKey.of("john john of smith")) == 3.0
-
-
-def test_a_number_is_no_capital() -> None:
-    for text in ("who directed the 1972 film solaris", "who directed the film solaris"):
-        asked = QuestionFeatures(text, lambda word: 1.0)
-        place = asked.find(NameKey.of("solaris"))
-        assert place is not None
-        assert asked.capitalizes(place)
-    asked = QuestionFeatures("Who directed the film solaris by Soderbergh?", lambda word: 1.0)
-    place = asked.find(NameKey.of("solaris"))
-    assert place is not None
-    assert not asked.capitalizes(place)
+def test_a_name_is_as_rare_as_its_distinct_topic_words_together() -> None:
+    one, both = STORE.rarity(name("Smith")), STORE.rarity(name("John Smith"))
+    assert both > one > STORE.rarity(name("John"))
+    assert STORE.rarity(name("John of the John Smith")) == pytest.approx(both)
+    assert STORE.rarity(name("elephant")) == pytest.approx(STORE.rarity(name("Zavrazhye")))
+    assert specificity(np.array([0.0, 0.5, 1.0]), 0.5).tolist() == pytest.approx([0, 0.5, 2 / 3])

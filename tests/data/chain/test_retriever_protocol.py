@@ -154,12 +154,15 @@ def test_other_weights_leave_the_original_alone(retriever: ChainRetriever) -> No
 
 
 def test_with_bm25_alone_the_ranking_is_bm25s(source: BM25Index | PassagePool) -> None:
-    alone = ChainWeights(bm25=1, coverage=0, sentence=0, named=0, link=0, back=0, shared=0)
+    """But for the order of equals."""
+    nothing = {weight.name: 0.0 for weight in fields(ChainWeights) if weight.name != "in_title"}
+    alone = ChainWeights(**{**nothing, "bm25": 1.0})
     for question in QUESTIONS:
-        theirs = source.search(question, 7)
+        theirs = source.search(question, 50)
         ours = ChainRetriever(source, alone).search(question, 7)
-        assert ids(ours) == ids(theirs)
-        assert [hit.score for hit in ours] == pytest.approx([hit.score / theirs[0].score for hit in theirs])
+        assert [hit.score for hit in ours] == pytest.approx([hit.score / theirs[0].score for hit in theirs[:7]])
+        better = {hit.passage.id for hit in theirs if hit.score > theirs[6].score}
+        assert better <= set(ids(ours)) <= {hit.passage.id for hit in theirs if hit.score >= theirs[6].score}
 
 
 @pytest.mark.parametrize(

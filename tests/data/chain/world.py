@@ -179,5 +179,5 @@ def indexed(passages: Iterable[Passage], folder: Path) -> BM25Index:
     """An index of some passages, with all that reading a corpus does to them."""
     corpus = folder / "corpus.jsonl"
     corpus.write_text("".join(json.dumps(passage.to_record()) + "\n" for passage in passages))
-    build_index([corpus], folder / "ix")
+    build_index([corpus], folder / "ix", max_words=0)
     return BM25Index(folder / "ix")

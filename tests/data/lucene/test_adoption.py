@@ -61,7 +61,6 @@ def test_what_is_stored_is_read(tmp_path: Path, options: dict[str, Any], title: 
         assert hit.passage == Passage("r", title, text)
         assert index.passage("r") == hit.passage
         assert index.named("r") == [hit.passage]
-        assert index.document_frequency("capital") == 2
 
 
 def test_records_that_are_not_json(tmp_path: Path) -> None:

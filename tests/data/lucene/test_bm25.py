@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from polyhop.data.chain.reading import Reading
+from polyhop.data.chain.store import Store
 from polyhop.data.errors import IndexFault
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
@@ -336,62 +338,35 @@ def test_a_relative_path_is_found_after_a_change_of_directory(tmp_path: Path, mo
 
 
 def test_hits_know_lucenes_number_of_their_passage(index: BM25Index) -> None:
-    """Whichever way they were found; and a number says nothing about whether two hits are equal."""
-    hits = [*index.search("moon river", 20), *index.search_titles(["help"], "film", 5)]
+    """And a number says nothing about whether two hits are equal."""
+    hits = index.search("moon river", 20)
     assert all(type(hit.document) is int for hit in hits)
     numbers = [hit.document for hit in hits if hit.document is not None]
-    assert index._lucene.stored(numbers) == [hit.passage for hit in hits]
+    assert index.stored(numbers) == [hit.passage for hit in hits]
     assert hits[0] == Hit(hits[0].passage, hits[0].score, hits[0].rank)
 
 
-def test_passages_by_the_keys_of_their_titles(index: BM25Index) -> None:
-    def entitled(keys: list[str], query: str = "", limit: int = 500) -> list[str]:
-        return [hit.passage.id for hit in index.search_titles(keys, query, limit)]
-
-    assert entitled(["help"]) == ["help", "help-film"]
-    assert entitled(["help"], "a film with the Beatles") == ["help-film", "help"]
-    assert set(entitled(["nothing", "help", "besancon", "東京"])) == {"help", "help-film", "besançon", "cjk"}
-    assert entitled(["title 3"]) == [f"d{n:03}" for n in range(3, 400, 40)]
-    assert entitled(["title 3", "title 4"], limit=3) == ["d003", "d004", "d043"]
-    assert entitled(["help", "only a title"])[0] == "empty"  # more words say more
-    assert entitled(["title", "3", "only", "film", "help film"]) == []  # no part of a title, no disambiguation
-    assert entitled([]) == entitled([""]) == entitled(["", ""]) == entitled(["help"], limit=0) == []
-    assert entitled(["help"] * 3 + [f"other {n}" for n in range(3000)]) == ["help", "help-film"]
+@pytest.mark.parametrize("query", ["moon river", "castle", "xyzzy", "", "the"])
+def test_rankings_without_passages_have_the_scores_of_hits(index: BM25Index, query: str) -> None:
+    hits, ranking = index.search(query, 30, 5), index.ranking(query, 30, 5)
+    assert [score for _, score in ranking] == pytest.approx([hit.score for hit in hits])
+    assert len({row for row, _ in ranking}) == len(ranking)
 
 
-def test_of_one_title_the_passages_that_fit_the_query_come_first(index: BM25Index) -> None:
-    for view, query in ((index, "castle castle moon"), (index.with_bm25(3.0, 1.0), "river")):
-        theirs = [id for id, _ in found(view.search(query, 1000)) if id in {f"d{n:03}" for n in range(3, 400, 40)}]
-        hits = view.search_titles(["title 3"], query, 1000)
-        assert len(theirs) > 3
-        assert [hit.passage.id for hit in hits][: len(theirs)] == theirs
-        assert [hit.rank for hit in hits] == list(range(1, 11))
-        assert view.search_titles(["title 3"], query, 4) == hits[:4]
+def test_the_store_has_the_words_of_each_document(index: BM25Index) -> None:
+    rows = range(len(index))
+    records = [Reading(passage).record() for passage in index.stored(rows)]
+    assert len(index.store) == len(index)
+    assert index.store.records(rows).words.tolist() == Store.of(records).records(rows).words.tolist()
 
 
-def test_a_long_title_has_a_key_too(tmp_path: Path) -> None:
-    title = " ".join(f"word{n}" for n in range(60))
-    assert 400 < len(title) < 500
-    (tmp_path / "c.jsonl").write_text(json.dumps({"id": "long", "title": title, "text": "A text."}))
-    build_index([tmp_path / "c.jsonl"], tmp_path / "ix")
-    with BM25Index(tmp_path / "ix") as own:
-        assert [hit.passage.id for hit in own.search_titles([title], "", 5)] == ["long"]
-
-
-def test_how_many_passages_have_a_word(index: BM25Index) -> None:
-    def count(*forms: str) -> int:
-        texts = [f"{record.get('title', '')} {record.get('text', '')}".lower().split() for record in RECORDS]
-        return sum(bool(set(forms) & {word.strip(".") for word in text}) for text in texts)
-
-    assert index.document_frequency("zebras") == index.document_frequency("Zebra") == 1
-    assert index.document_frequency("castle") == index.document_frequency("CASTLES") == count("castle") > 100
-    assert index.document_frequency("river's") == count("river", "river's")
-    assert index.document_frequency("xyzzy") == 0
-    assert (
-        index.document_frequency("the")
-        == index.document_frequency("")
-        == index.document_frequency("?!")
-        == index.document_frequency("\ud800")
-        == len(index)
-    )
-    assert index.document_frequency("castle-xyzzy") == 0  # of several words, the rarest
+def test_a_store_that_is_missing_or_cut_off_is_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "c.jsonl").write_text(json.dumps({"id": "one", "title": "Moon", "text": "The moon is old."}))
+    manifest = build_index([tmp_path / "c.jsonl"], tmp_path / "ix")
+    words = tmp_path / "ix" / manifest.lucene_folder / "chain" / "words"
+    for damage in (lambda: words.write_bytes(words.read_bytes()[:-3]), words.unlink):
+        damage()
+        with BM25Index(tmp_path / "ix") as own:
+            assert own.search("moon", 1)
+            with pytest.raises(IndexFault, match="is damaged .* Build it again"):
+                _ = own.store

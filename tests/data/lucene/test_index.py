@@ -300,7 +300,7 @@ def test_damaged_folders(damaged: Path, tmp_path: Path) -> None:
         (damaged / "manifest.json").write_text(json.dumps({**manifest.to_json(), "schema": schema}))
         with pytest.raises(IndexFault, match=message):
             BM25Index(damaged)
-    (damaged / "manifest.json").write_text('{"schema": 3}')
+    (damaged / "manifest.json").write_text('{"schema": 4}')
     with pytest.raises(IndexFault, match="passages: Field required"):
         BM25Index(damaged)
     (damaged / "manifest.json").write_text('{"pass')

@@ -1,0 +1,191 @@
+"""What a passage says, as an array of numbers that is small on disk and fast to compare.
+
+A word is a 32-bit number: 22 bits of a hash of its stem, 8 bits of a hash of its folded form, and two flags. Function
+words have stems below `TOPIC`. 0 separates the title and the sentences.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..passages import Passage
+from ..text import FUNCTION_WORDS, WORD, bare_title, join_initials, key_words, stem
+
+Words = NDArray[np.uint32]
+
+STARTS, NAMED = 1, 2  # flags: a name may start here (no lower-case letter); inside a capitalized name
+TOPIC = 512  # the least stem of a topic word
+FORM_BITS, STEM_BITS = 2, 10  # a word without its flags, and its stem, are what remains after this shift
+LONGEST_NAME = 12  # words; of a longer name the beginning is compared
+_LONGEST_TITLE = 255  # words
+_MOST_NAMES = 255  # of a passage
+_JOINING = frozenset("of the and de la le du des del della di da von van der den for in".split())
+_CACHED = 200_000
+
+
+class Word(NamedTuple):
+    """A word as written, its folded forms (rarely more than one), and the numbers of these.
+
+    Attributes:
+        upper: It starts with a capital.
+        starts: It does not start with a lower-case letter.
+        joins: It may stand inside a name, as "of" does.
+    """
+
+    written: str
+    forms: tuple[str, ...]
+    numbers: tuple[int, ...]
+    upper: bool
+    starts: bool
+    joins: bool
+
+
+class _Known(dict[str, Word]):
+    """Words seen before; several times faster than an lru_cache."""
+
+    def __missing__(self, written: str) -> Word:
+        if len(self) >= _CACHED:
+            self.clear()
+        forms = tuple(key_words(written))
+        lower = written[0].islower()
+        joins = len(forms) == 1 and forms[0] in _JOINING
+        numbers = tuple(number(form) | (0 if lower else STARTS) for form in forms)
+        found = self[written] = Word(written, forms, numbers, written[0].isupper(), not lower, joins)
+        return found
+
+
+_known = _Known()
+
+
+def without_flags(words: Words) -> Words:
+    found: Words = np.right_shift(words, FORM_BITS)
+    return found
+
+
+def stems_of(words: Words) -> Words:
+    """The stems of words with flags."""
+    found: Words = np.right_shift(words, STEM_BITS)
+    return found
+
+
+def number(form: str) -> int:
+    """The number of a folded word; only one without letters that have case is flagged."""
+    if form in FUNCTION_WORDS:
+        return (1 + crc32(form.encode()) % (TOPIC - 1)) << STEM_BITS
+    slot = TOPIC + crc32(stem(form).encode()) % ((1 << 32 - STEM_BITS) - TOPIC)
+    cased = 0 if form.islower() else NAMED  # a number, or a script without capitals
+    return slot << STEM_BITS | (crc32(form.encode(), 1) & 0xFF) << FORM_BITS | cased
+
+
+def read(text: str) -> list[Word]:
+    """The words of a title or a question."""
+    return [_known[written] for written in WORD.findall(join_initials(text))]
+
+
+def _sentences(passage: Passage) -> Iterator[str]:
+    """The headings above a passage as one sentence, if any, and its own sentences."""
+    if passage.place and passage.place.headings:
+        yield " ".join(passage.place.headings)
+    yield from passage.sentences
+
+
+def folded(passage: Passage) -> list[str]:
+    """The folded words of a passage, "" between the title and the sentences."""
+    forms = [form for word in read(passage.title) for form in word.forms]
+    for sentence in _sentences(passage):
+        forms.append("")
+        for word in read(sentence):
+            forms += word.forms
+    return forms
+
+
+class Reading:
+    """The words and the names of a passage.
+
+    Attributes:
+        forms: See `folded`.
+        numbers: Their numbers; 0 between.
+        title: The number of words in the title; without its disambiguation; up to its first comma.
+        names: The capitalized names of the text as (start, end), each wording once.
+    """
+
+    def __init__(self, passage: Passage) -> None:
+        self.forms: list[str] = []
+        self.numbers = array("I")
+        self.names: list[tuple[int, int]] = []
+        bare = bare_title(passage.title)
+        for word in read(passage.title):
+            self._add(word)
+        counts = len(self.forms), _count(bare), _count(bare.split(",")[0]) if "," in passage.title else 0
+        self.title = tuple(min(count, _LONGEST_TITLE) for count in counts)
+        self._wordings: set[tuple[str, ...]] = {tuple(self.forms[: counts[1]])}
+        for sentence in _sentences(passage):
+            self._break()
+            self._sentence(join_initials(sentence))
+        del self.names[_MOST_NAMES:]
+
+    def record(self) -> Words:
+        """Header, names, words; see `Store`."""
+        title, bare, comma = self.title
+        header = title | bare << 8 | comma << 16 | len(self.names) << 24
+        names = [start << 16 | end for start, end in self.names]
+        return np.array([header, *names, *self.numbers], np.uint32)
+
+    def name(self, at: int) -> str:
+        start, end = self.names[at]
+        return " ".join(self.forms[start:end])
+
+    def _add(self, word: Word) -> None:
+        self.forms += word.forms
+        self.numbers.extend(word.numbers)
+
+    def _break(self) -> None:
+        self.forms.append("")
+        self.numbers.append(0)
+
+    def _sentence(self, sentence: str) -> None:
+        """Add a sentence and its names: "University of Amsterdam" is one, "Moore, Smith" are two.
+
+        A single word at the start of the sentence does not count: every sentence starts with a capital.
+        """
+        first = len(self.forms)
+        start = end = -1  # of the name
+        after = 0  # characters
+        initials = False
+        for match in WORD.finditer(sentence):
+            written = match.group()
+            word = _known[written]
+            at = len(self.forms)
+            if start >= 0:
+                gap = sentence[after : match.start()].strip(" \u00a0-–&")
+                if (gap and not (gap == "." and initials)) or not (word.upper or word.joins):
+                    self._name(start, end, first)
+                    start = -1
+            self._add(word)
+            if word.upper:
+                start, end = (start if start >= 0 else at), len(self.forms)
+            after = match.end()
+            initials = len(written) == 1 or "." in written
+        if start >= 0:
+            self._name(start, end, first)
+
+    def _name(self, start: int, end: int, first: int) -> None:
+        while start < end and self.forms[start] in FUNCTION_WORDS:
+            start += 1
+        if start == end or (start == first and end == start + 1) or end >= 1 << 16:
+            return
+        for at in range(start, end):
+            self.numbers[at] |= NAMED
+        if (wording := tuple(self.forms[start:end])) not in self._wordings:
+            self._wordings.add(wording)
+            self.names.append((start, end))
+
+
+def _count(text: str) -> int:
+    return sum(len(word.forms) for word in read(text))

@@ -1,0 +1,293 @@
+"""The words of every passage of a collection, in memory or on disk beside an index.
+
+    words     the passages' records one after another (uint32)
+    starts    where each record starts, and the end (int64)
+    titles    hashes of titles, whole and without disambiguation, in order (uint64)
+    titled    the passage of each of these (uint32)
+    stems     the stems of the collection, in order (uint32)
+    counts    the number of passages that have each (uint32)
+
+A record is a header (the words of the title; without its disambiguation; up to its first comma; the number of names: 8
+bits each), the names (start and end, 16 bits each), and the words (see `polyhop.data.chain.reading`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..passages import Passage
+from .reading import FORM_BITS, LONGEST_NAME, STEM_BITS, TOPIC, Reading, Words, stems_of, without_flags
+
+Ints = NDArray[np.int64]
+Hashes = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+
+_FACTORS = np.random.default_rng(20).integers(1, 2**63, LONGEST_NAME, np.uint64) | np.uint64(1)
+_MARKS = 4096
+_BATCH = 256  # passages analyzed together
+_TYPES = {
+    "words": np.uint32, "starts": np.int64, "titles": np.uint64, "titled": np.uint32, "stems": np.uint32,
+    "counts": np.uint32,
+}  # fmt: skip
+
+
+def hash_names(names: Words) -> Hashes:
+    """The hashes of names, rows of words without flags that end in zeros: multilinear modulo 2^64."""
+    found: Hashes = (names.astype(np.uint64) * _FACTORS[: names.shape[-1]]).sum(axis=-1, dtype=np.uint64)
+    return found
+
+
+def hash_runs(words: Words, longest: int) -> list[Hashes]:
+    """For each length from 1, the hashes of the runs of words without flags that start at each word."""
+    padded = np.concatenate([words, np.zeros(longest, np.uint32)]).astype(np.uint64)
+    total = np.zeros(len(words), np.uint64)
+    found = []
+    for at in range(longest):
+        total = total + padded[at : at + len(words)] * _FACTORS[at]
+        found.append(total)
+    return found
+
+
+class Records(NamedTuple):
+    """Some passages: their words one after another, each passage's ending in 0.
+
+    Attributes:
+        words: With flags.
+        sizes: The number of words of each passage, with all zeros.
+        titles: The words of each title: all, without disambiguation, up to the first comma; shape (passages, 3).
+        names: The (start, end) of names among `words`.
+        named: The number of names of each passage.
+    """
+
+    words: Words
+    sizes: Ints
+    titles: Ints
+    names: Ints
+    named: Ints
+
+    @classmethod
+    def of(cls, records: Words, lengths: Ints) -> Records:
+        """
+        Args:
+            records: One after another.
+            lengths: Of each.
+        """
+        start = np.cumsum(lengths) - lengths
+        header = records[start].astype(np.int64)
+        titles = np.stack([header & 255, header >> 8 & 255, header >> 16 & 255], axis=-1)
+        named = header >> 24
+        packed = records[spread(start + 1, named)].astype(np.int64)
+        sizes = lengths - named
+        first = np.cumsum(sizes) - sizes
+        words = np.zeros(int(sizes.sum()), np.uint32)
+        words[spread(first, sizes - 1)] = records[spread(start + 1 + named, sizes - 1)]
+        spans = np.stack([packed >> 16, packed & 0xFFFF], axis=-1) + np.repeat(first, named)[:, None]
+        return cls(words, sizes, titles, spans, named)
+
+
+class Store:
+    """The records of a collection; row n belongs to Lucene's document n, or to the n-th passage of a pool."""
+
+    def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
+        self._words, self._starts = arrays["words"], arrays["starts"]
+        self._titles, self._titled = arrays["titles"], arrays["titled"]
+        # One entry a stem number; the system gives zeros without using memory for them.
+        self._idf = np.zeros(1 << 32 - STEM_BITS, np.float32)
+        self._idf[arrays["stems"]] = _scaled_idf(arrays["counts"], len(self))
+
+    @classmethod
+    def of(cls, records: Iterable[Words]) -> Store:
+        """A store in memory."""
+        kept = list(records)
+        writer = _Tables()
+        writer.add(kept)
+        words = np.concatenate(kept) if kept else np.zeros(0, np.uint32)
+        return cls({"words": words} | writer.finish())
+
+    @classmethod
+    def open(cls, folder: Path) -> Store:
+        """A store on disk, memory-mapped."""
+        return cls({name: _mapped(folder / name, kind) for name, kind in _TYPES.items()})
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def records(self, rows: Sequence[int]) -> Records:
+        wanted = np.array(rows, np.int64)
+        first = self._starts[wanted]
+        sizes = self._starts[wanted + 1] - first
+        return Records.of(self._words[spread(first, sizes)], sizes)
+
+    def checksum(self, row: int) -> int:
+        return crc32(self._words[self._starts[row] : self._starts[row + 1]].tobytes())
+
+    def titled(self, hashes: Hashes) -> tuple[Ints, Ints]:
+        """The rows of passages with one of these titles, and the place of the title among the hashes."""
+        first = np.searchsorted(self._titles, hashes)
+        count = np.searchsorted(self._titles, hashes, "right") - first
+        return self._titled[spread(first, count)].astype(np.int64), np.repeat(np.arange(len(hashes)), count)
+
+    def idf(self, stems: Words) -> Floats:
+        """BM25's inverse document frequency, as a share of that of a word in a single passage; 0 for one in none."""
+        return self._idf[stems].astype(float)
+
+    def rarity(self, names: Words) -> Floats:
+        """The total IDF of the distinct topic words of names, rows of numbers without flags, shape (names,)."""
+        stems = np.sort(names >> (STEM_BITS - FORM_BITS), axis=1)
+        idf = self.idf(stems)
+        idf[idf == 0] = 1.0
+        idf[stems < TOPIC] = 0.0
+        idf[:, 1:][stems[:, 1:] == stems[:, :-1]] = 0.0
+        found: Floats = idf.sum(axis=1)
+        return found
+
+
+def _scaled_idf(found: Ints, size: int) -> Floats:
+    idf: Floats = np.log1p((size - found + 0.5) / (found + 0.5)) / np.log1p((size - 0.5) / 1.5) if size else np.zeros(0)
+    return idf
+
+
+class _Tables:
+    """Everything but the words, gathered batch by batch."""
+
+    def __init__(self) -> None:
+        self._sizes: list[Ints] = []
+        self._titles: list[Hashes] = []
+        self._titled: list[NDArray[np.uint32]] = []
+        self._counts = np.zeros(1 << 32 - STEM_BITS, np.uint32)
+        self._rows = 0
+
+    def add(self, batch: Sequence[Words]) -> None:
+        if not batch:
+            return
+        self._sizes.append(np.array([len(record) for record in batch], np.int64))
+        records = Records.of(np.concatenate(batch), self._sizes[-1])
+        first = np.cumsum(records.sizes) - records.sizes
+        spans = np.concatenate([np.stack([first, first + records.titles[:, part]], axis=-1) for part in (0, 1)])
+        hashes = hash_names(spanned(without_flags(records.words), spans))
+        rows = np.tile(np.arange(self._rows, self._rows + len(batch), dtype=np.uint32), 2)
+        keep = spans[:, 1] > spans[:, 0]
+        keep[len(batch) :] &= records.titles[:, 0] != records.titles[:, 1]
+        self._titles.append(hashes[keep])
+        self._titled.append(rows[keep])
+        owner = np.repeat(np.arange(len(batch), dtype=np.uint64), records.sizes)
+        pairs = np.unique(owner << np.uint64(32) | stems_of(records.words).astype(np.uint64))
+        np.add.at(self._counts, (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64), 1)
+        self._rows += len(batch)
+
+    def finish(self) -> dict[str, NDArray[Any]]:
+        self._counts[:TOPIC] = 0
+        stems = np.flatnonzero(self._counts).astype(np.uint32)
+        titles = np.concatenate([np.zeros(0, np.uint64), *self._titles])
+        titled = np.concatenate([np.zeros(0, np.uint32), *self._titled])
+        order = np.argsort(titles, kind="stable")
+        starts = np.concatenate([[0], *self._sizes]).cumsum()
+        return {
+            "starts": starts, "titles": titles[order], "titled": titled[order], "stems": stems,
+            "counts": self._counts[stems],
+        }  # fmt: skip
+
+
+class StoreWriter:
+    """Writes a new store, in the order of Lucene's documents; it is complete after the ``with`` block."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._folder, self._tables = folder, _Tables()
+        self._words = (folder / "words").open("wb")
+        self._batch: list[Words] = []
+
+    def add(self, passages: Iterable[Passage]) -> None:
+        self._batch += [Reading(passage).record() for passage in passages]
+        if len(self._batch) >= _BATCH:
+            self._write()
+
+    def _write(self) -> None:
+        self._words.writelines(record.tobytes() for record in self._batch)
+        self._tables.add(self._batch)
+        self._batch = []
+
+    def __enter__(self) -> StoreWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        with self._words:
+            if kind is None:
+                self._write()
+                for name, values in self._tables.finish().items():
+                    (self._folder / name).write_bytes(values.astype(_TYPES[name]).tobytes())
+
+
+def occurrences(names: Hashes, among: Hashes) -> Floats:
+    """How often each name is among others, at least 1."""
+    distinct, counts = np.unique(among, return_counts=True)
+    if not len(distinct):
+        return np.ones(len(names))
+    at = np.minimum(np.searchsorted(distinct, names), len(distinct) - 1)
+    return np.where(distinct[at] == names, counts[at], 1.0)
+
+
+def locate(values: Words, keys: Words, order: Ints) -> tuple[Ints, Ints]:
+    """The places of values that are among the keys, and which key each is.
+
+    Args:
+        order: The order that sorts the keys, which are distinct.
+    """
+    places = _likely(values, keys)
+    if not len(places):
+        return places, places
+    which = order[np.minimum(np.searchsorted(keys, values[places], sorter=order), len(keys) - 1)]
+    right = keys[which] == values[places]
+    return places[right], which[right]
+
+
+def find_names(names: Words, words: Words) -> tuple[Ints, Ints]:
+    """The occurrences of names (rows that end in zeros, or are zero) among words, both without flags: which, where."""
+    rows = np.flatnonzero(names[:, 0])
+    rows = rows[np.argsort(names[rows, 0], kind="stable")]
+    first = names[rows, 0]
+    places = _likely(words, first)
+    if not len(places):
+        return places, places
+    low = np.searchsorted(first, words[places])
+    count = np.searchsorted(first, words[places], "right") - low
+    which = rows[spread(low, count)]
+    place = np.repeat(places, count)
+    padded = np.append(words, np.zeros(LONGEST_NAME, np.uint32))
+    for at in range(1, LONGEST_NAME):
+        wanted = names[which, at]
+        if not wanted.any():
+            break
+        same = (wanted == 0) | (padded[place + at] == wanted)
+        which, place = which[same], place[same]
+    return which, place
+
+
+def _likely(values: Words, keys: Words) -> Ints:
+    """The places of values that may be among the keys: a test that is fast for many values and few keys."""
+    marked = np.zeros(_MARKS, bool)
+    marked[keys & (_MARKS - 1)] = True
+    return np.flatnonzero(marked[values & (_MARKS - 1)])
+
+
+def spread(first: Ints, count: Ints) -> Ints:
+    """The numbers from each ``first``, ``count`` of them, one after another."""
+    found: Ints = np.arange(count.sum()) + np.repeat(first - np.cumsum(count) + count, count)
+    return found
+
+
+def spanned(words: Words, spans: Ints) -> Words:
+    """The words of spans (start, end) as rows that end in zeros, shape (spans, `LONGEST_NAME`)."""
+    at = spans[:, :1] + np.arange(LONGEST_NAME)
+    found: Words = np.where(at < spans[:, 1:], words[np.minimum(at, max(len(words) - 1, 0))], 0).astype(np.uint32)
+    return found
+
+
+def _mapped(file: Path, kind: Any) -> NDArray[Any]:
+    return np.asarray(np.memmap(file, kind, "r")) if file.stat().st_size else np.zeros(0, kind)

@@ -1,0 +1,120 @@
+"""The passages around a question: which titles it has, and what ties two passages."""
+
+from __future__ import annotations
+
+import pytest
+
+from polyhop.data.chain.graph import BACK, LINK, SHARED, Graph
+from polyhop.data.passages import Passage
+from polyhop.data.pool import PassagePool
+
+
+def graph_of(question: str, *passages: Passage) -> Graph:
+    graph = Graph(question, PassagePool(passages))
+    graph.start()
+    return graph
+
+
+def ties(graph: Graph, chosen: str, other: str) -> dict[int, set[str]]:
+    """The names that tie two passages, by relation."""
+    nodes = {graph.passage(node).id: node for node in range(len(graph))}
+    edges = graph.edges(nodes[chosen])
+    found: dict[int, set[str]] = {}
+    for node, relation, place, length in zip(edges.node, edges.relation, edges.place, edges.length, strict=True):
+        if node == nodes[other]:
+            found.setdefault(int(relation), set()).add(graph.text(int(place), int(length)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("Besançon", "He lives in Besancon."),
+        ("Besancon", "He lives in Besançon."),
+        ("Besançon", "He lives in Besanc\u0327on."),
+        ("Help! (film)", "It was heard in Help!, a success."),
+        ("Paris, Texas", "It was shot in Paris, Texas, and elsewhere."),
+        ("Paris, Texas", "It was shot in Paris (Texas)."),
+        ("Paris, Texas (film)", "It was shot in Paris."),
+        ("J. R. R. Tolkien", "It is a book of J.R.R. Tolkien's."),
+        ("J.R.R. Tolkien", "It is a book by J. R. R. Tolkien."),
+        ("John Ronald Tolkien", "It is a book by John Tolkien."),
+        ("The Beatles", "It is a Beatles song."),
+        ("Spider-Man", "There is Spider Man."),
+        ("Zola", "It was Zola’s house."),
+        ("Москва", "Столица — город Москва."),
+        ("Αθήνα", "Πρωτεύουσα είναι η Αθηνα."),
+        ("القاهرة", "عاصمة مصر هي القاهرة."),
+        ("दिल्ली", "भारत की राजधानी दिल्ली है।"),
+        ("東京都", "首都 は 東京都 です。"),
+    ],
+)
+def test_a_title_is_recognized_as_texts_write_it(title: str, text: str) -> None:
+    passages = Passage.of("One", text, id="one"), Passage.of(title, "It is old.", id="other")
+    graph = graph_of("Who?", *passages)
+    assert LINK in ties(graph, "one", "other")
+    assert BACK in ties(graph, "other", "one")
+    asked = graph_of(text, *passages)
+    [other] = [node for node in range(2) if asked.passage(node).id == "other"]
+    assert asked.match_certainty[other] > 0
+
+
+@pytest.mark.parametrize("title", ["", "The Who", "It", "The The", "!!!", "?", "  "])
+def test_a_title_without_a_topic_word_is_mentioned_nowhere(title: str) -> None:
+    text = "It was the who, and the the: !!! and ? are it."
+    graph = graph_of("Who?", Passage.of("One", text, id="one"), Passage.of(title, "", id="other"))
+    assert ties(graph, "one", "other") == {}
+
+
+def test_a_name_is_whole_words_of_one_sentence() -> None:
+    passages = [
+        Passage.of("One", sentences=["There lives Anna", "Berg is a town.", "The Artist came."], id="one"),
+        Passage.of("Anna Berg", "She sings.", id="person"),
+        Passage.of("Art", "It is old.", id="art"),
+    ]
+    graph = graph_of("Who?", *passages)
+    assert LINK not in ties(graph, "one", "person")
+    assert ties(graph, "one", "art") == {}
+
+
+def test_a_name_that_the_question_has_is_not_shared() -> None:
+    passages = [
+        Passage.of("One", "She met Anna Berg near Uppsala.", id="one"),
+        Passage.of("Two", "It was Anna Berg who went to Uppsala.", id="two"),
+    ]
+    assert ties(graph_of("Who?", *passages), "one", "two") == {SHARED: {"anna berg", "uppsala"}}
+    assert ties(graph_of("Who met Anna Berg?", *passages), "one", "two") == {SHARED: {"uppsala"}}
+
+
+def test_an_edge_says_whether_the_mention_is_a_name() -> None:
+    passages = [
+        Passage.of("One", "His father left.", id="one"),
+        Passage.of("Two", "He saw The Father there.", id="two"),
+        Passage.of("Father", "A film.", id="film"),
+    ]
+    graph = graph_of("Who?", *passages)
+    nodes = {graph.passage(node).id: node for node in range(3)}
+    sure = {name: graph.edges(nodes[name]).certainty[0] for name in ("one", "two")}
+    assert sure["two"] == 1 > sure["one"] > 0
+
+
+def test_versions_of_a_page_are_copies_and_do_not_link() -> None:
+    text = "Anna Berg is a singer from Uppsala who sings of the moon."
+    passages = [
+        Passage.of("Anna Berg", text, id="one"),
+        Passage.of("Anna Berg", f"{text} Now.", id="two"),
+        Passage.of("Anna Berg", "A ship that sank near Kiel in winter.", id="ship"),
+    ]
+    graph = graph_of("Who?", *passages)
+    names = [graph.passage(node).id for node in range(3)]
+    assert [names[node] for node in graph.copies(names.index("one"))] == ["two"]
+    assert LINK not in ties(graph, "one", "two")
+
+
+def test_the_question_words_of_a_title_count_in_every_sentence() -> None:
+    graph = graph_of("Who sang of the moon?", Passage.of("The Moon", "It is old. She sang it.", id="one"))
+    weights = graph.question.weights
+    best, opening = graph.in_sentences(weights)
+    assert graph.question.words == ["sang", "moon"]
+    assert best.tolist() == pytest.approx([weights.sum()])
+    assert opening.tolist() == pytest.approx([weights[1]])
