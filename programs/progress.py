@@ -158,6 +158,8 @@ def describe(step: TraceStep) -> str:
             return f"answered {answer} ({confidence:.2f})"
         case Shortened(agent, needed, shown):
             return f"{agent} was shown about {shown:,} of {needed:,} tokens"
+        case Shortened(agent):
+            return f"shortened the prompt of the {agent.replace('_', ' ')}"
         case Stopped(reason):
             return f"stopped: {reason}"
         case _:

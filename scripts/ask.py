@@ -17,6 +17,7 @@ from .options import (
     SettingsOption,
     build_program,
     open_source,
+    source_name,
 )
 from .text import warn
 
@@ -75,6 +76,8 @@ def ask(
     from . import view
 
     if as_json:
-        view.print_json(question, prediction, seconds, ledger, index=str(index) if searches else None)
+        view.print_json(question, prediction, seconds, ledger, index=source_name(index) if searches else None)
     else:
-        view.print_answer(question, prediction, seconds, ledger, index=str(index) if searches else None, trace=trace)
+        view.print_answer(
+            question, prediction, seconds, ledger, index=source_name(index) if searches else None, trace=trace
+        )

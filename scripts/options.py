@@ -96,6 +96,11 @@ def open_source(index: Path) -> BM25Index | PassagePool | RemoteIndex:
     return BM25Index(index)
 
 
+def source_name(index: Path | None) -> str:
+    """What was given as ``--index``; a `Path` shortens an address."""
+    return address_of(index) or str(index)
+
+
 def sample_pool() -> PassagePool:
     from ..data.pool import PassagePool
     from ..data.sample import sample_passages

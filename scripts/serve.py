@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,7 +26,11 @@ from .options import (
     build_program,
     label,
     open_source,
+    source_name,
 )
+
+if TYPE_CHECKING:
+    import dspy
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _NOT_SERVED = ("oracle", "full_context")
@@ -48,7 +52,15 @@ def serve(
         str | None,
         typer.Option(envvar="POLYHOP_TOKEN", help="What clients must send: Authorization: Bearer TOKEN."),
     ] = None,
-    concurrency: Annotated[int, typer.Option(min=1, max=1000, help="Questions answered at the same time.")] = 64,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=1000,
+            help="Questions answered at the same time; others wait.  [default: 64; 4 with the embedded engine alone]",
+            show_default=False,
+        ),
+    ] = None,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds per question.")] = 300.0,
     rate: Annotated[float, typer.Option(min=1, help="Requests per minute and client.")] = 600.0,
     budget_calls: BudgetCallsOption = None,
@@ -63,6 +75,7 @@ def serve(
     if index is None:
         raise PolyhopError("nothing to search: name an index with --index DIR or POLYHOP_INDEX, or --index sample")
     from ..engines.budget import Budget
+    from ..engines.costs import FREE
     from ..programs import PROGRAMS
     from ..serve.service import Limits, Service
 
@@ -70,13 +83,17 @@ def serve(
     names = {label(program): program} | {name: name for name in PROGRAMS if name not in _NOT_SERVED}
     default = label(program)
 
-    def build(name: str) -> object:
+    def build(name: str) -> dspy.Module:
         given = partial(build_program, names[name], source, lm or ())
         return given(k, retriever=retriever, settings=settings or ()) if name == default else given()
 
     budget = Budget(calls=budget_calls, usd=budget_usd) if budget_calls or budget_usd else None
-    limits = Limits(concurrency=concurrency, seconds=timeout)
-    service = Service(build, names, source, index=str(index), examples=_examples(index), limits=limits, budget=budget)
+    # The embedded engine computes here: more threads would only keep events of others waiting.
+    embedded = all(predictor.lm.model in FREE for predictor in build(default).predictors())
+    limits = Limits(concurrency=concurrency or (4 if embedded else 64), seconds=timeout)
+    service = Service(
+        build, names, source, index=source_name(index), examples=_examples(index), limits=limits, budget=budget
+    )
     service.program(default)  # a wrong option is an error now
     if mcp:
         from ..serve.tools import tool_server
@@ -94,6 +111,7 @@ def serve(
     )
     server = uvicorn.Server(config)
     with config.bind_socket() as socket:
+        socket.listen(2048)  # who reads the next line may connect
         where = f"[{host}]" if ":" in host else host
         typer.echo(f"polyhop answers on http://{where}:{socket.getsockname()[1]}/ (Ctrl-C stops it)")
         server.run([socket])

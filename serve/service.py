@@ -166,7 +166,7 @@ class Service:
         name = program or self.programs[0]
         try:
             question = check_question(question)
-            run = await self.in_thread(lambda: self.program(name))
+            run = self._built.get(name) or await self.in_thread(lambda: self.program(name))
         except ServiceError:
             raise
         except PolyhopError as error:
@@ -308,4 +308,4 @@ def shown(passage: Passage, longest: int = _LONGEST) -> Record:
             break
         sentences.append(sentence[:left])
         left -= len(sentence)
-    return {"title": passage.title, "sentences": sentences, "more": len(sentences) < len(passage.sentences) or left < 0}
+    return {"title": passage.heading, "sentences": sentences, "more": len(sentences) < len(passage.sentences) or left < 0}

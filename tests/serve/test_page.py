@@ -42,8 +42,8 @@ def visit(browser: Any) -> Iterator[Callable[..., Any]]:
         page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.on("dialog", lambda dialog: troubles.append(f"a dialog: {dialog.message}"))
-        page.on("console", lambda m: (expected and expected in m.text) or troubles.append(m.text))
-        page.on("request", lambda r: r.url.startswith(address.partition("#")[0]) or troubles.append(r.url))
+        page.on("console", lambda m: troubles.extend([] if expected and expected in m.text else [m.text]))
+        page.on("request", lambda r: troubles.extend([] if r.url.startswith(address) else [r.url]))
         page.goto(address)
         return page
 

@@ -1,0 +1,144 @@
+"""`polyhop serve` as a process: what it needs, what it logs, how it stops."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from polyhop.scripts.main import app
+from polyhop.scripts.studies.faults.faults import FAULTS
+from polyhop.scripts.studies.faults.schedule import Always
+from polyhop.scripts.studies.faults.server import Server
+
+pytest.importorskip("fastapi")
+SERVE = [sys.executable, "-m", "polyhop.scripts.main", "serve", "--port", "0"]
+QUESTION = "Where was the director of Stalker born?"
+
+
+@contextmanager
+def started(log: Path, *options: str, **variables: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The address of a server, and its process."""
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            [*SERVE, *options], env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+    assert process.stdout
+    try:
+        found = re.search(r"http://\S+(?=/ )", process.stdout.readline())
+        assert found, log.read_text()
+        yield found[0], process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--host", "0.0.0.0", "--index", "sample"], "0.0.0.0 can be reached by others: set a token"),
+        ([], "nothing to search: name an index"),
+        (["--index", "sample", "--program", "nope"], "unknown program 'nope'"),
+        (["--index", "sample", "--lm", "nope"], "unknown language model 'nope'"),
+        (["--index", "http://127.0.0.1:9"], "cannot be reached"),
+    ],
+)
+def test_wrong_options_are_told(options: list[str], told: str) -> None:
+    result = CliRunner().invoke(app, ["serve", *options])
+    assert result.exit_code == 1
+    assert told in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without(name: str) -> Any:
+        return None if name == "fastapi" else find_spec(name)
+
+    monkeypatch.setattr("polyhop.scripts.serve.find_spec", without)
+    result = CliRunner().invoke(app, ["serve", "--index", "sample"])
+    assert (result.exit_code, "pip install 'polyhop[serve]'" in result.stderr) == (1, True)
+
+
+def test_nothing_of_the_server_is_loaded_by_other_commands() -> None:
+    code = (
+        "import sys, polyhop.scripts.main; print(sorted({'fastapi', 'uvicorn', 'mcp', 'starlette'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_log_lines_are_json_without_keys(tmp_path: Path) -> None:
+    key, token = "sk-planted-0123456789", "secret-token-0123456789"
+    with (
+        Server([(Always(), FAULTS["401-echo"])]) as model,
+        started(
+            tmp_path / "log",
+            *("--index", "sample", "--lm", "openai/some"),
+            OPENAI_API_KEY=key,
+            OPENAI_BASE_URL=model.url,
+            POLYHOP_TOKEN=token,
+        ) as (address, _),
+    ):
+        headers = {"authorization": f"Bearer {token}"}
+        assert httpx.post(f"{address}/ask", json={"question": QUESTION}, headers=headers, timeout=60).status_code == 502
+        assert httpx.get(f"{address}/index?token={token}").status_code == 401
+    text = (tmp_path / "log").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [line["status"] for line in lines if line["event"] == "request"] == [502, 401]
+    assert next(line["outcome"] for line in lines if line["event"] == "question") == "model"
+    assert key not in text
+    assert token not in text
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_it_stops_also_amid_a_stream(how: signal.Signals, tmp_path: Path) -> None:
+    with (
+        Server(latency=20) as model,
+        started(tmp_path / "log", "--index", "sample", "--lm", "openai/slow", OPENAI_BASE_URL=model.url) as (
+            address,
+            process,
+        ),
+        httpx.stream("POST", f"{address}/ask", json={"question": QUESTION, "stream": True}, timeout=60) as reply,
+    ):
+        assert next(reply.iter_lines()) == "event: start"
+        process.send_signal(how)
+        process.wait(15)
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+def test_a_thousand_idle_connections_do_not_keep_others_out(tmp_path: Path) -> None:
+    with started(tmp_path / "log", "--index", "sample") as (address, _):
+        parts = urlsplit(address)
+        idle = [socket.create_connection((str(parts.hostname), parts.port or 0)) for _ in range(1000)]
+        for each in idle[::2]:
+            each.sendall(b"POST /ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+        assert httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60).status_code == 200
+        for each in idle:
+            each.close()
+
+
+def test_ask_over_a_server(tmp_path: Path) -> None:
+    with started(tmp_path / "log", "--index", "sample") as (address, _):
+        remote = CliRunner().invoke(app, ["ask", QUESTION, "--index", address, "--json"])
+        assert remote.exit_code == 0, remote.output
+        local = CliRunner().invoke(app, ["ask", QUESTION, "--index", "sample", "--json"])
+        for name in ("answer", "confidence", "evidence", "trace"):
+            assert json.loads(remote.stdout)[name] == json.loads(local.stdout)[name]
+        assert json.loads(remote.stdout)["index"] == address
+        options = ["--limit", "3", "--out", str(tmp_path / "run"), "--questions"]
+        (tmp_path / "q.jsonl").write_text(json.dumps({"question": QUESTION, "answer": "Zavrazhye"}) + "\n")
+        run = CliRunner().invoke(app, ["evaluate", *options, str(tmp_path / "q.jsonl"), "--index", address])
+        assert run.exit_code == 0, run.output
