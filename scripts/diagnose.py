@@ -51,6 +51,14 @@ def diagnose(
         ),
     ] = False,
     threads: Annotated[int, typer.Option(min=1, help="Questions executed in parallel; for remote models.")] = 1,
+    rollouts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write the replies that gain points of the first metric, beside those that lose them, as training "
+            "data for OpenAI and TRL.",
+        ),
+    ] = None,
     budget_calls: BudgetCallsOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print an upper bound of the LM calls, and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
@@ -99,6 +107,13 @@ def diagnose(
             raise PolyhopError(f"the budget ({spent}) is spent before the first question is done") from None
         warn(f"the budget ({spent}) is spent after {len(found)} of {len(examples)} questions")
     result = Diagnosis(found, metrics, roles_of(program, reference))
+    if rollouts is not None:
+        from ..optimizers.rollouts import write_rollouts
+
+        order = {str(example.get("id") or example.question): example for _, example in examples}
+        asked_for = [order[one.id] for one in found]
+        count = write_rollouts(rollouts, asked_for, result, metrics[0], reference == "gold")
+        typer.echo(f"{rollouts}: {count} replies that gain points, and the replies that they replace", err=True)
     if as_json:
         import json
 

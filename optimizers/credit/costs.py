@@ -182,11 +182,12 @@ class _Diagnostician:
         def instead(call: Call) -> dspy.Prediction | None:
             if call.role not in roles and (call.role not in replaced or call.key in before.replies):
                 return None
-            own = None if isinstance(self.against, dspy.LM) else known.get(call.key) or call.ask()
-            if own is None:
-                other: dspy.Prediction | None = call.ask(lm=self.against)
+            own, other = known.get(call.key), None
+            if isinstance(self.against, dspy.LM):
+                other = call.ask(lm=self.against)
             else:
-                other = reference(call, str(self.against), oracle, dict(own))
+                own = own or call.ask()
+                other = reference(call, self.against, oracle, dict(own))
             if other is None:
                 return own
             if call.role in roles:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from math import isnan
+from typing import Any
 
 import dspy
 
@@ -64,13 +65,18 @@ def credit(job: CompileJob) -> dspy.Module:
 
 
 def _demos(example: dspy.Example, calls: Sequence[tuple[Call, dspy.Prediction]]) -> list[dspy.Example]:
-    """The first correction as a demo. Its reasoning is that of the annotations: the agent's own led elsewhere."""
+    """The first correction as a demo."""
     call, reply = calls[0]
-    case = solved(example)
-    argued = _REASONING & set(reply.keys())
-    if argued - {"thought", "thoughts"} and case is None:
+    fields = argued(example, call, reply)
+    if "reasoning" in reply and "reasoning" not in fields:
         return []
-    fields = {name: reply[name] for name in call.signature.output_fields if name in reply and name not in argued}
-    for name in argued - {"thought", "thoughts"}:
-        fields[name] = case.answered(cite=False)["reasoning"] if case else ""
     return [dspy.Example(**shortened(call.inputs, reply), **fields)]
+
+
+def argued(example: dspy.Example, call: Call, reply: dspy.Prediction) -> dict[str, Any]:
+    """The output fields of a reply that the annotations correct, with their reasoning, if they have one: the agent's
+    own led elsewhere."""
+    fields = {name: reply[name] for name in call.signature.output_fields if name in reply and name not in _REASONING}
+    if "reasoning" in reply and (case := solved(example)) is not None:
+        fields["reasoning"] = case.answered(cite=False)["reasoning"]
+    return fields

@@ -56,6 +56,15 @@ def test_until_clear_takes_no_more_questions_than_it_needs(run: Path) -> None:
     assert found["asked"] == dict.fromkeys(found["costs"], 8)  # fewer than between two looks
 
 
+def test_rollouts_are_training_data(run: Path, tmp_path: Path) -> None:
+    result = polyhop("diagnose", run, "--metric", "evidence_f1", "--rollouts", tmp_path / "data")
+    assert result.exit_code == 0, result.output
+    rows = [json.loads(line) for line in (tmp_path / "data/preferences.trl.jsonl").read_text().splitlines()]
+    assert f"{len(rows)} replies that gain points" in result.stderr
+    assert rows
+    assert all(row["chosen"] != row["rejected"] for row in rows)
+
+
 def test_nothing_runs_before_the_estimate(run: Path) -> None:
     result = polyhop("diagnose", run, "--dry-run")
     assert result.exit_code == 0
