@@ -308,4 +308,8 @@ def shown(passage: Passage, longest: int = _LONGEST) -> Record:
             break
         sentences.append(sentence[:left])
         left -= len(sentence)
-    return {"title": passage.heading, "sentences": sentences, "more": len(sentences) < len(passage.sentences) or left < 0}
+    return {
+        "title": passage.heading,
+        "sentences": sentences,
+        "more": len(sentences) < len(passage.sentences) or left < 0,
+    }
