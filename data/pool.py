@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 
 from .chain.reading import Reading
 from .chain.store import Store
@@ -41,6 +40,7 @@ class PassagePool(SearchTool):
             for term in counts:
                 self._holders.setdefault(term, []).append(place)
         self.k1, self.b = k1, b
+        self._stores: list[Store] = []  # of all views, once it is needed
 
     def __len__(self) -> int:
         return len(self.passages)
@@ -64,10 +64,12 @@ class PassagePool(SearchTool):
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         return [self.search(query, k) for query in queries]
 
-    @cached_property
+    @property
     def store(self) -> Store:
-        """The words of the passages, for the chain retriever."""
-        return Store.of(Reading(passage).record() for passage in self.passages)
+        """The words of the passages, for the chain retriever; read once for all views."""
+        if not self._stores:
+            self._stores.append(Store.of(Reading(passage).record() for passage in self.passages))
+        return self._stores[0]
 
     def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:
         """The positions in `passages` and the scores of what `search` finds."""

@@ -147,3 +147,8 @@ TEXT = st.lists(st.sampled_from("film Films beatles the of city Doubs help æ±äº
 
 def test_hits_of_a_pool_have_no_number() -> None:
     assert {hit.document for hit in PassagePool(TITLED).search("film", 9)} == {None}
+
+
+def test_views_read_the_passages_once() -> None:
+    pool = PassagePool([Passage.of("Solaris", "Solaris was directed by Andrei Tarkovsky.")])
+    assert pool.with_bm25(1.2).store is pool.with_bm25(2.0).store is pool.store
