@@ -15,6 +15,7 @@ from ..data.errors import PolyhopError
 from .official.files import replacing
 
 MANIFEST, PREDICTIONS, SUMMARY = "manifest.json", "predictions.jsonl", "summary.json"
+DIAGNOSIS = "diagnosis.json"  # what `polyhop diagnose` found
 ACCOUNT = "spent"  # the stem of the file with what a run with a budget has spent
 _LOCK = ".lock"
 _NOT_COMPARED = ("created", "files", "python", "platform")  # where and when, not what

@@ -69,10 +69,13 @@ def diagnose(
     replaced in the order of their first calls and stay replaced, so that an agent is not to blame for what those before
     it spoiled; other references than gold replace one agent at a time. "retrieval" costs what is lost because searches
     do not find the gold passages first. Replies that a change does not reach are not asked for again.
+    `polyhop report RUN` shows what was found.
     """
     from ..engines.budget import Budget, BudgetSpent
     from ..engines.models import language_model
+    from ..eval.folder import DIAGNOSIS
     from ..eval.metrics import find_metric
+    from ..eval.official.files import write_object
     from ..eval.settings import RunManifest
     from ..optimizers.credit import REFERENCES, Diagnosis, roles_of
     from ..optimizers.credit import diagnose as repeat
@@ -114,10 +117,12 @@ def diagnose(
         asked_for = [order[one.id] for one in found]
         count = write_rollouts(rollouts, asked_for, result, metrics[0], reference == "gold")
         typer.echo(f"{rollouts}: {count} replies that gain points, and the replies that they replace", err=True)
+    record = _record(run, against, metrics, result)
+    write_object(run / DIAGNOSIS, record)
     if as_json:
         import json
 
-        typer.echo(json.dumps(_record(run, against, metrics, result), indent=2))
+        typer.echo(json.dumps(record, indent=2))
     else:
         _print(metrics, result)
 

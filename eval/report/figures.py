@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup
 
 from ..charts import Plot, Point, bounds, whisker
+from ..statistics import Interval
 from .calibration import STEADY, Calibration
 from .numbers import between, count, lower, name, number, share
 from .runs import EvaluationRun, Group, Part
@@ -37,6 +38,12 @@ def difference_cell(run: EvaluationRun, group: Group, metric: str) -> Markup:
     values = f"{number(mean, metric, '+')} ({between((low, high), metric, '+')})"
     note = f"{run.name} against {group.runs[0].name}: {name(metric)} {values}"
     return whisker(mean, low, high, (-most, most), run.series, note)
+
+
+def cost_cell(run: EvaluationRun, role: str, metric: str, cost: Interval, most: float) -> tuple[Markup, str]:
+    """What an agent costs, on the scale of all agents."""
+    text = f"{number(cost.mean, metric)} ({between((cost.low, cost.high), metric)})"
+    return whisker(*cost, (-most, most), run.series, f"{role}: {name(metric)} {text}"), text
 
 
 def scores_by_part(group: Group, title: str, parts: Sequence[Part], metric: str) -> Markup:

@@ -6,12 +6,16 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from markupsafe import Markup
 
+from ...data.errors import PolyhopError
+from ..folder import DIAGNOSIS
+from ..metrics import METRICS
 from ..settings import QuestionSettings
+from ..statistics import Interval
 from . import figures
 from .calibration import STEADY, calibration
 from .numbers import count, lower, name, number, share
@@ -69,6 +73,11 @@ def evaluation_sections(groups: Sequence[Group]) -> list[Section]:
         ),
         Section("parts", "Hops and types", each("parts.html.j2", _parts)),
         Section("cost", "Cost and quality", each("tradeoff.html.j2", _tradeoff)),
+        *(
+            [Section("agents", "Which agent costs the points", each("diagnosis.html.j2", _diagnosis))]
+            if any((run.path / DIAGNOSIS).exists() for group in groups for run in group.runs)
+            else []
+        ),
         Section("convergence", "Convergence", each("convergence.html.j2", _convergence)),
         Section("calibration", "Calibration", each("calibration.html.j2", _calibration)),
         Section("questions", "Questions", render("questions.html.j2")),
@@ -165,6 +174,38 @@ def _tradeoff(group: Group) -> Context:
 
     rows = [[chart(*pair) for pair in pairs if pair[1] == quality] for quality in qualities]
     return {"rows": rows if pairs else [], "costs": costs, "qualities": qualities, "fronts": fronts}
+
+
+def _diagnosis(group: Group) -> Context:
+    """What each agent costs, the most expensive first."""
+    found = []
+    for run in group.runs:
+        if not (run.path / DIAGNOSIS).exists():
+            continue
+        against, asked, costs = _costs(run.path / DIAGNOSIS)
+        metrics = [name for name in METRICS if any(name in cost for cost in costs.values())]
+        order = sorted(costs, key=lambda role: -max((cost.mean for cost in costs[role].values()), default=-1.0))
+        most = max((abs(end) for each in costs.values() for cost in each.values() for end in cost), default=0.0) or 1.0
+        rows = []
+        for role in order:
+            known = [(metric, costs[role].get(metric)) for metric in metrics]
+            cells = [figures.cost_cell(run, role, name, cost, most) if cost else ("", "?") for name, cost in known]
+            rows.append((role, asked.get(role, 0), cells))
+        found.append((run, against, metrics, rows))
+    return {"diagnosed": found}
+
+
+def _costs(file: Path) -> tuple[str, dict[str, int], dict[str, dict[str, Interval]]]:
+    """The reference of a diagnosis, its questions by role, and the costs by role and metric."""
+    try:
+        known = json.loads(file.read_bytes())
+        costs = {
+            str(role): {metric: Interval(**cost) for metric, cost in by_metric.items() if cost is not None}
+            for role, by_metric in known["costs"].items()
+        }
+        return str(known["against"]), dict(known["asked"]), costs
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PolyhopError(f"{file} is damaged: run `polyhop diagnose {file.parent}` again") from error
 
 
 def _convergence(group: Group) -> Context:

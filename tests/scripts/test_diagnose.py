@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,20 @@ def test_every_agent_has_its_costs(run: Path) -> None:
             assert cost is None or cost["mean"] <= 1 - scores[name] + 1e-9, role
     estimate = int(result.stderr.split()[2].replace(",", ""))
     assert 0 < found["lm_calls"] <= estimate
+
+
+def test_the_report_shows_what_was_found(run: Path, tmp_path: Path) -> None:
+    assert polyhop("diagnose", run, "--metric", "evidence_f1", "--limit", "4").exit_code == 0
+    result = polyhop("report", run, "--out", tmp_path / "report.html")
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "report.html").read_text()
+    assert "Which agent costs the points" in page
+    assert re.search(r'aria-label="selector: Evidence F1 [^"]* to [^"]*"', page)
+    (run / "diagnosis.json").write_text("{}")
+    result = polyhop("report", run, "--out", tmp_path / "report.html")
+    assert result.exit_code == 1
+    assert "diagnosis.json is damaged" in result.stderr
+    (run / "diagnosis.json").unlink()
 
 
 def test_a_table_and_a_sample(run: Path) -> None:

@@ -1,11 +1,11 @@
 """The study of tuning: whether `polyhop optimize` improves on defaults where agents are weak, middling or strong.
 
-    python -m polyhop.scripts.studies.simulation.tuning --train musique:TRAIN --test DEV --out runs/tuning
+    python -m polyhop.scripts.studies.simulation.tuning --train 2wiki:TRAIN --test DEV --out runs/tuning
 
 For each profile of error rates (`PROFILES`), `polyhop` is tuned for joint F1 and tokens on train questions, once by TPE
 and once by plain random search with as many trials, and measured beside its defaults on questions that no stage saw.
-Only tunables are tuned: simulated agents read neither instructions nor demos. A simulation says nothing about a real
-model. The same command resumes.
+Only tunables of the program's own rules are tuned: simulated agents read neither instructions nor demos. A simulation
+says nothing about a real model. The same command resumes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import Annotated, Any
 import typer
 
 SAMPLERS = ("tpe", "random")
-METRIC, COST = "joint_f1", "tokens_in"
+METRIC, COST = "joint_f1", "tokens"
+FROZEN = ("search.*", "exemplars.*", "confidence.*", "calibration.*", "abstain_below")
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -29,7 +30,7 @@ def study(
     test: Annotated[Path, typer.Option(metavar="FILE", help="Other questions of the same dataset.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the study.")],
     trials: Annotated[int, typer.Option(min=2, help="Of each search.")] = 30,
-    limit: Annotated[int | None, typer.Option(min=4, help="Questions of each file.")] = None,
+    limit: Annotated[int | None, typer.Option(min=4, help="Training questions.")] = None,
 ) -> None:
     """Print a Markdown table of what tuning gains."""
     from .agents import PROFILES
@@ -37,7 +38,7 @@ def study(
     from .runs import QuestionSet
 
     learn = QuestionSet.parse(train, limit)
-    sets = learn, QuestionSet(learn.dataset, test, limit)
+    sets = learn, QuestionSet(learn.dataset, test)
     typer.echo(NOTICE + "\n")
     typer.echo("| agents | search | joint F1, defaults | tuned | difference (95%) | p | tokens | saved | p |")
     typer.echo("|---|---|---:|---:|---:|---:|---:|---:|---:|")
@@ -59,7 +60,7 @@ def _row(folder: Path, sets: tuple[Any, Any], profile: str, sampler: str, trials
     program = PolyHop(None)
     program.set_lm(simulated_lm([*learn, *test], PROFILES[profile]))
     settings = OptimizationSettings(
-        stages=("tunables",), metric=METRIC, cost=COST, trials=trials, sampler=sampler, freeze=("calibration.*",)
+        stages=("tunables",), metric=METRIC, cost=COST, trials=trials, sampler=sampler, freeze=FROZEN
     )
     first, second = divide(learn, (0.6, 0.4), 0)
     optimize(program, Splits(first, second, test), folder, settings)
@@ -80,7 +81,7 @@ def _row(folder: Path, sets: tuple[Any, Any], profile: str, sampler: str, trials
 
 def _values(record: Any) -> tuple[float, float]:
     costs: Mapping[str, float] = record.costs
-    return record.scores.get(METRIC, 0.0), costs[COST] + costs["tokens_out"]
+    return record.scores.get(METRIC, 0.0), costs[COST]
 
 
 if __name__ == "__main__":
