@@ -25,10 +25,10 @@ def questions(easy: int, hard: int) -> list[dspy.Example]:
     """Easy and hard ones in turns, as far as there are both; of two hops, with their own passages."""
     kinds = [kind for pair in zip(["easy"] * easy, ["hard"] * hard, strict=False) for kind in pair]
     kinds += ["easy"] * (easy - hard) + ["hard"] * (hard - easy)
-    return [_question(n, kind) for n, kind in enumerate(kinds)]
+    return [question(n, kind) for n, kind in enumerate(kinds)]
 
 
-def _question(n: int, kind: str) -> dspy.Example:
+def question(n: int, kind: str) -> dspy.Example:
     town, author = TOWNS[n % len(TOWNS)], f"Writer {n}"
     pool = (
         Passage.of(f"Book {n}", sentences=[f"Book {n} is a novel.", f"It was written by {author}."], id=f"book{n}"),
