@@ -118,7 +118,10 @@ def diagnose(
         count = write_rollouts(rollouts, asked_for, result, metrics[0], reference == "gold")
         typer.echo(f"{rollouts}: {count} replies that gain points, and the replies that they replace", err=True)
     record = _record(run, against, metrics, result)
-    write_object(run / DIAGNOSIS, record)
+    try:
+        write_object(run / DIAGNOSIS, record)
+    except OSError as error:
+        warn(f"{run / DIAGNOSIS} cannot be written ({error.strerror}): reports will not show this diagnosis")
     if as_json:
         import json
 

@@ -56,6 +56,15 @@ def test_the_report_shows_what_was_found(run: Path, tmp_path: Path) -> None:
     (run / "diagnosis.json").unlink()
 
 
+def test_a_diagnosis_that_cannot_be_kept_is_still_shown(run: Path) -> None:
+    (run / "diagnosis.json").mkdir()
+    result = polyhop("diagnose", run, "--metric", "evidence_f1", "--limit", "2")
+    (run / "diagnosis.json").rmdir()
+    assert result.exit_code == 0, result.output
+    assert "diagnosis.json cannot be written" in result.stderr
+    assert "selector" in result.stdout
+
+
 def test_a_table_and_a_sample(run: Path) -> None:
     result = polyhop("diagnose", run, "--metric", "evidence_f1", "--limit", "4", "--against", "absent")
     assert result.exit_code == 0, result.output
