@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
@@ -38,15 +39,14 @@ class Conversions:
         for _ in range(self._count):
             self._idle.put(None)
 
-    def __call__(self, paths: Iterable[Path]) -> Iterator[tuple[Path, Text | Unreadable]]:
-        """What each document says, or why it cannot be read; a few are converted ahead."""
+    def __call__(self, paths: Iterable[Path | None]) -> Iterator[Text | Unreadable | None]:
+        """What each document says, or why it cannot be read; None for None. A few are converted ahead."""
         paths = iter(paths)
         with ThreadPoolExecutor(self._count, thread_name_prefix="polyhop-convert") as pool:
-            waiting = [(path, pool.submit(self._convert, path)) for path in islice(paths, 2 * self._count)]
+            waiting = deque(pool.submit(self._convert, path) for path in islice(paths, 2 * self._count))
             while waiting:
-                path, conversion = waiting.pop(0)
-                yield path, conversion.result()
-                waiting += [(path, pool.submit(self._convert, path)) for path in islice(paths, 1)]
+                yield waiting.popleft().result()
+                waiting.extend(pool.submit(self._convert, path) for path in islice(paths, 1))
 
     def __enter__(self) -> Conversions:
         return self
@@ -56,7 +56,9 @@ class Conversions:
             if process := self._idle.get():
                 process.end()
 
-    def _convert(self, path: Path) -> Text | Unreadable:
+    def _convert(self, path: Path | None) -> Text | Unreadable | None:
+        if path is None:
+            return None
         try:
             if path.suffix.lower() in _HERE or (
                 path.suffix.lower() not in (".pdf", ".docx") and path.stat().st_size <= _SMALL

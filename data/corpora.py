@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import chain
@@ -44,6 +46,34 @@ class _Source:
     name: str  # in reports, and of a document its id: the file's name, with its folder if a folder was given
     kind: Literal["document", "lines", "table", "benchmark", "refused"] = "document"
     refused: str = ""  # why it is skipped
+    in_folder: bool = False
+
+
+def _size(source: _Source) -> int:
+    try:
+        return source.path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _version(source: _Source, digest: str, document: str) -> str:
+    return f"{source.name}\n{digest}\n{document}"
+
+
+def _file_hash(path: Path) -> str:
+    """A hash of a file; empty if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+    except OSError:
+        return ""
+
+
+def _record_version(source: _Source, made: Passage | Document | str) -> str:
+    if not source.in_folder or not isinstance(made, Passage):
+        return ""
+    content = ujson.dumps(made.to_record()).encode()
+    return _version(source, hashlib.blake2b(content, digest_size=16).hexdigest(), made.id)
 
 
 class Corpus:
@@ -56,12 +86,18 @@ class Corpus:
             `benchmark_passages` reads, such as HotpotQA questions, whose contexts are pooled.
         max_words: Split everything that is longer; 0 to split nothing. By default documents are split at `MAX_WORDS`:
             text files, and records of JSON Lines that are no passages (see `_are_documents`).
+        known: Versions of documents, which are not read again.
+        roots: Names of folders: a file that is in one has the id that it has when the folder is read.
         strict: Raise at the first malformed record instead of reporting it.
         on_problem: Called with each skipped record.
 
     Attributes:
         size: Bytes of all files on disk.
         position: Bytes read so far.
+        version: Of the document of the last passage: its file, a hash of its content and its id, one a line; empty for
+            records of a file that was not read with its folder.
+        unchanged: The versions among ``known`` that were met.
+        failed: The files in which something could not be read.
     """
 
     def __init__(
@@ -69,42 +105,62 @@ class Corpus:
         paths: Sequence[Path],
         *,
         max_words: int | None = None,
+        known: Collection[str] = (),
+        roots: Collection[str] = (),
         strict: bool = False,
         on_problem: Callable[[Problem], None] = lambda problem: None,
     ) -> None:
-        self._sources = [source for path in paths for source in _sources(Path(path))]
+        self._sources = [source for path in paths for source in _sources(Path(path), roots)]
+        self._known, self.unchanged = known, set[str]()
+        self.version, self.failed = "", set[str]()
+        self._versions = deque[str]()  # of the documents that are converted ahead
         self._max_words, self._everything = MAX_WORDS if max_words is None else max_words, bool(max_words)
         self._strict = strict
         self._on_problem = on_problem
         self.names = tuple(clean(Path(path).resolve().name) for path in paths)
-        self.size = sum(source.path.stat().st_size for source in self._sources if not source.refused)
+        self.size = sum(_size(source) for source in self._sources if not source.refused)
         self.position = 0
 
     def __iter__(self) -> Iterator[tuple[Passage, str]]:
         """Every passage with its place (``"corpus.jsonl:17"``)."""
         with Conversions() as conversions:
-            yield from self._read(conversions(each.path for each in self._sources if each.kind == "document"))
+            yield from self._read(conversions(self._changed()))
 
-    def _read(self, converted: Iterator[tuple[Path, Text | Unreadable]]) -> Iterator[tuple[Passage, str]]:
+    def _changed(self) -> Iterator[Path | None]:
+        """The documents to convert; None for one that has not changed. Their versions are put into `_versions`."""
+        for source in self._sources:
+            if source.kind == "document":
+                version = _version(source, _file_hash(source.path), source.name)
+                self._versions.append(version)
+                yield None if version in self._known else source.path
+
+    def _read(self, converted: Iterator[Text | Unreadable | None]) -> Iterator[tuple[Passage, str]]:
         finished = 0
         for source in self._sources:
             if source.refused:
+                self.failed.add(source.name)
                 self._on_problem(Problem(source.name, source.refused))
                 continue
             if source.kind == "document":
-                _, text = next(converted)
-                self._note_position(finished := finished + source.path.stat().st_size)
-                yield from self._pieces(source.name, _document(source, text), is_document=True)
+                yield from self._convert(source, next(converted))
+                finished = self.position = finished + _size(source)
                 continue
             if source.kind == "benchmark":
                 from .benchmarks import benchmark_passages
 
                 for passage, where in benchmark_passages(source.path, strict=self._strict, on_problem=self._on_problem):
-                    yield from self._pieces(where, passage, is_document=False)
+                    version = _record_version(source, passage)
+                    yield from self._pieces(source, where, passage, version, is_document=False)
             else:
                 yield from self._records(source, finished)
-            finished += source.path.stat().st_size
-            self._note_position(finished)
+            finished = self.position = finished + _size(source)
+
+    def _convert(self, source: _Source, text: Text | Unreadable | None) -> Iterator[tuple[Passage, str]]:
+        version = self._versions.popleft()
+        if text is None:
+            self.unchanged.add(version)
+        else:
+            yield from self._pieces(source, source.name, _document(source, text), version, is_document=True)
 
     def _records(self, source: _Source, finished: int) -> Iterator[tuple[Passage, str]]:
         try:
@@ -116,17 +172,21 @@ class Corpus:
             looked_at = _first(records)
             are_documents = _are_documents([made for _, made in looked_at])
             for where, made in chain(looked_at, records):
-                self._note_position(finished + file.tell())
-                yield from self._pieces(where, made, are_documents)
+                self.position = finished + file.tell()
+                yield from self._pieces(source, where, made, _record_version(source, made), are_documents)
 
-    def _pieces(self, where: str, made: Passage | Document | str, is_document: bool) -> Iterator[tuple[Passage, str]]:
+    def _pieces(
+        self, source: _Source, where: str, made: Passage | Document | str, version: str, is_document: bool
+    ) -> Iterator[tuple[Passage, str]]:
         if isinstance(made, str):
+            self.failed.add(source.name)
             self.reject(Problem(where, made))
+        elif version and version in self._known:
+            self.unchanged.add(version)
         else:
-            yield from ((piece, where) for piece in self._split(made, is_document))
-
-    def _note_position(self, position: int) -> None:
-        self.position = position
+            for piece in self._split(made, is_document):
+                self.version = version
+                yield piece, where
 
     def _split(self, made: Passage | Document, is_document: bool) -> list[Passage]:
         if isinstance(made, Document):
@@ -147,7 +207,7 @@ class Corpus:
 # --- which files -----------------------------------------------------------------------------------------------------
 
 
-def _sources(path: Path) -> list[_Source]:
+def _sources(path: Path, roots: Collection[str]) -> list[_Source]:
     if path.is_dir():
         home = clean(path.resolve().name)
         found = [_in_folder(each, path, home) for each in walk(path)]
@@ -160,7 +220,9 @@ def _sources(path: Path) -> list[_Source]:
         check_regular(path)
     except (OSError, ValueError) as error:
         raise CorpusError(f"{error}.") from error
-    return [_Source(path, clean(path.name), _kind(path))]
+    folder = next((each for each in path.resolve().parents if clean(each.name) in roots), None)
+    name = clean(path.resolve().relative_to(folder.parent).as_posix() if folder else path.name)
+    return [_Source(path, name, _kind(path), in_folder=folder is not None)]
 
 
 def _in_folder(found: Path | Problem, folder: Path, home: str) -> _Source:
@@ -173,7 +235,7 @@ def _in_folder(found: Path | Problem, folder: Path, home: str) -> _Source:
         return _Source(found, name, "refused", f"no reader for files of the kind {found.suffix or 'without a suffix'}")
     try:
         check_regular(found)
-        return _Source(found, name, _kind(found))
+        return _Source(found, name, _kind(found), in_folder=True)
     except (OSError, ValueError, CorpusError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error).removeprefix(f"{found} ")
         return _Source(found, name, "refused", reason or "it cannot be read")

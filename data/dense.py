@@ -33,6 +33,7 @@ from .lucene.bm25 import LuceneReader, OpenIndex
 from .lucene.index import locked, write_faults
 from .lucene.layout import LUCENE, IndexManifest
 from .lucene.prebuilt import locate
+from .lucene.update import update_index
 from .passages import Hit, Passage, check_page
 from .text import clean
 
@@ -143,11 +144,12 @@ class DenseIndex(OpenIndex):
     def __init__(self, path: Path | str, encoder: Encoder | None = None) -> None:
         self.path = locate(path)
         self.encoder = encoder or MiniLM()
-        self._lucene = LuceneReader.open(self.path)
+        lucene = LuceneReader.open(self.path)
+        self._current = lambda: lucene  # the vectors are of this state
         try:
-            self.vectors, self._rows = read_vectors(self.path, self._lucene.manifest, self.encoder.name)
+            self.vectors, self._rows = read_vectors(self.path, lucene.manifest, self.encoder.name)
         except BaseException:
-            self._lucene.close()
+            lucene.close()
             raise
         self._query = lru_cache(_QUERIES_CACHED)(lambda query: self._queries([query])[0])
 
@@ -273,6 +275,11 @@ def embed_index(
     manifest = IndexManifest.read(path)  # fails before a lock file is written into a folder without an index
     if manifest.foreign and not manifest.adopted:
         raise IndexFault(f"The index {path} is not adopted. Adopt it once: polyhop index --adopt {path}")
+    if manifest.updates:
+        with closing(LuceneReader.open(path)) as lucene:
+            has_deletions = lucene.has_deletions
+        if has_deletions:
+            update_index(path, compact=True)  # vectors cannot skip deleted passages
     with locked(manifest.home(path)), closing(LuceneReader.open(path)) as lucene:
         if lucene.has_deletions:
             raise IndexFault(f"The index {path} has deleted documents, which vectors cannot skip. Merge it first.")

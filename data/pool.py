@@ -56,6 +56,9 @@ class PassagePool(SearchTool):
         other.b = self.b if b is None else b
         return other
 
+    def pinned(self) -> PassagePool:
+        return self
+
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         check_page(k, offset)
         ranking = enumerate(self.ranking(query, k, offset), offset + 1)

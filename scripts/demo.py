@@ -28,7 +28,7 @@ def demo(lm: ModelsOption = None) -> None:
     with TemporaryDirectory(prefix="polyhop-demo-") as folder:
         out = Path(folder) / "index"
         say("1. Index the sample corpus.\n")
-        index([CORPUS], out)
+        index([str(CORPUS)], out)
 
         say("\n2. Answer five of its 165 questions (✓ marks gold evidence).\n")
         program = build_program("polyhop", BM25Index(out), lm or ())

@@ -19,8 +19,8 @@ _SHOWN = 5  # problems on the terminal; problems.jsonl has more
 
 
 def index(
-    corpus: Annotated[
-        list[Path] | None,
+    names: Annotated[
+        list[str] | None,
         typer.Argument(
             metavar="CORPUS...",
             help="Documents (.txt, .md, .html, .pdf, .docx, .csv), records (JSON Lines, plain or gzip; each a 'title' "
@@ -48,16 +48,30 @@ def index(
             help="Add what the chain retriever needs to an index of Anserini or Pyserini (DIR or pyserini:NAME).",
         ),
     ] = False,
+    add: Annotated[bool, typer.Option("--add", help="Add files or folders to the index in --out.")] = False,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete documents, by id or file name, from the index in --out.")
+    ] = False,
+    update: Annotated[
+        bool, typer.Option("--update", help="Read again what has changed in folders of the index in --out.")
+    ] = False,
     check: Annotated[bool, typer.Option("--check", help="Verify the checksums of an existing index.")] = False,
 ) -> None:
-    """Build a BM25 index of a corpus, --adopt one of Pyserini, add --dense vectors to one, or --check one.
+    """Build a BM25 index of a corpus, or --add, --delete or --update documents of one; --adopt one of Pyserini, add
+    --dense vectors to one, or --check one.
 
     An existing index in DIR is replaced when the new one is complete; an interrupted build leaves it unchanged. An
-    interrupted `polyhop index --dense DIR` resumes.
+    interrupted `polyhop index --dense DIR` resumes. Readers see a change at their next search.
     """
-    corpus = corpus or []
-    if check + dense + adopt > 1:
-        raise typer.BadParameter("choose one of --adopt, --check and --dense")
+    names = names or []
+    corpus = [Path(name) for name in names]
+    if check + dense + adopt + add + delete + update > 1:
+        raise typer.BadParameter("choose one of --add, --delete, --update, --adopt, --check and --dense")
+    if add or delete or update:
+        if not names or out is None:
+            raise typer.BadParameter("name what to change, and the index: polyhop index --update notes/ --out DIR")
+        _change(out, add=corpus * add, delete=names * delete, folders=corpus * update)
+        return
     if adopt:
         _adopt(_existing(corpus, out, "--adopt"))
         return
@@ -144,8 +158,30 @@ def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, t
     _summarize(manifest, out, monotonic() - started, first)
 
 
+def _change(index: Path, add: list[Path], delete: list[str], folders: list[Path]) -> None:
+    from time import monotonic
+
+    from ..data.lucene.update import update_index
+
+    problems: list[Problem] = []
+    had_vectors = any(index.glob("vectors-*.json"))
+    started = monotonic()
+    changes = update_index(index, add=add, delete=delete, folders=folders, on_problem=problems.append)
+    manifest = changes.manifest
+    _table(
+        [
+            ("index", str(index)),
+            ("passages", f"{manifest.passages:,} of {manifest.documents:,} documents"),
+            ("changed", f"{changes.added:,} passages added, {changes.deleted:,} deleted"),
+            ("time", f"{monotonic() - started:.1f} s"),
+        ]
+    )
+    _list(problems[:_SHOWN], len(problems), index)
+    if had_vectors and changes.added + changes.deleted:
+        warn(f"  the vectors were those of the index before: polyhop index --dense {index}")
+
+
 def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: list[Problem]) -> None:
-    from ..data.lucene.layout import PROBLEMS
     from ..data.passages import PAGE
 
     size = sum(file.stat().st_size for file in (out / manifest.lucene_folder).rglob("*") if file.is_file())
@@ -164,11 +200,17 @@ def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: lis
             f"  of {manifest.overlong:,} passages only the first {PAGE:,} characters are read: split them with "
             "--max-words 120"
         )
-    skipped = manifest.malformed + manifest.duplicates
+    _list(problems, manifest.malformed + manifest.duplicates, out)
+
+
+def _list(problems: list[Problem], count: int, out: Path) -> None:
+    """The first of some problems."""
+    from ..data.lucene.layout import PROBLEMS
+
     for problem in problems:
         warn(f"  {problem.where}: {problem.reason}")
-    if skipped > len(problems):
-        warn(f"  ... and {skipped - len(problems):,} more: {out / PROBLEMS}")
+    if count > len(problems):
+        warn(f"  ... and {count - len(problems):,} more: {out / PROBLEMS}")
 
 
 def _table(rows: list[tuple[str, str]]) -> None:

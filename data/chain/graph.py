@@ -44,6 +44,10 @@ class ChainSource(Protocol):
 
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> Self: ...
 
+    def pinned(self) -> Self:
+        """The present state of the collection, which does not change."""
+        ...
+
     def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:
         """The rows of the passages of rank ``offset + 1`` to ``offset + k`` in the store, with their scores."""
         ...

@@ -249,6 +249,8 @@ class ChainRetriever(SearchTool, Shared):
             )
         if vectors is not None and getattr(source, "manifest", None) != vectors.manifest:
             raise ValueError("the vectors belong to another index than the one to search")
+        if source is not None and vectors is not None:
+            source = source.pinned()  # the vectors are of this state
         self.source, self.vectors, self.adaptive = source, vectors, adaptive
         self.weights = weights or ChainWeights()
 
@@ -273,7 +275,7 @@ class ChainRetriever(SearchTool, Shared):
         """The passages around a query, independent of the weights."""
         if self.source is None:
             raise PolyhopError("nothing to search: give ChainRetriever an index, or each question its own pool")
-        return Graph(query, self.source, self._similarities(query))
+        return Graph(query, self.source.pinned(), self._similarities(query))
 
     def over(self, source: ChainSource) -> ChainRetriever:
         """The same settings over another collection, without vectors."""

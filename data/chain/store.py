@@ -13,6 +13,7 @@ bits each), the names (start and end, 16 bits each), and the words (see `polyhop
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from .reading import FORM_BITS, LONGEST_NAME, STEM_BITS, TOPIC, Reading, Words, 
 Ints = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 _FACTORS = np.random.default_rng(20).integers(1, 2**63, LONGEST_NAME, np.uint64) | np.uint64(1)
 _MARKS = 4096
@@ -163,6 +165,14 @@ class _Tables:
         self._counts = np.zeros(1 << 32 - STEM_BITS, np.uint32)
         self._rows = 0
 
+    def begin(self, arrays: dict[str, NDArray[Any]], live: Bools) -> None:
+        """Take over the tables of another store; titles of live passages only."""
+        found = live[arrays["titled"]]
+        self._titles, self._titled = [arrays["titles"][found]], [arrays["titled"][found]]
+        self._sizes = [np.diff(arrays["starts"])]
+        self._counts[arrays["stems"]] = arrays["counts"]
+        self._rows = len(live)
+
     def add(self, batch: Sequence[Words]) -> None:
         if not batch:
             return
@@ -202,6 +212,25 @@ class StoreWriter:
         self._folder, self._tables = folder, _Tables()
         self._words = (folder / "words").open("wb")
         self._batch: list[Words] = []
+
+    def copy(self, folder: Path, live: Bools, *, drop: bool) -> None:
+        """Begin with what another store has.
+
+        Args:
+            live: Which of its passages are found, shape (passages,).
+            drop: Leave the others out. Else they keep their rows, and count as words' holders, as in Lucene.
+        """
+        arrays = {name: _mapped(folder / name, kind) for name, kind in _TYPES.items()}
+        if not drop:
+            with (folder / "words").open("rb") as file:
+                shutil.copyfileobj(file, self._words)
+            self._tables.begin(arrays, live)
+            return
+        words, starts = arrays["words"], arrays["starts"]
+        rows = np.flatnonzero(live).tolist()
+        for at in range(0, len(rows), _BATCH):
+            self._batch = [words[starts[row] : starts[row + 1]] for row in rows[at : at + _BATCH]]
+            self._write()
 
     def add(self, passages: Iterable[Passage]) -> None:
         self._batch += [Reading(passage).record() for passage in passages]

@@ -12,12 +12,13 @@ or Pyserini made open as they are; to look up titles in them, as the chain retri
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
+from weakref import finalize
 
 import ujson
 
@@ -28,7 +29,7 @@ from ..text import clean
 from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
 from .layout import BARE_TITLE, CONTENTS, DOCUMENT, ID, STORE, TITLE, IndexManifest, rebuild, title_terms
 from .prebuilt import locate
-from .readers import OpenReaders, titles_folder
+from .readers import Current, OpenReaders, titles_folder
 from .stored import StoredPassages
 
 _opening = Lock()  # pyjnius examines classes here for the first time
@@ -41,7 +42,11 @@ _RANKINGS_CACHED = 64  # of 100 kB at a depth of 1,000
 class OpenIndex(SearchTool, Shared):
     """An index that is open until `close` or the end of a ``with`` block."""
 
-    _lucene: LuceneReader
+    _current: Callable[[], LuceneReader]
+
+    @property
+    def _lucene(self) -> LuceneReader:
+        return self._current()
 
     @property
     def manifest(self) -> IndexManifest:
@@ -64,7 +69,8 @@ class OpenIndex(SearchTool, Shared):
 class BM25Index(OpenIndex):
     """A thread-safe `Retriever` over an index made by `polyhop index`, `build_index`, Anserini or Pyserini.
 
-    Copying returns the index itself; pickling keeps the path and the parameters.
+    A search sees what `update_index` or a rebuild has changed before it. Copying returns the index itself; pickling
+    keeps the path and the parameters.
 
     Args:
         path: The folder of the index, or ``pyserini:NAME`` for one of Pyserini's (see `polyhop.data.lucene.prebuilt`).
@@ -80,7 +86,7 @@ class BM25Index(OpenIndex):
     def __init__(self, path: Path | str, k1: float = 0.9, b: float = 0.4) -> None:
         self.path = locate(path)
         self.k1, self.b = _checked(k1, b)
-        self._lucene = LuceneReader.open(self.path)
+        self._current = Current(self.path, LuceneReader.open)
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         """The hits of rank ``offset + 1`` to ``offset + k``; none for a query of stop words only.
@@ -105,8 +111,14 @@ class BM25Index(OpenIndex):
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> BM25Index:
         """A view of the same opened index with other parameters."""
         view = BM25Index.__new__(BM25Index)
-        view.path, view._lucene = self.path, self._lucene
+        view.path, view._current = self.path, self._current
         view.k1, view.b = _checked(self.k1 if k1 is None else k1, self.b if b is None else b)
+        return view
+
+    def pinned(self) -> BM25Index:
+        """A view of the present state of the index, which later changes of the files do not change."""
+        view, lucene = self.with_bm25(), self._lucene
+        view._current = lambda: lucene
         return view
 
     def restricted_to(self, ids: Iterable[str]) -> RestrictedIndex:
@@ -209,7 +221,9 @@ class LuceneReader:
         autoclass("org.apache.lucene.document.Document")
         with self._faults():
             self._readers = OpenReaders(path, manifest)
-            self._reader = self._readers.reader
+            self._close = finalize(self, _closed, self._readers)  # when no search uses it any more
+            self._close.atexit = False
+            self._reader, self.segments = self._readers.reader, self._readers.leaves
             found = call(self._reader, "numDocs")
             self.has_deletions = bool(call(self._reader, "hasDeletions"))
             self._passage = StoredPassages(self._reader, path, foreign=manifest.foreign)
@@ -231,7 +245,7 @@ class LuceneReader:
         self._by_id = sort(by_id)
         searcher = autoclass("org.apache.lucene.search.IndexSearcher")
         call(searcher, "setMaxClauseCount", 2**31 - 1)  # long queries are allowed
-        self.searcher = lru_cache(_SEARCHERS_CACHED)(self._new_searcher)
+        self._searchers: dict[tuple[float, float], Any] = {}
         self._top_docs = autoclass("org.apache.lucene.search.TopDocs")
         self._json = autoclass("com.fasterxml.jackson.databind.ObjectMapper")()
         self._ranking_lock = Lock()
@@ -243,7 +257,10 @@ class LuceneReader:
         while True:
             try:
                 with _opening:
-                    return cls(path, manifest)
+                    found = cls(path, manifest)
+                if found.has_titles:
+                    len(found.store)  # opens its files while they are there
+                return found
             except IndexFault:
                 # A rebuild may have replaced the index after its manifest was read.
                 before, manifest = manifest, IndexManifest.read(path)
@@ -251,8 +268,14 @@ class LuceneReader:
                     raise
 
     def close(self) -> None:
-        attach()
-        self._readers.close()
+        self._close()
+
+    def searcher(self, k1: float, b: float) -> Any:
+        if (found := self._searchers.get((k1, b))) is None:
+            if len(self._searchers) >= _SEARCHERS_CACHED:
+                self._searchers.clear()
+            found = self._searchers[k1, b] = self._new_searcher(k1, b)
+        return found
 
     def _new_searcher(self, k1: float, b: float) -> Any:
         attach()
@@ -368,6 +391,11 @@ class LuceneReader:
             if what.startswith("AlreadyClosed"):
                 raise IndexFault(f"The index {self._path} is closed.") from error
             raise IndexFault(f"The index {self._path} is damaged ({what}). {rebuild(self._path)}") from error
+
+
+def _closed(readers: OpenReaders) -> None:
+    attach()
+    readers.close()
 
 
 def _has_values(info: Any) -> bool:

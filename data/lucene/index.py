@@ -58,6 +58,7 @@ from .layout import (
     RAW,
     STORE,
     VECTORS,
+    VERSION,
     IndexManifest,
     document_names,
 )
@@ -105,7 +106,7 @@ def build_index(
         if value is not None and value < least:
             raise ValueError(f"{name} must be {least} or more, got {value}")
     out = Path(out)
-    skipped = _SkippedRecords(on_problem)
+    skipped = SkippedRecords(on_problem)
     corpus = Corpus([Path(path) for path in corpora], max_words=max_words, strict=strict, on_problem=skipped.add)
     passages = documents = duplicates = overlong = 0
     read, is_new = ("", ""), False
@@ -125,7 +126,7 @@ def build_index(
                         duplicates += 1
                 if not is_new or (passage.place and seen.earlier(passage.id, where)):
                     continue
-                writer.add(passage)
+                writer.add(passage, corpus.version)
                 passages += 1
                 overlong += len(passage.text) > PAGE
                 if passages % _PROGRESS_EVERY == 0:
@@ -159,7 +160,7 @@ def build_index(
     return manifest
 
 
-class _SkippedRecords:
+class SkippedRecords:
     """Counts the skipped records and keeps the first."""
 
     def __init__(self, on_problem: Callable[[Problem], None]) -> None:
@@ -217,37 +218,52 @@ class LuceneWriter:
     A failure in Lucene, such as a full disk, is raised as a Java exception, possibly some passages later.
 
     Args:
-        folder: An existing, empty folder.
+        folder: An existing folder, empty or with an index.
         threads: Writer threads; by default at most two, since more would wait for Python.
+        append: Leave the segments of the index as they are; else merge all into one, in their order.
     """
 
-    def __init__(self, folder: Path, threads: int | None = None) -> None:
+    def __init__(self, folder: Path, threads: int | None = None, *, append: bool = False) -> None:
         attach()
         config = autoclass("org.apache.lucene.index.IndexWriterConfig")(english_analyzer())
         call(config, "setRAMBufferSizeMB", _BUFFER_MB)
         call(config, "setUseCompoundFile", False)
+        index = "org.apache.lucene.index."
+        call(
+            config,
+            "setMergePolicy",
+            autoclass(f"{index}NoMergePolicy").INSTANCE if append else autoclass(f"{index}LogDocMergePolicy")(),
+        )
+        self._append = append
         self._writer = autoclass("org.apache.lucene.index.IndexWriter")(open_directory(folder), config)
         self._threads = threads or min(2, os.cpu_count() or 1)
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="polyhop-index")
         self._documents: SimpleQueue[_Document] = SimpleQueue()  # free ones; one per thread
         for _ in range(self._threads):
             self._documents.put(_Document())
-        self._batch: list[Passage] = []
+        self._batch: list[tuple[Passage, str]] = []
         self._pending: deque[Future[None]] = deque()
 
-    def add(self, passage: Passage) -> None:
-        """Queue a passage for writing; blocks while the queue is full."""
-        self._batch.append(passage)
+    def add(self, passage: Passage, version: str = "") -> None:
+        """Queue a passage of a version of its document for writing; blocks while the queue is full."""
+        self._batch.append((passage, version))
         if len(self._batch) >= _BATCH:
             self._submit_batch()
 
     def commit(self) -> None:
-        """Write the rest, merge into one segment for the fastest searches, and sync to disk."""
+        """Write the rest, merge into one segment for the fastest searches unless appending, and sync to disk."""
         self._submit_batch()
         while self._pending:
             self._pending.popleft().result()
-        self._pool.submit(self._merge).result()  # in a thread, so that Ctrl-C does not wait for it
+        if not self._append:
+            self._pool.submit(self._merge).result()  # in a thread, so that Ctrl-C does not wait for it
         call_long(self._writer, "commit")
+
+    def delete(self, field: str, keyword: str) -> None:
+        """Delete the passages with a keyword that were there before."""
+        term = autoclass("org.apache.lucene.index.Term")(field, keyword)
+        # Replaces them by no document: pyjnius cannot choose between the two methods `deleteDocuments`.
+        call_long(self._writer, "updateDocuments", term, autoclass("java.util.ArrayList")())
 
     def __enter__(self) -> LuceneWriter:
         return self
@@ -268,12 +284,12 @@ class LuceneWriter:
         self._pending.append(self._pool.submit(self._write, self._batch))
         self._batch = []
 
-    def _write(self, batch: list[Passage]) -> None:
+    def _write(self, batch: list[tuple[Passage, str]]) -> None:
         attach()
         document = self._documents.get()
         try:
-            for passage in batch:
-                call_long(self._writer, "addDocument", document.fill(passage))
+            for passage, version in batch:
+                call_long(self._writer, "addDocument", document.fill(passage, version))
         finally:
             self._documents.put(document)
 
@@ -297,12 +313,21 @@ class _Document:
         self._contents = autoclass("org.apache.lucene.document.Field")(CONTENTS, "", counted, signature=as_text)
         self._raw = autoclass("org.apache.lucene.document.StoredField")(RAW, "")
         self._derived = DerivedFields()
+        self._version = keyword(VERSION, "", store.NO)
         self._names = [keyword(DOCUMENT, "", store.NO) for _ in document_names("")]
         self._document = autoclass("org.apache.lucene.document.Document")()
-        for field in (self._id, self._tie_break, self._contents, self._raw, *self._names, *self._derived.fields):
+        for field in (
+            self._id,
+            self._tie_break,
+            self._contents,
+            self._raw,
+            self._version,
+            *self._names,
+            *self._derived.fields,
+        ):
             call(self._document, "add", field)
 
-    def fill(self, passage: Passage) -> Any:
+    def fill(self, passage: Passage, version: str) -> Any:
         record = ujson.dumps(passage.to_record(), ensure_ascii=False, escape_forward_slashes=False)
         call(self._id, "setStringValue", passage.id)
         call(self._tie_break, "setBytesValue", self._bytes(passage.id.encode()))
@@ -311,6 +336,7 @@ class _Document:
         names = document_names(passage.document) if passage.place or "/" in passage.id else [""] * len(self._names)
         for field, name in zip(self._names, names, strict=True):
             call(field, "setStringValue", name)
+        call(self._version, "setStringValue", version)
         self._derived.fill(passage)
         return self._document
 

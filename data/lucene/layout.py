@@ -6,8 +6,9 @@
     DIR/lucene-<build>/chain/      the words of its passages for the chain retriever (see `polyhop.data.chain.store`)
     DIR/vectors-<build>-<encoder>.f16, .json         dense vectors of its passages, if any (see `polyhop.data.dense`)
 
-The manifest is replaced atomically when a build is complete, so a folder has either a complete index or none. Folders
-that no manifest names are left over from killed builds.
+The manifest is replaced atomically when a build or an update is complete, so a folder has either a complete index or
+none. Folders that no manifest names are left over from those that were killed. An update begins with links to the files
+of the state before, since Lucene never changes a file.
 
 An index that Anserini or Pyserini made is a folder with Lucene's files. What polyhop adds is in a folder of its own:
 
@@ -69,6 +70,10 @@ def title_terms(title: str) -> tuple[str, str]:
     return title_key(title)[:_LONGEST_KEY], title_key(bare_title(title))[:_LONGEST_KEY]
 
 
+# The version of the document (see `polyhop.data.corpora.Corpus`), if it can be updated.
+VERSION = "polyhop_version"
+
+
 def document_names(document: str) -> tuple[str, str, str, str]:
     """The keywords of a document in the field `DOCUMENT`; some may be equal."""
     parts = document.split("/")
@@ -94,7 +99,7 @@ class IndexManifest(BaseModel):
     malformed: NonNegativeInt  # records skipped because they cannot be read
     duplicates: NonNegativeInt  # records skipped because an earlier one has the same id
     corpus: tuple[str, ...]  # names of the indexed files and folders, without their paths
-    corpus_hash: str  # hash of the passages in order: the same for a corpus and its gzip
+    corpus_hash: str  # hash of the passages in order: the same for a corpus and its gzip; of updates, too
     documents: NonNegativeInt  # that the passages were split from
     max_words: NonNegativeInt  # of a passage that was split from a document; 0 if nothing was split
     split: Literal["documents", "everything", "nothing"]  # "everything": also what was a passage already
@@ -108,6 +113,7 @@ class IndexManifest(BaseModel):
     overlong: NonNegativeInt = 0
     foreign: bool = False  # Anserini or Pyserini made the Lucene index, and `corpus_hash` is of its list of segments
     adopted: bool = False  # and polyhop added the titles
+    updates: NonNegativeInt = 0  # that followed the build
 
     @classmethod
     def read(cls, index: Path) -> IndexManifest:

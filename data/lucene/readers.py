@@ -2,14 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, Generic, TypeVar
 
 from ..errors import IndexFault
 from .jvm import autoclass, call, open_directory
-from .layout import IndexManifest
+from .layout import MANIFEST, IndexManifest
 
 _INDEX = "org.apache.lucene.index."
+
+
+Reader = TypeVar("Reader")
+
+
+class Current(Generic[Reader]):
+    """The newest state of an index: opens it again when its manifest has been replaced.
+
+    Args:
+        path: The folder of the index.
+        open: Opens its present state.
+    """
+
+    def __init__(self, path: Path, open: Callable[[Path], Reader]) -> None:
+        self._manifest, self._open, self._path = path / MANIFEST, open, path
+        self._lock = Lock()
+        self._seen = self._stamp()
+        self._reader = open(path)
+
+    def __call__(self) -> Reader:
+        if self._seen != self._stamp():
+            with self._lock:
+                if self._seen != (stamp := self._stamp()):
+                    self._reader = self._open(self._path)  # searches may still use the other
+                    self._seen = stamp
+        return self._reader
+
+    def _stamp(self) -> tuple[int, ...]:
+        """Differs when the manifest is another file; a removed one counts as unchanged, since its index stays open."""
+        try:
+            found = self._manifest.stat()
+        except OSError:
+            return getattr(self, "_seen", ())
+        return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 class OpenReaders:
@@ -25,7 +61,7 @@ class OpenReaders:
             autoclass(f"{_INDEX}{returned}")  # see `autoclass`
         self._opened: list[Any] = []
         self.reader = self._open(manifest.folder(index))
-        self.leaves = self._leaves(self.reader)
+        self.leaves = leaves_of(self.reader)
         titles = titles_folder(index, manifest)
         if titles is None:
             return
@@ -44,19 +80,21 @@ class OpenReaders:
         self._opened.append(reader)
         return reader
 
-    def _leaves(self, reader: Any) -> list[Any]:
-        contexts = call(reader, "leaves")
-        return [call(call(contexts, "get", number), "reader") for number in range(call(contexts, "size"))]
-
     def _joined(self, folders: list[Path]) -> Any:
         """The segments, each with its titles, as one index."""
         pairs = []
         for leaf, folder in zip(self.leaves, folders, strict=True):
-            [titles] = self._leaves(self._open(folder))
+            [titles] = leaves_of(self._open(folder))
             # The first reader decides which documents are deleted, and has all fields with a name that both have.
             pairs.append(autoclass(f"{_INDEX}ParallelLeafReader")(False, leaf, titles))
         self._opened.append(autoclass(f"{_INDEX}MultiReader")(*pairs))
         return self._opened[-1]
+
+
+def leaves_of(reader: Any) -> list[Any]:
+    """The readers of the segments of an index."""
+    contexts = call(reader, "leaves")
+    return [call(call(contexts, "get", number), "reader") for number in range(call(contexts, "size"))]
 
 
 def titles_folder(index: Path, manifest: IndexManifest) -> Path | None:

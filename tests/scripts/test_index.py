@@ -117,7 +117,7 @@ def test_dense_errors(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     cases: list[tuple[list[str | Path], int, str]] = [
         (["--dense"], 2, "--dense DIR"),
         (["--dense", corpus, tmp_path / "ix"], 2, "--dense DIR"),
-        (["--dense", "--check", tmp_path / "ix"], 2, "one of --adopt, --check and --dense"),
+        (["--dense", "--check", tmp_path / "ix"], 2, "--adopt, --check and --dense"),
         (["--dense", tmp_path / "ix"], 1, "pip install 'polyhop[dense]'"),
         ([corpus, "--out", tmp_path / "ix", "--dense"], 1, "pip install 'polyhop[dense]'"),
     ]

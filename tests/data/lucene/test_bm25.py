@@ -366,7 +366,5 @@ def test_a_store_that_is_missing_or_cut_off_is_a_fault(tmp_path: Path) -> None:
     words = tmp_path / "ix" / manifest.lucene_folder / "chain" / "words"
     for damage in (lambda: words.write_bytes(words.read_bytes()[:-3]), words.unlink):
         damage()
-        with BM25Index(tmp_path / "ix") as own:
-            assert own.search("moon", 1)
-            with pytest.raises(IndexFault, match="is damaged .* Build it again"):
-                _ = own.store
+        with pytest.raises(IndexFault, match="is damaged .* Build it again"):
+            BM25Index(tmp_path / "ix")

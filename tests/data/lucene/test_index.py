@@ -128,8 +128,10 @@ def test_an_empty_corpus_leaves_nothing(tmp_path: Path, write: Write, records: l
 def test_rebuilding_replaces_and_readers_go_on(tmp_path: Path, write: Write) -> None:
     build_index([write()], tmp_path / "ix")
     with BM25Index(tmp_path / "ix") as reader:
+        before = reader.pinned()
         manifest = build_index([write(RECORDS[:1])], tmp_path / "ix")
-        assert [hit.passage.id for hit in reader.search("capital city", 5)] == ["t", "p", "r"]
+        assert [hit.passage.id for hit in before.search("capital city", 5)] == ["t", "p", "r"]
+        assert [hit.passage.id for hit in reader.search("capital city", 5)] == ["r"]
     assert found(tmp_path / "ix", "capital city") == ["r"]
     assert files(tmp_path / "ix") == {"manifest.json", "problems.jsonl", ".lock", manifest.lucene_folder}
 

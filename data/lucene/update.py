@@ -1,0 +1,297 @@
+"""A living index: add, delete and update documents, without a rebuild and beside readers.
+
+    update_index("indexes/mine", add=["notes/new.md"], delete=["notes/old.md"])
+    update_index("indexes/mine", folders=["notes"])   # only what has changed since
+
+A change is written to a new folder, which begins with links to the files of the current one, since Lucene never changes
+a file. Then the manifest is replaced: readers see all of the change at their next search, or nothing of it. A change
+that was interrupted leaves nothing but a folder, which the next one removes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..chain.store import Bools, StoreWriter
+from ..corpora import Corpus
+from ..errors import IndexFault, Problem
+from ..passages import PAGE, Passage
+from ..text import clean
+from .bm25 import LuceneReader
+from .index import BuildProgress, LuceneWriter, SkippedRecords, building, write_faults
+from .jvm import attach, autoclass, call, open_directory
+from .layout import DOCUMENT, ID, STORE, VERSION, IndexManifest, is_foreign
+from .readers import leaves_of
+
+_MOST_SEGMENTS = 10
+_MOST_DELETED = 0.2  # share of the passages that are kept though they are deleted
+_MOST_NAMED = 10_000  # passages of one document
+_BATCH = 256  # passages read for the chain at a time
+
+
+class Changes(NamedTuple):
+    """What an update did.
+
+    Attributes:
+        added, deleted: Numbers of passages; of a changed document, all old ones are deleted and all new ones added.
+        unchanged: Documents that were met again.
+    """
+
+    manifest: IndexManifest
+    added: int
+    deleted: int
+    unchanged: int
+
+
+def update_index(
+    index: Path | str,
+    *,
+    add: Sequence[Path | str] = (),
+    delete: Sequence[str] = (),
+    folders: Sequence[Path | str] = (),
+    compact: bool = False,
+    on_progress: Callable[[BuildProgress], None] = lambda progress: None,
+    on_problem: Callable[[Problem], None] = lambda problem: None,
+) -> Changes:
+    """Change an index of polyhop; nothing is changed after an error.
+
+    Args:
+        index: The folder of the index.
+        add: Files and folders to add; documents that the index has are reported as duplicates.
+        delete: Ids of documents, or their file names.
+        folders: Folders that were indexed: what is new in them is added, what has changed is replaced and what is gone
+            is deleted. A file that cannot be read any more is reported, and stays as it was.
+        compact: Merge all segments into one without deleted passages; else only if these are many.
+
+    Raises:
+        IndexFault: the index is missing or damaged, or not polyhop's; or a document to delete is not there.
+        CorpusError: a file to add cannot be read.
+    """
+    index = Path(index)
+    attach()
+    if is_foreign(index):
+        raise IndexFault(f"The index {index} was not made by polyhop, which changes its own only.")
+    IndexManifest.read(index)  # fails before anything is written into a folder without an index
+    try:
+        with write_faults(index), building(index) as folder:
+            before = IndexManifest.read(index)
+            with closing(LuceneReader.open(index)) as lucene:
+                update = _Update(index, folder, before, lucene, compact, on_progress, on_problem)
+                return update.run(add, delete, folders)
+    except _Unchanged as unchanged:
+        return unchanged.changes
+
+
+class _Unchanged(Exception):
+    """Nothing has to be written."""
+
+    def __init__(self, changes: Changes) -> None:
+        self.changes = changes
+
+
+class _Update:
+    def __init__(
+        self,
+        index: Path,
+        folder: Path,
+        before: IndexManifest,
+        lucene: LuceneReader,
+        compact: bool,
+        on_progress: Callable[[BuildProgress], None],
+        on_problem: Callable[[Problem], None],
+    ) -> None:
+        self._index, self._folder, self._before, self._lucene = index, folder, before, lucene
+        self._compact, self._on_progress, self._skipped = compact, on_progress, SkippedRecords(on_problem)
+        self._gone = set[str]()  # documents that are deleted
+        self._new = set[str]()
+        self._digest = blake2b(before.corpus_hash.encode(), digest_size=16)
+        self.added = self.overlong = self.duplicates = self.unchanged = 0
+        self._corpus = list(before.corpus)
+
+    def run(self, add: Sequence[Path | str], delete: Sequence[str], folders: Sequence[Path | str]) -> Changes:
+        before = self._before
+        _link(before.folder(self._index), self._folder)
+        named = [document for name in delete for document in self._named(name)]
+        with LuceneWriter(self._folder, 1, append=True) as writer:
+            self._delete(writer, named)
+            for path in folders:
+                self._update(writer, Path(path))
+            if add:
+                self._add(writer, self._corpus_of([Path(path) for path in add], set()))
+            if not (self.added or self._gone or self._compact):
+                raise _Unchanged(Changes(before, 0, 0, self.unchanged))
+            writer.commit()
+        live, dropped = self._compacted()
+        passages = int(live.sum()) + self.added
+        if not passages:
+            raise IndexFault(f"Nothing would be left in the index {self._index}. Remove its folder instead.")
+        manifest = before.model_copy(
+            update={
+                "passages": passages,
+                "documents": before.documents - len(self._gone) + len(self._new),
+                "malformed": self._skipped.count - self.duplicates,
+                "duplicates": self.duplicates,
+                "overlong": before.overlong + self.overlong,
+                "corpus": tuple(dict.fromkeys(self._corpus)),
+                "corpus_hash": self._digest.hexdigest(),
+                "lucene_folder": self._folder.name,
+                "updates": before.updates + 1,
+            }
+        )
+        with StoreWriter(self._folder / STORE) as store:
+            store.copy(before.folder(self._index) / STORE, live, drop=dropped)
+            with closing(LuceneReader(self._index, manifest)) as lucene:
+                first = int(live.sum()) if dropped else len(live)
+                for start in range(first, first + self.added, _BATCH):
+                    store.add(lucene.stored(range(start, min(start + _BATCH, first + self.added))))
+        self._skipped.write(self._index)
+        manifest.write(self._index)
+        return Changes(manifest, self.added, before.passages - int(live.sum()), self.unchanged)
+
+    def _corpus_of(self, paths: Sequence[Path], known: set[str]) -> Corpus:
+        """With the settings of the index."""
+        before = self._before
+        max_words = {"documents": None, "everything": before.max_words, "nothing": 0}[before.split]
+        roots = [*before.corpus, *(clean(path.resolve().name) for path in paths if path.is_dir())]
+        corpus = Corpus(paths, max_words=max_words, known=known, roots=roots, on_problem=self._skipped.add)
+        self._corpus += [
+            name
+            for path, name in zip(paths, corpus.names, strict=True)
+            if path.is_dir() or not any(clean(above.name) in before.corpus for above in path.resolve().parents)
+        ]
+        return corpus
+
+    def _update(self, writer: LuceneWriter, path: Path) -> None:
+        if not path.is_dir():
+            raise IndexFault(f"{path} is not a folder. Add a file with --add.")
+        root = clean(path.resolve().name)
+        known = set(self._versions(f"{root}/"))
+        corpus = self._corpus_of([path], known)
+        documents = {version: version.split("\n", 2)[2] for version in known}
+        sources = {version: version.split("\n", 1)[0] for version in known}
+        self._gone.update(documents.values())  # unless they are met again
+        self._add(writer, corpus)
+        kept = corpus.unchanged | {
+            version for version in known if sources[version] in corpus.failed and documents[version] not in self._new
+        }
+        self._gone.difference_update(documents[version] for version in kept)
+        for version in sorted(known - kept):
+            self._digest.update(version.encode())
+            writer.delete(VERSION, version)
+        self.unchanged += len(corpus.unchanged)
+
+    def _add(self, writer: LuceneWriter, corpus: Corpus) -> None:
+        read, is_new = ("", ""), False
+        for passage, where in corpus:
+            if read != (read := (passage.document, where)):
+                is_new = self._is_new(passage.document, corpus, where)
+            if is_new:
+                self._digest.update(f"{passage.id}\n{passage.searched}".encode())
+                writer.add(passage, corpus.version)
+                self.added += 1
+                self.overlong += len(passage.text) > PAGE
+                self._on_progress(BuildProgress(corpus.position, corpus.size, self.added))
+
+    def _is_new(self, document: str, corpus: Corpus, where: str) -> bool:
+        there = document in self._new or (document not in self._gone and self._passages_of(document))
+        if there:
+            self.duplicates += 1
+            corpus.reject(Problem(where, f"the id {document!r} is in the index: --update replaces what has changed"))
+            return False
+        self._new.add(document)
+        return True
+
+    def _passages_of(self, document: str) -> list[Passage]:
+        lucene = self._lucene
+        queries = (lucene.with_keyword(DOCUMENT, document), lucene.with_ids([document]))
+        found = (passage for query in queries for passage in lucene.look_up(query, _MOST_NAMED))
+        return [passage for passage in found if passage.document == document]
+
+    def _named(self, name: str) -> list[str]:
+        """The documents with an id or a file's name."""
+        lucene, parts = self._lucene, clean(name).removeprefix("./").split("/")
+        if self._passages_of(name):
+            return [name]
+        for at in range(len(parts)):
+            found = lucene.look_up(lucene.with_keyword(DOCUMENT, "/".join(parts[at:])), _MOST_NAMED)
+            documents = list(dict.fromkeys(passage.document for passage in found))
+            if len(documents) > 1:
+                listed = ", ".join(documents[:5])
+                raise IndexFault(f"{name!r} names {len(documents)} documents: {listed}. Give the id of one.")
+            if documents:
+                return documents
+        raise IndexFault(f"The index {self._index} has no document {name!r}.")
+
+    def _delete(self, writer: LuceneWriter, documents: Sequence[str]) -> None:
+        for document in dict.fromkeys(documents):
+            for passage in self._passages_of(document):
+                writer.delete(ID, passage.id)
+            self._digest.update(document.encode())
+            self._gone.add(document)
+
+    def _versions(self, prefix: str) -> Iterator[str]:
+        """The versions of the live documents of a folder."""
+        lucene = self._lucene
+        for leaf in lucene.segments:
+            terms = call(leaf, "terms", VERSION)
+            if terms is None:
+                continue
+            each = call(terms, "iterator")
+            found = call(each, "seekCeil", autoclass("org.apache.lucene.util.BytesRef")(prefix.encode()))
+            term = call(each, "term") if call(found, "name") != "END" else None
+            while term is not None and (version := call(term, "utf8ToString")).startswith(prefix):
+                if not lucene.has_deletions or lucene.look_up(lucene.with_keyword(VERSION, version), 1):
+                    yield version
+                term = call(each, "next")
+
+    def _compacted(self) -> tuple[Bools, bool]:
+        """Which of the passages before are left; and whether the others were dropped, which renumbers the passages."""
+        reader = call(
+            autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(self._folder, reading=True)
+        )
+        try:
+            segments = {_name(leaf): leaf for leaf in leaves_of(reader)}
+            parts = [_live(segments.get(_name(leaf)), call(leaf, "maxDoc")) for leaf in self._lucene.segments]
+            # Lucene removes a segment without any live passage.
+            vanished = any(_name(leaf) not in segments for leaf in self._lucene.segments)
+        finally:
+            call(reader, "close")
+        live, count = np.concatenate(parts), len(segments)
+        drop = self._compact or vanished or count > _MOST_SEGMENTS or (~live).sum() > _MOST_DELETED * len(live)
+        if drop:
+            with LuceneWriter(self._folder) as writer:
+                writer.commit()
+        return live, drop
+
+
+def _name(segment: Any) -> str:
+    """The name of a segment, such as "_1"; Lucene writes it first."""
+    return str(call(segment, "toString")).partition("(")[0]
+
+
+def _live(segment: Any, size: int) -> Bools:
+    """Which documents of a segment are not deleted; none of a segment that is gone."""
+    if segment is None:
+        return np.zeros(size, bool)
+    if (bits := call(segment, "getLiveDocs")) is None:
+        return np.ones(size, bool)
+    words = np.array(call(call(autoclass("org.apache.lucene.util.FixedBitSet"), "copyOf", bits), "getBits"), np.int64)
+    return np.unpackbits(words.view(np.uint8), bitorder="little", count=size).astype(bool)
+
+
+def _link(before: Path, folder: Path) -> None:
+    """Give a folder the files of another, by links where the file system has them."""
+    for path in before.iterdir():
+        if path.is_file() and path.name != "write.lock":
+            try:
+                os.link(path, folder / path.name)
+            except OSError:
+                shutil.copy2(path, folder / path.name)

@@ -1,0 +1,269 @@
+"""A living index: what changes, what stays, and what readers see of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from polyhop.data.chain import ChainRetriever
+from polyhop.data.dense import DenseIndex, embed_index
+from polyhop.data.errors import IndexFault, Problem
+from polyhop.data.lucene.bm25 import BM25Index
+from polyhop.data.lucene.index import build_index, check_index
+from polyhop.data.lucene.layout import IndexManifest
+from polyhop.data.lucene.update import update_index
+from polyhop.scripts.main import app
+
+LONG = "A long sentence about the mill by the river. " * 30
+NOTES = {
+    "notes/heron.md": f"# Heron\n\nThe heron lives in Tarn. {LONG}",
+    "notes/sub/stork.md": "# Stork\n\nThe stork lives in Vale.",
+    "notes/data.jsonl": '{"id": "r1", "text": "A record of egrets."}\n{"id": "r2", "text": "A record of cranes."}\n',
+    "notes/table.csv": "bird,town\nIbis,Tarn\n",
+}
+
+
+def put(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    put(tmp_path, NOTES)
+    build_index([tmp_path / "notes"], tmp_path / "ix")
+    return tmp_path / "ix"
+
+
+def contents(index: Path) -> dict[str, str]:
+    """All passages by id, as a search finds them and as they are stored."""
+    with BM25Index(index) as opened:
+        query = "heron stork egrets cranes ibis mill grebe record"
+        found = {hit.passage.id: hit.passage.searched for hit in opened.search(query, 1000)}
+        assert len(found) == len(opened)
+        # The chain retriever's rows belong to the same passages.
+        chain = ChainRetriever(opened)
+        for hit in opened.search(query, 1000):
+            [best, *_] = chain.search(hit.passage.searched[:200], 1)
+            assert best.passage.id in found
+        return found
+
+
+def fresh(root: Path, *names: str) -> dict[str, str]:
+    out = root / "fresh"
+    build_index([root / name for name in names or ("notes",)], out)
+    return contents(out)
+
+
+def test_an_update_gives_what_a_new_index_would_have(tmp_path: Path, index: Path) -> None:
+    put(
+        tmp_path,
+        {
+            "notes/heron.md": f"# Heron\n\nThe heron lives in Vale. {LONG} {LONG}",
+            "notes/new/grebe.md": "# Grebe\n\nThe grebe is new.",
+            "notes/data.jsonl": '{"id": "r2", "text": "A record of cranes."}\n'
+            '{"id": "r3", "text": "A record of ibis."}\n',
+        },
+    )
+    (tmp_path / "notes/sub/stork.md").unlink()
+    changes = update_index(index, folders=[tmp_path / "notes"])
+    assert contents(index) == fresh(tmp_path)
+    manifest = IndexManifest.read(index)
+    assert (changes.manifest, changes.unchanged) == (manifest, 2)
+    assert manifest.documents == IndexManifest.read(tmp_path / "fresh").documents
+    assert (manifest.updates, check_index(index).problems) == (1, ())
+    again = update_index(index, folders=[tmp_path / "notes"])
+    assert (again.added, again.deleted, again.unchanged, again.manifest) == (0, 0, 5, manifest)
+    assert [path.name for path in index.glob("lucene-*")] == [manifest.lucene_folder]
+
+
+def test_a_file_has_the_id_that_it_has_in_its_folder(tmp_path: Path, index: Path) -> None:
+    put(tmp_path, {"notes/sub/grebe.md": "# Grebe\n\nA grebe.", "other.txt": "A mill elsewhere."})
+    update_index(index, add=[tmp_path / "notes/sub/grebe.md", tmp_path / "other.txt"])
+    assert contents(index).keys() == fresh(tmp_path, "notes", "other.txt").keys()
+    assert update_index(index, folders=[tmp_path / "notes"]).unchanged == 6
+    assert IndexManifest.read(index).corpus == ("notes", "other.txt")
+
+
+def test_delete_by_id_or_file(tmp_path: Path, index: Path) -> None:
+    before = contents(index)
+    assert update_index(index, delete=["heron.md"]).deleted == sum("heron.md" in id for id in before) > 1
+    for name in ("r1", str(tmp_path / "notes/sub/stork.md")):
+        assert update_index(index, delete=[name]).deleted == 1
+    assert contents(index).keys() == {"r2", "notes/table.csv"}
+    # What was deleted is not in the index, so an update brings it back.
+    assert update_index(index, folders=[tmp_path / "notes"]).unchanged == 2
+    assert contents(index) == before
+
+
+def test_what_cannot_be_changed_changes_nothing(tmp_path: Path, index: Path) -> None:
+    put(tmp_path, {"notes/other/stork.md": "# Stork\n\nAnother stork."})
+    update_index(index, add=[tmp_path / "notes/other/stork.md"])
+    before, state = contents(index), IndexManifest.read(index)
+    for change, message in (
+        ({"delete": ["r1", "missing.md"]}, "has no document 'missing.md'"),
+        ({"delete": ["stork.md"]}, "'stork.md' names 2 documents: notes/.*, notes/"),
+        ({"delete": list({id.partition("#")[0] for id in before})}, "Nothing would be left"),
+        ({"folders": [tmp_path / "other.txt"]}, "is not a folder"),
+    ):
+        with pytest.raises(IndexFault, match=message):
+            update_index(index, **change)
+    problems: list[Problem] = []
+    assert update_index(index, add=[tmp_path / "notes/heron.md"], on_problem=problems.append).added == 0
+    assert [problem.reason for problem in problems] == [
+        "the id 'notes/heron.md' is in the index: --update replaces what has changed"
+    ]
+    assert (contents(index), IndexManifest.read(index)) == (before, state)
+    with pytest.raises(IndexFault, match="no index"):
+        update_index(tmp_path / "nothing", delete=["x"])
+
+
+def test_a_file_that_became_unreadable_stays(tmp_path: Path, index: Path) -> None:
+    before = contents(index)
+    (tmp_path / "notes/sub/stork.md").write_bytes(b"caf\xe9")
+    problems: list[Problem] = []
+    update_index(index, folders=[tmp_path / "notes"], on_problem=problems.append)
+    assert contents(index) == before
+    assert [problem.where for problem in problems] == ["notes/sub/stork.md"]
+
+
+def test_open_retrievers_see_a_change_at_their_next_search(tmp_path: Path, index: Path) -> None:
+    with BM25Index(index) as opened:
+        chain, view, pinned = ChainRetriever(opened), opened.with_bm25(k1=1.2), opened.pinned()
+        put(tmp_path, {"notes/grebe.md": "# Grebe\n\nThe grebe is new."})
+        update_index(index, folders=[tmp_path / "notes"], delete=["r1"])
+        for retriever in (opened, chain, view, pickle.loads(pickle.dumps(opened))):
+            assert retriever.search("grebe", 1)[0].passage.id == "notes/grebe.md"
+            assert "r1" not in {hit.passage.id for hit in retriever.search("egrets record", 5)}
+        assert opened.restricted_to(["notes/grebe.md"]).search("grebe", 1)
+        assert not pinned.search("grebe", 1)
+        assert pinned.search("egrets", 1)[0].passage.id == "r1"
+        assert len(opened) == len(pinned)
+
+
+def test_many_updates_are_merged(tmp_path: Path, index: Path) -> None:
+    for n in range(14):
+        put(
+            tmp_path,
+            {f"notes/n{n}.md": f"# N{n}\n\nThe grebe {n}.", "notes/heron.md": f"# Heron\n\nThe heron {n}. {LONG}"},
+        )
+        update_index(index, folders=[tmp_path / "notes"])
+        assert check_index(index).problems == ()
+    assert len(list(index.glob("lucene-*/*.si"))) <= 10
+    assert contents(index) == fresh(tmp_path)
+    with BM25Index(index) as living, BM25Index(tmp_path / "fresh") as new:
+        question = "Where does the grebe 7 live?"
+        assert [hit.passage.id for hit in ChainRetriever(living).search(question, 3)][:1] == [
+            hit.passage.id for hit in ChainRetriever(new).search(question, 3)
+        ][:1]
+
+
+class Letters:
+    """Vectors of the counts of a few letters."""
+
+    name = "letters"
+
+    def __call__(self, texts: Any) -> Any:
+        return [[1.0 + text.count(letter) for letter in "aeioust"] for text in texts]
+
+
+def test_vectors_are_made_again(tmp_path: Path, index: Path) -> None:
+    embed_index(index, Letters())
+    with DenseIndex(index, Letters()) as dense, BM25Index(index) as opened:
+        chain = ChainRetriever(opened, vectors=dense)
+        update_index(index, delete=["r1"])
+        assert "r1" in {hit.passage.id for hit in dense.search("egrets", 100)}  # still the state of the vectors
+        assert "r1" in {hit.passage.id for hit in chain.search("egrets", 100)}
+    with pytest.raises(IndexFault, match="has no vectors"):
+        DenseIndex(index, Letters())
+    embed_index(index, Letters())
+    with DenseIndex(index, Letters()) as dense:
+        assert {hit.passage.id for hit in dense.search("egrets", 100)} == contents(index).keys()
+
+
+def test_commands(tmp_path: Path, index: Path) -> None:
+    def run(*arguments: str | Path) -> str:
+        result = CliRunner().invoke(app, ["index", *map(str, arguments), "--out", str(index)])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    put(tmp_path, {"notes/grebe.md": "# Grebe\n\nThe grebe.", "b.png": ""})
+    assert "1 passages added, 0 deleted" in run("--update", tmp_path / "notes")
+    assert "0 passages added, 1 deleted" in run("--delete", "grebe.md")
+    assert "1 passages added, 0 deleted" in run("--add", tmp_path / "notes" / "grebe.md")
+    wrong = CliRunner().invoke(app, ["index", "--add", "--delete", "x", "--out", str(index)])
+    assert (wrong.exit_code, "choose one of" in wrong.output) == (2, True)
+
+
+def test_readers_in_other_threads_never_fail(tmp_path: Path, index: Path) -> None:
+    done, errors, seen = Event(), list[Exception](), set[str]()
+
+    def read(retriever: Any) -> None:
+        try:
+            while not done.is_set():
+                seen.update(hit.passage.id for hit in retriever.search("grebe heron Tarn", 5))
+        except Exception as error:  # noqa: BLE001  # told at the end
+            errors.append(error)
+
+    with BM25Index(index) as opened:
+        retrievers = [opened, ChainRetriever(opened), opened.with_bm25(b=0.5), ChainRetriever(opened.with_bm25(b=0.7))]
+        threads = [Thread(target=read, args=(retriever,)) for retriever in retrievers]
+        for thread in threads:
+            thread.start()
+        for n in range(6):
+            put(tmp_path, {f"notes/grebe{n}.md": f"# Grebe {n}\n\nThe grebe {n} lives in Tarn."})
+            update_index(index, folders=[tmp_path / "notes"])
+            assert f"notes/grebe{n}.md" in {hit.passage.id for hit in opened.search("grebe", 10)}
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert not errors
+    assert "notes/grebe0.md" in seen
+
+
+@pytest.mark.slow
+def test_killed_updates_leave_the_index_before_or_after(tmp_path: Path, index: Path) -> None:
+    code = (
+        "import sys; from polyhop.data.lucene.update import update_index; "
+        "update_index(sys.argv[1], folders=[sys.argv[2]])"
+    )
+    choose = random.Random(3)
+    for n in range(10):
+        before = contents(index)
+        put(
+            tmp_path,
+            {f"notes/k{n}.md": f"# K{n}\n\nThe grebe {n}. {LONG}", "notes/heron.md": f"# Heron\n\n{n}. {LONG}"},
+        )
+        process = subprocess.Popen([sys.executable, "-c", code, str(index), str(tmp_path / "notes")])
+        time.sleep(choose.uniform(0.3, 2.5))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert check_index(index).problems == ()
+        assert contents(index) in (before, fresh(tmp_path))
+        update_index(index, folders=[tmp_path / "notes"])
+        assert contents(index) == fresh(tmp_path)
+        assert len(list(index.glob("lucene-*"))) == 1
+
+
+def test_a_file_system_without_links(tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError("no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    put(tmp_path, {"notes/grebe.md": "# Grebe\n\nThe grebe."})
+    update_index(index, folders=[tmp_path / "notes"])
+    assert contents(index) == fresh(tmp_path)
+    assert json.loads((index / "manifest.json").read_text())["updates"] == 1
