@@ -32,6 +32,9 @@ from .options import (
 if TYPE_CHECKING:
     import dspy
 
+    from ..serve.service import Service
+    from ..serve.uploads import Uploads
+
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _NOT_SERVED = ("oracle", "full_context")
 """Programs that need more than a question."""
@@ -63,6 +66,10 @@ def serve(
     ] = None,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds per question.")] = 300.0,
     rate: Annotated[float, typer.Option(min=1, help="Requests per minute and client.")] = 600.0,
+    uploads: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Let clients add documents; they are kept in DIR and added to the index."),
+    ] = None,
     budget_calls: BudgetCallsOption = None,
     budget_usd: BudgetDollarsOption = None,
     mcp: Annotated[bool, typer.Option("--mcp", help="Speak MCP on stdin and stdout instead of HTTP.")] = False,
@@ -104,8 +111,9 @@ def serve(
 
     from ..serve.app import create_app
 
+    taken = _uploads(service, uploads)
     _log_lines()
-    app = create_app(service, token=token, rate=rate)
+    app = create_app(service, token=token, rate=rate, uploads=taken)
     config = uvicorn.Config(
         app, host=host, port=port, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5
     )
@@ -115,6 +123,17 @@ def serve(
         where = f"[{host}]" if ":" in host else host
         typer.echo(f"polyhop answers on http://{where}:{socket.getsockname()[1]}/ (Ctrl-C stops it)")
         server.run([socket])
+
+
+def _uploads(service: Service, folder: Path | None) -> Uploads | None:
+    if folder is None:
+        return None
+    from ..data.lucene.bm25 import BM25Index
+    from ..serve.uploads import Uploads
+
+    if not isinstance(service.source, BM25Index):
+        raise PolyhopError("--uploads needs an index of your own: polyhop index FILES --out DIR makes one")
+    return Uploads(service, service.source.path, folder)
 
 
 def _examples(index: Path) -> list[str]:

@@ -28,6 +28,7 @@ from .chat import add_chat
 from .guard import Guard
 from .service import STATUS, Record, Service, ServiceError
 from .streams import last_event, streamed
+from .uploads import LARGEST_UPLOAD, Uploads
 
 _PAGE = Path(__file__).parent / "page"
 _REPORT = Path(__file__).parents[1] / "eval" / "report" / "assets"  # the page and the report have the same colors
@@ -52,12 +53,15 @@ class Search(BaseModel):
     b: float | None = None
 
 
-def create_app(service: Service, *, token: str | None = None, rate: float = 600.0) -> FastAPI:
+def create_app(
+    service: Service, *, token: str | None = None, rate: float = 600.0, uploads: Uploads | None = None
+) -> FastAPI:
     """The ASGI application of a service, which closes with it.
 
     Args:
         token: What requests must show; None serves this machine only.
         rate: Requests per minute and client.
+        uploads: Where documents of clients go; None to refuse them.
     """
     tools = _Tools(service)
 
@@ -69,12 +73,14 @@ def create_app(service: Service, *, token: str | None = None, rate: float = 600.
         running.cancel()
 
     app = FastAPI(title="polyhop", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
-    app.add_middleware(Guard, metrics=service.metrics, token=token, rate=rate)
+    larger = {"/index": LARGEST_UPLOAD} if uploads else {}
+    app.add_middleware(Guard, metrics=service.metrics, token=token, rate=rate, larger=larger)
     app.add_exception_handler(PolyhopError, _failed)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _refused)
     _add_questions(app, service)
     _add_state(app, service)
+    _add_index(app, service, uploads)
     add_chat(app, service)
     app.router.routes.append(Route("/mcp", tools))
 
@@ -152,17 +158,30 @@ def _add_state(app: FastAPI, service: Service) -> None:
         """Whether the server answers."""
         return {"status": "ok", "version": __version__, "seconds": round(time() - started, 1), **service.load}
 
+    @app.get("/metrics")
+    async def metrics() -> Response:
+        """Counts, in the format of Prometheus."""
+        return Response(service.metrics.text(service.load), media_type="text/plain; version=0.0.4")
+
+
+def _add_index(app: FastAPI, service: Service, uploads: Uploads | None) -> None:
     @app.get("/index")
     async def index() -> dict[str, Any]:
         """What is searched, and by which programs."""
         size = len(service.source) if service.source is not None else 0
         about = {"index": service.index, "passages": size}
-        return {**about, "programs": service.programs, "examples": service.examples}
+        more = {"programs": service.programs, "examples": service.examples, "uploads": uploads is not None}
+        return about | more
 
-    @app.get("/metrics")
-    async def metrics() -> Response:
-        """Counts, in the format of Prometheus."""
-        return Response(service.metrics.text(service.load), media_type="text/plain; version=0.0.4")
+    @app.post("/index")
+    async def add(name: str, request: Request) -> Response:
+        """Add the body as a document to the index; with ``Accept: text/event-stream`` its progress is told."""
+        if uploads is None:
+            raise ServiceError("refused", "this server takes no documents: start it with --uploads DIR")
+        events = uploads.add(name, await request.body())
+        if "text/event-stream" in request.headers.get("accept", ""):
+            return await streamed(events, _as_sse)
+        return JSONResponse(await last_event(events, request))
 
 
 def hit_record(hit: Any) -> Record:

@@ -7,6 +7,7 @@ import hmac
 import json
 import logging
 from collections import OrderedDict
+from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,7 +23,7 @@ log = logging.getLogger("polyhop.serve")
 LARGEST_REQUEST = 1 << 20
 """Bytes of a request's body."""
 
-_SLOWEST_BODY = 30.0  # seconds
+_SLOWEST_BODY = 30.0  # seconds per `LARGEST_REQUEST`
 _CLIENTS = 10_000  # whose rates are remembered
 _OPEN = ("/", "/health")  # what needs no token, beside the files of the page
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -45,7 +46,7 @@ class Guard:
     Args:
         token: What ``Authorization: Bearer TOKEN`` has to have.
         rate: Requests per minute and client, other than for files.
-        uploads: Paths whose requests may have ``largest_upload`` bytes.
+        larger: Paths whose requests may have so many bytes instead of `LARGEST_REQUEST`.
     """
 
     def __init__(
@@ -54,11 +55,10 @@ class Guard:
         metrics: Metrics,
         token: str | None = None,
         rate: float = 600.0,
-        uploads: tuple[str, ...] = (),
-        largest_upload: int = 0,
+        larger: Mapping[str, int] | None = None,
     ) -> None:
         self._app, self._metrics, self._token, self._rate = app, metrics, token, rate
-        self._uploads, self._largest_upload = uploads, largest_upload
+        self._larger = larger or {}
         self._clients: OrderedDict[str, Pacing] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -119,14 +119,14 @@ class Guard:
 
     async def _read(self, scope: Scope, receive: Receive) -> tuple[bytes | None, tuple[int, str] | None]:
         """The whole body, or why it is refused; neither if the client has left."""
-        most = self._largest_upload if scope["path"] in self._uploads else LARGEST_REQUEST
+        most = self._larger.get(scope["path"], LARGEST_REQUEST)
         too_large = 413, f"a request of more than {most:,} bytes"
         length = Headers(scope=scope).get("content-length", "0")
         if length.isdigit() and int(length) > most:
             return b"", too_large
         body = bytearray()
         try:
-            async with asyncio.timeout(_SLOWEST_BODY if most == LARGEST_REQUEST else None):
+            async with asyncio.timeout(_SLOWEST_BODY * most / LARGEST_REQUEST):
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
@@ -137,7 +137,7 @@ class Guard:
                     if not message.get("more_body"):
                         return bytes(body), None
         except TimeoutError:
-            return b"", (408, f"the request was not complete within {_SLOWEST_BODY:g} s")
+            return b"", (408, "the request took too long")
 
 
 def _name(host: str) -> str:

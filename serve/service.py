@@ -54,7 +54,16 @@ class ServiceError(PolyhopError):
         self.kind = kind
 
 
-STATUS = {"unknown": 404, "question": 422, "budget": 429, "failed": 500, "model": 502, "busy": 503, "timeout": 504}
+STATUS = {
+    "refused": 403,
+    "unknown": 404,
+    "question": 422,
+    "budget": 429,
+    "failed": 500,
+    "model": 502,
+    "busy": 503,
+    "timeout": 504,
+}
 """The HTTP status of each kind of error."""
 
 

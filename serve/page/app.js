@@ -1,6 +1,6 @@
 // The page: the form, the streams of events, history, links.
 
-import { el } from "./dom.js";
+import { count, el } from "./dom.js";
 import { Run } from "./run.js";
 
 const $ = (id) => document.getElementById(id);
@@ -50,9 +50,9 @@ function askForToken() {
   return asking;
 }
 
-async function* events(question, program, signal) {
-  const reply = await request("ask", { method: "POST", signal, body: JSON.stringify({ question, program, stream: true }),
-    headers: { "content-type": "application/json" } });
+async function* events(path, body, signal) {
+  const reply = await request(path, { method: "POST", signal, body, headers: { accept: "text/event-stream",
+    "content-type": body instanceof Blob ? "application/octet-stream" : "application/json" } });
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
@@ -80,7 +80,7 @@ async function ask(question, programs) {
   $("ask").textContent = "Stop";
   await Promise.all(runs.map(async (run) => {
     try {
-      for await (const event of events(question, run.program, aborter.signal)) run.feed(event);
+      for await (const event of events("ask", JSON.stringify({ question, program: run.program }), aborter.signal)) run.feed(event);
       if (!run.ended) run.fail("The connection to the server ended.");
     } catch (error) {
       if (error.name === "AbortError") run.stop();
@@ -112,6 +112,29 @@ const say = (text) => { $("live").textContent = text; };
 function notice(text) {
   $("notice").textContent = text;
   $("notice").hidden = !text;
+}
+
+// --- documents ---
+
+async function add(files) {
+  const told = [];
+  for (const file of files) {
+    try {
+      for await (const event of events(`index?name=${encodeURIComponent(file.name)}`, file)) {
+        if (event.event === "progress") notice(`${file.name}: ${Math.round(100 * event.read / (event.size || 1))}%`);
+        else if (event.event === "error") told.push(event.message);
+        else told.push(`${file.name}: ${count(event.added, "passage")} added`);
+      }
+    } catch (error) { told.push(`${file.name}: ${error.message}`); }
+    notice(told.join(" · "));
+  }
+  $("files").value = "";
+  drawIndex(await (await request("index")).json());
+}
+
+function drawIndex(state) {
+  $("index").textContent = `${state.index} · ${count(state.passages, "passage")}`;
+  $("add").hidden = !state.uploads;
 }
 
 // --- history and links ---
@@ -187,6 +210,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "/" && !typing) { event.preventDefault(); $("question").focus(); }
   if (event.key === "Escape" && running.length && !document.querySelector("dialog[open]")) stop();
 });
+$("files").addEventListener("change", () => add([...$("files").files]));
 $("share").addEventListener("click", async () => {
   history.replaceState(null, "", link());
   try {
@@ -217,7 +241,7 @@ $("theme").addEventListener("click", () => {
 async function begin() {
   try {
     const state = await (await request("index")).json();
-    $("index").textContent = `${state.index} · ${state.passages.toLocaleString("en")} passages`;
+    drawIndex(state);
     const options = (first) => [...first, ...state.programs].map((name) => el("option", { value: name }, name || "nothing"));
     $("program").replaceChildren(...options([]));
     $("other").replaceChildren(...options([""]));

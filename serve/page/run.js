@@ -184,7 +184,7 @@ export class Run {
   step(event, kind) {
     this.parts.steps.hidden = false;
     const inside = this.details(event.step, event.text);
-    const line = [el("time", {}, `${event.seconds.toFixed(1)} s`), el("span", { cls: "what" }, event.branch?.length ? `${event.branch.join(".")} ` : "", event.text)];
+    const line = [el("time", {}, `${event.seconds.toFixed(1)} s`), el("span", { cls: event.branch?.length ? "what branch" : "what" }, event.text)];
     this.steps.append(el("li", { cls: kind }, inside.length ? el("details", {}, el("summary", {}, ...line), ...inside) : el("p", {}, ...line)));
   }
 

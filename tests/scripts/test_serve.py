@@ -120,7 +120,7 @@ def test_it_stops_also_amid_a_stream(how: signal.Signals, tmp_path: Path) -> Non
 
 
 def test_a_thousand_idle_connections_do_not_keep_others_out(tmp_path: Path) -> None:
-    with started(tmp_path / "log", "--index", "sample") as (address, _):
+    with started(tmp_path / "log", "--index", "sample", "--rate", "100000") as (address, _):
         parts = urlsplit(address)
         idle = [socket.create_connection((str(parts.hostname), parts.port or 0)) for _ in range(1000)]
         for each in idle[::2]:
