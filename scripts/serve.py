@@ -117,6 +117,7 @@ def serve(
     config = uvicorn.Config(
         app, host=host, port=port, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5
     )
+    sys.setswitchinterval(0.001)  # so that events do not wait for threads that compute
     server = uvicorn.Server(config)
     with config.bind_socket() as socket:
         socket.listen(2048)  # who reads the next line may connect
