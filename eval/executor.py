@@ -258,6 +258,7 @@ def _read(prediction: Any) -> tuple[ProgramOutput, dict[str, Any]]:
     confidence, trace = prediction.get("confidence"), prediction.get("trace")
     return output, {
         "confidence": confidence if isinstance(confidence, int | float) and isfinite(confidence) else None,
+        **({"status": str(prediction.status)} if prediction.get("status") else {}),
         "stop_reason": str(prediction.get("stop_reason") or ""),
         "trace": trace.to_records() if trace is not None else [],
     }

@@ -72,6 +72,7 @@ class QuestionRecord(BaseModel):
     ranking: list[str]  # ids of all passages seen, best first
     documents: dict[str, str] = {}  # the documents of those that were split from one
     confidence: float | None = None
+    status: str = ""  # how the answer was checked
     stop_reason: str = ""
     trace: list[dict[str, Any]] = []
     error: Failure | None = None

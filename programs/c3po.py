@@ -50,7 +50,6 @@ from ..signatures import (
 )
 from .agent import Agent
 from .candidates import Candidates, cited_in, facts, whole
-from .excerpts import prompt_tokens
 from .prediction import (
     UNKNOWN,
     check_question,
@@ -63,6 +62,7 @@ from .prediction import (
     tidy,
 )
 from .program import Program, register
+from .scope import abstain_below, prompt_tokens
 from .search import Pool, Search
 from .trace import Decided, Routed, Selected, StepAnswered, Trace
 from .tunable import choice, integer
@@ -111,6 +111,7 @@ class C3PO(Program):
         self.refilter = choice(False, (True, False))
         self.unknown_direct = choice("search", ("search", "answer"))
         self.prompt_tokens = prompt_tokens()
+        self.abstain_below = abstain_below()
         self.router = Agent(RouteQuestion)
         self.planner = Agent(DrawRoadmap)
         self.filter = Agent(FilterPassages)
@@ -126,7 +127,7 @@ class C3PO(Program):
         if route == "direct":
             answer, confidence = read_answer(self.knower(question=task.question), task.trace)
             if answer != UNKNOWN or self.unknown_direct.value == "answer":
-                return conclude(answer, confidence, task.trace, stop="no retrieval")
+                return conclude(answer, confidence, task.trace, stop="no retrieval", status="model knowledge")
         if route != "plan":  # also if a direct answer is unknown
             self._retrieve(task, query or task.question)
             stop = "single pass"

@@ -16,12 +16,20 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
+from .prediction import Status
 from .program import Conditions, Program
 from .trace import Trace, Weighed
 from .tunable import choice, real
 
 CREDIBILITY = {"attributable": 1.0, "extrapolatory": 0.5, "contradictory": 0.001}
 """By AttrScore's class: the citations support the answer, neither support nor deny it, or deny it."""
+
+
+def checked(passed: bool, credibility: float) -> Status:
+    """How an answer was checked, by whether it passed and by its credibility."""
+    if passed:
+        return "verified"
+    return "contradicted" if credibility <= CREDIBILITY["contradictory"] else "not supported"
 
 
 class Confidence(Program):
@@ -56,10 +64,18 @@ class Confidence(Program):
             return self.fixed_alpha.value
         return sigmoid(self.slope.value * (self.midpoint.value - hops))
 
-    def forward(self, hops: float, accuracy: float, credibility: float, trace: Trace) -> Weighed:
-        """Record and return the confidence, and whether the answer passes."""
+    def forward(self, hops: float, accuracy: float | None, credibility: float, trace: Trace) -> Weighed:
+        """Record and return the confidence, and whether the answer passes.
+
+        Args:
+            accuracy: None for a verdict that could not be read: it counts as 0. A judge who gives less than
+                ``least_accuracy`` decides alone.
+        """
+        judged, accuracy = accuracy is not None, accuracy or 0.0
         alpha = self.alpha(hops)
         confidence = alpha * accuracy + (1 - alpha) * credibility
+        if judged and accuracy < self.least_accuracy.value:
+            confidence = min(confidence, accuracy)
         enough = accuracy >= self.least_accuracy.value and credibility >= self.least_credibility.value
         weighed = Weighed(alpha, confidence, enough and confidence >= self.threshold.value)
         trace.add(weighed)

@@ -26,4 +26,4 @@ class Direct(Program):
         """Answer a question; ``pool`` is accepted and not read."""
         trace = Trace()
         answer, confidence = read_answer(self.answerer(question=check_question(question)), trace)
-        return conclude(answer, confidence, trace, stop="no retrieval")
+        return conclude(answer, confidence, trace, stop="no retrieval", status="model knowledge")

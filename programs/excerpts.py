@@ -13,20 +13,15 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ..data.text import terms
 from ..engines.costs import record_incident
 from ..engines.requests import estimated_tokens
 from ..signatures.fields import NumberedPassage, NumberedPassages
-from .trace import Shortened, Trace
-from .tunable import Tunable, integer
-
-PROMPT_TOKENS = 6_000
-"""The default budget: with a reply and the error of the estimate less than 8,000."""
+from .scope import scope
+from .trace import Shortened
 
 _LEAST = 500  # tokens of passages that are shown beside the longest question
 _LONGEST_ITEM = 400  # characters of an item of a list, and of a piece of a sentence without an end
@@ -39,58 +34,21 @@ _PIECE = re.compile(rf".{{1,{_LONGEST_ITEM}}}(?:(?<=[\s,;:、，；：])|$)|.{{1
 _GAP = " … "
 
 
-def prompt_tokens() -> Tunable[int]:
-    """The tunable of a program. Optimizers leave the default as it is unless they are given a range."""
-    return integer(PROMPT_TOKENS, 1_000, 1_000_000, log=True, usual=(PROMPT_TOKENS, PROMPT_TOKENS))
-
-
-@dataclass
-class _Scope:
-    """The budget of the program that runs, and what its calls have cut."""
-
-    tokens: int = PROMPT_TOKENS
-    steps: list[Shortened] = field(default_factory=list)
-
-
-_SCOPE: ContextVar[_Scope | None] = ContextVar("scope", default=None)
-
-
-@contextmanager
-def budget_of(program: object) -> Iterator[None]:
-    """Inside, calls have the budget of a program; a part without one has that of the program that it is a part of."""
-    own = getattr(program, "prompt_tokens", None)
-    if own is None and _SCOPE.get() is not None:
-        yield
-        return
-    token = _SCOPE.set(_Scope() if own is None else _Scope(own.value))
-    try:
-        yield
-    finally:
-        _SCOPE.reset(token)
-
-
-def note_cuts(trace: Trace) -> None:
-    """Record in a trace what the calls of the program that runs have cut so far."""
-    if scope := _SCOPE.get():
-        while scope.steps:
-            trace.add(scope.steps.pop(0))
-
-
 def fitted(agent: str, fixed: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs of a call within the budget: shorter items of lists, then excerpts of passages.
 
     Args:
         fixed: The instructions.
     """
-    scope, shown = _SCOPE.get() or _Scope(), dict(inputs)
+    now, shown = scope(), dict(inputs)
     before = estimated_tokens(fixed) + sum(map(_tokens, inputs.values()))
-    if before <= scope.tokens:
+    if before <= now.prompt_tokens:
         return shown
     lists = [name for name, value in inputs.items() if isinstance(value, list)]
-    shown |= {name: _short_items(inputs[name], scope.tokens // 4) for name in lists}
+    shown |= {name: _short_items(inputs[name], now.prompt_tokens // 4) for name in lists}
     passages = {name: value for name, value in inputs.items() if isinstance(value, NumberedPassages)}
     others = {name: value for name, value in shown.items() if name not in passages}
-    room = max(_LEAST, scope.tokens - estimated_tokens(fixed) - sum(map(_tokens, others.values())))
+    room = max(_LEAST, now.prompt_tokens - estimated_tokens(fixed) - sum(map(_tokens, others.values())))
     asked = " ".join(text for value in others.values() for text in _texts(value))
     for name, value in passages.items():
         shown[name] = excerpt(value, asked, room / len(passages))
@@ -100,7 +58,7 @@ def fitted(agent: str, fixed: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
         left = [each for name in passages for each in shown[name].passages]
         kept = {each.number: _length(each) for each in left}
         cut = tuple(each.title[:_LONGEST_TITLE] for each in full if 0 < kept.get(each.number, 0) < _length(each))
-        scope.steps.append(Shortened(agent, round(before), round(after), cut, len(full) - len(left)))
+        now.cuts.append(Shortened(agent, round(before), round(after), cut, len(full) - len(left)))
         record_incident("passages shortened")
     return shown
 

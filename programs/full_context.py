@@ -8,9 +8,9 @@ from ..data.passages import Evidence, Hit, Retriever
 from ..signatures import AnswerFromPassages
 from .agent import Agent
 from .candidates import Candidates
-from .excerpts import prompt_tokens
 from .prediction import check_question, conclude, nothing_found, read_answer
 from .program import Program, register
+from .scope import abstain_below, prompt_tokens
 from .search import Pool, Search, as_pool
 from .trace import Trace
 
@@ -30,6 +30,7 @@ class FullContext(Program):
         super().__init__()
         self.search = Search(retriever, k)
         self.prompt_tokens = prompt_tokens()
+        self.abstain_below = abstain_below()
         self.answerer = Agent(AnswerFromPassages)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:

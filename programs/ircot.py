@@ -20,9 +20,9 @@ from ..data.text import split_sentences, title_key
 from ..signatures import AnswerFromPassages, ReasonOn
 from .agent import Agent
 from .candidates import Candidates
-from .excerpts import prompt_tokens
 from .prediction import check_question, conclude, nothing_found, one_line, read_answer
 from .program import Program, register
+from .scope import abstain_below, prompt_tokens
 from .search import Pool, Search
 from .trace import Thought, Trace
 from .tunable import choice, integer
@@ -52,6 +52,7 @@ class IRCoT(Program):
         self.most = integer(most, 1, 50)
         self.sentences = integer(sentences, 1, 20)
         self.prompt_tokens = prompt_tokens()
+        self.abstain_below = abstain_below()
         self.reasoner = Agent(ReasonOn)
         self.answerer = Agent(AnswerFromPassages)
 

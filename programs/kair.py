@@ -60,7 +60,6 @@ from ..signatures import (
 from ..signatures.replies import read_probability
 from .agent import Agent, together
 from .candidates import Candidates, read_spans
-from .excerpts import prompt_tokens
 from .knowledge import (
     KairState,
     KnownFact,
@@ -75,6 +74,7 @@ from .knowledge import (
 )
 from .prediction import check_question, conclude, nothing_found, read_answer
 from .program import Conditions, Program, register
+from .scope import abstain_below, prompt_tokens
 from .search import Pool, Search
 from .trace import Checked, Judged, Learned, Proposed, Selected, Trace
 from .tunable import choice, integer, real
@@ -143,6 +143,7 @@ class Kair(Program):
         self.sufficiency = real(0.75, 0.0, 1.0)  # tau
         self.generator = choice("knowledge", ("knowledge", "context"))
         self.prompt_tokens = prompt_tokens()
+        self.abstain_below = abstain_below()
         self.querier = Agent(ProposeQueries)
         self.updater = Agent(UpdateKnowledge)
         self.checker = Agent(CheckFacts)

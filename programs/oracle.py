@@ -11,9 +11,9 @@ from ..data.passages import Evidence
 from ..signatures import AnswerFromContext
 from .agent import Agent
 from .candidates import Candidates, whole
-from .excerpts import prompt_tokens
 from .prediction import check_question, conclude, nothing_found, read_answer
 from .program import Program, register
+from .scope import prompt_tokens
 from .search import Pool
 from .trace import Trace
 from .tunable import choice

@@ -39,11 +39,11 @@ from ..signatures.replies import Steps
 from .agent import Agent, together
 from .candidates import Candidates, facts
 from .complexity import Complexity, ComplexityEstimator, Estimator
-from .excerpts import prompt_tokens
 from .exemplars import Exemplars
-from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer, tidy
+from .prediction import UNKNOWN, Status, check_question, conclude, nothing_found, read_answer, tidy
 from .program import Conditions, Program, register
 from .review import CitedAnswer, CredibilityModel, Review, ReviewResult
+from .scope import abstain_below, prompt_tokens
 from .search import Pool, Search
 from .trace import Decomposed, Estimated, Recalled, Refined, StepAnswered, Trace
 from .tunable import choice, integer
@@ -115,6 +115,7 @@ class ParRag(Program):
         self.estimator = estimator or ComplexityEstimator()
         self.exemplars = Exemplars(count=1)
         self.prompt_tokens = prompt_tokens()
+        self.abstain_below = abstain_below()
         self.planner = Agent(PlanSteps)
         self.step_answerer = Agent(AnswerStep)
         self.review = Review(review_retriever or _sparse(retriever), k, credibility)
@@ -150,19 +151,22 @@ class ParRag(Program):
         answer, confidence = read_answer(reply, trace)
 
         stop = "plan done"
+        status: Status = "not checked"
         if self.reviewed.value:
             draft = CitedAnswer(question, answer, evidence)
             if self.repair.value:
                 review = self.review(draft, sources, hops, pool, trace, shown=self.shown.value)
             else:
-                weighed = self.review.judge(draft, sources, hops, trace)
-                review = ReviewResult(draft, weighed.confidence, weighed.passed)
-            stop, confidence = "confident" if review.passed else "unconfident", review.confidence
+                weighed, status = self.review.judge(draft, sources, hops, trace)
+                review = ReviewResult(draft, weighed.confidence, status)
+            confidence, status = review.confidence, review.status
+            stop = "confident" if status == "verified" else "unconfident"
             if review.revised:
-                stop, confidence = "revised", self.review.judge(review.answer, sources, hops, trace).confidence
+                weighed, status = self.review.judge(review.answer, sources, hops, trace)
+                stop, confidence = "revised", weighed.confidence
             answer, evidence = review.answer.answer, _merged([*evidence, *review.answer.cited], sources)
             seen += review.found
-        return conclude(answer, confidence, trace, evidence=evidence, seen=seen, stop=stop)
+        return conclude(answer, confidence, trace, evidence=evidence, seen=seen, stop=stop, status=status)
 
     def _plan(self, question: str, complexity: Complexity, trace: Trace) -> list[PlanStep]:
         """The planner's steps; without planning the question itself."""

@@ -42,11 +42,11 @@ from ..signatures.fields import NumberedPassages
 from .agent import Agent
 from .candidates import Candidates, facts, split_citations, whole
 from .complexity import Complexity, ComplexityEstimator, Estimator
-from .confidence import CREDIBILITY, Calibration, Confidence
-from .excerpts import prompt_tokens
+from .confidence import CREDIBILITY, Calibration, Confidence, checked
 from .exemplars import Exemplars
-from .prediction import UNKNOWN, check_question, conclude, decomposed, read_answer, read_query, tidy
+from .prediction import UNKNOWN, Status, check_question, conclude, decomposed, read_answer, read_query, tidy
 from .program import Conditions, Program, register
+from .scope import abstain_below, prompt_tokens
 from .search import Pool, Search
 from .trace import Estimated, Judged, Recalled, Replaced, Required, Selected, Trace
 from .tunable import choice, integer, real
@@ -112,6 +112,7 @@ class _Answer:
     evidence: Sequence[Evidence] = ()
     others: Sequence[Evidence] = ()
     cited: Sequence[Evidence] = ()
+    status: Status = "not checked"
 
     def states(self, text: str, question: str) -> bool:
         """Whether a text is in what was read or asked; "yes" and "no" always are."""
@@ -177,8 +178,8 @@ class PolyHop(Program):
         self.review = choice("doubt", ("doubt", "always", "never"))
         self.confidence = Confidence()
         self.calibration = Calibration()
-        self.abstain_below = real(0.0, 0.0, 1.0)
         self.prompt_tokens = prompt_tokens()
+        self.abstain_below = abstain_below()
         self.planner = Agent(PlanResearch)
         self.gatherer = Agent(GatherEvidence)
         self.answerer = Agent(AnswerWithCitations)
@@ -365,7 +366,8 @@ class PolyHop(Program):
         return _Answer(text, confidence, evidence, others, cited)
 
     def _from_knowledge(self, case: _Case) -> _Answer:
-        return _Answer(*read_answer(self.direct_answerer(question=case.question), case.trace))
+        text, confidence = read_answer(self.direct_answerer(question=case.question), case.trace)
+        return _Answer(text, confidence, status="model knowledge")
 
     # --- review ------------------------------------------------------------------------------------------------------
 
@@ -384,7 +386,8 @@ class PolyHop(Program):
         if verdict.correction != UNKNOWN and title_key(verdict.correction) != title_key(answer.text):
             if not answer.states(verdict.correction, case.question):
                 return answer
-            other, why = replace(answer, text=verdict.correction), "the verifier reads it so"
+            other = replace(answer, text=verdict.correction, status="not checked")
+            why = "the verifier reads it so"
         elif verdict.attribution == "attributable":
             return answer  # no step is missing
         elif stop == "complete" and (found := self._search_again(answer, case)) is not None:
@@ -411,7 +414,7 @@ class PolyHop(Program):
         except AdapterParseError:
             record_incident("verdict unreadable")
             case.trace.add(Judged("verification", 0.0, "", ("the verdict could not be read",)))
-            accuracy = 0.0
+            accuracy = None
         else:
             accuracy = reply.accuracy
             correction, invalid = tidy(reply.correction)
@@ -419,7 +422,9 @@ class PolyHop(Program):
             case.trace.add(Judged("verification", accuracy, verdict.attribution, invalid))
         credibility = CREDIBILITY[verdict.attribution]
         weighed = self.confidence(case.complexity.expected, accuracy, credibility, case.trace)
-        return replace(verdict, answer=replace(answer, confidence=weighed.confidence), passed=weighed.passed)
+        status = answer.status if accuracy is None else checked(weighed.passed, credibility)
+        answer = replace(answer, confidence=weighed.confidence, status=status)
+        return replace(verdict, answer=answer, passed=weighed.passed)
 
     def _search_again(self, answer: _Answer, case: _Case) -> _Answer | None:
         """PAR-RAG's repair: search for the open step with the draft answer; None if the evidence stays the same."""
@@ -441,10 +446,9 @@ class PolyHop(Program):
         cited = answer.cited if self._lacks(case) else _within(answer.cited, case.evidence)
         evidence = list(dict.fromkeys([*cited, *case.evidence]))
         confidence = self.calibration(answer.confidence)
-        if confidence < self.abstain_below.value and answer.text != UNKNOWN:
-            case.trace.add(Replaced(UNKNOWN, f"{answer.text} is not sure enough"))
-            answer, stop = replace(answer, text=UNKNOWN), "abstained"
-        return conclude(answer.text, confidence, case.trace, evidence=evidence, seen=case.seen, stop=stop)
+        return conclude(
+            answer.text, confidence, case.trace, evidence=evidence, seen=case.seen, stop=stop, status=answer.status
+        )
 
 
 def _is_searchable(text: str) -> bool:

@@ -6,17 +6,21 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 import dspy
 
 from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Hit, Passage
-from ..data.text import clean
+from ..data.text import clean, title_key
 from ..signatures.replies import read_probability
 from .candidates import cut_citations
-from .excerpts import note_cuts
-from .trace import Answered, Decomposed, Stopped, Trace
+from .scope import scope
+from .trace import Answered, Decomposed, Replaced, Stopped, Trace
+
+Status = Literal["verified", "not supported", "contradicted", "not checked", "model knowledge", "no answer"]
+"""How an answer was checked: a verifier found that the passages state it, that they do not, or that they say otherwise;
+no verifier read it; it does not come from the passages; there is none."""
 
 UNKNOWN = "unknown"
 """The answer of a program that has none."""
@@ -135,7 +139,7 @@ class Prediction(dspy.Prediction):
             for item in self.evidence
         )
         return (
-            f"<div><strong>{escape(self.answer)}</strong> <small>confidence {self.confidence:.2f} · "
+            f"<div><strong>{escape(self.answer)}</strong> <small>confidence {self.confidence:.2f} · {self.status} · "
             f"{escape(self.stop_reason)}</small><table>{rows}</table></div>"
         )
 
@@ -146,6 +150,7 @@ def to_record(prediction: dspy.Prediction) -> dict[str, Any]:
     return {
         "answer": prediction.answer,
         "confidence": prediction.confidence,
+        "status": prediction.status,
         "evidence": [
             {"passage_id": e.passage.id, "title": e.passage.title, "sentence": e.sentence, "text": e.text}
             for e in prediction.evidence
@@ -173,16 +178,22 @@ def conclude(
     evidence: Sequence[Evidence] = (),
     seen: Iterable[Hit] = (),
     stop: str,
+    status: Status = "not checked",
 ) -> Prediction:
-    """The prediction that every program returns.
+    """The prediction that every program returns. An answer below the program's ``abstain_below`` becomes "unknown".
 
     Returns:
         A prediction with ``answer`` (short; ``"unknown"`` if there is none), ``evidence`` (a tuple of `Evidence`, most
         useful first), ``ranking`` (a tuple of `Passage`, all that were seen: first those with evidence, then the others
-        in retrieval order), ``confidence`` (the probability in [0, 1] that the answer is right), ``trace`` (a `Trace`)
-        and ``stop_reason`` (one or two words).
+        in retrieval order), ``confidence`` (the probability in [0, 1] that the answer is right), ``status`` (see
+        `Status`), ``trace`` (a `Trace`) and ``stop_reason`` (one or two words).
     """
-    note_cuts(trace)
+    now = scope()
+    while now.cuts:
+        trace.add(now.cuts.pop(0))
+    if answer != UNKNOWN and confidence < now.abstain_below:
+        trace.add(Replaced(UNKNOWN, f"{answer} is not sure enough"))
+        answer, stop = UNKNOWN, "abstained"
     trace.add(Stopped(stop))
     ranked: dict[str, Passage] = {item.passage.id: item.passage for item in evidence}
     for hit in seen:
@@ -192,6 +203,17 @@ def conclude(
         evidence=tuple(evidence),
         ranking=tuple(ranked.values()),
         confidence=confidence,
+        status=_status(answer, status, evidence, ranked.values()),
         trace=trace,
         stop_reason=stop,
     )
+
+
+def _status(answer: str, status: Status, evidence: Sequence[Evidence], seen: Iterable[Passage]) -> Status:
+    """An answer without evidence that no passage has does not come from the passages, unless a verifier found it."""
+    if answer == UNKNOWN:
+        return "no answer"
+    key = f" {title_key(answer)} "
+    if status == "not checked" and not evidence and not any(key in f" {title_key(each.text)} " for each in seen):
+        return "model knowledge"
+    return status

@@ -34,9 +34,9 @@ from ..signatures import (
 )
 from .agent import Agent
 from .candidates import Candidates, facts, whole
-from .excerpts import prompt_tokens
 from .prediction import check_question, conclude, decomposed, nothing_found, read_answer
 from .program import Conditions, Program, register
+from .scope import abstain_below, prompt_tokens
 from .search import Pool, Search
 from .trace import Added, Selected, Trace
 from .tunable import choice, integer
@@ -76,6 +76,7 @@ class Prism(Program):
         self.guided = choice(True, (True, False))
         self.unit = choice("sentence", ("sentence", "passage"))
         self.prompt_tokens = prompt_tokens()
+        self.abstain_below = abstain_below()
         self.analyzer = Agent(AnalyzeQuestion)
         self.selector = Agent(SelectEvidence)
         self.adder = Agent(AddEvidence)

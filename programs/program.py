@@ -14,7 +14,7 @@ import dspy
 from ..data.errors import PolyhopError
 from ..data.passages import Retriever
 from .agent import Agent, guarded
-from .excerpts import budget_of
+from .scope import running
 from .tunable import Tunable, tunables
 
 P = TypeVar("P", bound="type[Program]")
@@ -56,7 +56,7 @@ class Program(dspy.Module):
             raise PolyhopError(f"{cls.__name__} has no preset: it is not the program of a paper")
         program = cls.over(retriever, sparse)
         known = tunables(program)
-        for name, value in cls.paper_values.items():
+        for name, value in (*cls.paper_values.items(), ("abstain_below", 0.0)):
             known[name].value = value
         return program
 
@@ -91,12 +91,12 @@ class Program(dspy.Module):
         return twin
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with dspy.context(adapter=guarded(dspy.settings.adapter)), budget_of(self):
+        with dspy.context(adapter=guarded(dspy.settings.adapter)), running(self):
             return super().__call__(*args, **kwargs)
 
     async def aforward(self, *args: Any, **kwargs: Any) -> Any:
         """``await program.acall(question=...)`` runs `forward` in a thread."""
-        with dspy.context(adapter=guarded(dspy.settings.adapter)), budget_of(self):
+        with dspy.context(adapter=guarded(dspy.settings.adapter)), running(self):
             return await dspy.asyncify(type(self).forward)(self, *args, **kwargs)
 
 

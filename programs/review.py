@@ -33,8 +33,8 @@ from ..engines.costs import record_incident
 from ..signatures import JudgeAccuracy, JudgeAttribution, ReviseAnswer
 from .agent import Agent, together
 from .candidates import Candidates, cut_citations, facts, whole
-from .confidence import CREDIBILITY, Confidence
-from .prediction import UNKNOWN, tidy
+from .confidence import CREDIBILITY, Confidence, checked
+from .prediction import UNKNOWN, Status, tidy
 from .program import Program
 from .search import Pool, Search
 from .trace import Judged, Revised, Scored, Trace, Weighed
@@ -56,9 +56,13 @@ class ReviewResult:
 
     answer: CitedAnswer
     confidence: float  # of the answer that was reviewed
-    passed: bool  # whether that reached the threshold
+    status: Status  # of the answer that was reviewed
     revised: bool = False  # whether `answer` replaces the answer that was reviewed
     found: tuple[Hit, ...] = ()  # hits of the second search
+
+    @property
+    def passed(self) -> bool:
+        return self.status == "verified"
 
 
 class CredibilityModel(Protocol):
@@ -109,25 +113,27 @@ class Review(Program):
         self, draft: CitedAnswer, sources: Candidates, hops: float, pool: Pool, trace: Trace, *, shown: int
     ) -> ReviewResult:
         """Review an answer read from ``sources``, to which the best ``shown`` hits of a second search are added."""
-        weighed = self.judge(draft, sources, hops, trace)
+        weighed, status = self.judge(draft, sources, hops, trace)
         if weighed.passed:
-            return ReviewResult(draft, weighed.confidence, passed=True)
+            return ReviewResult(draft, weighed.confidence, status)
         query = draft.question if draft.answer == UNKNOWN else draft.answer
         found = self.search(query, pool, trace)
         fresh = [hit.passage for hit in found[:shown]]
         sources.extend(fresh)
         read = sources if self.reads.value == "all" else Candidates(fresh)
         revised = self._revise(draft, read, trace) if read.passages else None
-        return ReviewResult(revised or draft, weighed.confidence, False, revised is not None, tuple(found))
+        return ReviewResult(revised or draft, weighed.confidence, status, revised is not None, tuple(found))
 
-    def judge(self, draft: CitedAnswer, sources: Candidates, hops: float, trace: Trace) -> Weighed:
-        """The confidence in an answer; 0 for an unknown one."""
-        accuracy = credibility = 0.0
+    def judge(self, draft: CitedAnswer, sources: Candidates, hops: float, trace: Trace) -> tuple[Weighed, Status]:
+        """The confidence in an answer, 0 for an unknown one, and how it was checked."""
+        accuracy: float | None = 0.0
+        credibility = 0.0
         if draft.answer != UNKNOWN:
             judges = [partial(self._accuracy, draft, sources), partial(self._credibility, draft, sources)]
-            accuracy, credibility = together(trace, judges)
+            accuracy, judged = together(trace, judges)
+            credibility = judged or 0.0
         weighed: Weighed = self.confidence(hops, accuracy, credibility, trace)
-        return weighed
+        return weighed, checked(weighed.passed, credibility)
 
     def read(
         self, answer: object, citations: Iterable[object], sources: Candidates
@@ -136,7 +142,8 @@ class Review(Program):
         text, cited, invalid = read_cited(answer, citations, sources)
         return text, tuple(whole(cited)) if self.cites.value == "passage" else cited, invalid
 
-    def _accuracy(self, draft: CitedAnswer, sources: Candidates, trace: Trace) -> float:
+    def _accuracy(self, draft: CitedAnswer, sources: Candidates, trace: Trace) -> float | None:
+        """The judge's probability; None if its reply cannot be read."""
         shown = sources.show() if self.judged.value == "all" else sources.show(draft.cited)
         try:
             reply = self.accuracy_judge(question=draft.question, sources=shown, answer=draft.answer)
@@ -145,9 +152,9 @@ class Review(Program):
             record_incident("verdict unreadable")
             judged = Judged("accuracy", 0.0, invalid=(" ".join(str(error.lm_response).split())[:80],))
         trace.add(judged)
-        return judged.score
+        return None if judged.invalid else judged.score
 
-    def _credibility(self, draft: CitedAnswer, sources: Candidates, trace: Trace) -> float:
+    def _credibility(self, draft: CitedAnswer, sources: Candidates, trace: Trace) -> float | None:
         if not draft.cited:
             return CREDIBILITY["extrapolatory"]
         if self.credibility is not None:

@@ -15,9 +15,9 @@ from ..data.passages import Retriever
 from ..signatures import AnswerFromContext, SelectSet
 from .agent import Agent
 from .candidates import Candidates, facts, whole
-from .excerpts import prompt_tokens
 from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer
 from .program import Program, register
+from .scope import abstain_below, prompt_tokens
 from .search import Pool, Search
 from .trace import Required, Selected, Trace
 
@@ -37,6 +37,7 @@ class SetSelection(Program):
         super().__init__()
         self.search = Search(retriever, k)
         self.prompt_tokens = prompt_tokens()
+        self.abstain_below = abstain_below()
         self.selector = Agent(SelectSet)
         self.answerer = Agent(AnswerFromContext)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from ..eval.questions import Questions
 
 
+_LOOKED_AT = 1_000  # questions
 _SHOWN = 5  # warnings about gold passages
 
 
@@ -78,6 +81,21 @@ class Source:
                 f"{name} has nothing to search: name an --index"
                 + (", or use --setting distractor." if self.questions.have_contexts else ".")
             )
+        from ..programs.scope import ABSTAIN_BELOW
+
+        threshold = getattr(program, "abstain_below", None)
+        if threshold is not None and threshold.value == ABSTAIN_BELOW and self._always_has_an_answer:
+            threshold.value = 0.0
+
+    @cached_property
+    def _always_has_an_answer(self) -> bool:
+        """Whether a benchmark scores guesses only: then programs do not abstain by default."""
+        from ..eval.gold import ABSTENTIONS
+
+        first = islice(self.questions, _LOOKED_AT)
+        return self.questions.dataset not in ("own", "sample") and not any(
+            example.get("answerable") is False or set(example.answers) & set(ABSTENTIONS) for example in first
+        )
 
     def warn_of_gold(self, questions: Iterable[dspy.Example]) -> None:
         """Warn on stderr about gold passages of your own questions that are missing from the index or ambiguous."""

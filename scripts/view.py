@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ..data.passages import Evidence, Fact, Passage, Reason
+from ..data.passages import Evidence, Fact, Hit, Passage, Reason
 from ..data.text import plain
 from ..engines.costs import Ledger
 from ..programs.prediction import UNKNOWN
@@ -51,6 +51,7 @@ from ..programs.trace import (
 from .evaluation_view import costs_table
 from .text import address, compact, count, dollars, short
 
+_STYLES = {"verified": "green", "contradicted": "red"}
 MOST_HITS = 10  # of a search, in the tree; the JSON has them all
 
 
@@ -87,6 +88,19 @@ def print_answer(
         console.out(line.rstrip(), highlight=False)
 
 
+def print_hits(query: str, hits: Sequence[Hit]) -> None:
+    """The hits of a search with their first words, best first."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    titles = {hit.passage.id: hit.passage.title for hit in hits}
+    for hit in hits:
+        why = f"  {_why(hit.reason, titles)}" if hit.reason else ""
+        title = (plain(hit.passage.title), "bold")
+        console.print(Text.assemble(f"{hit.rank:4} {hit.score:7.2f}  ", title, (why, "dim")), soft_wrap=True)
+        console.print(Text(f"{'':14}{short(hit.passage.text)}  {plain(hit.passage.id)}"), soft_wrap=True)
+    if not hits:
+        console.print(Text(f"nothing found for “{plain(query)}”"))
+
+
 def say(text: str) -> None:
     """Print a line between answers."""
     Console(highlight=False, markup=False, emoji=False).print(Text(text, style="dim"))
@@ -106,27 +120,12 @@ def to_record(question: str, prediction: dspy.Prediction, seconds: float, ledger
         "question": question,
         "answer": prediction.answer,
         "confidence": prediction.confidence,
-        "verified": verified(prediction.trace),
         **prediction_record(prediction),
         "seconds": round(seconds, 6),
         "costs": ledger.costs(),
         "costs_by_agent": ledger.by_agent(),
         "incidents": ledger.incidents,
     }
-
-
-def verified(trace: Trace) -> bool | None:
-    """Whether the answer passed the program's verification; None if there was none.
-
-    An answer that replaces a verified one was not verified itself.
-    """
-    passed: bool | None = None
-    for step in trace.flat():
-        if isinstance(step, Weighed):
-            passed = step.passed
-        elif passed and (isinstance(step, Replaced) or (isinstance(step, Revised) and step.accepted)):
-            passed = False
-    return passed
 
 
 def cost(prediction: dspy.Prediction, seconds: float, ledger: Ledger) -> str:
@@ -171,8 +170,8 @@ def _answer_line(prediction: dspy.Prediction, gold: dspy.Example | None) -> Text
     line = Text.assemble(
         "  ", (plain(prediction.answer), "bold green"), (f"  confidence {prediction.confidence:.2f}", "dim")
     )
-    if verified(prediction.trace) is False and prediction.answer != UNKNOWN:
-        line.append(", not verified", style="yellow")
+    if prediction.answer != UNKNOWN:
+        line.append(f", {prediction.status}", style=_STYLES.get(prediction.status, "yellow"))
     if gold:
         from ..eval.scoring import exact_match
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ..passages import Fact, Passage
 
@@ -21,7 +21,9 @@ CORPUS = Path(__file__).with_name("passages.jsonl")
 
 _QUESTIONS = Path(__file__).with_name("questions.jsonl")
 
-Split = Literal["train", "dev", "test"]
+_WITHOUT_ANSWER = Path(__file__).with_name("unanswerable.jsonl")
+
+Split = Literal["train", "dev", "test", "unanswerable"]
 
 
 class SubQuestion(NamedTuple):
@@ -39,17 +41,21 @@ def sample_passages() -> tuple[Passage, ...]:
 
 
 def load_sample(split: Split | None = None) -> list[dspy.Example]:
-    """The questions of one split, or all of them, as DSPy examples whose input is ``question``.
+    """The questions of one split, or of train, dev and test, as DSPy examples whose input is ``question``.
+
+    The split "unanswerable" has 30 questions whose answer the corpus does not have, and 30 with a false premise.
 
     Fields: ``id``, ``question``, ``answers`` (the first is the main one; ``("unknown",)`` if the corpus has none),
     ``gold_passages`` (ids), ``gold_facts`` (`Fact`), ``hops``, ``kind`` (single, bridge, composition, comparison,
-    yes_no, unanswerable), ``sub_questions`` (`SubQuestion`), ``split``.
+    yes_no, unanswerable, false_premise), ``sub_questions`` (`SubQuestion`), ``split``.
 
     Raises:
         ValueError: there is no such split.
     """
-    if split not in (None, "train", "dev", "test"):
-        raise ValueError(f"the sample has the splits train, dev and test, not {split!r}")
+    if split not in (None, *get_args(Split)):
+        raise ValueError(f"the sample has the splits {', '.join(get_args(Split))}, not {split!r}")
+    if split == "unanswerable":
+        return list(map(_example, _records(_WITHOUT_ANSWER)))
     return [_example(record) for record in _records(_QUESTIONS) if split in (None, record["split"])]
 
 

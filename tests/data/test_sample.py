@@ -43,7 +43,7 @@ def test_splits_are_balanced_and_partition_the_questions() -> None:
     assert set(answers) == {"yes", "no"}
     assert abs(answers["yes"] - answers["no"]) <= 2
     assert sum(len(load_sample(split)) for split in ("train", "dev", "test")) == len(QUESTIONS)
-    with pytest.raises(ValueError, match="train, dev and test, not 'validation'"):
+    with pytest.raises(ValueError, match="train, dev, test, unanswerable, not 'validation'"):
         load_sample("validation")  # type: ignore[arg-type]
 
 
@@ -73,3 +73,10 @@ def test_gold_and_sub_questions(kind: str) -> None:
         if kind == "unanswerable":
             assert question.answers == ("unknown",)
             assert question.sub_questions[-1].passage_id is None
+
+
+def test_the_split_without_answers_has_thirty_questions_of_each_kind() -> None:
+    found = load_sample("unanswerable")
+    assert Counter(question.kind for question in found) == {"unanswerable": 30, "false_premise": 30}
+    assert {question.answers for question in found} == {("unknown",)}
+    assert len({question.id for question in (*found, *QUESTIONS)}) == 60 + len(QUESTIONS)

@@ -21,7 +21,8 @@ from polyhop.engines.requests import estimated_tokens
 from polyhop.optimizers.tunables.space import SearchSpace
 from polyhop.programs import PROGRAMS, new_program
 from polyhop.programs.candidates import Candidates
-from polyhop.programs.excerpts import PROMPT_TOKENS, excerpt
+from polyhop.programs.excerpts import excerpt
+from polyhop.programs.scope import PROMPT_TOKENS
 from polyhop.programs.trace import Shortened
 from polyhop.signatures.fields import NumberedPassages
 

@@ -364,6 +364,7 @@ def test_a_final_answer_that_fails_is_revised_once_and_judged_again() -> None:
     assert sorted(script.order[-2:]) == ["accuracy_judge", "attribution_judge"]
     assert queries(prediction)[-1] == "Solaris"
     assert (prediction.answer, prediction.stop_reason) == ("Vertigo", "revised")
+    assert prediction.status == ("verified" if steps(prediction, Weighed)[-1].passed else "not supported")
     assert prediction.confidence == pytest.approx(0.5 * 0.8 + 0.5 * 1.0)
     assert facts(prediction) == [("vertigo", 1), ("solaris", 0)]  # the steps' citations, then the revision's
     assert prediction.trace.lm_calls == len(script.requests)

@@ -363,6 +363,23 @@ def test_an_answer_in_doubt_is_verified() -> None:
     assert weighed.passed
     assert prediction.confidence == pytest.approx(weighed.alpha * 0.9 + (1 - weighed.alpha) * 1.0)
     assert steps(prediction, Judged) == [Judged("verification", 0.9, "attributable")]
+    assert prediction.status == "verified"
+
+
+@pytest.mark.parametrize(
+    ("replies", "status"),
+    [
+        ({"answerer": cited("Leytonstone", 0.9)}, "not checked"),
+        ({"answerer": cited("Leytonstone", 0.3), "verifier": verdict("extrapolatory", 0.1)}, "not supported"),
+        ({"answerer": cited("Leytonstone", 0.3), "verifier": verdict("contradictory", 0.4)}, "contradicted"),
+        ({"answerer": cited("Leytonstone", 0.3), "verifier": verdict("contradictory", 0.0)}, "no answer"),
+        ({"answerer": cited("Leytonstone", 0.3), "verifier": "no verdict"}, "not checked"),
+        ({"answerer": cited("unknown", 0.3)}, "no answer"),
+        ({"planner": {"route": "direct", "sub_questions": []}, "answerer": answer("Paris")}, "model knowledge"),
+    ],
+)
+def test_the_status_says_how_an_answer_was_checked(replies: dict[str, Any], status: str) -> None:
+    assert play(**replies)[1].status == status
 
 
 @pytest.mark.parametrize(
@@ -382,7 +399,7 @@ def test_when_an_answer_is_verified(review: str, reply: dict[str, Any], verified
 
 
 def test_a_correction_is_verified_before_it_is_taken() -> None:
-    first = verdict("contradictory", 0.1, "Alfred Hitchcock")
+    first = verdict("contradictory", 0.3, "Alfred Hitchcock")
     for second, expected in ((verdict("attributable", 0.9), "Alfred Hitchcock"), (first, "Leytonstone")):
         script, prediction = play(answerer=cited("Leytonstone", 0.3), verifier=[first, second])
         assert [request.inputs["proposed_answer"] for request in script.asked("verifier")] == [
@@ -392,6 +409,7 @@ def test_a_correction_is_verified_before_it_is_taken() -> None:
         assert prediction.answer == expected
         assert prediction.confidence == pytest.approx(steps(prediction, Weighed)[expected != "Leytonstone"].confidence)
         assert [step.answer for step in steps(prediction, Replaced)] == [expected] * (expected != "Leytonstone")
+        assert prediction.status == ("verified" if expected != "Leytonstone" else "contradicted")
 
 
 def test_who_does_not_know_after_all_looks_it_up() -> None:

@@ -38,7 +38,7 @@ PASSAGES = [Passage.of(f"Title {n}", f"Sentence one of {n}. And two.", id=f"p{n}
 PROGRAMS = [Direct, Naive, FullContext, SetSelection, IRCoT, Prism, Kair, ParRag, C3PO, PolyHop]
 REVIEWED = [ParRag]
 """Those whose last word is a review, not an answer."""
-FIELDS = {"answer", "evidence", "ranking", "confidence", "trace", "stop_reason"}
+FIELDS = {"answer", "evidence", "ranking", "confidence", "status", "trace", "stop_reason"}
 
 
 def build(kind: type[dspy.Module]) -> dspy.Module:
@@ -213,3 +213,20 @@ def test_a_line_is_one_short_line_and_what_is_cut_is_counted(text: str) -> None:
     assert len(line.splitlines()) <= 1
     assert bool(cut) == (len(" ".join(text.split())) > MAX_LINE)
     assert " ".join(text.split()).startswith(line)
+
+
+# --- how an answer was checked ----------------------------------------------------------------------------------------
+
+
+def test_an_answer_that_no_passage_has_comes_from_the_model() -> None:
+    film = Passage.of("Vertigo", "Vertigo is a film by Alfred Hitchcock.")
+    hits = [Hit(film, 1.0, 1)]
+
+    def status(answer: str, **more: Any) -> str:
+        return str(conclude(answer, 0.9, Trace(), stop="stable", **more).status)
+
+    assert status("Paris", seen=hits) == "model knowledge"
+    assert status("Alfred Hitchcock", seen=hits) == "not checked"
+    assert status("Paris", seen=hits, evidence=[Evidence(film)]) == "not checked"
+    assert status("Paris", seen=hits, status="verified") == "verified"
+    assert status("unknown", seen=hits, evidence=[Evidence(film)], status="contradicted") == "no answer"

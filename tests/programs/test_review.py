@@ -72,7 +72,7 @@ def test_what_the_judges_see() -> None:
         "evidence": "[1] Vertigo\n1s2 It was directed by Alfred Hitchcock.",  # what is cited, and nothing else
         "answer": "Alfred Hitchcock",
     }
-    assert done == ReviewResult(CLAIM, 0.5 * 0.9 + 0.5 * 1.0, passed=True)
+    assert done == ReviewResult(CLAIM, 0.5 * 0.9 + 0.5 * 1.0, "verified")
     assert isinstance(trace.steps[0], Parallel)
     assert (trace.lm_calls, trace.lm_calls_critical_path, trace.searches) == (2, 1, 0)
     assert of(trace, Judged) == [Judged("accuracy", 0.9), Judged("attribution", 1.0, "attributable")]
@@ -93,7 +93,7 @@ def test_the_more_hops_the_less_accuracy_weighs() -> None:
 
 @pytest.mark.parametrize(
     ("hops", "verdict", "accuracy", "confidence"),
-    [(4.0, "attributable", 0.0, 0.82), (1.0, "contradictory", 1.0, 0.82), (4.0, "attributable", 0.04, 0.82)],
+    [(4.0, "attributable", 0.0, 0.0), (1.0, "contradictory", 1.0, 0.82), (4.0, "attributable", 0.04, 0.04)],
 )
 def test_a_wrong_or_contradicted_answer_does_not_pass_whatever_alpha(
     hops: float, verdict: str, accuracy: float, confidence: float
@@ -103,7 +103,7 @@ def test_a_wrong_or_contradicted_answer_does_not_pass_whatever_alpha(
         "attribution_judge": {"attribution": verdict},
     }
     script, done, _, _ = review(hops=hops, **replies)
-    assert done.confidence == pytest.approx(confidence, abs=0.005)  # above the threshold
+    assert done.confidence == pytest.approx(confidence, abs=0.005)
     assert not done.passed
     assert "reviser" in script.order
     published = Review()

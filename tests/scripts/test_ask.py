@@ -60,7 +60,7 @@ def test_json_is_one_object_and_nothing_else(program: str) -> None:
         "question",
         "answer",
         "confidence",
-        "verified",
+        "status",
         "evidence",
         "ranking",
         "trace",

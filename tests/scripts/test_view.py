@@ -13,7 +13,7 @@ from rich.console import Console
 from polyhop.data.passages import Evidence, Fact, Hit, Passage, Reason
 from polyhop.engines.costs import Ledger
 from polyhop.programs import trace as steps
-from polyhop.programs.prediction import conclude, read_answer
+from polyhop.programs.prediction import Status, conclude, read_answer
 from polyhop.programs.trace import Added, Searched, Selected, Trace
 from polyhop.scripts.view import cost, evidence_table, print_answer, to_record, trace_tree
 
@@ -65,26 +65,12 @@ def test_the_tree_tells_what_happened() -> None:
     assert "stopped stable" in text
 
 
-@pytest.mark.parametrize(
-    ("seen", "verified"),
-    [
-        ([], None),
-        ([steps.Weighed(0.5, 0.9, True)], True),
-        ([steps.Weighed(0.5, 0.9, True), steps.Weighed(0.5, 0.4, False)], False),
-        ([steps.Weighed(0.5, 0.4, False), steps.Replaced("42", "surer")], False),
-        ([steps.Weighed(0.5, 0.9, True), steps.Replaced("42", "surer")], False),
-        ([steps.Weighed(0.5, 0.4, False), steps.Revised("42", "", True), steps.Weighed(0.5, 0.9, True)], True),
-        ([steps.Weighed(0.5, 0.9, True), steps.Revised("41", "", False)], True),
-        ([steps.Parallel((Trace([steps.Weighed(0.5, 0.4, False)]),))], False),
-    ],
-)
-def test_an_answer_that_did_not_pass_its_verification_is_marked(
-    seen: list[steps.TraceStep], verified: bool | None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made = close(Trace(seen))
+@pytest.mark.parametrize("status", ["verified", "not supported", "contradicted", "not checked", "model knowledge"])
+def test_every_answer_says_how_it_was_checked(status: Status, capsys: pytest.CaptureFixture[str]) -> None:
+    made = conclude("42", 0.5, Trace(), evidence=[Evidence(HOSTILE)], stop="stable", status=status)
     print_answer("q?", made, 0.1, Ledger())
-    assert ("42  confidence 0.50, not verified\n" in capsys.readouterr().out) == (verified is False)
-    assert to_record("q?", made, 0.1, Ledger())["verified"] is verified
+    assert f"42  confidence 0.50, {status}\n" in capsys.readouterr().out
+    assert to_record("q?", made, 0.1, Ledger())["status"] == status
 
 
 def test_that_there_is_no_answer_needs_no_mark(capsys: pytest.CaptureFixture[str]) -> None:

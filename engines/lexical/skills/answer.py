@@ -21,6 +21,7 @@ from ....signatures import (
 )
 from ..chain import EvidenceChain
 from ..decompose import decompose
+from ..premise import is_supported
 from ..prompt import ParsedPassage, ParsedPrompt, parse_passages
 from ..reader import RankedAnswer, read
 from ..registry import skill
@@ -56,7 +57,7 @@ def answer_question(prompt: ParsedPrompt) -> dict[str, Any]:
         "reasoning": f"{reasoning} So it is {best.text}{f' [{best.sentence.id}]' if best.sentence else ''}.",
         "answer": best.text,
         "citations": _cited(best),
-        "confidence": round(best.probability, 2),
+        "confidence": _confidence(prompt.question, _passages(prompt), best),
     }
 
 
@@ -68,6 +69,8 @@ def verify_answer(prompt: ParsedPrompt) -> dict[str, Any]:
         return {"attribution": "extrapolatory", "accuracy": 0.0, "correction": UNKNOWN}
     best, key = answers[0], title_key(prompt.text("proposed_answer"))
     accuracy = sum(answer.probability for answer in answers if title_key(answer.text) == key)
+    if not is_supported(prompt.question, _passages(prompt), best):
+        return {"attribution": "extrapolatory", "accuracy": 0.0, "correction": UNKNOWN}
     verdict = "attributable" if title_key(best.text) == key else "contradictory" if accuracy else "extrapolatory"
     return {"attribution": verdict, "accuracy": round(accuracy, 2), "correction": best.text}
 
@@ -79,7 +82,7 @@ def _read_prompt(prompt: ParsedPrompt) -> tuple[list[str], list[RankedAnswer]]:
     An answer's probability is the mean of both, the second counting twice.
     """
     sub_questions = prompt.listed("sub_questions") or decompose(prompt.question)
-    passages = prompt.passages("evidence" if prompt.text("evidence") else "passages")
+    passages = _passages(prompt)
     others = [passage for passage in passages if not passage.selected]
     if len(others) < len(passages):
         passages = tuple(passage for passage in passages if passage.selected)
@@ -96,6 +99,15 @@ def _read_prompt(prompt: ParsedPrompt) -> tuple[list[str], list[RankedAnswer]]:
             known = found.get(key, replace(answer, probability=0.0))
             found[key] = replace(known, probability=known.probability + share * answer.probability)
     return sub_questions, sorted(found.values(), key=lambda answer: -answer.probability)
+
+
+def _confidence(question: str, passages: Sequence[ParsedPassage], best: RankedAnswer) -> float:
+    """The probability of an answer; 0 if the passages do not tell what the question takes for granted."""
+    return round(best.probability, 2) if is_supported(question, passages, best) else 0.0
+
+
+def _passages(prompt: ParsedPrompt) -> tuple[ParsedPassage, ...]:
+    return prompt.passages("evidence" if prompt.text("evidence") else "passages")
 
 
 def _cited(best: RankedAnswer) -> list[str]:
@@ -162,7 +174,7 @@ def _likeliest(question: str, sub_questions: Sequence[str], passages: Sequence[P
     best = next(iter(read(question, sub_questions, passages)), None)
     if best is None or best.probability < LEAST:
         return NO_ANSWER
-    return PassageAnswer(best.text, round(best.probability, 2), tuple(_cited(best)))
+    return PassageAnswer(best.text, _confidence(question, passages, best), tuple(_cited(best)))
 
 
 @skill(AnswerStep)

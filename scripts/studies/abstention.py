@@ -1,0 +1,62 @@
+"""How often programs abstain where they should: on questions of the sample without an answer or with a false premise.
+
+    python -m polyhop.scripts.studies.abstention
+
+Every program answers the sample's 155 answerable questions, its 10 unanswerable ones, and the split "unanswerable",
+with the embedded engine. Precision: the share of abstentions at questions without an answer; recall: the share of these
+questions at which the program abstains.
+"""
+
+from __future__ import annotations
+
+import dspy
+
+from ...data.chain import ChainRetriever
+from ...data.sample import load_sample
+from ...engines.models import language_model
+from ...eval.scoring import exact_match
+from ...programs import PROGRAMS, new_program
+from ...programs.prediction import UNKNOWN
+from ..options import sample_pool
+
+
+def main() -> None:
+    """Print a Markdown table."""
+    questions = [*load_sample(), *load_sample("unanswerable")]
+    source = sample_pool()
+    print(
+        "| program | abstains: false premise | unanswerable | answerable | precision | recall | EM (abstaining never) |"
+    )
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for name in (name for name, kind in PROGRAMS.items() if kind.searches):
+        program = new_program(name, ChainRetriever(source), source)
+        answers = {}
+        for threshold in (program.abstain_below.value, 0.0):
+            program.abstain_below.value = threshold
+            with dspy.context(lm=language_model(), disable_history=True):
+                answers[threshold] = [program(question=each.question).answer for each in questions]
+        print(_row(name, questions, *answers.values()), flush=True)
+
+
+def _row(name: str, questions: list[dspy.Example], answers: list[str], guesses: list[str]) -> str:
+    def silent(kinds: set[str]) -> str:
+        at = [answer == UNKNOWN for each, answer in zip(questions, answers, strict=True) if each.kind in kinds]
+        return f"{sum(at)} of {len(at)}"
+
+    def right(given: list[str]) -> float:
+        pairs = zip(questions, given, strict=True)
+        known = [exact_match(answer, each.answers) for each, answer in pairs if each.answers != (UNKNOWN,)]
+        return 100 * sum(known) / len(known)
+
+    without = [each.answers == (UNKNOWN,) for each in questions]
+    abstained = [answer == UNKNOWN for answer in answers]
+    both = sum(a and b for a, b in zip(without, abstained, strict=True))
+    kinds = {each.kind for each in questions} - {"unanswerable", "false_premise"}
+    cells = (silent({"false_premise"}), silent({"unanswerable"}), silent(kinds))
+    shares = (100 * both / max(sum(abstained), 1), 100 * both / sum(without))
+    numbers = (*(f"{share:.1f}" for share in shares), f"{right(answers):.1f} ({right(guesses):.1f})")
+    return f"| `{name}` | {' | '.join((*cells, *numbers))} |"
+
+
+if __name__ == "__main__":
+    main()
