@@ -60,7 +60,7 @@ def gold_of(example: dspy.Example, seen: Iterable[Passage] = ()) -> Gold:
         seen: Candidates for gold passages without ids: the program's output, or better, independent of the program, all
             passages with their titles.
     """
-    answers = ABSTENTIONS if example.get("answerable") is False else tuple(example.get("answers") or (example.answer,))
+    answers = ABSTENTIONS if example.get("answerable") is False else tuple(_answers(example))
     given = example.get("gold")
     if given is None:
         facts = tuple(Fact(*fact) for fact in example.get("gold_facts") or ())
@@ -70,6 +70,10 @@ def gold_of(example: dspy.Example, seen: Iterable[Passage] = ()) -> Gold:
     ids = {passage: _id(passage, known) for passage in dict.fromkeys(fact.passage for fact in given)}
     facts = tuple(Fact(ids[fact.passage], fact.sentence) for fact in given if fact.sentence is not None)
     return Gold(answers, tuple(dict.fromkeys(ids.values())), facts)
+
+
+def _answers(example: dspy.Example) -> Iterable[str]:
+    return () if example.get("answers") == () else example.get("answers") or (example.answer,)
 
 
 def gold_with_texts(example: dspy.Example, output: ProgramOutput, look_up: LookUp | None = None) -> Gold:

@@ -213,8 +213,13 @@ def quantity(name: str) -> Quantity:
 def score(
     example: dspy.Example, output: ProgramOutput | None, look_up: LookUp | None = None
 ) -> tuple[Gold, dict[str, float]]:
-    """The gold of a question, and all scores of an output that the gold allows; of a failure (None) all are 0."""
+    """The gold of a question, and all scores of an output that the gold allows; of a failure (None) all are 0.
+
+    There are none if ``answers`` is an empty tuple.
+    """
     known = output or ProgramOutput("")
+    if example.get("answers") == ():
+        return gold_of(example), {}
     attempt = Attempt(example, gold_with_texts(example, known, look_up), known)
     values = {name: each.function(attempt) for name, each in METRICS.items() if _has(attempt.gold, each.needs)}
     return attempt.gold, values if output else dict.fromkeys(values, 0.0)

@@ -180,6 +180,8 @@ def content(questions: Iterable[dspy.Example]) -> tuple[int, str]:
 def _check(example: Any, number: int) -> None:
     if not isinstance(example, dspy.Example) or not isinstance(example.get("question"), str):
         raise RunError(f"Question {number} must be a dspy.Example with a string 'question': {str(example)[:80]!r}.")
+    if example.get("answers") == ():
+        return  # it is answered, not scored
     answers = example.get("answers") or [example.get("answer")]
     if isinstance(answers, str) or not all(isinstance(answer, str) for answer in answers):
         raise RunError(f"Question {number} needs a string 'answer' or a list 'answers': {str(example)[:80]!r}.")

@@ -7,7 +7,7 @@ UTF-8 cannot encode.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,17 +16,21 @@ from .official.files import replacing
 
 
 def write_run(path: Path, rankings: Iterable[tuple[str, Sequence[str]]], tag: str) -> None:
-    """Write ``question Q0 passage rank score tag`` lines from (question id, passage ids best first).
+    """Write the `run_lines` of (question id, passage ids best first)."""
+    with replacing(path) as file:
+        for question, ranking in rankings:
+            file.writelines(run_lines(question, ranking, tag))
+
+
+def run_lines(question: str, ranking: Sequence[str], tag: str) -> Iterator[str]:
+    """``question Q0 passage rank score tag`` lines.
 
     trec_eval ignores the order of the lines and the rank, and breaks ties by passage id; so the score counts down to 1.
     A repeated passage keeps its first rank.
     """
-    with replacing(path) as file:
-        tag = _safe(tag)
-        for question, ranking in rankings:
-            passages = dict.fromkeys(ranking)
-            for rank, passage in enumerate(passages, 1):
-                file.write(f"{_safe(question)} Q0 {_safe(passage)} {rank} {len(passages) - rank + 1} {tag}\n")
+    passages = dict.fromkeys(ranking)
+    for rank, passage in enumerate(passages, 1):
+        yield f"{_safe(question)} Q0 {_safe(passage)} {rank} {len(passages) - rank + 1} {_safe(tag)}\n"
 
 
 def write_qrels(path: Path, gold: Iterable[tuple[str, Collection[str]]]) -> None:

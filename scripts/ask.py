@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -21,9 +23,13 @@ from .options import (
 )
 from .text import warn
 
+_LONGEST = 1 << 20  # bytes of a line of stdin
+
 
 def ask(
-    question: Annotated[str, typer.Argument(help="The question.", show_default=False)],
+    question: Annotated[
+        str, typer.Argument(help="The question; - for questions from stdin, one a line.", show_default=False)
+    ],
     index: IndexOption = None,
     program: Annotated[
         str,
@@ -51,7 +57,7 @@ def ask(
     from ..programs.prediction import check_question
     from .progress import showing_progress
 
-    question = check_question(question)
+    questions = [check_question(question)] if question != "-" else _questions()
     run = build_program(
         program,
         open_source(index) if index else None,
@@ -68,16 +74,30 @@ def ask(
             "nothing to search: name an index with --index DIR or POLYHOP_INDEX (polyhop index FILES --out DIR makes "
             "one), or try the sample corpus with --index sample"
         )
-    start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
-    with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
-        prediction = run(question=question)
-    seconds = perf_counter() - start
-
     from . import view
 
-    if as_json:
-        view.print_json(question, prediction, seconds, ledger, index=source_name(index) if searches else None)
-    else:
-        view.print_answer(
-            question, prediction, seconds, ledger, index=source_name(index) if searches else None, trace=trace
-        )
+    searched = source_name(index) if searches else None
+    for asked in questions:
+        start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
+        with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
+            prediction = run(question=asked)
+        seconds = perf_counter() - start
+        if as_json:
+            view.print_json(asked, prediction, seconds, ledger, index=searched)
+            sys.stdout.flush()
+        else:
+            view.print_answer(asked, prediction, seconds, ledger, index=searched, trace=trace)
+
+
+def _questions() -> Iterator[str]:
+    """The questions on stdin; a line that is none is skipped with a warning."""
+    from ..data.files import bounded_lines
+    from ..programs.prediction import QuestionError, check_question
+
+    for line in bounded_lines(sys.stdin.buffer, _LONGEST):
+        text = "?" if line is None else line.decode("utf-8", "replace").strip()
+        try:
+            if text:
+                yield check_question(text)
+        except QuestionError as error:
+            warn(str(error))

@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 from ..data.errors import PolyhopError
+from .answer import answer
 from .ask import ask
 from .compare import compare
 from .demo import demo
@@ -30,6 +31,7 @@ from .index import index
 from .optimize import optimize
 from .report import report
 from .reproduce import reproduce
+from .search import search
 from .serve import serve
 from .table import table
 
@@ -93,7 +95,8 @@ def polyhop(
 
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    ask, index, evaluate, compare, report, diagnose, optimize, table, reproduce, diff, export, serve, demo, doctor
+    ask, answer, search, index, evaluate, compare, report, diagnose, optimize, table, reproduce, diff, export, serve,
+    demo, doctor,
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)

@@ -1,0 +1,48 @@
+"""`polyhop search`: what a retriever finds."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from ..data.errors import PolyhopError
+from ..data.retrievers import build_retriever
+from .options import SAMPLE, IndexOption, RetrieverOption, open_source
+
+_SHOWN = 10  # passages, without -k
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="Words to search for, or a question.", show_default=False)],
+    index: IndexOption = None,
+    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Passages.")] = _SHOWN,
+    retriever: RetrieverOption = None,
+    trec: Annotated[
+        bool, typer.Option("--trec", help="Print a TREC run: 'q Q0 PASSAGE RANK SCORE TAG' lines.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per passage.")] = False,
+) -> None:
+    """Show what a retriever finds, and why."""
+    if trec and as_json:
+        raise typer.BadParameter("--trec and --json exclude each other")
+    if index is None:
+        raise PolyhopError(f"nothing to search: name an index with --index DIR or POLYHOP_INDEX, or --index {SAMPLE}")
+    name = retriever or "chain"
+    searched = build_retriever(name, open_source(index))
+    assert searched is not None  # there is a source
+    hits = searched.search(query, k) if any(map(str.isalnum, query)) else []
+    if trec:
+        from ..eval.trec import run_lines
+
+        typer.echo("".join(run_lines("q", [hit.passage.id for hit in hits], name)), nl=False)
+    elif as_json:
+        for hit in hits:
+            reason = vars(hit.reason) if hit.reason else None
+            found = {"rank": hit.rank, "score": hit.score, "reason": reason, **hit.passage.to_record()}
+            typer.echo(json.dumps(found, ensure_ascii=False))
+    else:
+        from .view import print_hits
+
+        print_hits(query, hits)

@@ -1,0 +1,122 @@
+"""`polyhop answer`, `polyhop ask -` and `polyhop search`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from polyhop.eval.trec import run_lines
+from polyhop.scripts.main import app
+
+FIRM = "In what year was the firm that built the Tyne Bridge founded?"
+FILM = "Who directed Stalker?"
+
+
+def run(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, [*arguments, "--index", "sample"], input=stdin)
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_questions_of_a_file_are_answered_in_their_order_and_once(tmp_path: Path) -> None:
+    questions, out = tmp_path / "q.txt", tmp_path / "a.jsonl"
+    questions.write_text(f"{FIRM}\n\n!!!\n{FILM}\n", "utf-8")
+    first = run("answer", str(questions), "--out", str(out), "--budget-calls", "100")
+    assert first.exit_code == 0, first.output
+    assert "line 3: the question '!!!' has no word in it" in first.stderr
+    found = lines(out.read_text("utf-8"))
+    assert [(each["id"], each["question"], each["answer"]) for each in found] == [
+        ("1", FIRM, "1875"),
+        ("4", FILM, "Andrei Tarkovsky"),
+    ]
+    assert all(each["status"] and each["evidence"] and each["costs"]["lm_calls"] for each in found)
+    out.unlink()
+    again = run("answer", str(questions), "--out", str(out), "--budget-calls", "100")
+    assert again.exit_code == 0
+    assert lines(out.read_text("utf-8")) == found
+    summary = json.loads((tmp_path / "a.jsonl.run" / "summary.json").read_text("utf-8"))
+    assert "answer_f1" not in summary["metrics"]
+
+
+def test_a_spent_budget_keeps_what_is_done_and_the_run_resumes(tmp_path: Path) -> None:
+    questions, out = tmp_path / "q.jsonl", tmp_path / "a.jsonl"
+    questions.write_text("".join(json.dumps({"id": id, "question": q}) + "\n" for id, q in (("x", FILM), ("y", FIRM))))
+    command = ("answer", str(questions), "--out", str(out), "--program", "naive")
+    stopped = run(*command, "--budget-calls", "1")
+    assert stopped.exit_code == 1
+    assert "is spent" in stopped.stderr
+    assert [each["id"] for each in lines(out.read_text())] == ["x"]
+    assert run(*command, "--budget-calls", "2").exit_code == 0
+    assert [each["id"] for each in lines(out.read_text())] == ["x", "y"]
+
+
+def test_failed_questions_have_an_error(tmp_path: Path) -> None:
+    out = tmp_path / "a.jsonl"
+    command = ("answer", "-", "--out", str(out), "--lm", "openai/none", "--timeout", "0.001")
+    assert run(*command, stdin=FILM).exit_code == 0
+    (found,) = lines(out.read_text())
+    assert "no answer after" in found["error"]
+    assert "answer" not in found
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "has no questions"),
+        (b'{"question": 1}\n[]\nnot json\n' + b"[" * 100_000 + b"\n", "has no questions"),
+        (b'{"question": "' + b"a" * (1 << 21) + b'"}\n', "a line of more than 1 MB"),
+        (b"\xff\xfe\n", "has no questions"),
+        (b'{"id": "a", "question": "Who?"}\n{"id": "a", "question": "Who?"}\n', "repeats the id 'a'"),
+    ],
+)
+def test_odd_files_are_refused_or_skipped_in_one_line(content: bytes, told: str, tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_bytes(content)
+    result = run("answer", str(tmp_path / "q.jsonl"), "--out", str(tmp_path / "a.jsonl"))
+    assert told in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_what_is_not_an_output_of_answer_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("mine")
+    result = run("answer", "-", "--out", str(tmp_path / "a.jsonl"), stdin=FILM)
+    assert result.exit_code == 1
+    assert (tmp_path / "a.jsonl").read_text() == "mine"
+    missing = run("answer", str(tmp_path / "none.txt"), "--out", str(tmp_path / "b.jsonl"))
+    assert "none.txt cannot be read: No such file" in missing.stderr
+
+
+def test_ask_reads_questions_from_stdin() -> None:
+    result = run("ask", "-", "--json", stdin=f"{FILM}\n\n?\n{FIRM}\n")
+    assert [each["answer"] for each in lines(result.stdout)] == ["Andrei Tarkovsky", "1875"]
+    assert "has no word in it" in result.stderr
+
+
+# --- search -----------------------------------------------------------------------------------------------------------
+
+
+def test_search_shows_passages_and_reasons() -> None:
+    text = run("search", "Tyne Bridge firm", "-k", "2").stdout
+    assert "Dorman Long  Tyne Bridge mentions it: dorman long" in text
+    assert "mentions it" not in run("search", "Tyne Bridge firm", "-k", "2", "--retriever", "bm25").stdout
+    assert "nothing found" in run("search", "?!").stdout
+
+
+def test_search_prints_json_and_trec() -> None:
+    first = lines(run("search", "Tyne Bridge firm", "-k", "2", "--json").stdout)[0]
+    assert (first["rank"], first["id"], first["reason"]["via"]) == (1, "tyne-bridge", "named")
+    trec = run("search", "Tyne Bridge firm", "-k", "2", "--trec").stdout
+    assert trec == "q Q0 tyne-bridge 1 2 chain\nq Q0 dorman-long 2 1 chain\n"
+    assert run("search", "Tyne", "--trec", "--json").exit_code == 2
+    assert CliRunner().invoke(app, ["search", "Tyne"]).exit_code == 1
+
+
+def test_ids_of_others_stay_one_field_of_a_trec_line() -> None:
+    (line,) = run_lines("q", ["a b\n\t\u2028%\ud800"], "my tag")
+    assert line.count("\n") == 1
+    assert len(line.split()) == 6
