@@ -26,7 +26,6 @@ from .options import (
     build_program,
     label,
     open_source,
-    source_name,
 )
 
 if TYPE_CHECKING:
@@ -98,9 +97,7 @@ def serve(
     # The embedded engine computes here: more threads would only keep events of others waiting.
     embedded = all(predictor.lm.model in FREE for predictor in build(default).predictors())
     limits = Limits(concurrency=concurrency or (4 if embedded else 64), seconds=timeout)
-    service = Service(
-        build, names, source, index=source_name(index), examples=_examples(index), limits=limits, budget=budget
-    )
+    service = Service(build, names, source, index=index.name, examples=_examples(index), limits=limits, budget=budget)
     service.program(default)  # a wrong option is an error now
     if mcp:
         from ..serve.tools import tool_server

@@ -20,6 +20,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+from polyhop.data.lucene.index import build_index
 from polyhop.scripts.main import app
 from polyhop.scripts.studies.faults.faults import FAULTS
 from polyhop.scripts.studies.faults.schedule import Always
@@ -128,6 +129,16 @@ def test_a_thousand_idle_connections_do_not_keep_others_out(tmp_path: Path) -> N
         assert httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60).status_code == 200
         for each in idle:
             each.close()
+
+
+def test_clients_are_not_told_of_paths(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "ada.md").write_text("# Ada Berg\n\nAda Berg works for Kestrel.")
+    build_index([tmp_path / "notes"], tmp_path / "mine")
+    with started(tmp_path / "log", "--index", str(tmp_path / "mine")) as (address, _):
+        assert httpx.get(f"{address}/index").json()["index"] == "mine"
+        hits = httpx.post(f"{address}/search", json={"query": "Ada Berg"}, timeout=60).text
+        assert str(tmp_path) not in hits
 
 
 def test_ask_over_a_server(tmp_path: Path) -> None:
