@@ -13,6 +13,7 @@ Retries and other incidents are recorded on the question's `Ledger`.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -235,7 +236,10 @@ class GuardedLM(dspy.LM):
         )
         self.kwargs |= {key: value for key, value in inner.kwargs.items() if key not in {*_CONNECTION, "extra_body"}}
         # A request cannot carry the address, which belongs into the cache key, nor an extra_body: its metadata can.
-        ours = {"server": inner.kwargs.get("api_base"), "extra_body": inner.kwargs.get("extra_body")}
+        ours = {
+            "server": inner.kwargs.get("api_base") or _server(inner.model),
+            "extra_body": inner.kwargs.get("extra_body"),
+        }
         if any(ours.values()):
             self.kwargs["metadata"] = {**(inner.kwargs.get("metadata") or {}), _OURS: ours}
 
@@ -319,6 +323,12 @@ class _AsyncEngine:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _AsyncEngine:
         return self
+
+
+def _server(model: str) -> str | None:
+    """The address of a model's provider in the environment: OPENAI_API_BASE, HOSTED_VLLM_API_BASE, ..."""
+    provider = model.partition("/")[0].upper()
+    return os.environ.get(f"{provider}_API_BASE") or os.environ.get(f"{provider}_BASE_URL")
 
 
 def _without_ours(request: lm15.Request) -> lm15.Request:

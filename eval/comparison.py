@@ -15,7 +15,7 @@ from .folder import RunError
 from .metrics import COSTS, METRICS, quantity
 from .official.files import replacing
 from .records import QuestionRecord, read_manifest, read_records
-from .statistics import Comparison, compare
+from .statistics import Comparison, compare, holm
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class Row(NamedTuple):
 
     Attributes:
         versus: The run against the baseline; positive differences mean higher values here. None for the baseline.
+        p_holm: The p-value of the permutation test, corrected for all metrics of this run in the comparison.
     """
 
     metric: str
@@ -41,6 +42,7 @@ class Row(NamedTuple):
     questions: int
     mean: float
     versus: Comparison | None
+    p_holm: float | None = None
 
 
 class Flip(NamedTuple):
@@ -103,6 +105,10 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
         for metric in metrics or known
         for row in _rows(metric, names, [[table[id].values.get(metric, np.nan) for id in ids] for table in tables])
     ]
+    for name in names[1:]:
+        tested = [(n, row.versus) for n, row in enumerate(rows) if row.run == name and row.versus]
+        for (n, _), chance in zip(tested, holm([versus.p_permutation for _, versus in tested]), strict=True):
+            rows[n] = rows[n]._replace(p_holm=chance)
     flips = [
         flip
         for name, table in zip(names[1:], tables[1:], strict=True)
@@ -160,11 +166,11 @@ def write_csv(path: Path, result: RunComparison) -> None:
     with replacing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(
-            "metric run questions mean difference low high p_bootstrap p_permutation wins ties losses".split()
+            "metric run questions mean difference low high p_bootstrap p_permutation wins ties losses p_holm".split()
         )
         for row in result.rows:
             known = row.versus
-            more = [*known.difference, *known[1:]] if known else [""] * 8
+            more = [*known.difference, *known[1:], row.p_holm] if known else [""] * 9
             writer.writerow([_defused(row.metric), _defused(row.run), row.questions, row.mean, *more])
 
 
@@ -174,10 +180,11 @@ def _defused(cell: str) -> str:
 
 
 def write_latex(path: Path, result: RunComparison) -> None:
-    """A booktabs table with a column per run; a dagger marks p < 0.05 (permutation) against the baseline."""
+    """A booktabs table with a column per run; a dagger marks p < 0.05 (permutation, Holm) against the baseline."""
     names = [run.name for run in result.runs]
     lines = [
-        f"% {result.shared} shared questions; \\dag: p < 0.05 against {_escaped(names[0])} (paired permutation test)",
+        f"% {result.shared} shared questions; \\dag: p < 0.05 against {_escaped(names[0])} "
+        "(paired permutation test, corrected by Holm's method)",
         f"\\begin{{tabular}}{{l{'r' * len(names)}}}",
         "\\toprule",
         " & ".join(["", *map(_escaped, names)]) + " \\\\",
@@ -187,7 +194,7 @@ def write_latex(path: Path, result: RunComparison) -> None:
         cells = [_escaped(metric)]
         for name in names:
             row = result.row(metric, name)
-            mark = "$^{\\dag}$" if row and row.versus and row.versus.p_permutation < 0.05 else ""
+            mark = "$^{\\dag}$" if row and row.p_holm is not None and row.p_holm < 0.05 else ""
             cells.append(f"{_escaped(quantity(metric).text(row.mean))}{mark}" if row else "")
         lines.append(" & ".join(cells) + " \\\\")
     with replacing(path) as file:

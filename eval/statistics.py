@@ -127,6 +127,16 @@ def compare(
     )
 
 
+def holm(chances: Sequence[float]) -> list[float]:
+    """p-values of several tests, corrected by Holm's method: below 0.05 with a chance of 5% of any false one."""
+    order = sorted(range(len(chances)), key=lambda n: chances[n])
+    corrected, largest = [0.0] * len(chances), 0.0
+    for rank, n in enumerate(order):
+        largest = max(largest, min(1.0, (len(chances) - rank) * chances[n]))
+        corrected[n] = largest
+    return corrected
+
+
 def percentile_interval(values: Sequence[float] | Floats, rank: float) -> tuple[float, float]:
     """The 95% interval of a percentile: two order statistics, from the normal approximation of the binomial."""
     ordered = np.sort(_array(values))

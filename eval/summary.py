@@ -54,7 +54,8 @@ def finish(
 def summarize(records: Iterable[QuestionRecord], count: int, skipped: int) -> dict[str, Any]:
     """The numbers of a run.
 
-    ``metrics`` has the means over all questions with such a value, a failure as 0; ``intervals`` their 95% bootstrap
+    ``metrics`` has the means over all questions with such a value, a failure as 0; ``scored`` the number of these
+    questions; ``intervals`` their 95% bootstrap
     intervals; ``by_hops`` and ``by_kind`` have the same for groups of questions. ``by_agent`` has the total costs of
     each agent, ``incidents`` the number of retried and shortened requests by cause. Only ``timing``, ``incidents`` and
     the metrics that begin with ``seconds`` differ when a run is repeated.
@@ -83,6 +84,10 @@ def summarize(records: Iterable[QuestionRecord], count: int, skipped: int) -> di
     if not priced:  # a sum of some prices is not the cost
         del columns["cost_usd"]
     columns = {name: column for name, column in columns.items() if not np.isnan(column).all()}
+    if {"joint_f1", "fact_f1"} <= columns.keys():
+        scored = ~np.isnan(columns["joint_f1"])
+        if np.isnan(columns["fact_f1"][scored]).any():  # sentences here, passages there: no mean
+            del columns["joint_f1"]
     total = _part(columns, failed, slice(None))
     total["counts"] |= {"skipped": skipped, "gold_not_found": not_found}
     for rank in (50, 95):
@@ -122,6 +127,7 @@ def _part(
     return {
         "counts": {"questions": questions, "answered": questions - failures, "failed": failures},
         "metrics": {name: value.mean for name, value in found.items()},
+        "scored": {name: int((~np.isnan(part[name])).sum()) for name in found},
         "intervals": {name: [value.low, value.high] for name, value in found.items()},
     }
 

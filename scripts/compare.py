@@ -38,8 +38,8 @@ def compare(
 ) -> None:
     """Compare runs with the first of them, on the questions that they share.
 
-    p-values are two-sided, from a paired bootstrap and a permutation test. Wins are questions on which a run has the
-    higher value; for costs, higher is worse.
+    p-values are two-sided, of a paired permutation test; Holm's are corrected for all metrics shown. Wins are questions
+    on which a run has the higher value; for costs, higher is worse.
     """
     from rich.console import Console
 
@@ -97,12 +97,12 @@ def _differences(result: RunComparison, run: ComparedRun) -> Table:
     from ..eval.report.numbers import p_value
 
     table = _table(f"{run.name} against {result.runs[0].name}")
-    for heading in ("difference (95%)", "p boot", "p perm", "wins /\nlosses"):
+    for heading in ("difference (95%)", "p", "p Holm", "wins /\nlosses"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in result.rows:
         if row.run == run.name and row.versus:
             difference, low, high = (quantity(row.metric).text(value, "+") for value in row.versus.difference)
-            chances = map(p_value, (row.versus.p_bootstrap, row.versus.p_permutation))
+            chances = (p_value(row.versus.p_permutation), p_value(row.p_holm or 0.0))
             wins = f"{row.versus.wins} / {row.versus.losses}"
             table.add_row(quantity(row.metric).heading, f"{difference} ({low} to {high})", *chances, wins)
     return table

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.errors import PolyhopError
-from .evaluation_view import evaluation_bar, print_summaries, show_estimate, show_problems
+from .evaluation_view import evaluation_bar, print_summaries, show_estimate, show_problems, warn_of_training
 from .options import (
     AdaptiveOption,
     BudgetCallsOption,
@@ -153,6 +153,7 @@ def evaluate(
     }
     for name, built in programs.items():
         source.check(name, built)
+        warn_of_training(name, asked)
     source.warn_of_gold(asked)
 
     budget = None

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..data.text import plain
-from .options import label
+from .options import artifact_of, label
 from .text import compact, dollars, warn
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from ..eval.metrics import Quantity
     from ..eval.questions import Questions
     from ..eval.run import CostEstimate, RunProgress
 
@@ -81,7 +82,10 @@ def print_summaries(
     count = next(iter(summaries.values()))["counts"]["questions"]
     where = ", ".join(part for part in (questions.dataset, questions.split, questions.setting) if part)
     console = Console(markup=False, emoji=False)
-    console.print(summary_table(summaries, f"{where}: {count} questions"))
+    lost = [f"{questions.skipped:,} records skipped"] if questions.skipped else []
+    failed = sum(summary["counts"]["failed"] for summary in summaries.values())
+    lost += [f"{failed:,} failed"] if failed else []
+    console.print(summary_table(summaries, ", ".join([f"{where}: {count} questions", *lost])))
     if len(summaries) == 1:
         (summary,) = summaries.values()
         if summary["by_agent"]:
@@ -114,6 +118,21 @@ def show_problems(summaries: Mapping[str, Mapping[str, Any]], questions: Questio
             warn(f"{name}: {listed}")
 
 
+def warn_of_training(name: str, questions: Questions) -> None:
+    """Warn where an artifact is evaluated on what it was tuned on."""
+    artifact = artifact_of(name)
+    if artifact is None:
+        return
+    from ..eval.settings import content
+
+    file = questions.file.name if questions.file else questions.split
+    for split, known in artifact.manifest.splits.items():
+        if split != "test" and known.file == file:
+            same = known.hash == content(questions)[1]
+            which = "these questions" if same else f"{known.count:,} questions of {plain(file or '')}"
+            warn(f"{name} was tuned on {which} ({split}): its scores here are not those on new questions")
+
+
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
@@ -137,12 +156,21 @@ def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Tab
         values = [summary["metrics"].get(quantity.name) for summary in summaries.values()]
         if quantity.shown and any(value is not None for value in values):
             ends = [" to ".join(map(quantity.text, single["intervals"][quantity.name]))] if single else []
-            table.add_row(quantity.heading, *map(quantity.text, values), *ends)
+            table.add_row(_heading(quantity, summaries), *map(quantity.text, values), *ends)
     for percent in (50, 95):
         times = [f"{1000 * summary['metrics'][f'seconds_p{percent}']:.1f}" for summary in summaries.values()]
         table.add_row(f"ms per question, p{percent}", *times)
     table.add_row("failed questions", *(str(summary["counts"]["failed"]) for summary in summaries.values()))
     return table
+
+
+def _heading(quantity: Quantity, summaries: Mapping[str, Mapping[str, Any]]) -> str:
+    """The name of a metric, with the number of questions that it has values for if these are not all."""
+    sizes = {
+        (summary.get("scored", {}).get(quantity.name), summary["counts"]["questions"]) for summary in summaries.values()
+    }
+    fewer = sorted({str(some) for some, every in sizes if some is not None and some < every})
+    return quantity.heading + (f", of {' / '.join(fewer)}" if fewer else "")
 
 
 def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Table:

@@ -299,3 +299,11 @@ def test_tokens_are_booked_as_they_were_used(usage: lm15.Usage, booked: int) -> 
 def test_invalid_limits(limits: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f"(?s)1 validation error .*{next(iter(limits))}"):
         Limits(**limits)
+
+
+def test_an_address_in_the_environment_is_part_of_what_the_cache_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = []
+    for address in ("http://one:8000/v1", "http://two:8000/v1"):
+        monkeypatch.setenv("HOSTED_VLLM_API_BASE", address)
+        known.append(Endpoint().guard(dspy.LM("hosted_vllm/qwen3")).kwargs)
+    assert known[0] != known[1]

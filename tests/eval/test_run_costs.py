@@ -213,3 +213,18 @@ def test_what_a_model_could_not_be_asked_is_not_paid_again(tmp_path: Path) -> No
     assert evaluate(program, examples("a"), tmp_path / "run")["counts"]["failed"] == 1
     assert evaluate(program, examples("a"), tmp_path / "run", retry_failed=True)["counts"]["failed"] == 0
     assert (first.calls, engine.calls) == (1, 2)
+
+
+def test_joint_f1_needs_one_unit_and_each_metric_says_how_many_questions_have_it() -> None:
+    def line(n: int, **scores: float) -> QuestionRecord:
+        return QuestionRecord(
+            n=n, id=str(n), question="?", gold_answers=(), gold=(), answer="a", evidence=[], ranking=[], scores=scores,
+            costs={"seconds": 1.0},
+        )  # fmt: skip
+
+    sentences, passages, neither = {"joint_f1": 1.0, "fact_f1": 1.0}, {"joint_f1": 0.5}, {"answer_f1": 1.0}
+    assert "joint_f1" not in summarize([line(0, **sentences), line(1, **passages)], 2, 0)["metrics"]
+    for same in (sentences, passages):
+        found = summarize([line(0, **same), line(1, **same), line(2, **neither)], 3, 0)
+        assert found["metrics"]["joint_f1"] == same["joint_f1"]
+        assert (found["scored"]["joint_f1"], found["scored"]["answer_f1"]) == (2, 1)

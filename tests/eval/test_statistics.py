@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from polyhop.eval.statistics import compare, interval, intervals, percentile_interval
+from polyhop.eval.statistics import compare, holm, interval, intervals, percentile_interval
 
 NAN = math.nan
 stats = pytest.importorskip("scipy.stats")
@@ -85,3 +85,9 @@ def test_percentile_interval_holds_the_percentile_and_narrows_with_the_number_of
 def test_few_differences_have_exact_p_values() -> None:
     assert compare([1.0, 1.0, 1.0], [0.0, 0.0, 0.0]).p_permutation == 0.25  # 2 of 8 sign flips are as extreme
     assert compare([1.0], [0.0]).p_permutation == 1.0
+
+
+def test_holm_corrects_for_all_tests() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []

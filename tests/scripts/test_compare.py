@@ -63,7 +63,7 @@ def test_files(runs: tuple[Path, Path], tmp_path: Path) -> None:
     assert rows[0]["difference"] == ""
     assert float(rows[1]["difference"]) == pytest.approx(float(rows[1]["mean"]) - float(rows[0]["mean"]))
     assert float(rows[1]["low"]) <= float(rows[1]["difference"]) <= float(rows[1]["high"])
-    assert 0 < float(rows[1]["p_permutation"]) < 0.05
+    assert 0 < float(rows[1]["p_permutation"]) <= float(rows[1]["p_holm"]) < 0.05
     text = tex.read_text()
     assert "\\begin{tabular}{lrr}" in text
     assert re.search(r"fact\\_f1 & \d+\.\d & \d+\.\d\$\^\{\\dag\}\$ \\\\", text)
