@@ -24,10 +24,10 @@ from polyhop.programs import PROGRAMS, Oracle, tunables
 from polyhop.programs.program import conditions_of
 from polyhop.signatures.fields import NumberedPassages
 
-RUNS, OFF_RUNS = 40, 10
+RUNS, OFF_RUNS = 80, 10
 IDS = {"keep", "add", "useful", "chosen", "cited", "citations"}
 WORDS = "old new red tower river poet king city novel bridge song war".split()
-TITLES = [f"{one} {other}".title() for one, other in permutations(WORDS[:9], 2)]
+TITLES = [" ".join(words).title() for words in (*permutations(WORDS[:9], 2), *zip(WORDS[:9]))]
 
 
 def _pool() -> PassagePool:
