@@ -332,7 +332,7 @@ def _pdf(path: Path) -> Text:
 def _without_running_lines(pages: list[list[str]]) -> list[list[str]]:
     """The pages without headers and footers: first and last lines that most pages have, but for numbers."""
     ends = Counter(_DIGITS.sub("0", line) for page in pages for line in {*page[:1], *page[-1:]})
-    running = {line for line, count in ends.items() if count > max(2, len(pages) / 2) or line == "0"}
+    running = {line for line, count in ends.items() if count > max(1, (len(pages) - 1) / 2) or line == "0"}
     return [
         [line for n, line in enumerate(page) if 0 < n < len(page) - 1 or _DIGITS.sub("0", line) not in running]
         for page in pages

@@ -201,7 +201,7 @@ class _Update:
                 self._on_progress(BuildProgress(corpus.position, corpus.size, self.added))
 
     def _is_new(self, document: str, corpus: Corpus, where: str) -> bool:
-        there = document in self._new or (document not in self._gone and self._passages_of(document))
+        there = document in self._new or (document not in self._gone and self._passages_of(document, 1))
         if there:
             self.duplicates += 1
             corpus.reject(Problem(where, f"the id {document!r} is in the index: --update replaces what has changed"))
@@ -209,10 +209,10 @@ class _Update:
         self._new.add(document)
         return True
 
-    def _passages_of(self, document: str) -> list[Passage]:
+    def _passages_of(self, document: str, limit: int = _MOST_NAMED) -> list[Passage]:
         lucene = self._lucene
         queries = (lucene.with_keyword(DOCUMENT, document), lucene.with_ids([document]))
-        found = (passage for query in queries for passage in lucene.look_up(query, _MOST_NAMED))
+        found = [passage for query in queries for passage in lucene.look_up(query, limit)]
         return [passage for passage in found if passage.document == document]
 
     def _named(self, name: str) -> list[str]:
@@ -239,16 +239,18 @@ class _Update:
 
     def _versions(self, prefix: str) -> Iterator[str]:
         """The versions of the live documents of a folder."""
-        lucene = self._lucene
-        for leaf in lucene.segments:
+        for leaf in self._lucene.segments:
             terms = call(leaf, "terms", VERSION)
             if terms is None:
                 continue
+            live, documents = _live(leaf, call(leaf, "maxDoc")), None
             each = call(terms, "iterator")
             found = call(each, "seekCeil", autoclass("org.apache.lucene.util.BytesRef")(prefix.encode()))
             term = call(each, "term") if call(found, "name") != "END" else None
             while term is not None and (version := call(term, "utf8ToString")).startswith(prefix):
-                if not lucene.has_deletions or lucene.look_up(lucene.with_keyword(VERSION, version), 1):
+                documents = call(each, "postings", documents, 0)
+                # A document's passages are deleted together.
+                if live[call(documents, "nextDoc")]:
                     yield version
                 term = call(each, "next")
 

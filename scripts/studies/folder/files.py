@@ -22,7 +22,7 @@ _RELATIONS = (
 
 
 def write_pdf(path: Path, paragraphs: Sequence[str], header: str = "") -> None:
-    """Write a PDF of pages of text in Latin-1, with a line at the top of each page, and its number at the end."""
+    """Write a PDF of pages of text in Latin-1, with a header and the number of the page on all but the first."""
     lines = [line for paragraph in paragraphs for line in [*_wrapped(paragraph), ""]]
     pages = [lines[at : at + _PER_PAGE] for at in range(0, len(lines), _PER_PAGE)] or [[]]
     objects = [
@@ -32,7 +32,7 @@ def write_pdf(path: Path, paragraphs: Sequence[str], header: str = "") -> None:
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
     ]
     for number, page in enumerate(pages, 1):
-        shown = [header, *page, str(number)] if header else page
+        shown = [header, *page, str(number)] if header and number > 1 else page
         text = b"".join(b"(%s) Tj T*\n" % _escaped(line) for line in shown)
         content = b"BT /F1 10 Tf 12 TL 50 780 Td\n" + text + b"ET"
         objects.append(
