@@ -17,7 +17,7 @@ from .store import Floats, Hashes, Ints, Store, find_names, hash_names, hash_run
 
 _QUESTION_HITS = 50
 _TIES = 50  # hits after the last that may have its score
-_NAME_HITS = 10  # passages found by the names that a passage mentions
+_NAME_HITS = 20  # passages found by the names that a passage mentions
 _NAMES = 8  # names of a passage to search for, the rarest
 _TITLE_HITS = 60  # passages found by title per look-up
 _LONGEST_RUN = 7  # words of a text that may be a title

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..text import clean
-from .reading import TOPIC, Words, read, stems_of, without_flags
+from .reading import TOPIC, Words, number, read, stems_of, without_flags
 from .store import Floats, Ints, Store, locate
 
 Bools = NDArray[np.bool_]
@@ -46,10 +46,15 @@ class Question:
         topical = np.flatnonzero(stems >= TOPIC)
         _, first = np.unique(stems[topical], return_index=True)
         at = topical[np.sort(first)]
-        self._stems = stems[at]
-        self._order = np.argsort(self._stems)
         self.words = [texts[place] for place in at.tolist()]
-        self.idf = store.idf(self._stems)
+        self.idf = store.idf(stems[at])
+        # "directed" counts for "director": Porter's stems differ, unlike those of "composed" and "composer".
+        agents = [which for which, place in enumerate(at.tolist()) if self.forms[place].endswith("tor")]
+        verbs = stems_of(np.array([number(self.forms[at[which]][:-2]) for which in agents], np.uint32))
+        new = np.flatnonzero(~np.isin(verbs, stems[at]))
+        self._stems = np.append(stems[at], verbs[new])
+        self._word = np.append(np.arange(len(at)), np.array(agents, np.int64)[new])
+        self._order = np.argsort(self._stems)
         self.weights = self.idf / (self.idf.sum() or 1.0)
         first_of_pair = np.flatnonzero(np.diff(at) <= _NEAR)
         self.pairs = self.weights[first_of_pair] + self.weights[first_of_pair + 1]
@@ -66,8 +71,9 @@ class Question:
             sentence: The number of the sentence of each.
             sentences: The number of sentences.
         """
-        has = np.zeros((sentences, len(self._stems)), bool)
+        has = np.zeros((sentences, len(self.words)), bool)
         place, which = locate(stems_of(words), self._stems, self._order)
+        which = self._word[which]
         has[sentence[place], which] = True
         near = np.zeros((sentences, len(self.pairs)), bool)
         pair = self._pair[which[:-1], which[1:]] if len(which) else np.zeros(0, np.int64)

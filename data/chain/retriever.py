@@ -94,7 +94,11 @@ class _Chain:
         self._words, self._pairs = graph.question.weights, graph.question.pairs
         self._seen: Ints = np.zeros(0, np.int64)  # in the order in which they were found
         self._chosen: list[_Chosen] = []
-        self._tied, self._copies = np.zeros(0), np.zeros(0, bool)  # of each node
+        # Of each node: the strength of its strongest edge, of that of each relation, and of those to each chosen
+        # passage together; whether it is a copy of one.
+        self._tied, self._related, self._total = np.zeros(0), np.zeros((len(_RELATIONS), 0)), np.zeros(0)
+        self._copies = np.zeros(0, bool)
+        self._told = np.zeros(0)  # the strength of the edge in `_ties`, as a reason
         self._ties = np.zeros((0, len(Tie._fields)), np.int64)
 
     def add(self, nodes: Ints) -> None:
@@ -138,10 +142,12 @@ class _Chain:
         gains += weights.sentence * sentence + weights.opening * opening
         gains += weights.pairs * (graph.node_pairs @ self._pairs)
         gains += weights.similarity * graph.similarity
+        gains += weights.title * (graph.has[graph.first_sentence] @ self._words)
         gains -= weights.surplus * graph.surplus + weights.length * graph.length
         self._tie()
         named = self._named()
-        gains += named + self._tied
+        second = np.sort(self._related, axis=0)[-2]
+        gains += named + self._tied + weights.second * second + weights.others * (self._total - self._tied)
         gains[self._copies] = _COPY
         return gains, named
 
@@ -169,17 +175,27 @@ class _Chain:
         """Compare the chosen passages with the nodes that they were not compared with."""
         graph, size = self._graph, len(self._graph)
         new = size - len(self._tied)
-        self._tied, self._copies = np.append(self._tied, np.zeros(new)), np.append(self._copies, np.zeros(new, bool))
+        self._tied, self._total = np.append(self._tied, np.zeros(new)), np.append(self._total, np.zeros(new))
+        self._related = np.append(self._related, np.zeros((len(_RELATIONS), new)), axis=1)
+        self._copies, self._told = np.append(self._copies, np.zeros(new, bool)), np.append(self._told, np.zeros(new))
         self._ties = np.append(self._ties, np.zeros((new, len(Tie._fields)), np.int64), axis=0)
         for each in self._chosen:
             if each.compared == size:
                 continue
             edges = graph.edges(each.node, each.compared)
             strength = self._strength(edges, each)
-            order = np.argsort(strength, kind="stable")
-            order = order[strength[order] > self._tied[edges.node[order]]]
+            best = np.zeros(size)
+            np.maximum.at(best, edges.node, strength)
+            self._total += best
+            np.maximum.at(self._related, (edges.relation, edges.node), strength)
+            self._tied = np.maximum(self._tied, best)
+            # A shared name that is a title is told as the link that it mostly is.
+            in_title = (edges.relation == SHARED) & edges.in_title
+            told = strength / np.where(in_title, self._weights.in_title, 1.0)
+            order = np.argsort(told, kind="stable")
+            order = order[told[order] > self._told[edges.node[order]]]
             node = edges.node[order]
-            self._tied[node] = strength[order]  # the last one stays
+            self._told[node] = told[order]  # the last one stays
             columns = edges.relation, edges.sentence, edges.place, edges.length
             self._ties[node, 0], self._ties[node, 1:] = each.node, np.stack(columns, axis=1)[order]
             self._copies[graph.copies(each.node)] = True

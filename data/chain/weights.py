@@ -21,6 +21,7 @@ class ChainWeights:
         explained: Share of a word's weight that a chosen passage with it takes away; 1 takes all.
         opening: Those of them in the title and the first sentence.
         pairs: Pairs of neighbours among the question's words that are neighbours in the passage and in no chosen one.
+        title: Those of them in the title.
         surplus: Loss by the rarity of the title's words that the question does not have.
         length: Loss by the logarithm of the passage's number of words.
         named: A title that the question contains.
@@ -29,6 +30,8 @@ class ChainWeights:
         link: A chosen passage mentions the title.
         back: The passage mentions a chosen passage's title.
         shared: A chosen passage and this one mention the same name.
+        second: The strongest edge of another relation than the strongest one.
+        others: The strongest edges to the other chosen passages, together.
         in_title: Factor for a shared name in the title.
         cue: Increase of an edge by the weight of the question's words in the sentence of the mention.
         fit: Increase of an edge by the weight of the question's words that only this passage explains.
@@ -45,21 +48,24 @@ class ChainWeights:
     explained: float = _weight(0.56, 0.0, 1.0)
     opening: float = _weight(0.6, 0.0, 3.0)
     pairs: float = _weight(1.2, 0.0, 3.0)
+    title: float = _weight(0.75, 0.0, 3.0)
     surplus: float = _weight(0.07, 0.0, 1.0)
     length: float = _weight(0.1, 0.0, 1.0)
     inner: float = _weight(0.35, 0.0, 1.0)
     named: float = _weight(0.9, 0.0, 3.0)
     taken: float = _weight(0.33, 0.0, 1.0)
     link: float = _weight(0.72, 0.0, 3.0)
-    back: float = _weight(0.56, 0.0, 3.0)
-    shared: float = _weight(0.55, 0.0, 3.0)
+    back: float = _weight(0.62, 0.0, 3.0)
+    shared: float = _weight(0.6, 0.0, 3.0)
+    second: float = _weight(0.55, 0.0, 3.0)
+    others: float = _weight(0.3, 0.0, 3.0)
     in_title: float = _weight(1.54, 1.0, 5.0)
     cue: float = _weight(1.98, 0.0, 5.0)
     fit: float = _weight(0.62, 0.0, 3.0)
     rarity: float = _weight(0.6, 0.0, 3.0)
     ambiguity: float = _weight(0.28, 0.0, 2.0)
     similarity: float = _weight(0.35, 0.0, 3.0)
-    enough: float = _weight(0.96, 0.0, 3.0)
+    enough: float = _weight(1.32, 0.0, 3.0)
 
     def __post_init__(self) -> None:
         for weight in fields(self):

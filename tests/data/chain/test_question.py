@@ -35,6 +35,15 @@ def test_the_words_of_a_question_in_a_text() -> None:
     assert words_of(question, "It was over.")[0] == set()
 
 
+def test_the_verb_counts_for_who_does_it() -> None:
+    question = Question("Who is the director of Solaris, and who is its actor?", STORE)
+    assert question.words == ["director", "Solaris", "actor"]
+    assert words_of(question, "It was directed by her.")[0] == {"director"}
+    assert words_of(question, "She acted.")[0] == {"actor"}
+    both = Question("Who directed what the director acts in?", STORE)
+    assert words_of(both, "It was directed by her.")[0] == {"directed"}
+
+
 def test_rarer_words_weigh_more_and_unknown_ones_nothing() -> None:
     question = Question("Was John, the director, an elephant?", STORE)
     john, director, elephant = question.weights.tolist()
