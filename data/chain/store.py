@@ -33,6 +33,8 @@ Bools = NDArray[np.bool_]
 _FACTORS = np.random.default_rng(20).integers(1, 2**63, LONGEST_NAME, np.uint64) | np.uint64(1)
 _MARKS = 4096
 _BATCH = 256  # passages analyzed together
+_SMALL = 1 << 14  # stems; of more, a table is faster than a search
+_PENDING = 1 << 22  # counts of stems that are kept before they are added up
 _TYPES = {
     "words": np.uint32, "starts": np.int64, "titles": np.uint64, "titled": np.uint32, "stems": np.uint32,
     "counts": np.uint32,
@@ -99,9 +101,12 @@ class Store:
     def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
         self._words, self._starts = arrays["words"], arrays["starts"]
         self._titles, self._titled = arrays["titles"], arrays["titled"]
-        # One entry a stem number; the system gives zeros without using memory for them.
-        self._idf = np.zeros(1 << 32 - STEM_BITS, np.float32)
-        self._idf[arrays["stems"]] = _scaled_idf(arrays["counts"], len(self))
+        self._stems, self._idf = arrays["stems"], _scaled_idf(arrays["counts"], len(self))
+        self._table: NDArray[np.float32] | None = None
+        if len(self._stems) > _SMALL:
+            # One entry a stem number; the system gives zeros without using memory for them.
+            self._table = np.zeros(1 << 32 - STEM_BITS, np.float32)
+            self._table[self._stems] = self._idf
 
     @classmethod
     def of(cls, records: Iterable[Words]) -> Store:
@@ -137,7 +142,13 @@ class Store:
 
     def idf(self, stems: Words) -> Floats:
         """BM25's inverse document frequency, as a share of that of a word in a single passage; 0 for one in none."""
-        return self._idf[stems].astype(float)
+        if self._table is not None:
+            return self._table[stems].astype(float)
+        if not len(self._stems):
+            return np.zeros(stems.shape)
+        at = np.minimum(np.searchsorted(self._stems, stems), len(self._stems) - 1)
+        found: Floats = np.where(self._stems[at] == stems, self._idf[at], 0.0)
+        return found
 
     def rarity(self, names: Words) -> Floats:
         """The total IDF of the distinct topic words of names, rows of numbers without flags, shape (names,)."""
@@ -162,15 +173,16 @@ class _Tables:
         self._sizes: list[Ints] = []
         self._titles: list[Hashes] = []
         self._titled: list[NDArray[np.uint32]] = []
-        self._counts = np.zeros(1 << 32 - STEM_BITS, np.uint32)
-        self._rows = 0
+        self._stems: list[Words] = []
+        self._counts: list[Ints] = []
+        self._rows = self._pending = 0
 
     def begin(self, arrays: dict[str, NDArray[Any]], live: Bools) -> None:
         """Take over the tables of another store; titles of live passages only."""
         found = live[arrays["titled"]]
         self._titles, self._titled = [arrays["titles"][found]], [arrays["titled"][found]]
         self._sizes = [np.diff(arrays["starts"])]
-        self._counts[arrays["stems"]] = arrays["counts"]
+        self._stems, self._counts = [arrays["stems"]], [arrays["counts"].astype(np.int64)]
         self._rows = len(live)
 
     def add(self, batch: Sequence[Words]) -> None:
@@ -188,19 +200,33 @@ class _Tables:
         self._titled.append(rows[keep])
         owner = np.repeat(np.arange(len(batch), dtype=np.uint64), records.sizes)
         pairs = np.unique(owner << np.uint64(32) | stems_of(records.words).astype(np.uint64))
-        np.add.at(self._counts, (pairs & np.uint64(0xFFFFFFFF)).astype(np.int64), 1)
+        stems, counts = np.unique((pairs & np.uint64(0xFFFFFFFF)).astype(np.uint32), return_counts=True)
+        self._stems.append(stems)
+        self._counts.append(counts)
         self._rows += len(batch)
+        self._pending += len(stems)
+        if self._pending > _PENDING:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        """Make one count of each stem."""
+        stems, which = np.unique(np.concatenate(self._stems), return_inverse=True)
+        self._counts = [np.bincount(which, np.concatenate(self._counts)).astype(np.int64)]
+        self._stems, self._pending = [stems], 0
 
     def finish(self) -> dict[str, NDArray[Any]]:
-        self._counts[:TOPIC] = 0
-        stems = np.flatnonzero(self._counts).astype(np.uint32)
+        stems, counts = np.zeros(0, np.uint32), np.zeros(0, np.int64)
+        if self._stems:
+            self._add_up()
+            [stems], [counts] = self._stems, self._counts
+        topical = stems >= TOPIC
         titles = np.concatenate([np.zeros(0, np.uint64), *self._titles])
         titled = np.concatenate([np.zeros(0, np.uint32), *self._titled])
         order = np.argsort(titles, kind="stable")
         starts = np.concatenate([[0], *self._sizes]).cumsum()
         return {
-            "starts": starts, "titles": titles[order], "titled": titled[order], "stems": stems,
-            "counts": self._counts[stems],
+            "starts": starts, "titles": titles[order], "titled": titled[order],
+            "stems": stems[topical], "counts": counts[topical],
         }  # fmt: skip
 
 
