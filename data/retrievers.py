@@ -12,18 +12,20 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from .chain import ChainRetriever
 from .errors import PolyhopError
 from .importing import import_named
 from .passages import Retriever
 
 if TYPE_CHECKING:
+    from .chain import ChainRetriever
     from .dense import DenseIndex
     from .lucene.bm25 import BM25Index
     from .pool import PassagePool
     from .remote import RemoteIndex
 
     SearchSource: TypeAlias = BM25Index | PassagePool | RemoteIndex | None  # None if each question has its own pool
+
+_CHAIN = "chain.retriever.ChainRetriever"
 
 OTHER = "other"
 """The name of a retriever without an entry."""
@@ -37,6 +39,12 @@ class RetrieverEntry:
     build: Callable[[Any], Retriever | None]  # makes it from what is searched
     recognizes: Callable[[Retriever | None], bool]  # whether a retriever is one of this entry
     follows_chain: bool = False  # whether it adds the weights of a chain to a program's tunables
+
+
+def _chain(source: SearchSource) -> ChainRetriever:
+    from .chain import ChainRetriever
+
+    return ChainRetriever(cast("Any", source))
 
 
 def _bm25(source: SearchSource) -> Retriever | None:
@@ -59,6 +67,8 @@ def _fused(source: Any) -> Retriever:
 
 
 def _chain_dense(source: Any) -> Retriever:
+    from .chain import ChainRetriever
+
     return ChainRetriever(source, vectors=_dense(source))
 
 
@@ -72,8 +82,8 @@ RETRIEVERS: Mapping[str, RetrieverEntry] = MappingProxyType(
     {
         "chain": RetrieverEntry(
             "follows the chain of evidence",
-            ChainRetriever,
-            lambda it: isinstance(it, ChainRetriever) and it.vectors is None,
+            _chain,
+            lambda it: _is(it, _CHAIN) and cast("ChainRetriever", it).vectors is None,
             follows_chain=True,
         ),
         "bm25": RetrieverEntry(
@@ -84,7 +94,7 @@ RETRIEVERS: Mapping[str, RetrieverEntry] = MappingProxyType(
         "chain-dense": RetrieverEntry(
             "chain with vectors as one more feature",
             _chain_dense,
-            lambda it: isinstance(it, ChainRetriever) and it.vectors is not None,
+            lambda it: _is(it, _CHAIN) and cast("ChainRetriever", it).vectors is not None,
             follows_chain=True,
         ),
     }

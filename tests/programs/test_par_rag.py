@@ -372,12 +372,16 @@ def test_a_final_answer_that_fails_is_revised_once_and_judged_again() -> None:
 
 
 def test_a_final_answer_that_stays_unconvincing_is_given_with_its_confidence() -> None:
-    _, prediction = play(accuracy_judge=doubts(QUESTION))
+    _, prediction = play(
+        set=lambda program: setattr(program.abstain_below, "value", 0.0), accuracy_judge=doubts(QUESTION)
+    )
     assert (prediction.answer, prediction.stop_reason) == ("Solaris", "unconfident")
-    assert prediction.confidence == pytest.approx(0.5)
+    assert prediction.confidence == 0.0
+    _, prediction = play(accuracy_judge=doubts(QUESTION))
+    assert (prediction.answer, prediction.stop_reason) == ("unknown", "abstained")
 
 
-@pytest.mark.parametrize(("accuracy", "stop"), [(0.0, "unconfident"), (1.0, "confident")])
+@pytest.mark.parametrize(("accuracy", "stop"), [(0.2, "unconfident"), (1.0, "confident")])
 def test_a_final_answer_can_be_judged_only(accuracy: float, stop: str) -> None:
     script, prediction = play(
         set=lambda program: setattr(program.repair, "value", False),

@@ -80,7 +80,13 @@ def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
     assert manifest["questions"]["source"] == "dev.json"
     assert manifest["questions"]["setting"] == "distractor"
     assert manifest["program"]["name"] == "naive"
-    assert manifest["program"]["tunables"] == {"search.k": 1, "search.k1": 0.9, "search.b": 0.4}
+    assert manifest["program"]["tunables"] == {
+        "search.k": 1,
+        "search.k1": 0.9,
+        "search.b": 0.4,
+        "prompt_tokens": 6000,
+        "abstain_below": 0.0,  # every question has an answer
+    }
     assert manifest["program"]["lms"] == {"answerer": {"model": "lexical"}}
     assert manifest["files"] == {"questions": str(hotpotqa)}
     assert set(manifest["versions"]) == {"polyhop", "dspy", "pyserini"}
@@ -187,7 +193,7 @@ def test_ctrl_c_in_a_real_terminal(tmp_path: Path) -> None:
         (["--setting", "distractor", "--index", "x"], 1, "leave --index out"),
         (["--setting", "both"], 2, "'both' is not one of"),
         (["--program", "nope"], 1, "unknown program 'nope'"),
-        (["--split", "all"], 1, "train, dev and test"),
+        (["--split", "all"], 1, "train, dev, test, unanswerable"),
         (["--limit", "0"], 2, "--limit"),
         (["--program", "naive", "--program", "prism", "--out", "x"], 2, "a run has one program"),
     ],

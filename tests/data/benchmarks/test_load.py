@@ -161,7 +161,7 @@ def test_what_is_asked_for_is_checked_at_once(tmp_path: Path) -> None:
         load_questions("nq", path, setting="closed")  # type: ignore[arg-type]
     with pytest.raises(DatasetError, match="The sample ships with polyhop"):
         load_questions("sample", path)
-    with pytest.raises(DatasetError, match="the sample has the splits train, dev and test, not 'x'"):
+    with pytest.raises(DatasetError, match="the sample has the splits train, dev, test, unanswerable, not 'x'"):
         load_questions("sample", split="x")
 
 
