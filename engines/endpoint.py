@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
+from hashlib import blake2b
 from math import inf
 from random import uniform
 from threading import BoundedSemaphore, Lock, Thread
@@ -236,8 +237,10 @@ class GuardedLM(dspy.LM):
         )
         self.kwargs |= {key: value for key, value in inner.kwargs.items() if key not in {*_CONNECTION, "extra_body"}}
         # A request cannot carry the address, which belongs into the cache key, nor an extra_body: its metadata can.
+        # A hash tells addresses apart, and keeps them out of the traces that callbacks record.
+        address = inner.kwargs.get("api_base") or _server(inner.model)
         ours = {
-            "server": inner.kwargs.get("api_base") or _server(inner.model),
+            "server": blake2b(str(address).encode(), digest_size=16).hexdigest() if address else None,
             "extra_body": inner.kwargs.get("extra_body"),
         }
         if any(ours.values()):
