@@ -8,5 +8,8 @@ weights.py     the weights of the features
 retriever.py   the greedy choice, and `ChainRetriever`
 """
 
+# DSPy 3.4.0 puts a proxy of numpy into sys.modules, over which numpy.typing fails until an attribute has loaded numpy.
+from numpy import ndarray as _ndarray  # noqa: F401
+
 from .retriever import ChainRetriever as ChainRetriever
 from .weights import ChainWeights as ChainWeights
