@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import json
 import logging
@@ -24,6 +25,7 @@ LARGEST_REQUEST = 1 << 20
 """Bytes of a request's body."""
 
 _SLOWEST_BODY = 30.0  # seconds per `LARGEST_REQUEST`
+_LINGER = 2.0  # seconds that a refused request is read on
 _CLIENTS = 10_000  # whose rates are remembered
 _OPEN = ("/", "/health")  # what needs no token, beside the files of the page
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -78,7 +80,7 @@ class Guard:
             refused = self._refused(scope)
             body, refused = (b"", refused) if refused else await self._read(scope, receive)
             if refused:
-                await _refuse(*refused, answered)
+                await _refuse(*refused, receive, answered)
             elif body is not None:
                 await self._app(scope, _replayed(body, receive), answered)
         finally:
@@ -161,10 +163,18 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-async def _refuse(status: int, message: str, send: Send) -> None:
+async def _refuse(status: int, message: str, receive: Receive, send: Send) -> None:
     body = json.dumps({"error": {"message": message, "type": "refused"}}).encode()
     headers: list[tuple[bytes, Any]] = [(b"content-type", b"application/json"), (b"connection", b"close")]
     headers += [(b"retry-after", b"5")] if status == 429 else []
     headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []
+    headers += [(b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+    # The rest of the request is read before the connection is closed: closing with unread data resets it, and a client
+    # that is still sending may then never see the reply.
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_LINGER):
+            while (await receive()).get("more_body"):
+                pass
+    await send({"type": "http.response.body", "body": b""})
