@@ -362,7 +362,7 @@ def test_models_and_records_of_the_caller_reach_the_threads() -> None:
 
     def ask(n: int) -> str:
         if n == 0:
-            first_waits.wait(10)
+            first_waits.wait(60)
         reply = str(predict(question=f"{n}?").answer)
         first_waits.set()
         return reply

@@ -64,7 +64,7 @@ def test_steps_of_parallel_branches_are_told_with_their_branch() -> None:
     trace, both = Trace(), Barrier(2)
 
     def search(n: int, branch: Trace) -> None:
-        both.wait(10)  # in two threads
+        both.wait(60)  # in two threads
         branch.add(Searched(f"query {n}", ()))
 
     with listening(lambda step, branch: told.append((getattr(step, "query", ""), branch))):

@@ -177,7 +177,7 @@ def test_the_page_may_load_nothing_from_elsewhere(address: str) -> None:
 
 
 def test_the_rate_is_limited_per_client(start: Callable[..., str]) -> None:
-    address = start(rate=50)  # 5 at once
+    address = start(rate=10)  # 1 at once
     statuses = [httpx.get(f"{address}/index").status_code for _ in range(8)]
     assert statuses[0] == 200
     assert 429 in statuses
@@ -185,7 +185,7 @@ def test_the_rate_is_limited_per_client(start: Callable[..., str]) -> None:
 
 
 def test_a_client_that_leaves_stops_its_work(start: Callable[..., str]) -> None:
-    with Server(latency=0.4) as model, pytest.MonkeyPatch.context() as patch:
+    with Server(latency=1.0) as model, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", model.url)
         address = start(lm="openai/slow")
         left = 'polyhop_questions_total{outcome="left",program="polyhop"}'
@@ -195,7 +195,7 @@ def test_a_client_that_leaves_stops_its_work(start: Callable[..., str]) -> None:
                     break
         assert until(lambda: counted(address, left) == 1)
         with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{address}/ask", json={"question": QUESTION + " "}, timeout=0.3)
+            httpx.post(f"{address}/ask", json={"question": QUESTION + " "}, timeout=httpx.Timeout(60, read=0.3))
         assert until(lambda: counted(address, left) == 2)
         assert model.requests <= 2  # none after the client has left
         assert httpx.get(f"{address}/health").json()["running"] == 0
@@ -217,7 +217,7 @@ def test_the_budget_is_that_of_all_questions(start: Callable[..., str]) -> None:
 
 
 def test_too_many_questions_are_refused_and_others_wait(start: Callable[..., str]) -> None:
-    with Server(latency=0.3) as model, pytest.MonkeyPatch.context() as patch:
+    with Server(latency=1.0) as model, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", model.url)
         address = start(lm="openai/slow", limits=Limits(concurrency=1, waiting=1))
 
@@ -251,7 +251,7 @@ def test_idle_connections_do_not_keep_others_out(address: str) -> None:
     idle = [socket.create_connection((parts.hostname or "", parts.port or 0)) for _ in range(200)]
     for each in idle[::2]:
         each.sendall(b"POST /ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
-    assert httpx.get(f"{address}/health", timeout=10).status_code == 200
+    assert httpx.get(f"{address}/health", timeout=60).status_code == 200
     for each in idle:
         each.close()
 
