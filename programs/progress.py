@@ -157,9 +157,7 @@ def describe(step: TraceStep) -> str:
         case Answered(answer, _, confidence):
             return f"answered {answer} ({confidence:.2f})"
         case Shortened(agent, needed, shown):
-            return f"{agent} was shown about {shown:,} of {needed:,} tokens"
-        case Shortened(agent):
-            return f"shortened the prompt of the {agent.replace('_', ' ')}"
+            return f"the {agent.replace('_', ' ')} was shown about {shown:,} of {needed:,} tokens"
         case Stopped(reason):
             return f"stopped: {reason}"
         case _:
