@@ -12,6 +12,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
@@ -301,22 +302,31 @@ def _missing(kind: str) -> Unreadable:
     return Unreadable(f"{kind} need a library that is not installed: pip install 'polyhop[documents]'")
 
 
+@contextmanager
+def _undamaged(kind: str) -> Iterator[None]:
+    """Turn what a library raises into an `Unreadable`."""
+    try:
+        yield
+    except Unreadable:
+        raise
+    except BadZipFile:
+        raise Unreadable(f"not a {kind}, or encrypted") from None
+    except Exception as error:  # noqa: BLE001  # anything may come of a damaged or hostile file
+        raise Unreadable(f"a damaged {kind} ({type(error).__name__}: {str(error)[:100]})") from None
+
+
 def _pdf(path: Path) -> Text:
     try:
         from pypdf import PdfReader
     except ImportError:
         raise _missing("PDF files") from None
     content = _read(path, LARGEST_FILE)
-    try:
+    with _undamaged("PDF"):
         reader = PdfReader(io.BytesIO(content))
         if reader.is_encrypted and not reader.decrypt(""):
             raise Unreadable("it is encrypted and needs a password")
         pages = [page.extract_text().splitlines() for page in reader.pages]
         title = str((reader.metadata and reader.metadata.title) or "").strip()
-    except Unreadable:
-        raise
-    except Exception as error:  # noqa: BLE001  # anything may come of a damaged or hostile file
-        raise Unreadable(f"a damaged PDF ({type(error).__name__}: {str(error)[:100]})") from None
     pages = [[line.strip() for line in page if line.strip()] for page in pages]
     if not any(pages):
         raise Unreadable("no text in it: scanned pages need OCR first")
@@ -357,7 +367,7 @@ def _docx(path: Path) -> Text:
     except ImportError:
         raise _missing("Word files") from None
     content = _read(path, LARGEST_FILE)
-    try:
+    with _undamaged("Word file"):
         with ZipFile(io.BytesIO(content)) as parts:
             if sum(part.file_size for part in parts.infolist()) > _UNPACKED:
                 raise Unreadable(f"it unpacks to more than {_UNPACKED >> 20} MB")
@@ -366,12 +376,6 @@ def _docx(path: Path) -> Text:
             style_map="p[style-name='Title'] => h1:fresh",
             convert_image=images.img_element(lambda image: {"src": ""}),
         ).value
-    except Unreadable:
-        raise
-    except BadZipFile:
-        raise Unreadable("not a Word file, or encrypted") from None
-    except Exception as error:  # noqa: BLE001  # as above
-        raise Unreadable(f"a damaged Word file ({type(error).__name__}: {str(error)[:100]})") from None
     text = of_html(_with_headers(clean(markup)))
     if not text.lines:
         raise Unreadable("no text in it")

@@ -39,11 +39,14 @@ class ModelError(PolyhopError):
     """A language model is unknown, cannot be reached, or gives unusable replies."""
 
 
-def language_model(spec: str = DEFAULT, profile: Profile | None = None) -> dspy.LM:
+def language_model(
+    spec: str = DEFAULT, profile: Profile | None = None, arguments: Mapping[str, Any] | None = None
+) -> dspy.LM:
     """The language model of a spec, behind an endpoint. It is not contacted yet.
 
     Args:
         profile: How the model is reached, and its limits.
+        arguments: Of `dspy.LM`; they replace those of the profile.
 
     Raises:
         ModelError: the spec is neither ``lexical`` nor ``PROVIDER/NAME``, or the settings do not fit the model.
@@ -59,7 +62,7 @@ def language_model(spec: str = DEFAULT, profile: Profile | None = None) -> dspy.
             f"unknown language model {spec!r}: use 'lexical' (embedded, needs no key), a LiteLLM name with its "
             "provider, such as 'openai/gpt-4o-mini' or 'ollama_chat/qwen3', or a profile, FILE.toml"
         )
-    settings = profile.settings(spec) if profile else {}
+    settings = (profile.settings(spec) if profile else {}) | dict(arguments or {})
     section = profile.section(spec) if profile else None
     with model_errors():  # reasoning models refuse a temperature, for example
         lm = dspy.LM(spec, **_placeholder_key(spec, settings), **settings)
@@ -92,7 +95,7 @@ def role_groups(program: dspy.Module) -> Mapping[str, Sequence[str]]:
     return groups
 
 
-def assign_models(program: dspy.Module, specs: Sequence[str] = ()) -> None:
+def assign_models(program: dspy.Module, specs: Sequence[str] = (), arguments: Mapping[str, Any] | None = None) -> None:
     """Set the model of every predictor of a program, in place.
 
     Args:
@@ -100,6 +103,7 @@ def assign_models(program: dspy.Module, specs: Sequence[str] = ()) -> None:
         specs: ``SPEC`` for all predictors, ``ROLE=SPEC`` for one or for a group, ``FILE.toml`` for a profile, in any
             order; a role's own spec goes before that of its group. The default is ``$POLYHOP_LM``, else ``lexical``. A
             profile may name roles of other programs.
+        arguments: As of `language_model`.
 
     Raises:
         ModelError: an unknown role or model, or two specs for the same role.
@@ -111,7 +115,8 @@ def assign_models(program: dspy.Module, specs: Sequence[str] = ()) -> None:
         if role and role not in agents and role not in groups and not (profile and role in profile.roles):
             known = [*agents, *(f"{group} ({', '.join(members)})" for group, members in groups.items())]
             raise ModelError(f"{type(program).__name__} has no role {role!r}: its roles are {', '.join(known)}")
-    model = cache(partial(language_model, profile=profile))  # predictors with the same spec share one object
+    # Predictors with the same spec share one object.
+    model = cache(partial(language_model, profile=profile, arguments=arguments))
     of_groups = {role: chosen[group] for group in groups if group in chosen for role in groups[group]}
     for role, predictors in agents.items():
         for predictor in predictors:

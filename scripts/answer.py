@@ -22,9 +22,13 @@ from .options import (
     DepthOption,
     IndexOption,
     ModelsOption,
+    NoCacheOption,
     PresetOption,
     RetrieverOption,
+    RetryOption,
     SettingsOption,
+    ThreadsOption,
+    TimeoutOption,
     build_program,
     open_source,
 )
@@ -52,11 +56,10 @@ def answer(
     adaptive: AdaptiveOption = False,
     preset: PresetOption = None,
     settings: SettingsOption = None,
-    threads: Annotated[int, typer.Option(min=1, help="Questions executed in parallel; for remote models.")] = 1,
-    timeout: Annotated[
-        float | None, typer.Option(min=0.001, help="Seconds per question; a question that takes longer fails.")
-    ] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Execute failed questions again.")] = False,
+    threads: ThreadsOption = 1,
+    timeout: TimeoutOption = None,
+    retry_failed: RetryOption = False,
+    no_cache: NoCacheOption = False,
     budget_calls: BudgetCallsOption = None,
     budget_usd: BudgetDollarsOption = None,
     budget_minutes: BudgetMinutesOption = None,
@@ -78,7 +81,15 @@ def answer(
         raise PolyhopError(f"{questions} has no questions")
     source = open_source(index) if index else None
     run = build_program(
-        program, source, lm or (), k, retriever=retriever, adaptive=adaptive, preset=preset, settings=settings or ()
+        program,
+        source,
+        lm or (),
+        k,
+        retriever=retriever,
+        adaptive=adaptive,
+        preset=preset,
+        settings=settings or (),
+        no_cache=no_cache,
     )
     if hasattr(run, "search") and source is None:
         raise PolyhopError(f"nothing to search: name an index with --index DIR or POLYHOP_INDEX, or --index {SAMPLE}")

@@ -14,6 +14,7 @@ from .options import (
     DepthOption,
     IndexOption,
     ModelsOption,
+    NoCacheOption,
     PresetOption,
     RetrieverOption,
     SettingsOption,
@@ -44,6 +45,7 @@ def ask(
     adaptive: AdaptiveOption = False,
     preset: PresetOption = None,
     settings: SettingsOption = None,
+    no_cache: NoCacheOption = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show every step, and the costs by agent.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -67,6 +69,7 @@ def ask(
         adaptive=adaptive,
         preset=preset,
         settings=settings or (),
+        no_cache=no_cache,
     )
     searches = hasattr(run, "search")
     if searches and index is None:

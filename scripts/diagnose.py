@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.errors import PolyhopError
-from .options import BudgetCallsOption, ModelsOption, build_program
+from .options import BudgetCallsOption, ModelsOption, ThreadsOption, build_program
 from .source import Source
 from .text import warn
 
@@ -50,7 +50,7 @@ def diagnose(
             "most expensive one, beyond chance, and end when one is left.",
         ),
     ] = False,
-    threads: Annotated[int, typer.Option(min=1, help="Questions executed in parallel; for remote models.")] = 1,
+    threads: ThreadsOption = 1,
     rollouts: Annotated[
         Path | None,
         typer.Option(

@@ -19,9 +19,13 @@ from .options import (
     BudgetMinutesOption,
     DepthOption,
     ModelsOption,
+    NoCacheOption,
     PresetOption,
     RetrieverOption,
+    RetryOption,
     SettingsOption,
+    ThreadsOption,
+    TimeoutOption,
     build_program,
     label,
 )
@@ -78,7 +82,7 @@ def evaluate(
         list[str] | None,
         typer.Option(metavar="MODULE:NAME", help="Add a metric of your own; may be repeated."),
     ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Questions executed in parallel; for remote models.")] = 1,
+    threads: ThreadsOption = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: N random questions instead.")] = None,
     strict: Annotated[
@@ -88,15 +92,12 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FILE", help="2wiki: the official id_aliases.json, with more names of answers."),
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(min=0.001, help="Seconds per question; a question that takes longer fails.")
-    ] = None,
+    timeout: TimeoutOption = None,
     max_failures: Annotated[
         int | None, typer.Option(min=1, help="Stop after N failed questions; the run can be resumed.")
     ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="When resuming: execute failed questions again.")
-    ] = False,
+    retry_failed: RetryOption = False,
+    no_cache: NoCacheOption = False,
     budget_calls: BudgetCallsOption = None,
     budget_usd: BudgetDollarsOption = None,
     budget_minutes: BudgetMinutesOption = None,
@@ -148,6 +149,7 @@ def evaluate(
             adaptive=adaptive,
             preset=preset,
             settings=settings or (),
+            no_cache=no_cache,
         )
         for name in program or (_DEFAULT_PROGRAMS if out is None else _DEFAULT_PROGRAMS[:1])
     }

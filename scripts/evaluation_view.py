@@ -29,7 +29,7 @@ def show_estimate(name: str, expected: CostEstimate) -> None:
     console = Console(markup=False, emoji=False)
     console.print(costs_table(expected.by_agent, title))
     if expected.cached:
-        warn(f"{expected.cached:,} calls were answered by DSPy's cache and are not counted: all would cost more")
+        warn(f"{expected.cached:,} calls were answered by DSPy's cache and are not counted: --no-cache asks them, too")
     failed = f"; {expected.failed} of {expected.sampled} failed" if expected.failed else ""
     console.print(f"about {_duration(expected.seconds)}{failed}")
 

@@ -80,6 +80,12 @@ SettingsOption = Annotated[
 BudgetCallsOption = Annotated[int | None, typer.Option("--budget-calls", min=1, metavar="N", help="LM call limit.")]
 BudgetDollarsOption = Annotated[float | None, typer.Option("--budget-usd", min=0, metavar="X", help="Dollar limit.")]
 BudgetMinutesOption = Annotated[float | None, typer.Option("--budget-minutes", min=0, metavar="M", help="Time limit.")]
+ThreadsOption = Annotated[int, typer.Option(min=1, help="Questions executed in parallel; for remote models.")]
+TimeoutOption = Annotated[
+    float | None, typer.Option(min=0.001, help="Seconds per question; a question that takes longer fails.")
+]
+RetryOption = Annotated[bool, typer.Option("--retry-failed", help="When resuming: execute failed questions again.")]
+NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Neither read nor keep replies in DSPy's cache.")]
 DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=1000, help="Passages per search.")]
 
 
@@ -118,6 +124,7 @@ def build_program(
     adaptive: bool = False,
     preset: str | None = None,
     settings: Sequence[str] | None = None,
+    no_cache: bool = False,
 ) -> dspy.Module:
     """A program by name, or from the folder of an artifact, with its models. Models never come from an artifact.
     Without a source, each question brings its own passages.
@@ -139,7 +146,7 @@ def build_program(
     for text in settings or ():
         _set_tunable(program, text)
     _check_profile(models, program)
-    assign_models(program, models)
+    assign_models(program, models, {"cache": False} if no_cache else {})
     if any(predictor.lm.cache for predictor in program.predictors()):
         protect_cache()
     return program

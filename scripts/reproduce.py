@@ -21,6 +21,7 @@ from .options import (
     ModelsOption,
     Preset,
     RetrieverOption,
+    ThreadsOption,
     build_program,
 )
 from .papers import PAPERS, Paper, Row
@@ -50,7 +51,7 @@ def reproduce(
         int | None, typer.Option(min=1, help="N random questions of each dataset.  [default: as many as the paper]")
     ] = None,
     seed: Annotated[int, typer.Option(help="Chooses the questions.")] = 0,
-    threads: Annotated[int, typer.Option(min=1, help="Questions executed in parallel; for remote models.")] = 1,
+    threads: ThreadsOption = 1,
     budget_calls: BudgetCallsOption = None,
     budget_usd: BudgetDollarsOption = None,
     budget_minutes: BudgetMinutesOption = None,

@@ -113,7 +113,7 @@ def test_wrong_usage_is_2(arguments: list[str]) -> None:
 
 
 def test_nonsense_from_a_model_is_an_error(parrot: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec, profile=None: parrot("Cats!"))
+    monkeypatch.setattr("polyhop.engines.models.language_model", lambda spec, **settings: parrot("Cats!"))
     result = ask(QUESTION)
     assert result.exit_code == 1
     assert (

@@ -127,7 +127,7 @@ def sold(monkeypatch: pytest.MonkeyPatch) -> list[object]:
             asked.append(request)
             return super().complete(request)
 
-    def sold(spec: str = "", profile: object = None) -> object:
+    def sold(spec: str = "", *profile: object, **settings: object) -> object:
         return dspy.LM("openai/gpt-4o-mini", engine=Engine(), cache=False)
 
     monkeypatch.setattr(models, "language_model", sold)

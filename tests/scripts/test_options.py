@@ -221,3 +221,11 @@ def test_a_role_that_no_program_has(profile: Callable[[str], str], monkeypatch: 
 def test_invalid_profiles(text: str, more: list[str], message: str, profile: Callable[[str], str]) -> None:
     with pytest.raises(PolyhopError, match=message):
         build_program("prism", POOL, [profile(text), *more])
+
+
+@pytest.mark.parametrize("no_cache", [False, True])
+def test_replies_come_from_the_cache_unless_it_is_off(no_cache: bool, profile: Callable[[str], str]) -> None:
+    path = profile('lm = "a/b"\n[models."a/b"]\ncache = true')
+    program = build_program("prism", POOL, [path, "adder=e/f", "selector=lexical"], no_cache=no_cache)
+    used = {name: predictor.lm.cache for name, predictor in program.named_predictors()}
+    assert used == {"analyzer": not no_cache, "selector": False, "adder": not no_cache, "answerer": not no_cache}
