@@ -166,6 +166,7 @@ def _bare_relative(match: re.Match[str]) -> str:
 _COMPARING = re.compile(r"\b(?:same|earlier|later|older|younger|longer|first|last|more)\b", re.I)
 _NOUN = rf"(?:{_NOT_RELATION}[a-z][\w-]* ){{0,3}}?{_NOT_RELATION}[a-z][\w-]*"
 _PLAIN = rf"(?:(?!\b{FINITE}\b)[^,?;])*"  # words up to the next finite verb
+_OWNED = rf"(?:its|his|her|their)(?: {_NOT_RELATION}[a-z][\w-]*){{1,3}}"  # has *its seat*
 _PREPOSED = r"where|in which|for which|to which|from which|on which|at which|from whom|by whom|after whom|for whom"
 _RELIABLE = 4  # the first rules, which find the end of a relation better than a learned pattern
 _PATTERNS: tuple[Rule, ...] = (
@@ -194,7 +195,7 @@ _PATTERNS: tuple[Rule, ...] = (
     _rule(  # the state where @0 is located
         _located,
         rf"\b(?:the|an?) (?P<noun>{_NOUN}) (?P<pronoun>{_PREPOSED})(?P<clause> {_PLAIN}{_NAME}{_PLAIN}\b{FINITE}\b"
-        r"(?: [a-z]+ed| born| [a-z]+ing| found| held| set| in| for| from)*)",
+        rf"(?: {_OWNED}| [a-z]+ed| born| [a-z]+ing| found| held| set| in| for| from)*)",
         re.I,
     ),
     _rule(  # the country containing @0, the film directed by @0

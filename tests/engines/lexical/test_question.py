@@ -55,6 +55,14 @@ DECOMPOSED = [
         ["In which state the Kraus House is located?", "Where does the Merrimack River start in #1?"],
     ),
     (
+        "Who is the mayor of the town where Pelen Foods has its seat?",
+        ["In which town Pelen Foods has its seat?", "Who is the mayor of #1?"],
+    ),
+    (
+        "Which river flows through the city in which Ada Berg had her first studio and a shop?",
+        ["In which city Ada Berg had her first studio?", "Which river flows through #1 and a shop?"],
+    ),
+    (
         "Which film came out first, Waltz of Love or Everybody's Old Man?",
         ["When was Waltz of Love released?", "When was Everybody's Old Man released?"],
     ),
