@@ -140,7 +140,7 @@ def _write(path: Path, data: bytes) -> None:
 
 def dump(parameters: Mapping[str, Any]) -> tuple[State, dict[str, ExemplarMemory]]:
     """The parameters of a program, and its exemplar memories, by name."""
-    found: dict[str, dict[str, Any]] = {"agents": {}, "tunables": {}, "memories": {}, "others": {}}
+    found: dict[str, dict[str, Any]] = {"agents": {}, "tunables": {}, "memories": {}, "most": {}, "others": {}}
     memories: dict[str, ExemplarMemory] = {}
     for name, parameter in parameters.items():
         if isinstance(parameter, dspy.Predict):
@@ -150,6 +150,8 @@ def dump(parameters: Mapping[str, Any]) -> tuple[State, dict[str, ExemplarMemory
         elif isinstance(parameter, ExemplarMemory):
             memories[name] = parameter
             found["memories"][name] = EXEMPLARS if len(memories) == 1 else f"exemplars-{len(memories)}.jsonl"
+            if most := parameter.dump_state().get("most"):
+                found["most"][name] = most
         else:
             found["others"][name] = parameter.dump_state()
     return State(**found), memories
@@ -410,7 +412,8 @@ def _restore(artifact: Artifact, name: str, parameter: Any) -> None:
         elif isinstance(parameter, Tunable):
             parameter.value = artifact.state.tunables[name].value
         elif isinstance(parameter, ExemplarMemory):
-            parameter.load_state({"exemplars": [each.to_record() for each in artifact.memories[name]]})
+            records, most = [each.to_record() for each in artifact.memories[name]], artifact.state.most.get(name, {})
+            parameter.load_state({"exemplars": records, "most": most})
         else:
             parameter.load_state(artifact.state.others[name])
     except Exception as error:  # a parameter of your own class may raise anything

@@ -95,11 +95,14 @@ class TunableState(_Record):
 
 
 class State(_Record):
-    """The parameters of a program by name; of an exemplar memory the file."""
+    """The parameters of a program by name; of an exemplar memory the file, and in ``most`` how many it shows for a
+    number of hops, where that is known.
+    """
 
     agents: dict[str, AgentState]
     tunables: dict[str, TunableState]
     memories: dict[str, str] = {}
+    most: dict[str, dict[str, int]] = {}
     others: dict[str, Any] = {}
 
     @property

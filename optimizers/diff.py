@@ -107,6 +107,8 @@ def compare(before: Side, after: Side) -> Difference:
         if (new := after.state.tunables.get(name)) is not None and old != new
     }
     others = [name for name, old in before.state.others.items() if old != after.state.others.get(name, old)]
+    most, other = before.state.most, after.state.most
+    others += [f"{name}: how many by hops" for name in most | other if most.get(name) != other.get(name)]
     ours, theirs = ([f"{kind} {name}" for name, kind in side.state.kinds.items()] for side in (before, after))
     scores = [_scores(side.manifest) for side in (before, after)]
     return Difference(

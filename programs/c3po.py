@@ -50,6 +50,8 @@ from ..signatures import (
 )
 from .agent import Agent
 from .candidates import Candidates, cited_in, facts, whole
+from .complexity import estimate_complexity
+from .exemplars import Exemplars, as_demos
 from .prediction import (
     UNKNOWN,
     check_question,
@@ -64,7 +66,7 @@ from .prediction import (
 from .program import Program, register
 from .scope import abstain_below, prompt_tokens
 from .search import Pool, Search
-from .trace import Decided, Routed, Selected, StepAnswered, Trace
+from .trace import Decided, Recalled, Routed, Selected, StepAnswered, Trace
 from .tunable import choice, integer
 
 
@@ -85,9 +87,11 @@ class C3PO(Program):
 
     ``overflow`` collects all that the filter keeps, and forces an answer above ``most``. ``objective`` is what the
     filter reads as the objective of a step. ``refilter`` also shows it what was collected before. ``unknown_direct``
-    says whether an answer "unknown" without retrieval leads to a search or stands.
+    says whether an answer "unknown" without retrieval leads to a search or stands. ``exemplars`` are shown to the agent
+    that draws the roadmap, by default none.
     """
 
+    shown_exemplars = ("planner",)
     role_groups: ClassVar[Mapping[str, tuple[str, ...]]] = {"proxy": ("router", "filter", "step_filter", "decider")}
     paper_retriever: ClassVar[str] = "dense"
     paper_values: ClassVar[Mapping[str, Any]] = {
@@ -110,6 +114,7 @@ class C3PO(Program):
         self.objective = choice("query", ("query", "thought"))
         self.refilter = choice(False, (True, False))
         self.unknown_direct = choice("search", ("search", "answer"))
+        self.exemplars = Exemplars(mode="none")
         self.prompt_tokens = prompt_tokens()
         self.abstain_below = abstain_below()
         self.router = Agent(RouteQuestion)
@@ -167,7 +172,11 @@ class C3PO(Program):
 
     def _draw_roadmap(self, task: _Task) -> list[str]:
         """The sub-goals in order; the question itself if there are none."""
-        reply = self.planner(question=task.question)
+        exemplars = self.exemplars(task.question, estimate_complexity(task.question))
+        if exemplars:
+            task.trace.add(Recalled(tuple(exemplar.question for exemplar in exemplars)))
+        shown = as_demos(exemplars, "roadmap")
+        reply = self.planner(question=task.question, demos=[*self.planner.demos, *shown])
         return decomposed(reply.roadmap, task.trace) or [task.question]
 
     def _decide(self, task: _Task, roadmap: list[str]) -> tuple[str, str, str]:

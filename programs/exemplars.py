@@ -202,10 +202,10 @@ class Exemplars(Program):
         return [memory[i] for i in reversed(best)]
 
 
-def as_demos(exemplars: Iterable[Exemplar]) -> list[dspy.Example]:
-    """Exemplars as demos of a predictor from ``question`` to ``sub_questions``, such as `AnalyzeQuestion`'s."""
+def as_demos(exemplars: Iterable[Exemplar], plan: str = "sub_questions") -> list[dspy.Example]:
+    """Exemplars as demos of a predictor from ``question`` to the output ``plan``, such as `AnalyzeQuestion`'s."""
     return [
-        dspy.Example(question=exemplar.question, sub_questions=list(exemplar.sub_questions)).with_inputs("question")
+        dspy.Example({"question": exemplar.question, plan: list(exemplar.sub_questions)}).with_inputs("question")
         for exemplar in exemplars
     ]
 

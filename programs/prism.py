@@ -34,11 +34,13 @@ from ..signatures import (
 )
 from .agent import Agent
 from .candidates import Candidates, facts, whole
+from .complexity import estimate_complexity
+from .exemplars import Exemplars, as_demos
 from .prediction import check_question, conclude, decomposed, nothing_found, read_answer
 from .program import Conditions, Program, register
 from .scope import abstain_below, prompt_tokens
 from .search import Pool, Search
-from .trace import Added, Selected, Trace
+from .trace import Added, Recalled, Selected, Trace
 from .tunable import choice, integer
 
 
@@ -57,11 +59,17 @@ class Prism(Program):
 
     The paper's ablations are tunables: ``analyze``, ``select`` and ``add`` switch an agent off; without ``bridging``
     the Selector is called with `SelectAnswers`. ``unit`` is what evidence consists of: sentences or passages. Without
-    ``guided`` the answerer reads the question and the evidence, not the sub-questions.
+    ``guided`` the answerer reads the question and the evidence, not the sub-questions. ``exemplars`` are shown to the
+    analyzer, by default none.
     """
 
+    shown_exemplars = ("analyzer",)
     paper_retriever = "bm25"
-    conditions: ClassVar[Conditions] = {"stop": ("rounds", (2, 3, 4, 5, 6)), "bridging": ("select", (True,))}
+    conditions: ClassVar[Conditions] = {
+        "stop": ("rounds", (2, 3, 4, 5, 6)),
+        "bridging": ("select", (True,)),
+        "exemplars.*": ("analyze", (True,)),
+    }
     paper_values: ClassVar[Mapping[str, Any]] = {"stop": "fixed", "guided": False}
 
     def __init__(self, retriever: Retriever | None = None, k: int = 20, rounds: int = 3, stop: str = "stable") -> None:
@@ -75,6 +83,7 @@ class Prism(Program):
         self.bridging = choice(True, (True, False))
         self.guided = choice(True, (True, False))
         self.unit = choice("sentence", ("sentence", "passage"))
+        self.exemplars = Exemplars(mode="none")
         self.prompt_tokens = prompt_tokens()
         self.abstain_below = abstain_below()
         self.analyzer = Agent(AnalyzeQuestion)
@@ -118,7 +127,11 @@ class Prism(Program):
         """The sub-questions in order; the question itself if there are none."""
         if not self.analyze.value:
             return [question]
-        return decomposed(self.analyzer(question=question).sub_questions, trace) or [question]
+        exemplars = self.exemplars(question, estimate_complexity(question))
+        if exemplars:
+            trace.add(Recalled(tuple(exemplar.question for exemplar in exemplars)))
+        reply = self.analyzer(question=question, demos=[*self.analyzer.demos, *as_demos(exemplars)])
+        return decomposed(reply.sub_questions, trace) or [question]
 
     def _select(
         self, n: int, task: dict[str, object], candidates: Candidates, evidence: list[Evidence], trace: Trace

@@ -73,6 +73,13 @@ def test_another_estimator_of_complexity_is_a_difference() -> None:
     assert not found.same
 
 
+def test_another_number_of_exemplars_for_some_hops_is_a_difference() -> None:
+    after = PolyHop()
+    after.exemplars.memory.most = {2: 1}
+    assert compare(side(PolyHop()), side(after)) == Difference(others=("exemplars.memory: how many by hops",))
+    assert compare(side(after), side(after)).same
+
+
 def test_scores_and_provenance(tmp_path: Path) -> None:
     known = Provenance(
         dataset="hotpotqa", seed=1, scores={"val": {"f1": Interval(0.5, 0.4, 0.6)}}, spent={"lm_calls": 9}

@@ -19,7 +19,7 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
 from polyhop.optimizers.export import FORMATS, REPLIES, AdapterName, Prompt, jinja_template, place, prompts
-from polyhop.programs import PROGRAMS, PolyHop, Prism, new_program
+from polyhop.programs import PROGRAMS, Exemplars, PolyHop, Prism, new_program
 from polyhop.signatures import NumberedPassage, NumberedPassages
 from polyhop.signatures.fields import fenced
 
@@ -132,6 +132,8 @@ def spy(adapter: AdapterName) -> Any:
 def test_exports_equal_what_programs_send(name: str, adapter: AdapterName, demos: bool) -> None:
     program = new_program(name, PassagePool(sample_passages()))
     program.set_lm(polyhop.lm())
+    for _, part in program.named_sub_modules(Exemplars):
+        part.mode.value = "similar"
     if demos:
         for predictor in program.predictors():
             outputs = {

@@ -17,7 +17,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.engines.models import ModelError, assign_models, language_model, roles
 from polyhop.programs import C3PO
 from polyhop.programs.prediction import MAX_SUB_QUESTIONS
-from polyhop.programs.trace import Decided, Decomposed, Routed, Searched, Selected, StepAnswered
+from polyhop.programs.trace import Decided, Decomposed, Recalled, Routed, Searched, Selected, StepAnswered
 from polyhop.programs.tunable import tunables
 
 from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Request, Script, answer, playing, scripted, steps
@@ -63,6 +63,21 @@ def kept(prediction: dspy.Prediction) -> list[str]:
 def queries(request: Request) -> list[str]:
     listed: list[str] = json.loads(request.inputs["queries"])
     return listed
+
+
+def test_exemplars_are_shown_to_the_planner_where_they_are_switched_on() -> None:
+    route: dict[str, Any] = {"router": {"route": "plan", "query": ""}, "decider": [ENOUGH]}
+    script, prediction = play(set={"exemplars.mode": "similar", "exemplars.count": 2}, **route)
+    (recalled,) = steps(prediction, Recalled)
+    assert len(recalled.questions) == 2
+    request = script.asked("roadmap")[0]
+    for question, shown, reply in zip(recalled.questions, request.messages[::2], request.messages[1::2], strict=False):
+        assert question in shown.text
+        assert "[[ ## roadmap ## ]]" in reply.text
+    assert sum(request.demos for request in script.requests) == 2
+    script, prediction = play(**route)
+    assert script.asked("roadmap")[0].demos == 0
+    assert not steps(prediction, Recalled)
 
 
 # --- the three routes ------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.programs import Prism
 from polyhop.programs.prediction import MAX_SUB_QUESTIONS
-from polyhop.programs.trace import Added, Decomposed, Selected
+from polyhop.programs.trace import Added, Decomposed, Recalled, Selected
 from polyhop.signatures import SelectAnswers, SelectEvidence
 
 from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Reply, Script, answer, facts, playing, scripted, steps
@@ -36,6 +36,23 @@ def play_with(agent: str, reply: Reply, adapter: Any = None) -> tuple[Script, ds
     """One round in which an agent replies so."""
     replies: dict[str, Any] = {agent: reply}
     return play(adapter, rounds=1, **replies)
+
+
+def test_exemplars_are_shown_to_the_analyzer_where_they_are_switched_on() -> None:
+    program = Prism()
+    program.exemplars.mode.value = "same complexity"
+    with playing(scripted(analyzer={"sub_questions": SUB_QUESTIONS}, answerer=answer("Leytonstone"))) as script:
+        prediction = program(question=QUESTION, pool=POOL)
+    (recalled,) = steps(prediction, Recalled)
+    assert len(recalled.questions) == 3
+    for question, message in zip(recalled.questions, script.asked("analyzer")[0].messages[::2], strict=False):
+        assert question in message.text
+    assert [request.demos for request in script.requests if request.agent != "analyzer"] == [0] * (
+        len(script.requests) - 1
+    )
+    default, prediction = play()
+    assert default.asked("analyzer")[0].demos == 0
+    assert not steps(prediction, Recalled)
 
 
 # --- the walk-through ------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ SWITCHES = {"analyze": True, "select": True, "add": True}  # stay on, so that ev
 CHANGED: dict[str, Any] = SWITCHES | {
     "search.k": 2, "search.k1": 1.5, "search.b": 0.75, "rounds": 4,
     "stop": "complete", "bridging": False, "guided": False, "unit": "passage", "prompt_tokens": 9_000,
-    "abstain_below": 0.2,
+    "abstain_below": 0.2, "exemplars.count": 2, "exemplars.mode": "similar",
 }  # fmt: skip
 
 
@@ -96,7 +96,7 @@ def test_dspy_finds_them_by_name() -> None:
     assert {name: tunable.value for name, tunable in found.items()} == {
         "search.k": 7, "search.k1": 0.9, "search.b": 0.4, "rounds": 2, "stop": "stable",
         "analyze": True, "select": True, "add": True, "bridging": True, "guided": True, "unit": "sentence",
-        "prompt_tokens": 6_000, "abstain_below": 0.1,
+        "prompt_tokens": 6_000, "abstain_below": 0.1, "exemplars.count": 3, "exemplars.mode": "none",
     }  # fmt: skip
     assert tunables(program) == found
     assert set(tunables(Naive())) == {"search.k", "search.k1", "search.b", "prompt_tokens", "abstain_below"}

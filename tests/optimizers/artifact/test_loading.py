@@ -223,7 +223,7 @@ def test_the_kind_of_retriever_must_match(tmp_path: Path) -> None:
     ):
         refused(tmp_path / name, message, retriever=other)
     refused(tmp_path / "bm25", "give a retriever or a program, not both", retriever=pool, program=Prism())
-    message = "does not fit Naive of this version: agent 'analyzer' is not in .*; and 8 more. Load it into a Prism with"
+    message = "does not fit Naive of this version: agent 'analyzer' is not in .*; and 11 more. Load it into a Prism"
     refused(tmp_path / "bm25", message, program=Naive())
 
 

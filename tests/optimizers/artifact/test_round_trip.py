@@ -93,9 +93,9 @@ def tune(program: Any, data: st.DataObject) -> None:
         wraps = [lambda demo: dspy.Example(augmented=True, **demo), dict]
         predictor.demos = [data.draw(st.sampled_from(wraps))(demo) for demo in drawn]
     for part in (part for _, part in program.named_sub_modules(Exemplars)):
-        part.memory.load_state(
-            {"exemplars": [each.to_record() for each in data.draw(st.lists(exemplars(), max_size=3))]}
-        )
+        drawn = [each.to_record() for each in data.draw(st.lists(exemplars(), max_size=3))]
+        most = data.draw(st.dictionaries(st.sampled_from("1234"), st.integers(0, 8)))
+        part.memory.load_state({"exemplars": drawn, "most": most})
 
 
 @pytest.mark.parametrize(("name", "kind"), KINDS)
