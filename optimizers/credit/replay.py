@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
@@ -180,7 +181,8 @@ class _Replayed(dspy.Predict):
 
     def forward(self, **kwargs: Any) -> Any:
         signature: type[dspy.Signature] = kwargs.get("signature") or self.signature
-        inputs = {name: kwargs[name] for name in signature.input_fields if name in kwargs}
+        # Copies: programs go on to append to lists that agents were shown.
+        inputs = {name: copy(kwargs[name]) for name in signature.input_fields if name in kwargs}
         ask = partial(self.run, **{"lm": self.lm, **kwargs})
         rollout = _ROLLOUT.get()
         if rollout is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -45,10 +46,11 @@ class StudentPredictor(dspy.Predict):
 
     def forward(self, **kwargs: Any) -> Any:
         trace = dspy.settings.trace
+        # Copies: programs go on to append to lists that agents were shown.
+        inputs = {name: copy(kwargs[name]) for name in self.signature.input_fields if name in kwargs}
         with dspy.context(trace=None):
             prediction = self.run(**{"signature": self.signature, "demos": self.demos, "lm": self.lm, **kwargs})
         if trace is not None:
-            inputs = {name: kwargs[name] for name in self.signature.input_fields if name in kwargs}
             trace.append((self, shortened(inputs, prediction) if self.brief else inputs, prediction))
         return prediction
 

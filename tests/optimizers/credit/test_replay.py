@@ -5,6 +5,7 @@ from __future__ import annotations
 import dspy
 
 from polyhop.optimizers.credit import Replay
+from polyhop.optimizers.prompts.student import prepared
 from polyhop.programs import ParRag
 
 from ...programs.scripted import lm, scripted
@@ -61,6 +62,30 @@ def test_equal_calls_of_one_run_are_told_apart() -> None:
     again = replay.run(asked, first.replies)
     assert again.prediction is not None
     assert (again.prediction.answer, again.asked) == ("heads tails", 0)
+
+
+class Notes(dspy.Module):
+    """Shows its agent what it has said so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.guess = dspy.Predict("said: list[str] -> answer")
+
+    def forward(self, question: str) -> dspy.Prediction:
+        said: list[str] = []
+        for _ in range(2):
+            said.append(self.guess(said=said).answer)
+        return dspy.Prediction(answer=said[-1])
+
+
+def test_inputs_are_recorded_as_they_were_shown() -> None:
+    program, asked = Notes(), dspy.Example(question="q").with_inputs("question")
+    program.set_lm(dspy.utils.DummyLM([{"answer": "heads"}, {"answer": "tails"}] * 2))
+    assert [call.inputs["said"] for call in Replay(program).run(asked).calls] == [[], ["heads"]]
+    student = prepared(program)
+    with dspy.context(trace=[]):
+        student(question="q")
+        assert [inputs["said"] for _, inputs, _ in dspy.settings.trace] == [[], ["heads"]]
 
 
 def test_a_failure_is_recorded_and_scores_zero() -> None:
