@@ -41,6 +41,10 @@ def diagnose(
         ),
     ] = "gold",
     lm: ModelsOption = None,
+    agent: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this agent, or group of agents. May be repeated.  [default: all]"),
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only N random questions of the run.")] = None,
     until_clear: Annotated[
         bool,
@@ -84,6 +88,7 @@ def diagnose(
     manifest = RunManifest.read(run)
     asked, source, program = _repeated(run, manifest, lm or ())
     reference = against if against in REFERENCES else language_model(against)
+    among = chosen_roles(program, roles_of(program, reference), agent or ())
     examples = _chosen(asked, limit, until_clear)
     most = _most_calls(run, {str(example.get("id") or n) for n, example in examples})
     typer.echo(f"at most {most:,} LM calls for {len(examples)} questions; replies in DSPy's cache are free", err=True)
@@ -100,6 +105,7 @@ def diagnose(
             [example for _, example in examples],
             metrics,
             against=reference,
+            among=among,
             until_clear=until_clear,
             threads=threads,
             look_up=source.look_up,
@@ -109,7 +115,7 @@ def diagnose(
         if not found:
             raise PolyhopError(f"the budget ({spent}) is spent before the first question is done") from None
         warn(f"the budget ({spent}) is spent after {len(found)} of {len(examples)} questions")
-    result = Diagnosis(found, metrics, roles_of(program, reference))
+    result = Diagnosis(found, metrics, among)
     if rollouts is not None:
         from ..optimizers.rollouts import write_rollouts
 
@@ -170,6 +176,17 @@ def _repeated(run: Path, manifest: RunManifest, models: Any) -> tuple[Questions,
             f"the program of {run} has changed since (prompts, exemplars or tunables): evaluate it again"
         )
     return questions, source, program
+
+
+def chosen_roles(program: dspy.Module, known: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The agents of some names and groups; all without a name."""
+    from ..engines.models import role_groups
+
+    groups = role_groups(program)
+    if unknown := [name for name in names if name not in known and name not in groups]:
+        raise PolyhopError(f"no agent {unknown[0]!r}: the agents are {', '.join([*known, *groups])}")
+    named = {role for name in names for role in groups.get(name, (name,))}
+    return [role for role in known if role in named or not names]
 
 
 def _chosen(questions: Questions, limit: int | None, at_random: bool) -> list[tuple[int, dspy.Example]]:

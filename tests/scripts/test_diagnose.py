@@ -10,6 +10,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from polyhop.eval.records import read_summary
+from polyhop.optimizers.credit import roles_of
+from polyhop.programs import C3PO
+from polyhop.scripts.diagnose import chosen_roles
 from polyhop.scripts.main import app
 
 
@@ -71,6 +74,19 @@ def test_a_table_and_a_sample(run: Path) -> None:
     assert "4 questions, " in result.stdout
     assert "Evidence F1 (passages), by " in result.stdout
     assert "retrieval" not in result.stdout  # searches are not absent
+
+
+def test_single_agents_and_groups(run: Path) -> None:
+    result = polyhop("diagnose", run, "--agent", "adder", "--agent", "selector", "--metric", "evidence_f1", "--json")
+    assert result.exit_code == 0, result.output
+    assert list(json.loads(result.stdout)["costs"]) == ["selector", "adder"]
+    result = polyhop("diagnose", run, "--agent", "chef")
+    assert result.exit_code == 1
+    known = "analyzer, selector, adder, answerer, retrieval"
+    assert f"no agent 'chef': the agents are {known}" in " ".join(result.stderr.split())
+    assert chosen_roles(C3PO(), roles_of(C3PO()), ["answerer", "proxy"]) == [
+        "router", "filter", "step_filter", "decider", "answerer"
+    ]  # fmt: skip
 
 
 def test_until_clear_takes_no_more_questions_than_it_needs(run: Path) -> None:
