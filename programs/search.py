@@ -73,13 +73,14 @@ class Search(Program):
         return hits
 
     def _source(self, pool: Pool) -> Retriever:
-        source: Retriever | None = self.retriever if pool is None else as_pool(pool)
+        own = None if pool is None else as_pool(pool)
+        source: Retriever | None = self.retriever if own is None else own
         if isinstance(self.retriever, ChainRetriever):
             values = {**asdict(self.retriever.weights), "adaptive": self.retriever.adaptive}
             values |= {name: tunable.value for name, tunable in self.chain.items()}
             adaptive = bool(values.pop("adaptive"))
             chain = self.retriever.with_weights(ChainWeights(**values), adaptive=adaptive)
-            source = chain if pool is None else chain.over(as_pool(pool))
+            source = chain if own is None else chain.over(own)
         if source is None or (isinstance(source, ChainRetriever) and source.source is None):
             raise PolyhopError(
                 "nothing to search: build the program with a retriever, such as "

@@ -6,14 +6,26 @@ Nothing here depends on weights. A graph can be kept while weights are tuned, so
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
 from ..passages import Hit, Passage
 from .question import Bools, Question
-from .reading import FORM_BITS, LONGEST_NAME, NAMED, STARTS, STEM_BITS, TOPIC, Words, folded, read, without_flags
-from .store import Floats, Hashes, Ints, Store, find_names, hash_names, hash_runs, occurrences, spanned
+from .reading import (
+    FORM_BITS,
+    LONGEST_NAME,
+    NAMED,
+    STARTS,
+    STEM_BITS,
+    TOPIC,
+    Words,
+    folded,
+    read,
+    texts_of,
+    without_flags,
+)
+from .store import Floats, Hashes, Ints, Store, find_names, hash_names, hash_runs, spanned
 
 _QUESTION_HITS = 50
 _TIES = 50  # hits after the last that may have its score
@@ -74,14 +86,7 @@ class Edges(NamedTuple):
     sentence: Ints  # of the mention; -1 for a title
     place: Ints  # of the mention: its first word in `Graph.words`
     length: Ints  # of the mention, in words
-
-    def take(self, which: Ints | Bools) -> Edges:
-        return Edges(*(column[which] for column in tuple[Any, ...](self)))
-
-    def sharing(self) -> Floats:
-        """The number of nodes that have the name of each edge."""
-        pairs = np.unique(np.stack([self.name, self.node.astype(np.uint64)]), axis=1)
-        return occurrences(self.name, pairs[0])
+    sharing: Floats  # the number of compared nodes with a shared name; 0 for titles
 
 
 class Graph:
@@ -113,7 +118,7 @@ class Graph:
         self.rows: list[int] = []
         self._nodes: dict[int, int] = {}  # by row
         self._passages: dict[int, Passage] = {}
-        self._texts: dict[int, list[str]] = {}
+        self._texts: dict[int, list[str]] = {}  # the folded words of sentences
         self._best = 0.0  # BM25 score
         self._start: Ints | None = None
         self._neighbors: dict[int, Ints] = {}
@@ -142,6 +147,8 @@ class Graph:
     def load(self, nodes: Sequence[int]) -> None:
         """Read the passages of some nodes, together."""
         new = [node for node in nodes if node not in self._passages]
+        if not new:
+            return
         self._passages |= zip(new, self._source.stored([self.rows[node] for node in new]), strict=True)
 
     def passage(self, node: int) -> Passage:
@@ -149,16 +156,13 @@ class Graph:
         return self._passages[node]
 
     def text(self, place: int, length: int) -> str:
-        """Some folded words of a node."""
-        node = int(self.node_of_sentence[self._sentence[place]])
-        start = place - int(self._first[node])
-        return " ".join(self._text(node)[start : start + length])
-
-    def _text(self, node: int) -> list[str]:
-        """The folded words of a node, as in `words`."""
-        if node not in self._texts:
-            self._texts[node] = folded(self.passage(node))
-        return self._texts[node]
+        """Some folded words of a node, of one sentence or its title."""
+        sentence = int(self._sentence[place])
+        if sentence not in self._texts:
+            node = int(self.node_of_sentence[sentence])
+            self._texts[sentence] = folded(texts_of(self.passage(node))[sentence - int(self.first_sentence[node])])
+        start = place - int(self._sentence.searchsorted(sentence))
+        return " ".join(self._texts[sentence][start : start + length])
 
     # --- comparing ----------------------------------------------------------------------------------------------------
 
@@ -186,8 +190,10 @@ class Graph:
             self._best = hits[0][1] if hits else 0.0
             found = self._add(hits)
             numbers = self.question.numbers
-            named = self._titled(numbers, np.ones(len(numbers), bool), _LONGEST_IN_QUESTION)
-            self._start = np.union1d(found, self._add([(row, 0.0) for row in named]))
+            if len(found) < len(self._store):
+                named = self._titled(numbers, np.ones(len(numbers), bool), _LONGEST_IN_QUESTION)
+                found = np.union1d(found, self._add([(row, 0.0) for row in named]))
+            self._start = np.sort(found)
         return self._start
 
     def beyond(self, depth: int) -> Ints:
@@ -201,6 +207,8 @@ class Graph:
 
     def neighbors(self, chosen: int) -> Ints:
         """The passages whose titles a passage mentions, and those with its names and other question words."""
+        if len(self.start()) == len(self._store):
+            return np.zeros(0, np.int64)  # all are candidates
         if (found := self._neighbors.get(chosen)) is None:
             text = slice(self._first[chosen], self._first[chosen + 1])
             rows = self._titled(self.words[text], self._flags[text] & STARTS > 0, _LONGEST_RUN)
@@ -243,9 +251,7 @@ class Graph:
         if not len(spans):
             return []
         order = np.argsort(-self._store.rarity(spanned(self.words, spans)), kind="stable")
-        forms = self._text(chosen)
-        best = spans[order[:_NAMES]] - self._first[chosen]
-        return [" ".join(forms[start:end]) for start, end in best.tolist()]
+        return [self.text(start, end - start) for start, end in spans[order[:_NAMES]].tolist()]
 
     # --- nodes --------------------------------------------------------------------------------------------------------
 
@@ -322,7 +328,21 @@ class Graph:
         """All mentions that tie a chosen passage to the nodes from a number on."""
         key = chosen, first, len(self)
         if (found := self._edges.get(key)) is None:
-            parts = self._links(chosen, first), self._back_links(chosen, first), self._shared(chosen, first)
+            names = np.concatenate([self._forms[chosen], spanned(self.words, self._names(chosen))])
+            which, place = find_names(names, self.words[self._first[first] :])
+            place += self._first[first]
+            sentence = self._sentence[place]
+            node = self.node_of_sentence[sentence]
+            in_title = sentence == self.first_sentence[node]
+            back = (which < _FORMS) & ~in_title
+            other = (which >= _FORMS) & (node != chosen)
+            parts = (
+                self._links(chosen, first),
+                self._titled_edges(
+                    BACK, chosen, node[back], np.full(np.count_nonzero(back), chosen), which[back], place[back]
+                ),
+                self._shared(names[_FORMS:], which[other] - _FORMS, place[other], node[other], in_title[other]),
+            )
             found = self._edges[key] = Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
         return found
 
@@ -333,13 +353,6 @@ class Graph:
         return self._titled_edges(
             LINK, chosen, which // _FORMS + done, which // _FORMS + done, which % _FORMS, place + start
         )
-
-    def _back_links(self, chosen: int, done: int) -> Edges:
-        form, place = find_names(self._forms[chosen], self.words[self._first[done] :])
-        place += self._first[done]
-        node, in_title = self._where(place)
-        form, place, node = form[~in_title], place[~in_title], node[~in_title]
-        return self._titled_edges(BACK, chosen, node, np.full(len(node), chosen), form, place)
 
     def _titled_edges(self, relation: int, chosen: int, node: Ints, named: Ints, form: Ints, place: Ints) -> Edges:
         """Edges by the most certain form of a title that is mentioned; versions of a page do not mention each other."""
@@ -362,16 +375,12 @@ class Graph:
             self._sentence[place],
             place,
             length,
+            np.zeros(len(node)),
         )
 
-    def _shared(self, chosen: int, done: int) -> Edges:
-        names = spanned(self.words, self._names(chosen))
-        which, place = find_names(names, self.words[self._first[done] :])
-        place += self._first[done]
-        node, in_title = self._where(place)
-        other = node != chosen
-        which, place, node, in_title = which[other], place[other], node[other], in_title[other]
-        about = np.zeros((len(names), len(self)), bool)
+    def _shared(self, names: Words, which: Ints, place: Ints, node: Ints, in_title: Bools) -> Edges:
+        has, about = np.zeros((2, len(names), len(self)), bool)
+        has[which, node] = True
         about[which[in_title], node[in_title]] = True
         return Edges(
             node,
@@ -384,13 +393,8 @@ class Graph:
             np.where(in_title, -1, self._sentence[place]),
             place,
             np.count_nonzero(names, axis=1)[which],
+            has.sum(axis=1, dtype=float)[which],
         )
-
-    def _where(self, place: Ints) -> tuple[Ints, Bools]:
-        """The nodes of words, and whether they are in titles."""
-        sentence = self._sentence[place]
-        node: Ints = self.node_of_sentence[sentence]
-        return node, sentence == self.first_sentence[node]
 
     def _names(self, chosen: int) -> Ints:
         """The spans of the names that a passage mentions and the question does not, after its own title."""

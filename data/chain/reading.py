@@ -6,8 +6,8 @@ words have stems below `TOPIC`. 0 separates the title and the sentences.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
 
@@ -52,7 +52,7 @@ class _Known(dict[str, Word]):
     def __missing__(self, written: str) -> Word:
         if len(self) >= _CACHED:
             self.clear()
-        forms = tuple(key_words(written))
+        forms = (written.lower(),) if written.isascii() and written.isalnum() else tuple(key_words(written))
         lower = written[0].islower()
         joins = len(forms) == 1 and forms[0] in _JOINING
         numbers = tuple(number(form) | (0 if lower else STARTS) for form in forms)
@@ -88,44 +88,48 @@ def read(text: str) -> list[Word]:
     return [_known[written] for written in WORD.findall(join_initials(text))]
 
 
-def _sentences(passage: Passage) -> Iterator[str]:
-    """The headings above a passage as one sentence, if any, and its own sentences."""
-    if passage.place and passage.place.headings:
-        yield " ".join(passage.place.headings)
-    yield from passage.sentences
+def texts_of(passage: Passage) -> tuple[str, ...]:
+    """The title of a passage, the headings above it as one sentence, if any, and its own sentences."""
+    headings = passage.place.headings if passage.place else ()
+    return passage.title, *([" ".join(headings)] if headings else ()), *passage.sentences
 
 
-def folded(passage: Passage) -> list[str]:
-    """The folded words of a passage, "" between the title and the sentences."""
-    forms = [form for word in read(passage.title) for form in word.forms]
-    for sentence in _sentences(passage):
-        forms.append("")
-        for word in read(sentence):
-            forms += word.forms
-    return forms
+def folded(text: str) -> list[str]:
+    """The folded words of a title or a sentence."""
+    return [form for word in read(text) for form in word.forms]
+
+
+@lru_cache(maxsize=2048)  # passages of pools are read again by the next search and by the lexical engine
+def cached_record(texts: tuple[str, ...]) -> Words:
+    """See `Reading.record`."""
+    return Reading(texts).record()
 
 
 class Reading:
     """The words and the names of a passage.
 
+    Args:
+        texts: See `texts_of`.
+
     Attributes:
-        forms: See `folded`.
+        forms: The folded words, "" between the texts.
         numbers: Their numbers; 0 between.
         title: The number of words in the title; without its disambiguation; up to its first comma.
         names: The capitalized names of the text as (start, end), each wording once.
     """
 
-    def __init__(self, passage: Passage) -> None:
+    def __init__(self, texts: Sequence[str]) -> None:
+        title, *sentences = texts
         self.forms: list[str] = []
-        self.numbers = array("I")
+        self.numbers: list[int] = []
         self.names: list[tuple[int, int]] = []
-        bare = bare_title(passage.title)
-        for word in read(passage.title):
+        bare = bare_title(title)
+        for word in read(title):
             self._add(word)
-        counts = len(self.forms), _count(bare), _count(bare.split(",")[0]) if "," in passage.title else 0
+        counts = len(self.forms), len(folded(bare)), len(folded(bare.split(",")[0])) if "," in title else 0
         self.title = tuple(min(count, _LONGEST_TITLE) for count in counts)
         self._wordings: set[tuple[str, ...]] = {tuple(self.forms[: counts[1]])}
-        for sentence in _sentences(passage):
+        for sentence in sentences:
             self._break()
             self._sentence(join_initials(sentence))
         del self.names[_MOST_NAMES:]
@@ -137,13 +141,9 @@ class Reading:
         names = [start << 16 | end for start, end in self.names]
         return np.array([header, *names, *self.numbers], np.uint32)
 
-    def name(self, at: int) -> str:
-        start, end = self.names[at]
-        return " ".join(self.forms[start:end])
-
     def _add(self, word: Word) -> None:
         self.forms += word.forms
-        self.numbers.extend(word.numbers)
+        self.numbers += word.numbers
 
     def _break(self) -> None:
         self.forms.append("")
@@ -154,24 +154,27 @@ class Reading:
 
         A single word at the start of the sentence does not count: every sentence starts with a capital.
         """
-        first = len(self.forms)
+        forms, numbers, known = self.forms, self.numbers, _known
+        first = len(forms)
         start = end = -1  # of the name
         after = 0  # characters
         initials = False
         for match in WORD.finditer(sentence):
             written = match.group()
-            word = _known[written]
-            at = len(self.forms)
+            word = known[written]
             if start >= 0:
                 gap = sentence[after : match.start()].strip(" \u00a0-–&")
                 if (gap and not (gap == "." and initials)) or not (word.upper or word.joins):
                     self._name(start, end, first)
                     start = -1
-            self._add(word)
             if word.upper:
-                start, end = (start if start >= 0 else at), len(self.forms)
-            after = match.end()
-            initials = len(written) == 1 or "." in written
+                at = len(forms)
+                start, end = (start if start >= 0 else at), at + len(word.forms)
+            forms += word.forms
+            numbers += word.numbers
+            if start >= 0:
+                after = match.end()
+                initials = len(written) == 1 or "." in written
         if start >= 0:
             self._name(start, end, first)
 
@@ -185,7 +188,3 @@ class Reading:
         if (wording := tuple(self.forms[start:end])) not in self._wordings:
             self._wordings.add(wording)
             self.names.append((start, end))
-
-
-def _count(text: str) -> int:
-    return sum(len(word.forms) for word in read(text))

@@ -23,7 +23,7 @@ from ..lucene.searcher import adapt
 from ..passages import Hit, Reason, SearchTool, Shared, check_page, search_each
 from .graph import BACK, LINK, SHARED, ChainSource, Edges, Graph
 from .question import Bools, specificity
-from .store import Floats, Hashes, Ints, occurrences
+from .store import Floats, Ints, counted, occurrences
 from .weights import ChainWeights
 
 if TYPE_CHECKING:
@@ -94,6 +94,8 @@ class _Chain:
         self._words, self._pairs = graph.question.weights, graph.question.pairs
         self._seen: Ints = np.zeros(0, np.int64)  # in the order in which they were found
         self._chosen: list[_Chosen] = []
+        self._titles = counted(np.zeros(0, np.uint64))  # the candidates'
+        self._named = np.zeros(0)  # the gain of each node for its title in the question
         # Of each node: the strength of its strongest edge, of that of each relation, and of those to each chosen
         # passage together; whether it is a copy of one.
         self._tied, self._related, self._total = np.zeros(0), np.zeros((len(_RELATIONS), 0)), np.zeros(0)
@@ -105,6 +107,8 @@ class _Chain:
         new = np.ones(len(self._graph), bool)
         new[self._seen] = False
         self._seen = np.append(self._seen, nodes[new[nodes]])
+        self._titles = counted(self._graph.names[self._seen])
+        self._named = self._titles_asked()
 
     def take(self, node: int) -> None:
         graph, explained = self._graph, self._weights.explained
@@ -137,6 +141,8 @@ class _Chain:
         graph, weights = self._graph, self._weights
         if not len(graph):
             return np.zeros(0), np.zeros(0)
+        if len(self._named) < len(graph):
+            self._named = self._titles_asked()
         sentence, opening = graph.in_sentences(self._words)
         gains = weights.coverage * (graph.node_has @ self._words) + weights.bm25 * graph.bm25
         gains += weights.sentence * sentence + weights.opening * opening
@@ -145,40 +151,35 @@ class _Chain:
         gains += weights.title * (graph.has[graph.first_sentence] @ self._words)
         gains -= weights.surplus * graph.surplus + weights.length * graph.length
         self._tie()
-        named = self._named()
+        taken = graph.overlapping([each.node for each in self._chosen])
+        named = self._named * np.where(taken, weights.taken, 1.0)
         second = np.sort(self._related, axis=0)[-2]
         gains += named + self._tied + weights.second * second + weights.others * (self._total - self._tied)
         gains[self._copies] = _COPY
         return gains, named
 
-    def _named(self) -> Floats:
-        """The gain for titles in the question."""
+    def _titles_asked(self) -> Floats:
+        """The gain for titles in the question, before any is taken."""
         graph, weights = self._graph, self._weights
         found = np.zeros(len(graph))
         nodes = np.flatnonzero(graph.match_certainty)
         rarity, span = graph.match_rarity[nodes], graph.span[nodes]
         strength = graph.match_certainty[nodes] * specificity(rarity, _TITLE_RARITY * weights.rarity)
-        strength *= self._clarity(graph.names[nodes, graph.match[nodes]])
-        taken = graph.overlapping([each.node for each in self._chosen])[nodes]
-        strength *= np.where(taken, weights.taken, 1.0)
+        strength *= occurrences(graph.names[nodes, graph.match[nodes]], self._titles) ** -weights.ambiguity
         length = span[:, 1] - span[:, 0]
         within = (span[:, :1] >= span[:, 0]) & (span[:, 1:] <= span[:, 1]) & (length[:, None] < length)
         found[nodes] = weights.named * strength * np.where(within.any(axis=1), weights.inner, 1.0)
         return found
 
-    def _clarity(self, names: Hashes) -> Floats:
-        """The factor for names that several candidates have as titles."""
-        found: Floats = occurrences(names, self._graph.names[self._seen]) ** -self._weights.ambiguity
-        return found
-
     def _tie(self) -> None:
         """Compare the chosen passages with the nodes that they were not compared with."""
         graph, size = self._graph, len(self._graph)
-        new = size - len(self._tied)
-        self._tied, self._total = np.append(self._tied, np.zeros(new)), np.append(self._total, np.zeros(new))
-        self._related = np.append(self._related, np.zeros((len(_RELATIONS), new)), axis=1)
-        self._copies, self._told = np.append(self._copies, np.zeros(new, bool)), np.append(self._told, np.zeros(new))
-        self._ties = np.append(self._ties, np.zeros((new, len(Tie._fields)), np.int64), axis=0)
+        if new := size - len(self._tied):
+            self._tied, self._total = np.append(self._tied, np.zeros(new)), np.append(self._total, np.zeros(new))
+            self._related = np.append(self._related, np.zeros((len(_RELATIONS), new)), axis=1)
+            self._copies = np.append(self._copies, np.zeros(new, bool))
+            self._told = np.append(self._told, np.zeros(new))
+            self._ties = np.append(self._ties, np.zeros((new, len(Tie._fields)), np.int64), axis=0)
         for each in self._chosen:
             if each.compared == size:
                 continue
@@ -206,9 +207,10 @@ class _Chain:
         link, shared = edges.relation == LINK, edges.relation == SHARED
         strength = edges.certainty * specificity(edges.rarity, weights.rarity)
         strength *= np.where(edges.in_question, _IN_QUESTION, 1.0)
-        strength[shared] *= weights.shared * edges.take(shared).sharing() ** -weights.ambiguity
-        strength[shared & edges.in_title] *= weights.in_title
-        strength[~shared] *= np.where(link[~shared], weights.link, weights.back) * self._clarity(edges.name[~shared])
+        strength *= np.array([weights.link, weights.back, weights.shared])[edges.relation]
+        strength *= np.where(shared & edges.in_title, weights.in_title, 1.0)
+        bearers = np.where(shared, edges.sharing, occurrences(edges.name, self._titles))
+        strength *= bearers**-weights.ambiguity
         beside = graph.has[edges.sentence] & (edges.sentence >= 0)[:, None]
         cue = np.where(link, beside @ chosen.before, beside @ chosen.after)
         found: Floats = strength * (1 + weights.cue * cue + weights.fit * (graph.node_has[edges.node] @ chosen.after))

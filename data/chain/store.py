@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..passages import Passage
-from .reading import FORM_BITS, LONGEST_NAME, STEM_BITS, TOPIC, Reading, Words, stems_of, without_flags
+from .reading import FORM_BITS, LONGEST_NAME, STEM_BITS, TOPIC, Reading, Words, stems_of, texts_of, without_flags
 
 Ints = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
@@ -259,7 +259,7 @@ class StoreWriter:
             self._write()
 
     def add(self, passages: Iterable[Passage]) -> None:
-        self._batch += [Reading(passage).record() for passage in passages]
+        self._batch += [Reading(texts_of(passage)).record() for passage in passages]
         if len(self._batch) >= _BATCH:
             self._write()
 
@@ -279,9 +279,14 @@ class StoreWriter:
                     (self._folder / name).write_bytes(values.astype(_TYPES[name]).tobytes())
 
 
-def occurrences(names: Hashes, among: Hashes) -> Floats:
-    """How often each name is among others, at least 1."""
-    distinct, counts = np.unique(among, return_counts=True)
+def counted(names: Hashes) -> tuple[Hashes, Ints]:
+    """The distinct names, in order, and how often each occurs."""
+    return np.unique(names, return_counts=True)
+
+
+def occurrences(names: Hashes, among: tuple[Hashes, Ints]) -> Floats:
+    """How often each name is among `counted` ones, at least 1."""
+    distinct, counts = among
     if not len(distinct):
         return np.ones(len(names))
     at = np.minimum(np.searchsorted(distinct, names), len(distinct) - 1)
@@ -304,22 +309,22 @@ def locate(values: Words, keys: Words, order: Ints) -> tuple[Ints, Ints]:
 
 def find_names(names: Words, words: Words) -> tuple[Ints, Ints]:
     """The occurrences of names (rows that end in zeros, or are zero) among words, both without flags: which, where."""
-    rows = np.flatnonzero(names[:, 0])
-    rows = rows[np.argsort(names[rows, 0], kind="stable")]
-    first = names[rows, 0]
+    first = names[:, 0]
+    rows = first.argsort(kind="stable")
+    rows = rows[len(rows) - np.count_nonzero(first) :]
+    first = first[rows]
     places = _likely(words, first)
-    if not len(places):
-        return places, places
-    low = np.searchsorted(first, words[places])
-    count = np.searchsorted(first, words[places], "right") - low
-    which = rows[spread(low, count)]
-    place = np.repeat(places, count)
-    padded = np.append(words, np.zeros(LONGEST_NAME, np.uint32))
+    values = words[places]
+    low = first.searchsorted(values)
+    count = first.searchsorted(values, "right") - low
+    which, place = rows[spread(low, count)], places.repeat(count)
+    end = len(words) - 1
     for at in range(1, LONGEST_NAME):
         wanted = names[which, at]
         if not wanted.any():
             break
-        same = (wanted == 0) | (padded[place + at] == wanted)
+        after = place + at
+        same = (wanted == 0) | ((words[np.minimum(after, end)] == wanted) & (after <= end))
         which, place = which[same], place[same]
     return which, place
 
@@ -328,12 +333,14 @@ def _likely(values: Words, keys: Words) -> Ints:
     """The places of values that may be among the keys: a test that is fast for many values and few keys."""
     marked = np.zeros(_MARKS, bool)
     marked[keys & (_MARKS - 1)] = True
-    return np.flatnonzero(marked[values & (_MARKS - 1)])
+    found: Ints = marked[values & (_MARKS - 1)].nonzero()[0]
+    return found
 
 
 def spread(first: Ints, count: Ints) -> Ints:
     """The numbers from each ``first``, ``count`` of them, one after another."""
-    found: Ints = np.arange(count.sum()) + np.repeat(first - np.cumsum(count) + count, count)
+    ends = count.cumsum()
+    found: Ints = np.arange(ends[-1] if len(ends) else 0) + (first - ends + count).repeat(count)
     return found
 
 

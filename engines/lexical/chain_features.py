@@ -17,7 +17,7 @@ import numpy as np
 
 from ...data.chain.graph import SHARED, Graph
 from ...data.chain.question import specificity
-from ...data.chain.store import Floats, occurrences
+from ...data.chain.store import Floats, counted, occurrences
 from ...data.passages import Passage
 from ...data.pool import PassagePool
 from ...data.references import references
@@ -103,6 +103,7 @@ class ChainFeatures:
         self.node = {passage.number: nodes[row] for row, passage in enumerate(self.passages)}
         self._names = {title_key(form) for name in mask(question).names for form in (name, bare_title(name))}
         self._whole = [not self._names.isdisjoint(passage.names[:2]) for passage in self.passages]
+        self._titles = counted(graph.names)
         self._named = self._titles_asked()
         self._ties: dict[int, Floats] = {}
         self._shares: dict[tuple[str, str], float] = {}
@@ -174,7 +175,7 @@ class ChainFeatures:
         graph = self.graph
         found = graph.match_certainty * specificity(graph.match_rarity, _TITLE_RARITY * _RARITY)
         asked = np.flatnonzero(found)
-        found[asked] *= occurrences(graph.names[asked, graph.match[asked]], graph.names) ** -_AMBIGUITY
+        found[asked] *= occurrences(graph.names[asked, graph.match[asked]], self._titles) ** -_AMBIGUITY
         return found
 
     def share(self, step: str, passage: ParsedPassage) -> float:
@@ -200,8 +201,7 @@ class ChainFeatures:
             graph, edges = self.graph, self.graph.edges(node)
             shared = edges.relation == SHARED
             strength = edges.certainty * specificity(edges.rarity, _RARITY) * np.where(edges.in_question, _ASKED, 1.0)
-            bearers = occurrences(edges.name, graph.names)
-            bearers[shared] = edges.take(shared).sharing()
+            bearers = np.where(shared, edges.sharing, occurrences(edges.name, self._titles))
             cue = graph.has[edges.sentence] @ graph.question.weights
             strength *= bearers**-_AMBIGUITY
             strength *= np.where(shared, np.where(edges.in_title, _IN_TITLE, 1.0), 1 + _CUE * cue)

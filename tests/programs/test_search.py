@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -151,6 +151,23 @@ def test_the_own_pool_goes_through_the_chain(retriever: ChainRetriever, pool: An
     assert "director" not in [hit.passage.id for hit in Search(k=2)(QUESTION, pool, trace)]
     set_weights(search, NO_TIES)
     assert "director" not in [hit.passage.id for hit in search(QUESTION, pool, trace)]
+
+
+class CountedPool(list[Passage]):
+    """A pool that counts how often it is read."""
+
+    readings = 0
+
+    def __iter__(self) -> Iterator[Passage]:
+        self.readings += 1
+        return super().__iter__()
+
+
+def test_the_chain_reads_the_own_pool_as_often_as_bm25_does() -> None:
+    plain, chained = CountedPool(CHAIN), CountedPool(CHAIN)
+    Search()(QUESTION, plain, Trace())
+    Search(ChainRetriever())(QUESTION, chained, Trace())
+    assert chained.readings == plain.readings
 
 
 def test_the_trace_tells_why() -> None:

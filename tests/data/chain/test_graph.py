@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from polyhop.data.chain.graph import BACK, LINK, SHARED, Graph
+from polyhop.data.chain.retriever import follow
+from polyhop.data.chain.weights import ChainWeights
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 
@@ -118,3 +120,20 @@ def test_the_question_words_of_a_title_count_in_every_sentence() -> None:
     assert graph.question.words == ["sang", "moon"]
     assert best.tolist() == pytest.approx([weights.sum()])
     assert opening.tolist() == pytest.approx([weights[1]])
+
+
+def test_a_long_ranking_leaves_the_graph_as_it_was_for_a_short_one() -> None:
+    """A graph is kept while weights are tuned. The second hop has no word of the question."""
+    bridge = Passage.of("Solmar", "Solmar is a film of 1972 by Anna Berg.", id="bridge")
+    noise = [Passage.of(f"Noise {n}", f"A director made a film, number {n}.", id=f"n{n}") for n in range(55)]
+    target = Passage.of("Anna Berg", "Anna Berg is from Zabor.", id="target")
+    question = "Where does the director of the film Solmar live?"
+    used, fresh = graph_of(question, bridge, *noise, target), graph_of(question, bridge, *noise, target)
+    weights = ChainWeights()
+    assert len(follow(used, weights, 57)) == 57
+
+    def ids(graph: Graph) -> list[str]:
+        return [graph.passage(step.node).id for step in follow(graph, weights, 3)]
+
+    assert ids(used) == ids(fresh)
+    assert ids(used)[:2] == ["bridge", "target"]

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from polyhop.data.chain.reading import FORM_BITS, NAMED, STARTS, TOPIC, Reading, folded, number, stems_of
+from polyhop.data.chain.reading import FORM_BITS, NAMED, STARTS, TOPIC, Reading, folded, number, stems_of, texts_of
 from polyhop.data.chain.store import Store
 from polyhop.data.passages import PAGE, Passage, Place
 
 
 def says(text: str, title: str = "") -> Reading:
-    return Reading(Passage.of(title, text))
+    return Reading(texts_of(Passage.of(title, text)))
 
 
 def mentioned(text: str, title: str = "") -> list[str]:
@@ -105,10 +105,11 @@ def test_of_a_very_long_passage_the_beginning_is_read(glue: str) -> None:
 
 def test_the_headings_above_a_passage_are_its_first_sentence() -> None:
     passage = replace(Passage.of("Guide", "It rained."), place=Place("guide.md", 3, ("Anna Berg", "Life")))
-    assert Reading(passage).forms == ["guide", "", "anna", "berg", "life", "", "it", "rained"]
+    assert Reading(texts_of(passage)).forms == ["guide", "", "anna", "berg", "life", "", "it", "rained"]
 
 
 @pytest.mark.parametrize("title", ["", "Help! (film)", "J. R. R. Tolkien"])
 def test_the_folded_words_are_those_of_the_reading(title: str) -> None:
     passage = Passage.of(title, "Zola’s house, by J. R. R. Tolkien. It is well-known; in 1972.")
-    assert folded(passage) == Reading(passage).forms
+    texts = texts_of(passage)
+    assert [form for text in texts for form in ("", *folded(text))][1:] == Reading(texts).forms

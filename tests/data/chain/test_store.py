@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.chain.reading import LONGEST_NAME, Reading, read, stems_of, without_flags
+from polyhop.data.chain.reading import LONGEST_NAME, Reading, read, stems_of, texts_of, without_flags
 from polyhop.data.chain.store import (
     Store,
     StoreWriter,
+    counted,
     find_names,
     hash_names,
     hash_runs,
@@ -42,7 +43,7 @@ def title_hash(title: str) -> np.ndarray:
 @pytest.fixture(params=["memory", "disk"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "memory":
-        return Store.of(Reading(passage).record() for passage in PASSAGES)
+        return Store.of(Reading(texts_of(passage)).record() for passage in PASSAGES)
     with StoreWriter(tmp_path / "store") as writer:
         writer.add(PASSAGES[:1])
         writer.add(PASSAGES[1:])
@@ -67,7 +68,7 @@ def test_the_frequency_of_a_stem_is_that_of_its_passages(store: Store) -> None:
 
 def test_records_come_in_the_order_of_the_rows(store: Store) -> None:
     records = store.records([2, 0])
-    both = [*Reading(PASSAGES[2]).numbers, 0, *Reading(PASSAGES[0]).numbers, 0]
+    both = [*Reading(texts_of(PASSAGES[2])).numbers, 0, *Reading(texts_of(PASSAGES[0])).numbers, 0]
     assert records.words.tolist() == both
     assert len(store) == 4
     assert store.checksum(0) != store.checksum(1)
@@ -119,5 +120,5 @@ def test_values_among_keys_are_located(values: np.ndarray, keys: list[int]) -> N
 
 def test_occurrences_count_at_least_one() -> None:
     names = np.array([7, 8, 9], np.uint64)
-    assert occurrences(names, np.array([8, 9, 8], np.uint64)).tolist() == [1, 2, 1]
-    assert occurrences(names, np.zeros(0, np.uint64)).tolist() == [1, 1, 1]
+    assert occurrences(names, counted(np.array([8, 9, 8], np.uint64))).tolist() == [1, 2, 1]
+    assert occurrences(names, counted(np.zeros(0, np.uint64))).tolist() == [1, 1, 1]
