@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os.path import splitdrive
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from .source import Source
 from .text import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import dspy
 
@@ -44,6 +45,10 @@ def diagnose(
     agent: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Only this agent, or group of agents. May be repeated.  [default: all]"),
+    ] = None,
+    program: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:CLASS[=DIR]", help="The program, if the run has one of your own."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only N random questions of the run.")] = None,
     until_clear: Annotated[
@@ -77,7 +82,7 @@ def diagnose(
     """
     from ..engines.budget import Budget, BudgetSpent
     from ..engines.models import language_model
-    from ..eval.folder import DIAGNOSIS
+    from ..eval.folder import DIAGNOSIS, MANIFEST
     from ..eval.metrics import find_metric
     from ..eval.official.files import write_object
     from ..eval.settings import RunManifest
@@ -86,22 +91,25 @@ def diagnose(
 
     metrics = [find_metric(name) for name in metric or _METRICS]
     manifest = RunManifest.read(run)
-    asked, source, program = _repeated(run, manifest, lm or ())
+    try:
+        asked, source, repeated = _repeated(run, manifest, lm or (), program)
+        examples = _chosen(asked, limit, until_clear)
+    except ValueError as error:
+        raise PolyhopError(f"{run / MANIFEST} is damaged: {str(error)[:200]}") from error
     reference = against if against in REFERENCES else language_model(against)
-    among = chosen_roles(program, roles_of(program, reference), agent or ())
-    examples = _chosen(asked, limit, until_clear)
+    among = chosen_roles(repeated, roles_of(repeated, reference), agent or ())
     most = _most_calls(run, {str(example.get("id") or n) for n, example in examples})
     typer.echo(f"at most {most:,} LM calls for {len(examples)} questions; replies in DSPy's cache are free", err=True)
     if dry_run:
         return
     budget = Budget(calls=budget_calls)
-    budget.meter_program(program)
+    budget.meter_program(repeated)
     if not isinstance(reference, str):
         reference = budget.meter(reference)
     found: list[QuestionCosts] = []
     try:
         repeat(
-            program,
+            repeated,
             [example for _, example in examples],
             metrics,
             against=reference,
@@ -136,8 +144,14 @@ def diagnose(
         _print(metrics, result)
 
 
-def _repeated(run: Path, manifest: RunManifest, models: Any) -> tuple[Questions, Source, dspy.Module]:
-    """The questions of a run, what is searched, and the program as it was."""
+def _repeated(
+    run: Path, manifest: RunManifest, models: Sequence[str], own: str | None
+) -> tuple[Questions, Source, dspy.Module]:
+    """The questions of a run, what is searched, and the program as it was.
+
+    Raises:
+        ValueError: the manifest has a setting that no run has.
+    """
     from ..eval.questions import Questions
     from ..eval.settings import ProgramSettings
     from ..programs.tunable import tunables
@@ -147,10 +161,12 @@ def _repeated(run: Path, manifest: RunManifest, models: Any) -> tuple[Questions,
     asked, was = manifest.questions, manifest.program
     if manifest.dataset is None:
         raise PolyhopError(f"{run} was not made by `polyhop evaluate`: use polyhop.optimizers.credit.diagnose")
-    file = manifest.files.get("questions") or (asked.source if str(asked.source).startswith("hub:") else None)
+    for path in manifest.files.values():
+        if not Path(path).is_absolute():  # such as the address of a server, which would be sent the token
+            raise PolyhopError(f"{run} names {path!r}, which is not the path of a file: evaluate it again")
     questions = Questions(
         manifest.dataset,
-        file,
+        manifest.files.get("questions") or (asked.source if str(asked.source).startswith("hub:") else None),
         split=asked.split,
         setting=asked.setting,  # type: ignore[arg-type]
         limit=asked.limit,
@@ -158,13 +174,11 @@ def _repeated(run: Path, manifest: RunManifest, models: Any) -> tuple[Questions,
     )
     index = manifest.files.get("index")
     source = Source(questions, Path(index) if index else None)
-    stored = manifest.files.get("program")
-    specs = models or [f"{role}={model['model']}" for role, model in was.lms.items() if model]
-    searches = stored is None and "search.k" in was.tunables
+    searches = "program" not in manifest.files and "search.k" in was.tunables
     program = build_program(
-        stored or was.name.partition(" (")[0],
+        own or _program(run, manifest),
         source.searched,
-        specs,
+        models or _models(run, was.lms),
         retriever=was.retriever_name if searches else None,
     )
     known = tunables(program)
@@ -187,6 +201,24 @@ def chosen_roles(program: dspy.Module, known: Sequence[str], names: Sequence[str
         raise PolyhopError(f"no agent {unknown[0]!r}: the agents are {', '.join([*known, *groups])}")
     named = {role for name in names for role in groups.get(name, (name,))}
     return [role for role in known if role in named or not names]
+
+
+def _program(run: Path, manifest: RunManifest) -> str:
+    """The program of a run, if it needs no code that the run names: the run may be somebody else's."""
+    from ..programs import PROGRAMS
+
+    stored, name = manifest.files.get("program"), manifest.program.name.partition(" (")[0]
+    if ":" in splitdrive(stored or "")[1] or not (stored or name in PROGRAMS):
+        raise PolyhopError(f"{run} has a program of its own ({name}): name it with --program MODULE:CLASS[=DIR]")
+    return stored or name
+
+
+def _models(run: Path, lms: Mapping[str, Mapping[str, Any] | None]) -> list[str]:
+    """The models of a run; not a profile, which names keys and addresses."""
+    specs = [f"{role}={model.get('model')}" for role, model in lms.items() if model]
+    if any(not role.isidentifier() for role in lms) or any(spec.endswith(".toml") for spec in specs):
+        raise PolyhopError(f"{run} names models that are none: name them with --lm")
+    return specs
 
 
 def _chosen(questions: Questions, limit: int | None, at_random: bool) -> list[tuple[int, dspy.Example]]:

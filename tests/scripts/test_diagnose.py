@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -132,3 +134,42 @@ def test_a_changed_program_is_refused(run: Path, tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "has changed since" in result.stderr
     assert polyhop("diagnose", tmp_path).exit_code == 1
+
+
+def test_a_run_names_neither_code_nor_servers_nor_profiles(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "planted.py").write_text("raise SystemExit('executed')")
+    (tmp_path / "selector=x.toml").write_text('lm = "lexical"')
+    (tmp_path / "copy").mkdir()
+    shutil.copy(run / "predictions.jsonl", "copy")
+    original = json.loads((run / "manifest.json").read_text())
+
+    def diagnosed(**changes: Any) -> str:
+        program = {**original["program"], **changes.pop("program", {})}
+        (tmp_path / "copy" / "manifest.json").write_text(json.dumps({**original, "program": program, **changes}))
+        result = polyhop("diagnose", "copy", "--dry-run")
+        assert result.exit_code == 1
+        return result.stderr
+
+    for program in ("planted:Program", f"planted:Program={tmp_path}"):
+        assert "name it with --program" in diagnosed(program={"name": program})
+        assert "not the path of a file" in diagnosed(files={"program": program})
+    assert "name it with --program" in diagnosed(files={"program": "/planted:Program"})
+    for index in ("http://127.0.0.1:9", "http:/127.0.0.1:9", "pyserini:planted"):
+        assert "not the path of a file" in diagnosed(files={"index": index})
+    for lms in ({"selector": {"model": "x.toml"}}, {"x/selector": {"model": "lexical"}}, {"": {"model": "x.toml"}}):
+        assert "name them with --lm" in diagnosed(program={"lms": lms})
+    assert "unknown language model 'None'" in diagnosed(program={"lms": {"selector": {"temperature": 1}}})
+    assert "is damaged: must be an integer" in diagnosed(program={"tunables": {"rounds": "x"}})
+    assert "is damaged: limit must be positive" in diagnosed(questions={**original["questions"], "limit": -3})
+
+
+def test_a_program_of_one_s_own_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine_to_diagnose.py").write_text("from polyhop.programs import Naive\n\nclass Mine(Naive): pass\n")
+    program = ["--program", "mine_to_diagnose:Mine"]
+    assert polyhop("evaluate", *program, "--limit", "1", "--out", "run").exit_code == 0
+    assert "name it with --program" in polyhop("diagnose", "run", "--dry-run").stderr
+    assert polyhop("diagnose", "run", *program, "--dry-run").exit_code == 0
