@@ -139,7 +139,7 @@ class RunManifest(EvaluationSettings):
     @classmethod
     def read(cls, run: Path) -> RunManifest:
         manifest = read_json(run / MANIFEST, f"{run} is not the folder of a run: it has no {MANIFEST}.")
-        if "schema" not in manifest:
+        if type(manifest.get("schema")) is not int:
             raise RunError(f"{run} is not the folder of an evaluation run: its {MANIFEST} is that of something else.")
         if manifest["schema"] != SCHEMA:
             raise RunError(f"The run {run} has format {manifest['schema']}; this version reads format {SCHEMA}.")

@@ -61,7 +61,9 @@ class Commands(TyperGroup):
         except OSError as error:
             if ctx.params["debug"] or error.errno not in _FAULTS:
                 raise
-            where = f" ({error.filename})" if error.filename else ""
+            from .text import safe
+
+            where = f" ({safe(str(error.filename))})" if error.filename else ""
             advice = "What is finished is saved: make room or get access, and run the same command again."
             typer.secho(f"error: {error.strerror}{where}. {advice}", fg=typer.colors.RED, err=True)
             raise SystemExit(1) from None
