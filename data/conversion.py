@@ -1,7 +1,7 @@
 """Conversions in processes of their own: a hostile or huge document cannot take the memory or the time of an index.
 
 A process converts one document after another, within `MEMORY` and `SECONDS`; then it is ended and replaced. Small
-plain documents are converted at once.
+documents without compression are converted at once.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .splitting import Line
 
 MEMORY = 4 << 30  # bytes
 SECONDS = 300.0  # for one document
-_SMALL = 1 << 16  # bytes of a document that is converted at once
-_HERE = frozenset((".txt", ".csv", ".tsv"))  # of any size
+_SMALL = 1 << 12  # bytes of a document that is converted at once: parsers may take a time that is cubic in the size
+_LONGEST_REPLY = 128 << 20  # characters of a document as JSON, in which each line has its headings
 
 
 class Conversions:
@@ -60,12 +60,8 @@ class Conversions:
         if path is None:
             return None
         try:
-            if path.suffix.lower() in _HERE or (
-                path.suffix.lower() not in (".pdf", ".docx") and path.stat().st_size <= _SMALL
-            ):
-                return convert(path)
-        except Unreadable as error:
-            return error
+            if path.suffix.lower() not in (".pdf", ".docx") and path.stat().st_size <= _SMALL:
+                return _converted(path)
         except OSError as error:
             return Unreadable(str(error.strerror))
         process = self._idle.get() or _Process()
@@ -120,19 +116,29 @@ def _serve() -> None:
     else:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     for line in sys.stdin:
-        try:
-            text = convert(Path(json.loads(line)))
-            if sum(len(each.text) for each in text.lines) > LARGEST_RECORD:
-                raise Unreadable(f"its text is larger than {LARGEST_RECORD >> 20} MB: split it")
-            reply: dict[str, Any] = text._asdict()
-        except Unreadable as error:
-            reply = {"error": str(error)}
-        except (MemoryError, RecursionError) as error:
-            reply = {"error": f"too large or nested too deep ({type(error).__name__})"}
-        except Exception as error:  # noqa: BLE001  # of a library, for a damaged or hostile file
-            reply = {"error": f"damaged ({type(error).__name__}: {str(error)[:100]})"}
-        sys.stdout.write(json.dumps(reply) + "\n")
+        text = _converted(Path(json.loads(line)))
+        reply = json.dumps({"error": str(text)} if isinstance(text, Unreadable) else text._asdict())
+        if len(reply) > _LONGEST_REPLY:
+            reply = json.dumps({"error": _TOO_LARGE})
+        sys.stdout.write(reply + "\n")
         sys.stdout.flush()
+
+
+_TOO_LARGE = f"its text is larger than {LARGEST_RECORD >> 20} MB: split it"
+
+
+def _converted(path: Path) -> Text | Unreadable:
+    """What a document says, or why it cannot be read, whatever a library makes of a damaged or hostile one."""
+    try:
+        text = convert(path)
+        large = sum(len(each.text) for each in text.lines) > LARGEST_RECORD
+        return Unreadable(_TOO_LARGE) if large else text
+    except Unreadable as error:
+        return error
+    except (MemoryError, RecursionError) as error:
+        return Unreadable(f"too large or nested too deep ({type(error).__name__})")
+    except Exception as error:  # noqa: BLE001  # of a library
+        return Unreadable(f"damaged ({type(error).__name__}: {str(error)[:100]})")
 
 
 if __name__ == "__main__":

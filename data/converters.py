@@ -13,7 +13,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -24,7 +23,9 @@ from .splitting import Line, bounded_metadata
 from .text import clean, split_sentences
 
 LARGEST_FILE = 256 << 20  # bytes of a PDF or Word file
+LARGEST_ROW = 4 << 20  # characters of a row of a table
 _UNPACKED = 512 << 20  # bytes of what a Word file contains
+_MOST_LINES = 400_000  # sentences, headings and rows of a document: each takes some hundred bytes
 _LONGEST_HEADING = 200  # characters
 _LONGEST_CELL = 300  # characters of a cell that belongs into a sentence of its row
 
@@ -67,6 +68,8 @@ def convert(path: Path) -> Text:
     text = CONVERTERS[path.suffix.lower()](path)
     if not text.lines and not text.title:
         raise Unreadable("empty")
+    if len(text.lines) > _MOST_LINES:
+        raise Unreadable(f"more than {_MOST_LINES:,} sentences: split it")
     return text
 
 
@@ -104,7 +107,7 @@ def _html(path: Path) -> Text:
         declared = _CHARSET.search(content[:4096])
         try:
             text = content.decode(declared[1].decode() if declared else "cp1252", "replace")
-        except LookupError:
+        except (LookupError, ValueError):  # no such charset, or one that is not for texts, such as "idna"
             text = content.decode("cp1252", "replace")
     return of_html(clean(text))
 
@@ -394,24 +397,57 @@ def _with_headers(markup: str) -> str:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def table_rows(file: TextIO) -> tuple[list[str], Any]:
-    """The folded names of the columns of a table, and the reader of its rows."""
-    csv.field_size_limit(LARGEST_RECORD)
-    header = file.readline(LARGEST_RECORD)
-    delimiter = max(",;\t", key=header.count)
-    columns = next(csv.reader([header], delimiter=delimiter), [])
-    rows = csv.reader(iter(partial(file.readline, LARGEST_RECORD), ""), delimiter=delimiter)
-    return [name.strip().casefold() for name in columns], rows
+class TableRows:
+    """The rows of a table after its header, each a list of cells.
+
+    Attributes:
+        columns: The folded names of the columns.
+
+    Raises:
+        csv.Error: this is no table, or has a row of more than `LARGEST_ROW` characters.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        csv.field_size_limit(LARGEST_ROW)
+        self._file, self._left = file, LARGEST_ROW
+        header = self._line()
+        delimiter = max(",;\t", key=header.count)
+        self.columns = [name.strip().casefold() for name in next(csv.reader([header], delimiter=delimiter), [])]
+        self._rows = csv.reader(iter(self._line, ""), delimiter=delimiter)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        self._left = LARGEST_ROW
+        for row in self._rows:
+            yield row
+            self._left = LARGEST_ROW
+
+    @property
+    def line_num(self) -> int:
+        """The number of the last line that was read, from 1 after the header."""
+        return self._rows.line_num
+
+    def _line(self) -> str:
+        """A line of the row that is being read, which may have several."""
+        line = self._file.readline(self._left + 1)
+        self._left -= len(line)
+        if self._left < 0:
+            raise csv.Error(f"a row of more than {LARGEST_ROW >> 20} MB")
+        return line
 
 
 def _table(path: Path) -> Text:
     """The rows of a table with a header, each a sentence."""
-    columns, rows = table_rows(io.StringIO(_decoded(_read(path)), newline=""))
-    named = [name[:1].upper() + name[1:] for name in columns]
+    number = 0
     try:
-        return Text("", [Line(" ".join(line.split())) for row in rows for line in of_row(named, row)])
+        rows = TableRows(io.StringIO(_decoded(_read(path)), newline=""))
+        named = [name[:1].upper() + name[1:] for name in rows.columns]
+        lines = []
+        for row in rows:
+            lines += [Line(" ".join(line.split())) for line in of_row(named, row)]
+            number = rows.line_num
     except csv.Error as error:
-        raise Unreadable(f"not a table from line {rows.line_num} on: {error}") from None
+        raise Unreadable(f"not a table from line {number + 1} on: {error}") from None
+    return Text("", lines)
 
 
 CONVERTERS: dict[str, Callable[[Path], Text]] = {

@@ -22,7 +22,7 @@ from typing import IO, Any, Literal, cast
 import ujson
 
 from .conversion import Conversions
-from .converters import CONVERTERS, Text, Unreadable, table_rows
+from .converters import CONVERTERS, TableRows, Text, Unreadable
 from .errors import CorpusError, Problem
 from .files import LARGEST_RECORD, bounded_lines, check_regular
 from .folder import walk
@@ -249,7 +249,10 @@ def _kind(path: Path) -> Literal["document", "lines", "table", "benchmark"]:
     suffix = path.suffix.lower()
     if suffix in (".csv", ".tsv"):
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            return "document" if {*_TEXTS, "sentences"}.isdisjoint(table_rows(file)[0]) else "table"
+            try:
+                return "document" if {*_TEXTS, "sentences"}.isdisjoint(TableRows(file).columns) else "table"
+            except csv.Error as error:
+                raise CorpusError(f"{path} is not a table: {error}.") from error
     if suffix in CONVERTERS:
         return "document"
     return _kind_of_records(path)
@@ -382,10 +385,10 @@ def _read_table(source: _Source) -> Iterator[_Made]:
                 yield record.where, _passage(dict(record.fields))
         return
     with source.path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        columns, rows = table_rows(file)
+        rows = TableRows(file)
         try:
             for row in rows:
-                filled = {name: cell for name, cell in zip(columns, row, strict=False) if cell.strip()}
+                filled = {name: cell for name, cell in zip(rows.columns, row, strict=False) if cell.strip()}
                 if filled:
                     yield f"{source.name}:{rows.line_num}", _passage(filled)
         except csv.Error as error:

@@ -259,3 +259,39 @@ def test_a_conversion_without_end_is_ended(tmp_path: Path) -> None:
 def test_pdf_files_of_the_helper_are_sound(tmp_path: Path) -> None:
     write_pdf(tmp_path / "a.pdf", ["(a) \\ b"])
     assert PdfReader(tmp_path / "a.pdf", strict=True).pages[0].extract_text().strip() == "(a) \\ b"
+
+
+@pytest.mark.parametrize("charset", ["idna", "undefined", "punycode", "hex", "no-such", "unicode_escape"])
+def test_a_charset_that_is_none(charset: str, tmp_path: Path) -> None:
+    content = f"<meta charset={charset}><p>Ada wrote odes.</p>".encode() + b"<p>Na\xefve.</p>"
+    assert texts(convert(written(tmp_path / "a.html", content)))[0] == "Ada wrote odes."
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".csv", ".md", ".html"])
+def test_small_documents_have_a_time_limit_too(suffix: str, tmp_path: Path) -> None:
+    """Some 60 kB, such as "<a " repeated, keep a parser busy for minutes."""
+    path = written(tmp_path / f"a{suffix}", "<a " * 20_000)
+    with Conversions(seconds=1e-6) as conversions:
+        (found,) = conversions([path])
+    assert str(found) == "its conversion failed, or took more than 1e-06 s or 4 GB"
+
+
+def test_a_table_that_is_one_row(tmp_path: Path) -> None:
+    """Also a row of many lines, whose cells are short."""
+    for content in ("x," * (3 << 20), "a,b\n" + "xy," * (2 << 20), "a,b\n" + '"x\n",' * (1 << 20)):
+        with pytest.raises(Unreadable, match="a row of more than 4 MB"):
+            convert(written(tmp_path / "a.csv", content))
+    assert len(convert(written(tmp_path / "a.csv", "a,b\n" + "x,y\n" * (2 << 17))).lines) == 2 << 17  # rows are many
+
+
+def test_a_document_of_too_many_sentences(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match="more than 400,000 sentences"):
+        convert(written(tmp_path / "a.csv", "a\n" + "x\n" * 400_001))
+
+
+@pytest.mark.slow
+def test_headings_count_for_the_size_of_a_document(tmp_path: Path) -> None:
+    headings = "".join(f"<h{level}>{'x' * 199}</h{level}>" for level in range(1, 7))
+    with Conversions() as conversions:
+        (found,) = conversions([written(tmp_path / "a.html", headings + "<p>Ok." * 120_000)])
+    assert str(found) == "its text is larger than 32 MB: split it"

@@ -49,6 +49,44 @@ def test_rules_of_the_checkout_count_unless_they_name_the_folder(tmp_path: Path)
     assert names(tmp_path / "data") == ["c.md", "d.out.md"]  # named, so it is wanted
 
 
+@pytest.mark.parametrize(
+    ("rule", "left_out"),
+    [
+        *(("*.md", "a.md sub/b.md sub/deep/c.md"), ("/*.md", "a.md"), ("sub/", "sub/b.md sub/deep/c.md")),
+        *(("b.md/", ""), ("sub/*.md", "sub/b.md"), ("sub/**", "sub/b.md sub/deep/c.md"), ("*eep", "sub/deep/c.md")),
+        *(("**/deep/c.md", "sub/deep/c.md"), ("sub/**/c.md", "sub/deep/c.md"), ("[!a].md", "sub/b.md sub/deep/c.md")),
+        *(("[^a-b].m?", "sub/deep/c.md"), ("a.md  ", "a.md"), (r"\a.md", "a.md"), ("#a.md", ""), (r"\*.md", "")),
+        *(
+            ("**", "a.md sub/b.md sub/deep/c.md"),
+            ("*.md\n!b.md", "a.md sub/deep/c.md"),
+            ("sub\n!b.md", "sub/b.md sub/deep/c.md"),
+        ),
+    ],
+)
+def test_the_rules_of_git(rule: str, left_out: str, tmp_path: Path) -> None:
+    """As `git status --ignored` has them."""
+    folder = tree(tmp_path / "docs", "a.md", "sub/b.md", "sub/deep/c.md", f".gitignore={rule}")
+    assert {"a.md", "sub/b.md", "sub/deep/c.md"} - set(names(folder)) == set(left_out.split())
+
+
+@pytest.mark.parametrize(
+    "rule", ["!", "\\", "a\\", "[", "[z-a]", "[a--z]", "[[:x:]]", "/", "//", "*a" * 40 + "b", "**/" * 300]
+)
+def test_rules_that_are_none_or_hostile(rule: str, tmp_path: Path) -> None:
+    folder = tree(tmp_path / "docs", "b.md", f".gitignore={rule}\n*.out.md", "x.out.md", "a" * 200 + ".md")
+    assert "b.md" in names(folder)
+    assert "x.out.md" not in names(folder)
+
+
+def test_a_link_to_itself(tmp_path: Path) -> None:
+    folder = tree(tmp_path / "docs", "a.md")
+    for name, target in (("self", "self"), ("one.md", "two.md"), ("two.md", "one.md")):
+        (folder / name).symlink_to(target)
+    found = list(walk(folder))
+    assert [each for each in found if isinstance(each, Path)] == [folder / "a.md"]
+    assert {each.where for each in found if isinstance(each, Problem)} == {"docs/self", "docs/one.md", "docs/two.md"}
+
+
 def test_links_and_loops(tmp_path: Path) -> None:
     folder = tree(tmp_path / "docs", "a.md", "sub/b.md")
     (folder / "sub" / "loop").symlink_to(folder)
