@@ -15,35 +15,10 @@ import dspy
 from dspy.streaming import StatusMessageProvider
 from dspy.utils.callback import BaseCallback
 
+from . import trace as steps
 from .agent import Agent
 from .search import Search
-from .trace import (
-    Added,
-    Answered,
-    Checked,
-    Decided,
-    Decomposed,
-    Estimated,
-    Judged,
-    Learned,
-    Proposed,
-    Recalled,
-    Refined,
-    Replaced,
-    Required,
-    Revised,
-    Routed,
-    Scored,
-    Searched,
-    Selected,
-    Shortened,
-    StepAnswered,
-    Stopped,
-    Thought,
-    TraceStep,
-    Weighed,
-    listening,
-)
+from .trace import TraceStep, listening
 
 
 @dataclass(frozen=True)
@@ -111,54 +86,54 @@ def _role(agent: Agent) -> str:
 def describe(step: TraceStep) -> str:
     """A step in a few words."""
     match step:
-        case Estimated(probabilities):
+        case steps.Estimated(probabilities):
             hops = max(range(len(probabilities)), key=probabilities.__getitem__) + 1
             return f"looks like {_count(hops, 'hop')}"
-        case Recalled(questions):
+        case steps.Recalled(questions):
             return f"recalled {_count(len(questions), 'solved question')}"
-        case Routed(route, query):
+        case steps.Routed(route, query):
             return f"route: {route}" + (f", “{query}”" if query else "")
-        case Decomposed(sub_questions, _, _, route):
+        case steps.Decomposed(sub_questions, _, _, route):
             asked = " · ".join(sub_questions)
             return f"{route}: {asked}" if route else f"sub-questions: {asked}"
-        case Searched(query, found):
+        case steps.Searched(query, found):
             return f"{_count(len(found), 'passage')} for “{query}”"
-        case Selected(round, kept):
+        case steps.Selected(round, kept):
             return f"kept {_facts(kept)} in round {round}"
-        case Added(round, added):
+        case steps.Added(round, added):
             return f"added {_facts(added)} in round {round}"
-        case Proposed(queries):
+        case steps.Proposed(queries):
             return f"proposed {_count(len(queries), 'query', 'queries')}"
-        case Learned(known, required):
+        case steps.Learned(known, required):
             return f"knows {_count(len(known), 'fact')}, {len(required) or 'nothing'} missing"
-        case Required(questions, answers):
+        case steps.Required(questions, answers):
             so_far = ", ".join(f"#{n} {answer}" for n, answer in enumerate(answers, 1))
             return "; ".join(filter(None, (so_far, f"missing: {' · '.join(questions)}" if questions else "all known")))
-        case Checked(supported, unsupported):
+        case steps.Checked(supported, unsupported):
             return f"checked: {len(supported)} supported, {len(unsupported)} not"
-        case Decided(action, query):
+        case steps.Decided(action, query):
             return action + (f": “{query}”" if query else "")
-        case Thought(text):
+        case steps.Thought(text):
             return text
-        case StepAnswered(number, _, answer):
+        case steps.StepAnswered(number, _, answer):
             return f"#{number}: {answer}"
-        case Judged(aspect, score, verdict):
+        case steps.Judged(aspect, score, verdict):
             return f"{aspect} {score:.2f}" + (f", {verdict}" if verdict else "")
-        case Scored(credibility):
+        case steps.Scored(credibility):
             return f"credibility {credibility:.2f}"
-        case Weighed(_, confidence, passed):
+        case steps.Weighed(_, confidence, passed):
             return f"confidence {confidence:.2f}: {'passed' if passed else 'did not pass'}"
-        case Revised(answer, _, accepted):
+        case steps.Revised(answer, _, accepted):
             return f"revised: {answer}" if accepted else f"not revised to {answer}"
-        case Replaced(answer, reason):
+        case steps.Replaced(answer, reason):
             return f"replaced by {answer}: {reason}"
-        case Refined(number, question):
+        case steps.Refined(number, question):
             return f"#{number} reworded: {question}"
-        case Answered(answer, _, confidence):
+        case steps.Answered(answer, _, confidence):
             return f"answered {answer} ({confidence:.2f})"
-        case Shortened(agent, needed, shown):
+        case steps.Shortened(agent, needed, shown):
             return f"the {agent.replace('_', ' ')} was shown about {shown:,} of {needed:,} tokens"
-        case Stopped(reason):
+        case steps.Stopped(reason):
             return f"stopped: {reason}"
         case _:
             return type(step).__name__.lower()
