@@ -27,18 +27,18 @@ from uuid import uuid4
 import dspy
 
 from ..data.chain import ChainRetriever
+from ..data.errors import PolyhopError
 from ..data.passages import Retriever
 from ..data.retrievers import OTHER, RETRIEVERS, follows_chain, retriever_name
 from ..engines.endpoint import unguarded
 from ..engines.models import roles
 from ..engines.secrets import SECRET, SHORTEST
 from ..programs import PROGRAMS, Program, name_of, new_program, retriever_of
-from ..programs.exemplars import Exemplar, ExemplarMemory
+from ..programs.exemplars import HEADER, Exemplar, ExemplarMemory, read_exemplars
 from ..programs.search import retriever_kind
 from ..programs.tunable import Tunable
 from .artifact_format import (
     EXEMPLARS,
-    EXEMPLARS_HEADER,
     MANIFEST,
     STATE,
     STUDY,
@@ -162,7 +162,7 @@ def _files(program: dspy.Module, provenance: Provenance) -> dict[str, bytes]:
     state, memories = dump(dict(program.named_parameters()))
     files = {STATE: encode(state.model_dump(by_alias=True), "the program")}
     for name, memory in memories.items():
-        records = [EXEMPLARS_HEADER, *(exemplar.to_record() for exemplar in memory.exemplars)]
+        records = [HEADER, *(exemplar.to_record() for exemplar in memory.exemplars)]
         files[state.memories[name]] = b"".join(encode(each, f"the exemplars {name}", None) for each in records)
     if provenance.study is not None:
         files[STUDY] = encode(provenance.study, "the study")
@@ -294,16 +294,10 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def _exemplars(data: bytes, where: Path) -> tuple[Exemplar, ...]:
-    header, *lines = data.removesuffix(b"\n").split(b"\n")
-    if parse(header, where) != EXEMPLARS_HEADER:
-        raise ArtifactError(f"{where} has no exemplars of version 1")
-    found = []
-    for number, line in enumerate(lines, 2):
-        try:
-            found.append(Exemplar.from_record(parse(line, f"{where}, line {number}")))
-        except (ValueError, TypeError) as error:
-            raise ArtifactError(f"{where}, line {number} is damaged: {error}") from error
-    return tuple(found)
+    try:
+        return read_exemplars(data, where)
+    except PolyhopError as error:
+        raise ArtifactError(str(error)) from error
 
 
 # --- loading ---------------------------------------------------------------------------------------------------------

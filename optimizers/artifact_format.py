@@ -29,7 +29,6 @@ from ..eval.statistics import Interval
 
 VERSION = 1
 MANIFEST, STATE, EXEMPLARS, STUDY = "manifest.json", "state.json", "exemplars.jsonl", "study.json"
-EXEMPLARS_HEADER = {"polyhop": "exemplars", "version": 1}
 ADAPTERS = (dspy.ChatAdapter(), dspy.JSONAdapter())
 
 _MAX_BYTES = 16 << 20  # of a file

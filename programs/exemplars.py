@@ -39,8 +39,7 @@ from .program import Conditions, Program
 from .tunable import choice, integer
 
 SHIPPED = Path(__file__).with_name("exemplars.jsonl")
-VERSION = 1
-_HEADER = {"polyhop": "exemplars", "version": VERSION}
+HEADER = {"polyhop": "exemplars", "version": 1}
 
 
 @dataclass(frozen=True)
@@ -137,25 +136,15 @@ class ExemplarMemory(Parameter):
 
     def save(self, path: Path) -> None:
         """Write JSON lines: a header, then one exemplar per line."""
-        lines = (json.dumps(line, ensure_ascii=False) for line in (_HEADER, *map(Exemplar.to_record, self.exemplars)))
+        lines = (json.dumps(line, ensure_ascii=False) for line in (HEADER, *map(Exemplar.to_record, self.exemplars)))
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> ExemplarMemory:
         try:
-            # Not `splitlines`, which also splits at characters that JSON leaves as they are.
-            header, *lines = read_bytes(path).decode("utf-8").removesuffix("\n").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
+            return cls(read_exemplars(read_bytes(path), path))
+        except OSError as error:
             raise PolyhopError(f"cannot read the exemplars in {path}: {error}") from error
-        if _parsed(header) != _HEADER:
-            raise PolyhopError(f"{path} holds no exemplars of version {VERSION}: its first line is not {_HEADER}")
-        found = []
-        for number, line in enumerate(lines, 2):
-            try:
-                found.append(Exemplar.from_record(_parsed(line)))
-            except ValueError as error:
-                raise PolyhopError(f"{path}, line {number}: {error}. Fix or delete the line.") from error
-        return cls(found)
 
     def __len__(self) -> int:
         return len(self.exemplars)
@@ -210,12 +199,32 @@ def as_demos(exemplars: Iterable[Exemplar], plan: str = "sub_questions") -> list
     ]
 
 
+def read_exemplars(data: bytes, path: Path) -> tuple[Exemplar, ...]:
+    """The exemplars in the content of a file.
+
+    Raises:
+        PolyhopError: it has another header, or a malformed line.
+    """
+    header, *lines = data.removesuffix(b"\n").split(b"\n")
+    if _parsed(header) != HEADER:
+        raise PolyhopError(f"{path} has no exemplars of version 1: its first line is not {HEADER}")
+    found = []
+    for number, line in enumerate(lines, 2):
+        try:
+            found.append(Exemplar.from_record(_parsed(line)))
+        except ValueError as error:
+            raise PolyhopError(
+                f"{path}, line {number} is damaged: {error}. Fix the line, or make the file again."
+            ) from error
+    return tuple(found)
+
+
 @cache
 def _shipped() -> ExemplarMemory:
     return ExemplarMemory.load(SHIPPED)
 
 
-def _parsed(line: str) -> Any:
+def _parsed(line: bytes) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):

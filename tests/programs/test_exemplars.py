@@ -150,9 +150,9 @@ def test_what_is_saved_is_loaded(tmp_path_factory: pytest.TempPathFactory, exemp
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 3: an exemplar is"),
-        ('{"question": "Who?"}', "line 3: an exemplar is"),
-        ('{"question": "Who?", "sub_questions": ["Who?"]}', "line 3: an exemplar has 1 to 4 hops, not 0"),
+        ("{", "line 3 is damaged: an exemplar is"),
+        ('{"question": "Who?"}', "line 3 is damaged: an exemplar is"),
+        ('{"question": "Who?", "sub_questions": ["Who?"]}', "line 3 is damaged: an exemplar has 1 to 4 hops, not 0"),
         ('{"question": "Who?", "sub_questions": ["Who?"], "hops": 1, "answer": "I"}', "no field 'answer'"),
         ('{"question": "Who?", "sub_questions": [1], "hops": 1}', "needs a question"),
     ],
