@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class PolyhopError(Exception):
@@ -30,3 +33,10 @@ class Problem(NamedTuple):
 
     where: str
     reason: str
+
+
+def first_error(error: ValidationError) -> str:
+    """The first problem that pydantic found in a file, and its place: ``"metrics.answer_f1: Field required"``."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place, message = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message

@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
+from ..data.errors import first_error
 from ..data.files import LARGEST_JSON, bounded_lines
 from ..data.passages import Evidence
 from .folder import ACCOUNT, PREDICTIONS, SUMMARY, LockedFolder, RunError, read_json
@@ -189,14 +190,10 @@ def read_summary(path: Path) -> dict[str, Any]:
         _Summary.model_validate(summary)
     except ValidationError as error:
         raise RunError(
-            f"{path / SUMMARY} is damaged ({_first(error)}). Start the run again: its summary is made from its records."
+            f"{path / SUMMARY} is damaged ({first_error(error)}). "
+            "Start the run again: its summary is made from its records."
         ) from error
     return summary
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors(include_input=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def read_records(path: Path) -> Iterator[QuestionRecord]:
@@ -222,7 +219,7 @@ def _record(path: Path, line: dict[str, Any]) -> QuestionRecord:
         return QuestionRecord.model_validate(line)
     except ValidationError as error:
         raise RunError(
-            f"{path / PREDICTIONS}: the record of question {line['n']} is damaged ({_first(error)}). {_DELETE}"
+            f"{path / PREDICTIONS}: the record of question {line['n']} is damaged ({first_error(error)}). {_DELETE}"
         ) from error
 
 

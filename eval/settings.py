@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import dspy
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
+from ..data.errors import first_error
 from ..data.retrievers import describe_retriever
 from ..engines.endpoint import unguarded
 from ..engines.models import roles
@@ -146,9 +147,7 @@ class RunManifest(EvaluationSettings):
         try:
             return cls.model_validate(manifest)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise RunError(f"{run / MANIFEST} is damaged ({place}: {first['msg']}). Choose another --out.") from error
+            raise RunError(f"{run / MANIFEST} is damaged ({first_error(error)}). Choose another --out.") from error
 
 
 def files_of(paths: Mapping[str, Path | None]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from pydantic_core import from_json
 
 from ..data import files
-from ..data.errors import PolyhopError
+from ..data.errors import PolyhopError, first_error
 from ..eval.settings import content
 from ..eval.statistics import Interval
 
@@ -238,11 +238,6 @@ def validate(model: type[M], value: Any, where: Path) -> M:
         return model.model_validate(value)
     except ValidationError as error:
         raise ArtifactError(f"{where} is damaged: {first_error(error)}") from error
-
-
-def first_error(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'its content'}: {first['msg'].lower()}"
 
 
 def encode(value: Any, what: str, indent: int | None = 2) -> bytes:

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from dspy.predict.parameter import Parameter
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from ..data.errors import PolyhopError
+from ..data.errors import PolyhopError, first_error
 from ..data.files import read_bytes
 from ..data.form import FEATURES, features
 
@@ -129,14 +129,7 @@ class ComplexityHead(BaseModel):
         except OSError as error:
             raise PolyhopError(f"cannot read {path}: {error.strerror}") from error
         except ValidationError as error:
-            raise PolyhopError(f"{path} does not hold a complexity estimator: {_reason(error)}") from error
-
-
-def _reason(error: ValidationError) -> str:
-    first = error.errors()[0]
-    where = ".".join(map(str, first["loc"]))
-    message = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {message}" if where else message
+            raise PolyhopError(f"{path} does not hold a complexity estimator: {first_error(error)}") from error
 
 
 class ComplexityEstimator(Parameter):
@@ -176,7 +169,7 @@ class ComplexityEstimator(Parameter):
         try:
             self.head = ComplexityHead.model_validate(state)
         except ValidationError as error:
-            raise ValueError(_reason(error)) from error
+            raise ValueError(first_error(error)) from error
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ComplexityEstimator:
         return ComplexityEstimator(self.head)

@@ -39,7 +39,7 @@ from pydantic import (
     ValidationError,
 )
 
-from ..errors import IndexFault
+from ..errors import IndexFault, first_error
 from ..files import read_bytes, read_json
 from ..text import bare_title, plain, title_key
 from .jvm import autoclass, call, java_exception, open_directory, reason
@@ -181,11 +181,7 @@ class IndexManifest(BaseModel):
         try:
             return cls.model_validate(record)
         except ValidationError as error:
-            problem = error.errors()[0]
-            field = ".".join(map(str, problem["loc"]))
-            raise IndexFault(
-                f"The manifest of the index {index}: {field}: {problem['msg']}. {rebuild(index)}"
-            ) from None
+            raise IndexFault(f"The manifest of the index {index}: {first_error(error)}. {rebuild(index)}") from None
 
     def home(self, index: Path) -> Path:
         """The folder that polyhop writes to."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from markupsafe import Markup
 from pydantic import BaseModel, ValidationError
 
-from ...data.errors import PolyhopError
+from ...data.errors import PolyhopError, first_error
 from ...data.files import read_bytes
 from ...engines.budget import Spent, read_spent
 from ...eval.charts import Plot, bounds
@@ -22,7 +22,7 @@ from ...eval.report.numbers import between, count, lower, name, number, p_value
 from ...eval.report.page import Section, render
 from ...programs.exemplars import Exemplar
 from ..artifact import Artifact, read
-from ..artifact_format import Score, first_error
+from ..artifact_format import Score
 from ..diff import Difference, Side, compare
 from ..records import (
     BEST,
