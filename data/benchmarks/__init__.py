@@ -12,10 +12,9 @@ from __future__ import annotations
 from . import formats, open_formats, own  # noqa: F401  # registers them, in this order
 from .corpora import benchmark_passages, holds_passages, windows
 from .files import PREFIX
-from .load import Setting, load_questions, recognize_file
+from .load import Setting, load_questions, recognize_file, sample
 from .question import GoldFact, QuestionRecord
 from .records import BENCHMARKS, SAMPLE, find_benchmark
-from .sampling import sample
 
 __all__ = [
     "BENCHMARKS",

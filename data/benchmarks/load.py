@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from ..errors import DatasetError, Problem
 from ..sample import Split, load_sample, sample_passages
@@ -14,12 +16,12 @@ from .aliases import read_aliases, with_aliases
 from .files import PREFIX, hub_records, read_records
 from .question import GoldFact, QuestionRecord
 from .records import BENCHMARKS, SAMPLE, Benchmark, Record, find_benchmark, recognize
-from .sampling import sample
 
 if TYPE_CHECKING:
     import dspy
 
 Setting = Literal["distractor", "open"]
+T = TypeVar("T")
 
 
 def load_questions(
@@ -184,3 +186,28 @@ def sample_questions(split: str | None) -> Iterator[QuestionRecord]:
         )
         for example in examples
     )
+
+
+# --- samples ---------------------------------------------------------------------------------------------------------
+
+
+def sample(examples: Iterable[T], size: int, seed: int) -> list[T]:
+    """``size`` examples (or all, if fewer) without replacement, in the given order; holds only those in memory.
+
+    A question's id and the seed give a number in [0, 1), on every machine and in any order. The smallest numbers are
+    the sample, so a sample of 50 is part of the sample of 100. Both questions of a MuSiQue-Full pair have the same
+    number.
+    """
+    kept: list[tuple[float, int, T]] = []  # the largest number on top
+    for position, example in enumerate(examples):
+        item = (-_number(example, seed), -position, example)
+        if len(kept) < size:
+            heapq.heappush(kept, item)
+        else:
+            heapq.heappushpop(kept, item)
+    return [example for _, _, example in sorted(kept, key=lambda item: -item[1])]
+
+
+def _number(example: Any, seed: int) -> float:
+    id = example if isinstance(example, str) else getattr(example, "official_id", None) or example.id
+    return int.from_bytes(blake2b(f"sample {seed}\n{id}".encode(), digest_size=8).digest()) / 2**64
