@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _KEPT = 5  # problems, to show
 
 
+@dataclass(eq=False)
 class Questions:
     """The questions of a benchmark; the arguments are those of `load_questions`.
 
@@ -24,24 +26,20 @@ class Questions:
         problems: The first few of them.
     """
 
-    def __init__(
-        self,
-        dataset: str,
-        source: str | None = None,
-        *,
-        split: str | None = None,
-        setting: Setting | None = None,
-        limit: int | None = None,
-        seed: int | None = None,
-        strict: bool = False,
-        aliases: Path | None = None,
-    ) -> None:
-        self.dataset = SAMPLE if dataset.casefold() == SAMPLE else find_benchmark(dataset).name
-        self.source = source
-        self.split, self.setting, self.limit, self.seed, self.strict = split, setting, limit, seed, strict
-        self.aliases = aliases
-        self.skipped = 0
-        self.problems: list[Problem] = []
+    dataset: str
+    source: str | None = None
+    _: KW_ONLY
+    split: str | None = None
+    setting: Setting | None = None
+    limit: int | None = None
+    seed: int | None = None
+    strict: bool = False
+    aliases: Path | None = None
+    skipped: int = field(default=0, init=False)
+    problems: list[Problem] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self.dataset = SAMPLE if self.dataset.casefold() == SAMPLE else find_benchmark(self.dataset).name
 
     @property
     def file(self) -> Path | None:
