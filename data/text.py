@@ -62,6 +62,11 @@ def plain(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
+def count(number: int, one: str, many: str = "") -> str:
+    """A number with its noun: ``"1 question"``, ``"2,000 questions"``."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def clean(text: str) -> str:
     """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD, and NULs by spaces."""
     if "\x00" in text:

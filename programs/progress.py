@@ -15,6 +15,7 @@ import dspy
 from dspy.streaming import StatusMessageProvider
 from dspy.utils.callback import BaseCallback
 
+from ..data.text import count
 from . import trace as steps
 from .agent import Agent
 from .search import Search
@@ -88,24 +89,24 @@ def describe(step: TraceStep) -> str:
     match step:
         case steps.Estimated(probabilities):
             hops = max(range(len(probabilities)), key=probabilities.__getitem__) + 1
-            return f"looks like {_count(hops, 'hop')}"
+            return f"looks like {count(hops, 'hop')}"
         case steps.Recalled(questions):
-            return f"recalled {_count(len(questions), 'solved question')}"
+            return f"recalled {count(len(questions), 'solved question')}"
         case steps.Routed(route, query):
             return f"route: {route}" + (f", “{query}”" if query else "")
         case steps.Decomposed(sub_questions, _, _, route):
             asked = " · ".join(sub_questions)
             return f"{route}: {asked}" if route else f"sub-questions: {asked}"
         case steps.Searched(query, found):
-            return f"{_count(len(found), 'passage')} for “{query}”"
+            return f"{count(len(found), 'passage')} for “{query}”"
         case steps.Selected(round, kept):
             return f"kept {_facts(kept)} in round {round}"
         case steps.Added(round, added):
             return f"added {_facts(added)} in round {round}"
         case steps.Proposed(queries):
-            return f"proposed {_count(len(queries), 'query', 'queries')}"
+            return f"proposed {count(len(queries), 'query', 'queries')}"
         case steps.Learned(known, required):
-            return f"knows {_count(len(known), 'fact')}, {len(required) or 'nothing'} missing"
+            return f"knows {count(len(known), 'fact')}, {len(required) or 'nothing'} missing"
         case steps.Required(questions, answers):
             so_far = ", ".join(f"#{n} {answer}" for n, answer in enumerate(answers, 1))
             return "; ".join(filter(None, (so_far, f"missing: {' · '.join(questions)}" if questions else "all known")))
@@ -140,8 +141,4 @@ def describe(step: TraceStep) -> str:
 
 
 def _facts(facts: tuple[Any, ...]) -> str:
-    return _count(len(facts), "sentence") if facts else "nothing"
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or f'{one}s'}"
+    return count(len(facts), "sentence") if facts else "nothing"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.text import count
 from .evaluation_view import evaluation_bar
 from .options import (
     SAMPLE,
@@ -32,7 +33,7 @@ from .options import (
     build_program,
     open_source,
 )
-from .text import count, warn
+from .text import warn
 
 if TYPE_CHECKING:
     import dspy

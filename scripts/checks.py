@@ -260,7 +260,7 @@ def _check_vectors(index: Path, manifest: IndexManifest) -> Iterator[Finding]:
 def _age(manifest: IndexManifest) -> str:
     from datetime import UTC, datetime
 
-    from .text import count
+    from ..data.text import count
 
     days = (datetime.now(UTC) - datetime.fromisoformat(manifest.created)).days
     return f"{'today' if days < 1 else count(days, 'day') + ' ago'}" + (

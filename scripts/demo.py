@@ -18,11 +18,11 @@ def demo(lm: ModelsOption = None) -> None:
 
     from ..data.lucene.bm25 import BM25Index
     from ..data.sample import CORPUS, load_sample
+    from ..data.text import count
     from ..engines.costs import Ledger
     from ..engines.models import model_errors
     from .index import index
     from .options import build_program
-    from .text import count
     from .view import print_answer, say
 
     with TemporaryDirectory(prefix="polyhop-demo-") as folder:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.text import count
 from ..optimizers.settings import OptimizationSettings, read_settings
 from .evaluation_view import show_skipped
 from .optimization_view import confirm_cost, optimization_bar, print_summary
 from .options import build_program, label
 from .source import Setting, Source, dataset_of, setting_of
-from .text import count, warn
+from .text import warn
 from .tracking import tracked
 
 if TYPE_CHECKING:

@@ -30,10 +30,6 @@ def short(text: str) -> str:
     return shorten(plain(text), MOST_TEXT, placeholder=" …")
 
 
-def count(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def compact(number: float) -> str:
     """Up to four digits, or three and a unit: 950, 9,500, 12.3k, 4.56M."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):

@@ -16,14 +16,14 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ..data.passages import Evidence, Fact, Hit, Passage, Reason
-from ..data.text import plain
+from ..data.text import count, plain
 from ..engines.costs import Ledger
 from ..programs import trace as steps
 from ..programs.prediction import UNKNOWN
 from ..programs.prediction import to_record as prediction_record
 from ..programs.trace import Trace, TraceStep
 from .evaluation_view import costs_table
-from .text import address, compact, count, dollars, short
+from .text import address, compact, dollars, short
 
 _STYLES = {"verified": "green", "contradicted": "red"}
 MOST_HITS = 10  # of a search, in the tree; the JSON has them all

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup
 
+from ...data.text import count
 from ..charts import Plot, Point, bounds, whisker
 from ..statistics import Interval
 from .calibration import STEADY, Calibration
-from .numbers import between, count, lower, name, number, share
+from .numbers import between, lower, name, number, share
 from .runs import EvaluationRun, Group, Part
 from .traces import Mean
 

@@ -43,7 +43,3 @@ def p_value(p: float) -> str:
 
 def share(value: float) -> str:
     return f"{100 * value:.1f}%"
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -21,6 +21,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from ...data.text import count
 from ..charts import mark
 from ..official.files import replacing
 from . import numbers
@@ -68,7 +69,7 @@ def _environment(folder: Path | None = None) -> Environment:
     )
     environment.filters |= {
         "between": numbers.between,
-        "counted": numbers.count,
+        "counted": count,
         "lower_name": numbers.lower,
         "metric_name": numbers.name,
         "number": numbers.number,

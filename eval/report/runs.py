@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...data.text import count
 from ...programs.prediction import UNKNOWN
 from ..comparison import run_names
 from ..folder import SUMMARY, RunError
@@ -21,7 +22,6 @@ from ..settings import RunManifest
 from ..statistics import Comparison, compare
 from ..summary import summarize
 from .browser import Chunks
-from .numbers import count
 from .traces import Course, Outcome, course, flat, outcome
 
 Floats = npt.NDArray[np.float64]

@@ -12,13 +12,14 @@ from typing import Any
 from markupsafe import Markup
 
 from ...data.errors import PolyhopError
+from ...data.text import count
 from ..folder import DIAGNOSIS
 from ..metrics import METRICS
 from ..settings import QuestionSettings
 from ..statistics import Interval
 from . import figures
 from .calibration import STEADY, calibration
-from .numbers import count, lower, name, number, share
+from .numbers import lower, name, number, share
 from .page import Section, render
 from .runs import COMPARED, EvaluationRun, Group
 from .traces import Mean, Outcome, by_round, by_search

@@ -15,10 +15,11 @@ from pydantic import BaseModel, ValidationError
 
 from ...data.errors import PolyhopError, first_error
 from ...data.files import read_bytes
+from ...data.text import count
 from ...engines.budget import Spent, read_spent
 from ...eval.charts import Plot, bounds
 from ...eval.folder import ACCOUNT, MANIFEST, SUMMARY, RunError
-from ...eval.report.numbers import between, count, lower, name, number, p_value
+from ...eval.report.numbers import between, lower, name, number, p_value
 from ...eval.report.page import Section, render
 from ...programs.exemplars import Exemplar
 from ..artifact import Artifact, read
