@@ -115,7 +115,7 @@ class LockedFolder:
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The settings that differ, one line each: ``"program.tunables.search.k: 20 before, 5 now"``."""
-    old, new = dict(_flat(before)), dict(_flat(now))
+    old, new = dict(flat(before)), dict(flat(now))
     changed = [
         name
         for name in dict.fromkeys([*old, *new])
@@ -126,10 +126,11 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return [f"{name}: {_shown(old.get(name))} before, {_shown(new.get(name))} now" for name in changed]
 
 
-def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested mappings with their dotted names."""
     for name, item in value.items():
         if isinstance(item, Mapping):
-            yield from _flat(item, f"{prefix}{name}.")
+            yield from flat(item, f"{prefix}{name}.")
         else:
             yield prefix + name, item
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..data.lucene.layout import IndexManifest
 
 SCHEMA = 1
-_SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "n", "reasoning_effort")
+SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "n", "reasoning_effort")
 _OF_THE_BUILD = ("lucene_folder", "created", "polyhop")  # differ between two builds of the same index
 
 
@@ -205,7 +205,7 @@ def _lm(lm: dspy.LM | None) -> dict[str, Any] | None:
     if lm is None:
         return None
     settings = getattr(lm, "kwargs", None) or {}
-    return {"model": lm.model, **{name: settings[name] for name in _SAMPLING if settings.get(name) is not None}}
+    return {"model": lm.model, **{name: settings[name] for name in SAMPLING if settings.get(name) is not None}}
 
 
 def _simulation(lm: dspy.LM | None) -> dict[str, Any] | None:

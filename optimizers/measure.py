@@ -30,7 +30,8 @@ Metric = Callable[..., Any]
 OnScore = Callable[[int, float], bool]
 """Called with the number and the score of a question; returns whether to continue."""
 
-_COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")
+COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")
+"""Costs that a program's trace counts; cached replies have no others."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ def _task(
             return number, 0.0, {**ledger.costs(), "seconds": perf_counter() - start}, explain(error)
         seconds = perf_counter() - start
         trace = prediction.get("trace")
-        counted = {name: getattr(trace, name) for name in _COUNTED if hasattr(trace, name)}
+        counted = {name: getattr(trace, name) for name in COUNTED if hasattr(trace, name)}
         return number, scored(metric, example, prediction), {**ledger.costs(), **counted, "seconds": seconds}, None
 
     return Job(ask, ledger.abandoned.set, ask)  # there is no time limit

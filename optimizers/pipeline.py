@@ -34,7 +34,7 @@ from ..eval.run import evaluate
 from ..eval.settings import ProgramSettings, RunManifest
 from ..eval.statistics import Interval, compare, interval
 from .artifact import Provenance, Split, load, save
-from .measure import Measured, measure
+from .measure import COUNTED, Measured, measure
 from .records import (
     BEST,
     CANDIDATE,
@@ -54,9 +54,6 @@ from .stages import RUN_STAGE, StageInput, StageProgress
 
 RESERVE = 1.25
 """What is reserved for a measurement, as a multiple of its expected cost."""
-
-COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")
-"""Costs that a program's trace counts; cached replies have no others."""
 
 COSTS = (*COUNTED, "tokens", "tokens_in", "tokens_out", "cost_usd", "seconds")
 

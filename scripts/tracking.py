@@ -76,19 +76,23 @@ def tracked(name: str, settings: Mapping[str, Any], out: Path | None, *, traces:
 def _begin(name: str, settings: Mapping[str, Any], out: Path | None) -> None:
     import mlflow
 
+    from ..eval.folder import flat
+
     for handler in list(logging.getLogger("mlflow").handlers):
         logging.getLogger("mlflow").removeHandler(handler)
     logging.getLogger("mlflow").propagate = False
     logging.getLogger("alembic").setLevel(logging.WARNING)
     mlflow.set_experiment(os.environ[EXPERIMENT])
     mlflow.start_run(run_name=name, tags={"polyhop.folder": str(out.absolute())} if out else None)
-    mlflow.log_params({_named(key): str(value)[:_LONGEST] for key, value in _flat(settings)})
+    mlflow.log_params({_named(key): str(value)[:_LONGEST] for key, value in flat(settings) if value is not None})
 
 
 def _log(metrics: Mapping[str, Any]) -> None:
     import mlflow
 
-    numbers = {key: value for key, value in _flat(metrics) if type(value) in (int, float)}
+    from ..eval.folder import flat
+
+    numbers = {key: value for key, value in flat(metrics) if type(value) in (int, float)}
     mlflow.log_metrics({_named(key): float(value) for key, value in numbers.items()})
 
 
@@ -152,14 +156,6 @@ def _stop_tracing() -> None:
 
 
 _warn = cache(warn)  # once
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        elif value is not None:
-            yield prefix + name, value
 
 
 def _named(key: str) -> str:

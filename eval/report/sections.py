@@ -15,7 +15,7 @@ from ...data.errors import PolyhopError
 from ...data.text import count
 from ..folder import DIAGNOSIS
 from ..metrics import METRICS
-from ..settings import QuestionSettings
+from ..settings import SAMPLING, QuestionSettings
 from ..statistics import Interval
 from . import figures
 from .calibration import STEADY, calibration
@@ -261,7 +261,6 @@ def _calibration(group: Group) -> Context:
 
 # --- about -----------------------------------------------------------------------------------------------------------
 
-_SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "n", "reasoning_effort")
 _INDEX = ("passages", "corpus", "corpus_hash", "analyzer", "anserini", "lucene", "max_words")
 
 
@@ -322,7 +321,7 @@ def _models(lms: Mapping[str, Any]) -> Iterable[str]:
 def _model(lm: Mapping[str, Any] | None) -> str:
     if lm is None:
         return "none"
-    sampling = ", ".join(f"{key} {lm[key]}" for key in _SAMPLING if lm.get(key) is not None)
+    sampling = ", ".join(f"{key} {lm[key]}" for key in SAMPLING if lm.get(key) is not None)
     return f"{lm.get('model')}" + (f", {sampling}" if sampling else "")
 
 
