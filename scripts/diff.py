@@ -10,7 +10,7 @@ import typer
 
 from ..data.text import plain
 from .options import artifact_of, label, open_prompts, program_class
-from .text import short
+from .text import new_table, short
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -135,17 +135,14 @@ def _context(words: str, first: bool, last: bool) -> str:
 
 
 def _print_table(console: Console, title: str, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     if not rows:
         return
-    table = Table(title=title, title_justify="left", header_style="bold")
-    for n, heading in enumerate(headings):
-        table.add_column(Text(heading), justify="left" if n == 0 else "right")
+    shown = new_table(title, *headings)
     for row in rows:
-        table.add_row(*map(Text, row))
-    console.print(table, "")
+        shown.add_row(*map(Text, row))
+    console.print(shown, "")
 
 
 def _hops(counts: dict[int, int]) -> str:

@@ -12,7 +12,7 @@ import typer
 
 from ..data.text import plain
 from .options import artifact_of, label
-from .text import compact, dollars, warn
+from .text import compact, dollars, new_table, warn
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -138,30 +138,22 @@ def warn_of_training(name: str, questions: Questions) -> None:
 
 def summary_table(summaries: Mapping[str, Mapping[str, Any]], title: str) -> Table:
     """The means of one or several runs; of a single run with 95% intervals."""
-    from rich.table import Table
-    from rich.text import Text
-
     from ..eval.metrics import COSTS, METRICS
 
     if any("simulation" in summary for summary in summaries.values()):
         title += " (simulation)"
-    table = Table(title=Text(plain(title)), title_justify="left", header_style="bold")
-    table.add_column("")
-    for name in summaries:
-        table.add_column(Text(plain(label(name))), justify="right")
     single = next(iter(summaries.values())) if len(summaries) == 1 else None
-    if single:
-        table.add_column("95% interval", justify="right")
+    shown = new_table(title, "", *map(label, summaries), *(["95% interval"] if single else []))
     for quantity in (*METRICS.values(), *COSTS.values()):
         values = [summary["metrics"].get(quantity.name) for summary in summaries.values()]
         if quantity.shown and any(value is not None for value in values):
             ends = [" to ".join(map(quantity.text, single["intervals"][quantity.name]))] if single else []
-            table.add_row(_heading(quantity, summaries), *map(quantity.text, values), *ends)
+            shown.add_row(_heading(quantity, summaries), *map(quantity.text, values), *ends)
     for percent in (50, 95):
         times = [f"{1000 * summary['metrics'][f'seconds_p{percent}']:.1f}" for summary in summaries.values()]
-        table.add_row(f"ms per question, p{percent}", *times)
-    table.add_row("failed questions", *(str(summary["counts"]["failed"]) for summary in summaries.values()))
-    return table
+        shown.add_row(f"ms per question, p{percent}", *times)
+    shown.add_row("failed questions", *(str(summary["counts"]["failed"]) for summary in summaries.values()))
+    return shown
 
 
 def _heading(quantity: Quantity, summaries: Mapping[str, Mapping[str, Any]]) -> str:
@@ -175,16 +167,12 @@ def _heading(quantity: Quantity, summaries: Mapping[str, Mapping[str, Any]]) -> 
 
 def costs_table(by_agent: Mapping[str, Mapping[str, float]], title: str) -> Table:
     """The costs of each agent, and their total."""
-    from rich.table import Table
     from rich.text import Text
 
     from ..engines.costs import sum_costs
 
-    table = Table(title=Text(plain(title)), title_justify="left", header_style="bold")
-    table.add_column("")
-    for heading in ("LM calls", "tokens in", "tokens out", "dollars"):
-        table.add_column(heading, justify="right")
+    shown = new_table(title, "", "LM calls", "tokens in", "tokens out", "dollars")
     for name, costs in (*by_agent.items(), ("total", sum_costs(by_agent.values()))):
         counts = (compact(costs.get(each, 0)) for each in ("lm_calls", "tokens_in", "tokens_out"))
-        table.add_row(Text(plain(name)), *counts, dollars(costs["cost_usd"]) if "cost_usd" in costs else "?")
-    return table
+        shown.add_row(Text(plain(name)), *counts, dollars(costs["cost_usd"]) if "cost_usd" in costs else "?")
+    return shown

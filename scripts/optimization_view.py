@@ -12,6 +12,7 @@ import typer
 
 from ..data.errors import PolyhopError
 from ..data.text import plain
+from .text import new_table
 
 if TYPE_CHECKING:
     import dspy
@@ -72,19 +73,14 @@ def confirm_cost(
 
 
 def _show_estimate(rows: Sequence[Row], console: Console, splits: Splits) -> None:
-    from rich.table import Table
-
     from ..optimizers.estimate import total
 
     counts = ", ".join(f"{len(part):,} {name}" for name, part in splits.named.items())
-    table = Table(title=f"Upper bound, for {counts} questions", title_justify="left", header_style="bold")
-    table.add_column("")
-    for name in ("LM calls", "tokens in", "tokens out", "dollars"):
-        table.add_column(name, justify="right")
+    shown = new_table(f"Upper bound, for {counts} questions", "", "LM calls", "tokens in", "tokens out", "dollars")
     for name, cost in [*rows, ("in all", total(rows))]:
         dollars = "?" if cost.cost_usd is None else f"{cost.cost_usd:,.2f}"
-        table.add_row(name, *(f"{value:,.0f}" for value in (cost.lm_calls, cost.tokens_in, cost.tokens_out)), dollars)
-    console.print(table)
+        shown.add_row(name, *(f"{value:,.0f}" for value in (cost.lm_calls, cost.tokens_in, cost.tokens_out)), dollars)
+    console.print(shown)
 
 
 @contextmanager
@@ -115,25 +111,21 @@ def optimization_bar(console: Console) -> Iterator[Callable[[OptimizationProgres
 
 def print_summary(summary: OptimizationSummary, out: Path, settings: OptimizationSettings) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     from ..eval.report.numbers import p_value
 
     metric, cost = settings.metric, settings.cost
-    table = Table(title=f"{metric} on the validation questions", title_justify="left", header_style="bold")
-    table.add_column("stage")
-    for name in ("score", "gain", "p", *([cost] if cost else [])):
-        table.add_column(name, justify="right")
-    table.add_column("")
+    shown = new_table(f"{metric} on the validation questions", "stage", "score", "gain", "p", *([cost] if cost else []))
+    shown.add_column("")
     for stage in summary.stages:
         cells = [f"{100 * stage.score:.1f}" if stage.score is not None else ""]
         cells.append("" if stage.gain is None else f"{100 * stage.gain:+.1f}")
         cells.append("" if stage.p is None else p_value(stage.p))
         cells += [f"{stage.cost:.2f}" if stage.cost is not None else ""] if cost else []
         verdict = "" if stage.stage == "start" else f"{'kept' if stage.kept else 'not kept'}: {stage.why}"
-        table.add_row(stage.stage, *cells, plain(verdict + (f" ({stage.note})" if stage.note else "")))
+        shown.add_row(stage.stage, *cells, plain(verdict + (f" ({stage.note})" if stage.note else "")))
     console = Console(markup=False, emoji=False)
-    console.print(table)
+    console.print(shown)
     console.print(f"{summary.ended}; {summary.spent.calls:,} LM calls and ${summary.spent.usd:.2f} in all")
     test = summary.test
     if test is None:

@@ -27,7 +27,7 @@ from .options import (
 from .papers import PAPERS, Paper, Row
 from .source import Source, setting_of
 from .table import TableSetting, print_table
-from .text import compact, dollars, file_name
+from .text import compact, dollars, file_name, new_table
 
 if TYPE_CHECKING:
     import dspy
@@ -185,23 +185,20 @@ class _Cell:
 def _confirm(cells: Sequence[_Cell], threads: int, *, dry_run: bool, yes: bool) -> None:
     """Ask a few questions of each row, print the expected cost, and ask whether to go on."""
     from rich.console import Console
-    from rich.table import Table
 
     from ..engines.costs import sum_costs
     from ..eval.run import ESTIMATE_SAMPLE, estimate
 
-    table = Table(title="Expected cost", title_justify="left", header_style="bold")
-    for heading in ("", "questions", "LM calls", "tokens", "dollars"):
-        table.add_column(heading, justify="right" if heading else "left")
+    shown = new_table("Expected cost", "", "questions", "LM calls", "tokens", "dollars")
     costs: list[Mapping[str, float]] = []
     for cell in cells:
         count, few = cell.dataset.count, list(islice(cell.dataset.questions, ESTIMATE_SAMPLE))
         expected = estimate(cell.program, few, count, threads=threads, look_up=cell.dataset.source.look_up)
         costs.append(sum_costs(expected.by_agent.values()))
-        table.add_row(f"{cell.row.name} on {cell.dataset.name}", f"{count:,}", *_amounts(costs[-1]))
+        shown.add_row(f"{cell.row.name} on {cell.dataset.name}", f"{count:,}", *_amounts(costs[-1]))
     total = sum_costs(costs)
-    table.add_row("in all", "", *_amounts(total))
-    Console(file=None if dry_run else sys.stderr, markup=False, emoji=False).print(table)
+    shown.add_row("in all", "", *_amounts(total))
+    Console(file=None if dry_run else sys.stderr, markup=False, emoji=False).print(shown)
     if dry_run or yes:
         return
     if not sys.stdin.isatty():

@@ -16,7 +16,7 @@ import typer
 from ..data.errors import PolyhopError
 from ..data.text import plain
 from .options import ModelsOption, PresetOption, RetrieverOption, label
-from .text import file_name, in_markdown
+from .text import file_name, in_markdown, new_table
 
 PROGRAMS = (
     *("direct", "naive", "full_context", "set_selection", "ircot"),
@@ -139,7 +139,6 @@ def _print(setting: TableSetting, summaries: Mapping[str, Mapping[str, Any]], ma
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], markdown: bool) -> None:
     """Print rows, each with its name first, below the labels of metrics and costs."""
     from rich.console import Console
-    from rich.table import Table
 
     from ..eval.metrics import quantity
 
@@ -149,9 +148,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         typer.echo(f"| {in_markdown(title)} | {' | '.join(headings)} |\n|---|{'---:|' * len(headings)}")
         typer.echo("".join(f"| {' | '.join(map(in_markdown, row))} |\n" for row in rows))
         return
-    shown = Table("", *headings, title=title, title_justify="left", header_style="bold")
-    for column in shown.columns[1:]:
-        column.justify = "right"
+    shown = new_table(title, "", *headings)
     for row in rows:
         shown.add_row(*row)
     Console(markup=False, emoji=False).print(shown)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from textwrap import shorten
+from typing import TYPE_CHECKING
 
 import typer
 
 from ..data.passages import Fact
 from ..data.text import plain
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _LONGEST_MESSAGE = 4_000  # characters: an error may repeat what it is about
 MOST_TEXT = 320  # characters of a whole passage in a table
@@ -24,6 +28,17 @@ def safe(text: str) -> str:
     if len(text) > _LONGEST_MESSAGE:
         text = f"{text[: _LONGEST_MESSAGE // 2]} ... {text[-_LONGEST_MESSAGE // 2 :]}"
     return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+
+
+def new_table(title: str, *headings: str) -> Table:
+    """A table with names in its first column and numbers in the others."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(title=Text(plain(title)), title_justify="left", header_style="bold")
+    for n, heading in enumerate(headings):
+        made.add_column(Text(plain(heading)), justify="right" if n else "left")
+    return made
 
 
 def short(text: str) -> str:
