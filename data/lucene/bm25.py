@@ -121,10 +121,6 @@ class BM25Index(OpenIndex):
         view._current = lambda: lucene
         return view
 
-    def restricted_to(self, ids: Iterable[str]) -> RestrictedIndex:
-        """A retriever that finds only these passages, with their scores in the whole index."""
-        return RestrictedIndex(self, self._lucene.with_ids(ids))
-
     def passage(self, id: str) -> Passage:
         """The passage with an id.
 
@@ -181,23 +177,6 @@ class BM25Index(OpenIndex):
         return f"BM25Index({str(self.path)!r}, k1={self.k1}, b={self.b})"
 
 
-class RestrictedIndex(SearchTool, Shared):
-    """A `Retriever` over some passages of an index, made by `BM25Index.restricted_to`; reusable for many searches."""
-
-    def __init__(self, index: BM25Index, filter_query: Any) -> None:
-        self._index = index
-        self._filter = filter_query
-
-    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        return self._index._lucene.search(self._index.k1, self._index.b, query, k, offset, self._filter)
-
-    def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        return search_each(self.search, queries, k)
-
-    def with_bm25(self, k1: float | None = None, b: float | None = None) -> RestrictedIndex:
-        return RestrictedIndex(self._index.with_bm25(k1, b), self._filter)
-
-
 def _checked(k1: float, b: float) -> tuple[float, float]:
     if not (math.isfinite(k1) and k1 >= 0):
         raise ValueError(f"k1 must be 0 or more, got {k1}")
@@ -235,8 +214,6 @@ class LuceneReader:
         self._analyzer = english_analyzer()
         self._bag_of_words = autoclass("io.anserini.search.query.BagOfWordsQueryGenerator")()
         self._scored_docs = autoclass("io.anserini.search.ScoredDocs")
-        self._clause = autoclass("org.apache.lucene.search.BooleanClause$Occur")
-        self._query_builder = autoclass("org.apache.lucene.search.BooleanQuery$Builder")
         sort, field = autoclass("org.apache.lucene.search.Sort"), autoclass("org.apache.lucene.search.SortField")
         # Indexes of Lucene 8 cannot sort by id; Anserini orders their ties by document number, too.
         by_id = field(ID, autoclass("org.apache.lucene.search.SortField$Type").STRING_VAL)
@@ -249,7 +226,7 @@ class LuceneReader:
         self._top_docs = autoclass("org.apache.lucene.search.TopDocs")
         self._json = autoclass("com.fasterxml.jackson.databind.ObjectMapper")()
         self._ranking_lock = Lock()
-        self._rankings: dict[tuple[float, float, str] | None, tuple[int, Any]] = {}  # depth and hits, oldest first
+        self._rankings: dict[tuple[float, float, str], tuple[int, Any]] = {}  # depth and hits, oldest first
 
     @classmethod
     def open(cls, path: Path) -> LuceneReader:
@@ -285,26 +262,20 @@ class LuceneReader:
         call(searcher, "setSimilarity", autoclass("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
         return searcher
 
-    def search(self, k1: float, b: float, query: str, k: int, offset: int, filter_query: Any = None) -> list[Hit]:
+    def search(self, k1: float, b: float, query: str, k: int, offset: int) -> list[Hit]:
         check_page(k, offset)
         attach()
         depth = offset + k
         with self._faults():
             searcher = self.searcher(k1, b)
-            key = None if filter_query is not None else (k1, b, query)
+            key = (k1, b, query)
             with self._ranking_lock:
                 ranked, top = self._rankings.get(key, (0, None))
             if top is None or ranked < min(depth, self.manifest.passages):
-                ranked = min(depth if key is None else 2 * depth, self.manifest.passages)
+                ranked = min(2 * depth, self.manifest.passages)
                 parsed = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, clean(query))
-                if filter_query is not None:
-                    both = self._query_builder()
-                    call(both, "add", parsed, self._clause.MUST)
-                    call(both, "add", filter_query, self._clause.FILTER)
-                    parsed = call(both, "build")
                 top = call_long(searcher, "search", parsed, ranked, self._by_score, True)
-                if key is not None:
-                    self._keep(key, ranked, top)
+                self._keep(key, ranked, top)
             page = call(self._top_docs, "merge", self._by_score, offset, k, [top])
             return self._hits(page, searcher, offset)
 

@@ -140,20 +140,6 @@ def test_pages_are_slices(index: BM25Index) -> None:
             assert index.search(query, k, offset) == whole[offset : offset + k]
 
 
-def test_restriction(index: BM25Index) -> None:
-    ids = [record["id"] for record in RECORDS[::7]]
-    restricted = index.restricted_to([*ids, "not there", "\ud800"])
-    assert isinstance(restricted, Retriever)
-    for query in QUERIES:
-        expected = [pair for pair in found(index.search(query, 1000)) if pair[0] in ids]
-        assert found(restricted.search(query, 1000)) == expected
-        assert found(restricted.search(query, 3, 2)) == expected[2:5]
-    assert restricted.search_many(QUERIES, 5) == [restricted.search(query, 5) for query in QUERIES]
-    assert found(restricted.with_bm25(2.0).search("moon", 5)) != found(restricted.search("moon", 5))
-    assert restricted.search("the of", 5) == []
-    assert index.restricted_to([]).search("moon", 5) == []
-
-
 # --- queries ---------------------------------------------------------------------------------------------------------
 
 
