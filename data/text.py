@@ -91,11 +91,6 @@ def _fold_run(run: str) -> str:
     return "".join(c for c in decomposed if not unicodedata.combining(c))
 
 
-def words(text: str) -> list[str]:
-    """The words as written; a word keeps inner apostrophes and dots ("O'Sullivan", "U.S", "3.5")."""
-    return WORD.findall(text)
-
-
 @lru_cache(maxsize=_CACHED)
 def stem(word: str) -> str:
     """The Porter stem of a lower-case word, with Lucene's two deviations from the paper."""
@@ -285,12 +280,6 @@ def key_words(text: str) -> list[str]:
     folded = join_initials(_fold(text))
     found = (_ASCII_WORD if folded.isascii() else WORD).findall(folded)
     return [word if word.isalnum() else _key_word(word) for word in found]
-
-
-@lru_cache(maxsize=_CACHED)
-def key_word(word: str) -> str:
-    """One of the `words` of a text in the form of a `title_key`; a few, such as "8½", become two."""
-    return " ".join(key_words(word))
 
 
 def _key_word(folded: str) -> str:
