@@ -103,12 +103,10 @@ def series_class(series: int) -> str:
     return f"s{series % SERIES + 1}"
 
 
-def mark(
-    series: int, x: float = 0.0, y: float = 0.0, note: str = "", class_: str = "", shape: int | None = None
-) -> Markup:
-    """A mark in the color of a series, and in its shape or another one."""
+def mark(series: int, x: float = 0.0, y: float = 0.0, note: str = "", class_: str = "") -> Markup:
+    """A mark in the color and the shape of a series."""
     classes = f"{series_class(series)} {class_}".rstrip()
-    outline = _SHAPES[(series if shape is None else shape) % SERIES]
+    outline = _SHAPES[series % SERIES]
     return element("path", *_note(note), d=outline, transform=f"translate({x},{y})", class_=classes)
 
 
@@ -225,13 +223,13 @@ class Plot:
         thousands = max(map(abs, self.y_range if axis == "y" else self.x_range)) >= 10_000
         return f"{value / 1000:.6g}k" if thousands and value else f"{value:.6g}"
 
-    def marks(self, points: Iterable[Point], series: int, class_: str = "", shape: int | None = None) -> None:
+    def marks(self, points: Iterable[Point], series: int, class_: str = "") -> None:
         for point in points:
             x = self.x(point.x)
             if point.low is not None and point.high is not None:
                 ends = {"y1": self.y(point.low), "y2": self.y(point.high)}
                 self._parts.append(element("line", x1=x, x2=x, **ends, class_=f"{series_class(series)} bar"))
-            self._parts.append(mark(series, x, self.y(point.y), point.note, class_, shape))
+            self._parts.append(mark(series, x, self.y(point.y), point.note, class_))
 
     def dots(self, points: Iterable[Point], class_: str) -> None:
         """Plain circles, for thousands of points."""

@@ -20,8 +20,6 @@ from ..programs.exemplars import Exemplar
 if TYPE_CHECKING:
     import dspy
 
-    from ..eval.gold import LookUp
-
 MIN_F1 = 0.8
 """Evidence F1, in passages, from which a correct answer counts as a success."""
 
@@ -45,7 +43,6 @@ def collect(
     *,
     min_f1: float = MIN_F1,
     threads: int = 1,
-    look_up: LookUp | None = None,
     on_progress: Callable[[RunProgress], None] = lambda progress: None,
 ) -> list[Exemplar]:
     """Run a program over questions and return the plans of its successes.
@@ -53,7 +50,7 @@ def collect(
     This is an evaluation run in the folder ``out``, which resumes if it is started again. The arguments are those of
     `polyhop.eval.run.evaluate`.
     """
-    evaluate(program, questions, out, threads=threads, look_up=look_up, on_progress=on_progress)
+    evaluate(program, questions, out, threads=threads, on_progress=on_progress)
     return list(from_run(out, min_f1))
 
 

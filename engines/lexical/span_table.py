@@ -229,10 +229,10 @@ class SpanTable:
         self.group = np.array([self.groups[key] for key in keys], np.int64)
         self._count_mentions()
 
-    def text_after(self, candidate: int, most: int = 16) -> str:
+    def text_after(self, candidate: int) -> str:
         """The text after a span in its sentence: the unit of a number."""
         span, (_, sentence) = self.spans[candidate], self.sentences[self.sentence[candidate]]
-        return "" if span.kind == TITLE else sentence.text[span.end : span.end + most]
+        return "" if span.kind == TITLE else sentence.text[span.end : span.end + 16]
 
     def _rate_terms(self) -> None:
         frequency: dict[str, int] = {}
