@@ -1,16 +1,13 @@
 """The programs, one file each, and the parts they share."""
 
 from .agent import Agent
+from .baselines import Direct, FullContext, Naive, Oracle
 from .c3po import C3PO
 from .candidates import Candidates
 from .complexity import Complexity, ComplexityEstimator, estimate_complexity
-from .direct import Direct
 from .exemplars import Exemplar, ExemplarMemory, Exemplars, as_demos
-from .full_context import FullContext
 from .ircot import IRCoT
 from .kair import Kair
-from .naive import Naive
-from .oracle import Oracle
 from .par_rag import ParRag
 from .polyhop import PolyHop
 from .prediction import UNKNOWN, QuestionError, check_question, conclude, read_answer

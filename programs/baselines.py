@@ -1,0 +1,125 @@
+"""The baselines: closed book, retrieve-then-read, long context, and the gold evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dspy
+
+from ..data.errors import PolyhopError
+from ..data.passages import Evidence, Hit, Retriever
+from ..signatures import AnswerDirectly, AnswerFromContext, AnswerFromPassages
+from .agent import Agent
+from .candidates import Candidates, whole
+from .prediction import check_question, conclude, nothing_found, read_answer
+from .program import Program, register
+from .scope import abstain_below, prompt_tokens
+from .search import Pool, Search, as_pool
+from .trace import Trace
+from .tunable import choice
+
+
+@register("direct")
+class Direct(Program):
+    """Answers from the model's own knowledge: 1 LM call, no search; evidence and ranking are empty."""
+
+    searches = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answerer = Agent(AnswerDirectly)
+
+    def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
+        """Answer a question; ``pool`` is accepted and not read."""
+        trace = Trace()
+        answer, confidence = read_answer(self.answerer(question=check_question(question)), trace)
+        return conclude(answer, confidence, trace, stop="no retrieval", status="model knowledge")
+
+
+@register("naive")
+class Naive(Program):
+    """Naive RAG: 1 search, 1 LM call; the evidence is the top ``k`` passages.
+
+    Args:
+        retriever: For questions without a pool of their own.
+        k: Passages to read.
+    """
+
+    def __init__(self, retriever: Retriever | None = None, k: int = 5) -> None:
+        super().__init__()
+        self.search = Search(retriever, k)
+        self.prompt_tokens = prompt_tokens()
+        self.abstain_below = abstain_below()
+        self.answerer = Agent(AnswerFromPassages)
+
+    def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
+        """Answer a question over its own ``pool``, or over the retriever if it has none."""
+        question, trace = check_question(question), Trace()
+        hits = self._hits(question, pool, trace)
+        if not hits:
+            return nothing_found(trace)
+        passages = Candidates(hit.passage for hit in hits)
+        answer, confidence = read_answer(self.answerer(question=question, passages=passages.show()), trace)
+        evidence = [Evidence(passage) for passage in passages.passages]
+        return conclude(answer, confidence, trace, evidence=evidence, seen=hits, stop="single pass")
+
+    def _hits(self, question: str, pool: Pool, trace: Trace) -> list[Hit]:
+        hits: list[Hit] = self.search(question, pool, trace)
+        return hits
+
+
+@register("full_context")
+class FullContext(Naive):
+    """All passages of the question's pool, in their order; without a pool the top ``k``: 1 LM call, at most 1 search.
+
+    A prompt that exceeds the model's context is shortened as that of any `Agent`, and the run counts it as an incident.
+
+    Args:
+        retriever: For questions without a pool of their own.
+        k: Passages to read without a pool.
+    """
+
+    def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
+        super().__init__(retriever, k)
+
+    def _hits(self, question: str, pool: Pool, trace: Trace) -> list[Hit]:
+        if pool is None:
+            return super()._hits(question, None, trace)
+        return [Hit(passage, 0.0, rank) for rank, passage in enumerate(as_pool(pool), 1)]
+
+
+@register("oracle")
+class Oracle(Program):
+    """Answers from the gold evidence of a question, which `polyhop.eval.evaluate` gives it: 1 LM call, no search. It is
+    the upper bound of retrieval, not a system.
+
+    Its scores of evidence and ranking are those of the gold against itself. ``unit`` is what it reads: the gold
+    passages, or their gold sentences where the benchmark has them.
+    """
+
+    searches = False
+    reads_gold = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unit = choice("passage", ("passage", "sentence"))
+        self.prompt_tokens = prompt_tokens()
+        self.answerer = Agent(AnswerFromContext)
+
+    def forward(self, question: str, pool: Pool = None, gold: Sequence[Evidence] | None = None) -> dspy.Prediction:
+        """Answer a question from its ``gold``; ``pool`` is accepted and not read.
+
+        Raises:
+            PolyhopError: there is no ``gold``: only an evaluation knows it.
+        """
+        question, trace = check_question(question), Trace()
+        if gold is None:
+            raise PolyhopError(
+                "the oracle reads the gold evidence of a question: run it with 'polyhop evaluate --program oracle'"
+            )
+        evidence = list(gold) if self.unit.value == "sentence" else whole(gold)
+        if not evidence:
+            return nothing_found(trace)
+        shown = Candidates(item.passage for item in evidence).show(evidence)
+        answer, confidence = read_answer(self.answerer(question=question, evidence=shown), trace)
+        return conclude(answer, confidence, trace, evidence=evidence, stop="oracle")
