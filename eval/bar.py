@@ -18,12 +18,14 @@ from rich.text import Text
 from ..data.text import plain
 
 
-def progress_bar(name: str, console: Console, done: ProgressColumn | None = None) -> Progress:
+def progress_bar(name: str, console: Console | None = None, done: ProgressColumn | None = None) -> Progress:
     """A transient bar: name, progress, elapsed and remaining time, description. Without a terminal there is none.
 
     Args:
+        console: By default stderr.
         done: Shows the progress, by default as "n/total".
     """
+    console = console or Console(stderr=True)
     columns = (
         TextColumn(plain(name).replace("{", "{{").replace("}", "}}"), markup=False),
         BarColumn(),

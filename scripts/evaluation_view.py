@@ -43,11 +43,9 @@ def _duration(seconds: float) -> str:
 @contextmanager
 def evaluation_bar(name: str) -> Iterator[Callable[[RunProgress], None]]:
     """A progress bar with the running scores, on stderr."""
-    from rich.console import Console
-
     from ..eval.bar import progress_bar
 
-    with progress_bar(name, Console(stderr=True)) as bar:
+    with progress_bar(name) as bar:
         task = bar.add_task("", total=None)
         yield lambda run: bar.update(task, completed=run.done, total=run.questions, description=_state(run))
 

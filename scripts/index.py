@@ -100,13 +100,11 @@ def _existing(corpus: list[Path], out: Path | None, option: str) -> Path:
 def _adopt(folder: Path) -> None:
     from time import monotonic
 
-    from rich.console import Console
-
     from ..data.lucene.adoption import adopt_index
     from ..eval.bar import progress_bar
 
     started = monotonic()
-    with progress_bar("adopting", Console(stderr=True)) as bar:
+    with progress_bar("adopting") as bar:
         task = bar.add_task("", total=None)
 
         def show(done: int, total: int) -> None:
@@ -130,13 +128,11 @@ def _adopt(folder: Path) -> None:
 def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, threads: int | None) -> None:
     from time import monotonic
 
-    from rich.console import Console
     from rich.progress import DownloadColumn
 
     from ..data.lucene.index import BuildProgress, build_index
     from ..eval.bar import progress_bar
 
-    console = Console(stderr=True)
     first: list[Problem] = []
     started = monotonic()
 
@@ -144,7 +140,7 @@ def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, t
         if len(first) < _SHOWN:
             first.append(problem)
 
-    with progress_bar("indexing", console, DownloadColumn()) as bar:
+    with progress_bar("indexing", done=DownloadColumn()) as bar:
         task = bar.add_task("", total=None)
 
         def show(built: BuildProgress) -> None:
@@ -227,19 +223,16 @@ def _encoder() -> Encoder:
 def _embed(folder: Path, encoder: Encoder | None = None) -> None:
     from time import monotonic
 
-    from rich.console import Console
-
     from ..data.dense import embed_index
     from ..eval.bar import progress_bar
 
-    console = Console(stderr=True)
     started = monotonic()
     before: list[int] = []  # passages embedded by earlier runs
 
     def rate(done: int) -> str:
         return f"{(done - before[0]) / max(monotonic() - started, 1e-9):,.0f} passages/s"
 
-    with progress_bar("embedding", console) as bar:
+    with progress_bar("embedding") as bar:
         task = bar.add_task("", total=None)
 
         def show(done: int, rows: int) -> None:

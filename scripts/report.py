@@ -121,11 +121,9 @@ def _sections(runs: Mapping[str, Path]) -> list[Section]:
 @contextmanager
 def _bar() -> Iterator[Callable[[str, int], Callable[[], None]]]:
     """Starts progress bars: a name and a total give a function that advances."""
-    from rich.console import Console
-
     from ..eval.bar import progress_bar
 
-    with progress_bar("report", Console(stderr=True)) as bar:
+    with progress_bar("report") as bar:
 
         def start(name: str, total: int) -> Callable[[], None]:
             task = bar.add_task(name, total=total)
