@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -98,8 +99,6 @@ def _existing(corpus: list[Path], out: Path | None, option: str) -> Path:
 
 
 def _adopt(folder: Path) -> None:
-    from time import monotonic
-
     from ..data.lucene.adoption import adopt_index
     from ..eval.bar import progress_bar
 
@@ -126,8 +125,6 @@ def _adopt(folder: Path) -> None:
 
 
 def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, threads: int | None) -> None:
-    from time import monotonic
-
     from rich.progress import DownloadColumn
 
     from ..data.lucene.index import BuildProgress, build_index
@@ -155,8 +152,6 @@ def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, t
 
 
 def _change(index: Path, add: list[Path], delete: list[str], folders: list[Path]) -> None:
-    from time import monotonic
-
     from ..data.lucene.update import update_index
 
     problems: list[Problem] = []
@@ -221,8 +216,6 @@ def _encoder() -> Encoder:
 
 
 def _embed(folder: Path, encoder: Encoder | None = None) -> None:
-    from time import monotonic
-
     from ..data.dense import embed_index
     from ..eval.bar import progress_bar
 

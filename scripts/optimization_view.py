@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from ..data.errors import PolyhopError
 from ..data.text import plain
-from .text import new_table
+from .text import confirm, new_table
 
 if TYPE_CHECKING:
     import dspy
@@ -67,9 +66,7 @@ def confirm_cost(
     calls = round(total(rows).lm_calls)
     if free or dry_run or yes or min(calls, budget.calls or calls) < ASKED_FROM:
         return
-    if not sys.stdin.isatty():
-        raise PolyhopError(f"this may take {calls:,} LM calls: confirm with --yes, or set --budget-calls")
-    typer.confirm("Start?", abort=True)
+    confirm(calls, "set --budget-calls")
 
 
 def _show_estimate(rows: Sequence[Row], console: Console, splits: Splits) -> None:

@@ -27,7 +27,7 @@ from .options import (
 from .papers import PAPERS, Paper, Row
 from .source import Source, setting_of
 from .table import TableSetting, print_table
-from .text import compact, dollars, file_name, new_table
+from .text import compact, confirm, dollars, file_name, new_table
 
 if TYPE_CHECKING:
     import dspy
@@ -201,11 +201,7 @@ def _confirm(cells: Sequence[_Cell], threads: int, *, dry_run: bool, yes: bool) 
     Console(file=None if dry_run else sys.stderr, markup=False, emoji=False).print(shown)
     if dry_run or yes:
         return
-    if not sys.stdin.isatty():
-        raise PolyhopError(
-            f"this may take {total.get('lm_calls', 0):,.0f} LM calls: confirm with --yes, or use --limit"
-        )
-    typer.confirm("Start?", abort=True)
+    confirm(total.get("lm_calls", 0), "use --limit")
 
 
 def _amounts(costs: Mapping[str, float]) -> Iterator[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
 import typer
 
+from ..data.errors import PolyhopError
 from ..data.passages import Fact
 from ..data.text import plain
 
@@ -28,6 +30,13 @@ def safe(text: str) -> str:
     if len(text) > _LONGEST_MESSAGE:
         text = f"{text[: _LONGEST_MESSAGE // 2]} ... {text[-_LONGEST_MESSAGE // 2 :]}"
     return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+
+
+def confirm(calls: float, advice: str) -> None:
+    """Ask whether to go on with something that may take so many LM calls."""
+    if not sys.stdin.isatty():
+        raise PolyhopError(f"this may take {calls:,.0f} LM calls: confirm with --yes, or {advice}")
+    typer.confirm("Start?", abort=True)
 
 
 def new_table(title: str, *headings: str) -> Table:
