@@ -16,10 +16,9 @@ from typing import Any
 from ..chain.store import StoreWriter
 from ..errors import IndexFault
 from ..passages import PAGE, Passage
-from .fields import DerivedFields
 from .index import building, write_faults
 from .jvm import attach, autoclass, call, call_long, english_analyzer, open_directory
-from .layout import STORE, IndexManifest, is_foreign
+from .layout import STORE, DerivedFields, IndexManifest, is_foreign
 from .readers import OpenReaders
 from .stored import StoredPassages
 

@@ -34,7 +34,6 @@ from ..files import check_unlinked
 from ..passages import PAGE, Passage, content_id
 from ..splitting import MAX_WORDS
 from .bm25 import LuceneReader
-from .fields import DerivedFields
 from .jvm import (
     anserini_jar,
     attach,
@@ -59,6 +58,7 @@ from .layout import (
     STORE,
     VECTORS,
     VERSION,
+    DerivedFields,
     IndexManifest,
     document_names,
 )

@@ -41,6 +41,7 @@ from pydantic import (
 
 from ..errors import IndexFault, first_error
 from ..files import read_bytes, read_json
+from ..passages import Passage
 from ..text import bare_title, plain, title_key
 from .jvm import autoclass, call, java_exception, open_directory, reason
 
@@ -68,6 +69,23 @@ _LONGEST_KEY = 500  # characters; Lucene's limit for a keyword is 32,766 bytes
 def title_terms(title: str) -> tuple[str, str]:
     """The keywords of a title in the fields `TITLE` and `BARE_TITLE`; empty for no title."""
     return title_key(title)[:_LONGEST_KEY], title_key(bare_title(title))[:_LONGEST_KEY]
+
+
+class DerivedFields:
+    """The fields with the keys of the title. They are refilled for each passage, which is cheaper than new objects
+    across JNI; for one thread."""
+
+    def __init__(self) -> None:
+        keyword = autoclass("org.apache.lucene.document.StringField")
+        store = autoclass("org.apache.lucene.document.Field$Store")
+        self._title = keyword(TITLE, "", store.NO)
+        self._bare_title = keyword(BARE_TITLE, "", store.NO)
+        self.fields = (self._title, self._bare_title)
+
+    def fill(self, passage: Passage) -> None:
+        title, bare_title = title_terms(passage.title)
+        call(self._title, "setStringValue", title)
+        call(self._bare_title, "setStringValue", bare_title)
 
 
 # The version of the document (see `polyhop.data.corpora.Corpus`), if it can be updated.
