@@ -49,7 +49,6 @@ class Document:
 
     @classmethod
     def of(cls, passage: Passage) -> Document:
-        """A passage as a document."""
         return cls(passage.id, passage.title, [Line(text) for text in passage.all_sentences], passage.metadata)
 
     def whole(self) -> Passage:

@@ -219,7 +219,6 @@ def estimate_usage(response: lm15.Response, request: lm15.Request) -> lm15.Respo
 
 
 def prompt_text(request: lm15.Request) -> str:
-    """All text of a prompt."""
     return joined(request.system) + "".join(joined(message.parts) for message in request.messages)
 
 

@@ -150,7 +150,6 @@ class RunFolder(LockedFolder):
 
 
 def read_manifest(path: Path) -> RunManifest:
-    """The manifest of a run."""
     return RunManifest.read(path)
 
 

@@ -129,7 +129,6 @@ class OptimizationSettings(BaseModel):
 
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str = "settings") -> OptimizationSettings:
-        """Settings from a mapping."""
         try:
             return cls.model_validate(values)
         except ValidationError as error:

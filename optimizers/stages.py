@@ -146,7 +146,6 @@ def tune_prompts(stage: StageInput) -> Proposal:
 
 
 def tune_tunables(stage: StageInput) -> Proposal:
-    """Search the tunables."""
     settings = stage.settings
     note = f"{settings.trials} trials, {settings.sampler}"
     return _search(stage, stage.program, note, "tunables", settings.trials)

@@ -211,7 +211,6 @@ def _kind(text: str, rest: str, word: str, head: str, bare: bool) -> str:
 
 
 def singular(noun: str) -> str:
-    """The singular of a regular noun."""
     if noun.endswith("ies") and len(noun) > 4 and noun not in ("series", "species", "movies"):
         return noun[:-3] + "y"
     is_plural = noun.endswith("s") and not noun.endswith(("ss", "us", "is")) and noun not in ("series", "species")

@@ -37,7 +37,6 @@ class Ranker:
     linear: Vector
 
     def scores(self, features: Matrix) -> Vector:
-        """One score a row."""
         with _blas().limit(limits=1):  # starting threads takes longer than these small products
             scores: Vector = np.maximum(features @ self.hidden + self.bias, 0) @ self.out + features @ self.linear
         return scores
@@ -96,7 +95,6 @@ class Models:
         return cls(hop, bare, whole, record["calibration"])
 
     def to_record(self) -> dict[str, Any]:
-        """As JSON."""
         return {
             "hop": self.hop.to_record(),
             "bare": self.bare.to_record(),

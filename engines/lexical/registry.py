@@ -49,7 +49,6 @@ def skill(*signatures: type[dspy.Signature] | str) -> Callable[[AnySkill], AnySk
 
 
 def find_skill(prompt: ParsedPrompt) -> Skill:
-    """The skill for a prompt."""
     if (found := _SKILLS.get(prompt.fields)) is None:
         inputs, outputs = (", ".join(sorted(names)) for names in prompt.fields)
         raise ValueError(

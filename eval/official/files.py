@@ -26,14 +26,12 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 
 def write_object(path: Path, value: Any) -> None:
-    """Write one JSON value."""
     with replacing(path) as file:
         json.dump(value, file)
         file.write("\n")
 
 
 def write_lines(path: Path, records: Iterable[Any]) -> None:
-    """Write one record per line."""
     with replacing(path) as file:
         file.writelines(json.dumps(record) + "\n" for record in records)
 

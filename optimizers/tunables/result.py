@@ -77,7 +77,6 @@ class StudyResult(BaseModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def default(self) -> TrialRecord:
-        """The trial of the defaults."""
         return self.trials[0]
 
     @property

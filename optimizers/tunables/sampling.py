@@ -60,7 +60,6 @@ def derived_seed(*parts: object) -> int:
 
 
 def study_in_memory(trials: Iterable[FrozenTrial], cost: bool = False) -> optuna.Study:
-    """An Optuna study of some trials."""
     study = optuna.create_study(directions=directions(cost))
     study.add_trials(trials)
     return study
