@@ -64,7 +64,7 @@ def _fault(name: str, own: Any, told: Any, sight: Sight) -> str:
         return f"{name} {float(own):g} is too {'low' if told >= 0.5 else 'high'}: {_degree(name, told)}."
     if name in _PLANS:
         texts = [each["question"] if isinstance(each, dict) else each for each in told]
-        return "These sub-questions lead to the answer: " + " ".join(f"({n}) {each}" for n, each in enumerate(texts, 1))
+        return "These sub-questions lead to the answer: " + " ".join(f"#{n} {each}" for n, each in enumerate(texts, 1))
     if name in _SEARCHES:
         return f"{name} should ask for what is still open: {listed(told)}." if told else f"{name}: nothing is open."
     if name == "answers":

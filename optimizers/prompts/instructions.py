@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dspy
@@ -12,6 +12,7 @@ from dspy.teleprompt import BetterTogether, InferRules
 from ...data.errors import PolyhopError
 from ...eval.feedback import with_feedback
 from ...eval.metrics import Metric as PolyhopMetric
+from ..exemplars import in_words
 from ..measure import Metric
 from .bootstrapped import SEARCH, candidate_seeds, search_runs, searcher
 from .reflection import BriefProposer, MostFaults
@@ -153,7 +154,7 @@ def gepa(job: CompileJob) -> dspy.Module:
     folder to resume from: it would read a pickle there, which can run anybody's code. What was asked before comes from
     DSPy's reply cache.
     """
-    return _reflector(job).compile(job.student, trainset=job.trainset, valset=job.valset)
+    return _reflector(job).compile(job.student, trainset=_in_words(job.trainset), valset=_in_words(job.valset))
 
 
 def _reflector(job: CompileJob) -> dspy.GEPA:
@@ -168,6 +169,11 @@ def _reflector(job: CompileJob) -> dspy.GEPA:
         component_selector=MostFaults(job.student),
         instruction_proposer=BriefProposer(),
     )
+
+
+def _in_words(questions: Sequence[dspy.Example]) -> list[dspy.Example]:
+    """The questions with sub-questions that a plan in words resembles: MuSiQue's are partly relations of Wikidata."""
+    return [in_words(each) if each.get("sub_questions") else each for each in questions]
 
 
 def _feedback(metric: Metric) -> Callable[..., Any]:
@@ -241,8 +247,8 @@ def better_together(job: CompileJob) -> dspy.Module:
     teleprompter = BetterTogether(metric=job.metric, instructions=_reflector(job), demos=searcher(job))
     compiled = teleprompter.compile(
         job.student,
-        trainset=job.trainset,
-        valset=job.valset,
+        trainset=_in_words(job.trainset),
+        valset=_in_words(job.valset),
         num_threads=job.threads,
         seed=job.seed,
         strategy="instructions -> demos",

@@ -71,3 +71,25 @@ def test_agents_take_turns_where_no_fault_is_known() -> None:
     candidate = dict.fromkeys(names, "")
     chosen = [choose(state, [], [], 0, candidate) for _ in range(5)]
     assert chosen == [[name] for name in [*names, names[0]]]
+
+
+def test_relations_of_wikidata_are_put_in_words() -> None:
+    def related(asked: dspy.Example) -> dspy.Example:
+        first, second = asked.sub_questions
+        book = first.question.split("wrote ")[1].rstrip("?")
+        steps = first._replace(question=f"{book} >> author"), second._replace(question="#1 >> place of birth")
+        return asked.copy(sub_questions=steps)
+
+    def careless(request: Any) -> dict[str, Any]:
+        book = request.inputs["question"].split("author of ")[1].split(" ", 1)[1].split(" born")[0]
+        return {"sub_questions": [f"Who is the author of {book}?"]}
+
+    script, pen = players(), writer()
+    script.replies["analyzer"] = [careless]
+    train, val = ([related(each) for each in questions(easy, 2)] for easy in (2, 1))
+    arguments: dict[str, Any] = {"numbers": {"runs": 14, "val": 2, "train": 4}, "prompt_model": lm(pen)}
+    optimize_prompts("gepa", program(script), train, val, metrics.answer_em, **arguments)
+    prompts = [request.prompt for request in pen.requests if "These sub-questions" in request.prompt]
+    assert prompts
+    assert all("#1 Who is the author of Book" in prompt and "#2 Where was #1 born?" in prompt for prompt in prompts)
+    assert not any(">>" in prompt for prompt in prompts)
