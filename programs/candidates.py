@@ -62,7 +62,7 @@ class Candidates:
             passages=[
                 NumberedPassage(
                     number=self._number[passage.id],
-                    title=passage.title,
+                    title=passage.heading,
                     sentences={n + 1: passage.sentences[n] for n in sorted(keep)},
                     selected=frozenset(n + 1 for n in marked.get(passage.id, ())),
                 )

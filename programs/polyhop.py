@@ -117,7 +117,7 @@ class _Answer:
     def states(self, text: str, question: str) -> bool:
         """Whether a text is in what was read or asked; "yes" and "no" always are."""
         key = f" {title_key(text)} "
-        read = [question, *(f"{item.passage.title} {item.text}" for item in (*self.evidence, *self.others))]
+        read = [question, *(f"{item.passage.heading} {item.text}" for item in (*self.evidence, *self.others))]
         return key.strip() in ("yes", "no") or any(key in f" {title_key(each)} " for each in read)
 
 
@@ -460,7 +460,7 @@ def _is_searchable(text: str) -> bool:
 def _is_stated(answer: str, cited: Iterable[Evidence]) -> bool:
     """Whether half of an answer's words are in the passages that are cited for it; "yes" and "no" always are."""
     words = content_terms(answer)
-    said = {term for item in whole(cited) for term in content_terms(f"{item.passage.title} {item.text}")}
+    said = {term for item in whole(cited) for term in content_terms(f"{item.passage.heading} {item.text}")}
     return answer.lower() in ("yes", "no") or (
         bool(said) and sum(term in said for term in words) >= _STATED * len(words)
     )

@@ -52,6 +52,7 @@ class NumberedPassage(BaseModel):
     """A passage as shown to an agent.
 
     Attributes:
+        title: Of a passage of a document also the headings above it: "Handbook > Leave".
         sentences: 1-based sentence number -> text.
         selected: The numbers of the sentences that are marked.
     """

@@ -142,7 +142,7 @@ def _worth(terms: frozenset[str], table: SpanTable) -> float:
 def _worths(terms: frozenset[str], table: SpanTable) -> Vector:
     """The total weight of the terms in each sentence."""
     return np.array(
-        [math.fsum(table.weight[term] for term in terms if term in r.where) for r in table.rows], np.float32
+        [math.fsum(table.weight[term] for term in terms if term in known) for known in table.terms], np.float32
     )
 
 

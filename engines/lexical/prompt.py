@@ -169,6 +169,7 @@ class ParsedPassage:
     number: str
     title: str
     sentences: tuple[Sentence, ...]
+    headings: str = ""  # above it in its document, behind the title: "Handbook > Leave"
 
     @property
     def selected(self) -> bool:
@@ -181,7 +182,7 @@ class ParsedPassage:
 
     @cached_property
     def terms(self) -> frozenset[str]:
-        return self.title_terms.union(*(sentence.terms for sentence in self.sentences))
+        return self.title_terms.union(content_terms(self.headings), *(sentence.terms for sentence in self.sentences))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -199,16 +200,19 @@ _PIECE = re.compile(rf".{{1,{_LONGEST}}}(?:\s|$)|.{{{_LONGEST}}}", re.DOTALL)
 @lru_cache(maxsize=64)
 def parse_passages(rendered: str) -> tuple[ParsedPassage, ...]:
     """The passages of a rendered `NumberedPassages` field. The pieces of a split sentence share its id."""
-    found: list[tuple[str, str, list[tuple[str, bool, list[str]]]]] = []
+    found: list[tuple[str, str, str, list[tuple[str, bool, list[str]]]]] = []
     for row in rendered.splitlines():
         if head := _TITLE.match(row):
-            found.append((head[1], "" if head[2] == "(untitled)" else head[2], []))
+            title, _, headings = head[2].partition(" > ")
+            found.append((head[1], "" if title == "(untitled)" else title, headings, []))
         elif found and (sentence := _SENTENCE.match(row)):
-            found[-1][2].append((sentence[1], bool(sentence[2]), [sentence[3]]))
-        elif found and found[-1][2]:  # a demo or a template may wrap a sentence
-            found[-1][2][-1][2].append(row.strip())
+            found[-1][-1].append((sentence[1], bool(sentence[2]), [sentence[3]]))
+        elif found and found[-1][-1]:  # a demo or a template may wrap a sentence
+            found[-1][-1][-1][2].append(row.strip())
     share = _MOST // max(len(found), 1) if len(rendered) > _MOST else len(rendered)
-    return tuple(ParsedPassage(number, title, tuple(_pieces(rows, share))) for number, title, rows in found)
+    return tuple(
+        ParsedPassage(number, title, tuple(_pieces(rows, share)), headings) for number, title, headings, rows in found
+    )
 
 
 def _pieces(sentences: Iterable[tuple[str, bool, list[str]]], most: int) -> Iterator[Sentence]:

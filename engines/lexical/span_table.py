@@ -181,6 +181,7 @@ class SpanTable:
     Attributes:
         sentences: All sentences, each with its passage.
         rows: The spans of each sentence.
+        terms: The terms of each sentence, and of the headings above its passage.
         place: The index of each sentence in its passage.
         weight: The inverse sentence frequency of each term (scikit-learn's smoothed IDF has other values).
         passage_terms: The terms of each passage with its title.
@@ -235,12 +236,17 @@ class SpanTable:
         return "" if span.kind == TITLE else sentence.text[span.end : span.end + 16]
 
     def _rate_terms(self) -> None:
+        above = {passage.headings: relation_terms(passage.headings) for passage in self.passages}
+        self.terms = [
+            row.where.keys() | above[passage.headings] if passage.headings else row.where.keys()
+            for row, (passage, _) in zip(self.rows, self.sentences, strict=True)
+        ]
         frequency: dict[str, int] = {}
-        for row in self.rows:
-            for term in row.where:
+        for known in self.terms:
+            for term in known:
                 frequency[term] = frequency.get(term, 0) + 1
         self.weight = {term: math.log(1 + len(self.sentences) / found) for term, found in frequency.items()}
-        self.passage_terms = [_terms(p.title, p.sentences) for p in self.passages]
+        self.passage_terms = [_terms(f"{p.title} {p.headings}", p.sentences) for p in self.passages]
         self.opening = [_terms(p.title, p.sentences[:1]) for p in self.passages]
 
     def _count_mentions(self) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.passages import Evidence, Passage
+from polyhop.data.passages import Evidence, Passage, Place
 from polyhop.programs.candidates import Candidates, cited_in, cut_citations, locate, read_spans, split_citations
 from polyhop.programs.knowledge import read_facts, read_numbers
 
@@ -31,6 +32,12 @@ def test_shows_what_the_evidence_names_under_the_same_numbers() -> None:
         "[2] B\n2s1 b one"
     )
     assert CANDIDATES.show([]).format() == "(none)"
+
+
+def test_shows_the_headings_above_a_passage() -> None:
+    part = replace(B, place=Place("book", 3, ("Leave", "Parental leave")))
+    assert Candidates([A, part]).show([Evidence(part)]).format() == "[2] B > Leave > Parental leave\n2s1 b one"
+    assert facts(Candidates([A, part]).resolve(["2 B > Leave > Parental leave"])[0]) == [("b", None)]
 
 
 @pytest.mark.parametrize(

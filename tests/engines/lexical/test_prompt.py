@@ -9,6 +9,7 @@ import pytest
 from dspy import lm15
 
 from polyhop.data.passages import Evidence, Passage
+from polyhop.data.text import content_terms
 from polyhop.engines.lexical.prompt import ParsedPrompt, as_list, parse_passages, read_prompt, write_reply
 from polyhop.engines.requests import read_request, respond
 from polyhop.programs.candidates import Candidates
@@ -22,6 +23,16 @@ DEMO: dict[str, Any] = {
     "selected": [],
     "keep": ["1s2"],
 }
+
+
+def test_headings_are_no_part_of_a_title() -> None:
+    part = NumberedPassage(number=2, title="Handbook > Leave > Parental leave", sentences={1: "One."})
+    (passage,) = parse_passages(part.render())
+    assert (passage.title, passage.headings) == ("Handbook", "Leave > Parental leave")
+    assert "leave" not in " ".join(passage.names)
+    assert frozenset(content_terms("handbook leave")) <= passage.terms
+    (plain,) = parse_passages(PASSAGES.format())
+    assert (plain.title, plain.headings) == ("Solaris", "")
 
 
 class Reader:

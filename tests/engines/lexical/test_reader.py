@@ -54,6 +54,21 @@ def test_an_answer_survives_a_poor_decomposition(steps: list[str]) -> None:
     assert read(QUESTION, steps, WORLD)[0].text == "Leith"
 
 
+def test_the_headings_above_a_passage_tell_what_it_is_about() -> None:
+    texts = {
+        "Sick leave": "It is two weeks.",
+        "Parental leave": "It is twelve weeks.",
+        "Canteen": "It opens at eleven.",
+    }
+    pages = [
+        ParsedPassage(str(n), "Handbook", (Sentence(f"{n}s1", text),), heading)
+        for n, (heading, text) in enumerate(texts.items(), 1)
+    ]
+    for asked, weeks in (("How many weeks is the parental leave?", "twelve"), ("How many weeks is sick leave?", "two")):
+        best = read(asked, [asked], pages)[0]
+        assert (best.text, best.sentence and best.sentence.id) == (weeks, "1s1" if weeks == "two" else "2s1")
+
+
 def test_nothing_is_read_where_nothing_is_told() -> None:
     assert read("What is the shoe size of Napoleon?", ["What is the shoe size of Napoleon?"], WORLD) == []
     assert read(QUESTION, STEPS, ()) == []
