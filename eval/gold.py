@@ -10,6 +10,7 @@ import dspy
 from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Fact, Passage, Place
 from ..programs.prediction import UNKNOWN
+from ..programs.trace import Searched, Trace
 from .scoring import fact_in, mentions
 
 if TYPE_CHECKING:
@@ -37,11 +38,16 @@ class ProgramOutput(NamedTuple):
     answer: str
     evidence: tuple[Evidence, ...] = ()
     ranking: tuple[Passage, ...] = ()
+    searches: tuple[tuple[str, ...], ...] = ()  # the ids of the passages that each search found, best first
 
     @classmethod
     def of(cls, prediction: dspy.Prediction) -> ProgramOutput:
         evidence, ranking = prediction.get("evidence") or (), prediction.get("ranking") or ()
-        return cls(prediction.answer, tuple(evidence), tuple(ranking))
+        trace = prediction.get("trace")
+        steps = trace.flat() if isinstance(trace, Trace) else ()
+        first = (step for step in steps if isinstance(step, Searched) and not step.offset)
+        searches = tuple(tuple(id for id, *_ in step.found) for step in first)
+        return cls(prediction.answer, tuple(evidence), tuple(ranking), searches)
 
     @property
     def passages(self) -> list[Passage]:

@@ -62,6 +62,14 @@ class Attempt:
         wanted = set(self.gold.passages)
         return scoring.ranking_scores([scoring.counted(wanted, each) for each in self.output.ranking], wanted)
 
+    def found(self, k: int) -> float:
+        """The share of the gold passages among the first k of a search; without a trace, among those of the ranking."""
+        wanted = set(self.gold.passages)
+        counts = {each.id: scoring.counted(wanted, each) for each in self.output.ranking}
+        searches = self.output.searches or (tuple(counts),)
+        ranked = (list(dict.fromkeys(counts.get(id, id) for id in found)) for found in searches)
+        return len(wanted & {id for found in ranked for id in found[:k]}) / (len(wanted) or 1)
+
 
 @dataclass(frozen=True)
 class Quantity:
@@ -275,6 +283,8 @@ for _k in CUTOFFS:
     _rank_metric(f"passage_recall@{_k}", f"Recall@{_k}", shown=_k == 5)
 for _k in CUTOFFS:
     _rank_metric(f"all_gold@{_k}", f"All gold@{_k}", shown=_k == 5)
+metric(label="Search recall@5", name="search_recall@5", unit="passages", needs="passages")(lambda a: a.found(5))
+"""What the retriever finds for the program's queries, before agents choose: the best of all searches of a question."""
 _rank_metric("passage_mrr", "MRR")
 _rank_metric(f"passage_ndcg@{NDCG_CUTOFF}", f"nDCG@{NDCG_CUTOFF}")
 

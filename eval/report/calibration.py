@@ -44,11 +44,15 @@ class Calibration:
 
     Attributes:
         ece: Expected calibration error: mean distance over the bins between confidence and share of correct answers.
+        aurc: Area under the risk-coverage curve: the mean, over all numbers of answers, of the share of wrong ones
+            among so many of the most confident (Geifman et al., arXiv 1805.08206). Low if wrong answers are the least
+            confident; of equal confidences, the mean over their orders.
     """
 
     answers: int
     bins: tuple[Bin, ...]
     ece: float
+    aurc: float
     brier: float  # mean squared distance between confidence and correctness (1 or 0)
     curve: tuple[Covered, ...]  # risk against coverage, highest confidence first; equal confidences are one point
 
@@ -75,6 +79,7 @@ def calibration(confidence: npt.ArrayLike, right: npt.ArrayLike, questions: int)
         answers=len(stated),
         bins=bins,
         ece=float(sum(each.answers * abs(each.confidence - each.right) for each in bins) / len(stated)),
+        aurc=_area(stated, truth),
         brier=float(((stated - truth) ** 2).mean()),
         curve=_curve(stated, truth, questions),
     )
@@ -85,6 +90,13 @@ def _bin(place: int, stated: Floats, truth: Floats) -> Bin:
     interval = binomtest(right, count).proportion_ci(method="wilson")
     ends = (float(interval.low), float(interval.high))
     return Bin(place / BINS, (place + 1) / BINS, count, float(stated.mean()), right / count, ends)
+
+
+def _area(stated: Floats, truth: Floats) -> float:
+    """scikit-learn has no such metric."""
+    _, group, size = np.unique(-stated, return_inverse=True, return_counts=True)
+    wrong = (np.bincount(group, 1.0 - truth) / size)[np.sort(group)]
+    return float((np.cumsum(wrong) / np.arange(1, len(wrong) + 1)).mean())
 
 
 def _curve(stated: Floats, truth: Floats, questions: int) -> tuple[Covered, ...]:

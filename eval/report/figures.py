@@ -135,7 +135,7 @@ def over_time(title: str, step: str, curves: Iterable[tuple[EvaluationRun, Seque
 
 def reliability(run: EvaluationRun, found: Calibration) -> Markup:
     """The share of correct answers by stated confidence, with the number of answers as bars."""
-    title = f"{run.name}: share of correct answers by confidence; ECE {found.ece:.3f}, Brier {found.brier:.3f}"
+    title = f"{run.name}: share of correct answers by confidence; ECE {found.ece:.3f}, AURC {found.aurc:.3f}"
     plot = Plot(title, "stated confidence, %", "correct, %", (0, 1), (0, 1), percent="xy", width=300, height=290)
     most = max(each.answers for each in found.bins)
     for each in found.bins:

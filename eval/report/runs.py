@@ -67,6 +67,7 @@ class EvaluationRun:
     outcomes: list[Outcome] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
     stops: list[str] = field(default_factory=list)
+    statuses: list[str] = field(default_factory=list)  # how the answers were checked
     courses: list[Course | None] = field(default_factory=list)
     versus: dict[str, Versus] = field(default_factory=dict)  # by metric, against the first run of the group
 
@@ -98,11 +99,13 @@ class EvaluationRun:
         found = self.summary["intervals"].get(metric)
         return None if found is None else (float(found[0]), float(found[1]))
 
-    def stated(self) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """The confidence of each given answer, and whether the answer is correct."""
+    def stated(self, status: str | None = None) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """The confidence of each given answer, or of those with a status, and whether the answer is correct."""
         failed = np.array([kind is Outcome.failed for kind in self.outcomes], dtype=bool)
         unknown = np.array([answer == UNKNOWN for answer in self.answers], dtype=bool)
         given = ~failed & ~unknown & ~np.isnan(self.columns["confidence"])
+        if status is not None:
+            given &= np.array([each == status for each in self.statuses], dtype=bool)
         return self.columns["confidence"][given], self.columns["answer_em"][given] == 1.0
 
 
@@ -261,11 +264,12 @@ def _note(run: EvaluationRun, record: QuestionRecord, group: Group) -> None:
     run.outcomes.append(outcome(record))
     run.answers.append(record.answer or "")
     run.stops.append(record.stop_reason)
+    run.statuses.append(record.status)
     run.courses.append(course(record))
 
 
 _SHOWN = set(
-    "evidence gold documents confidence stop_reason trace scores costs costs_by_agent error incidents "
+    "evidence gold documents confidence status stop_reason trace scores costs costs_by_agent error incidents "
     "gold_not_found".split()
 )
 

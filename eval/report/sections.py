@@ -25,7 +25,7 @@ from .runs import COMPARED, EvaluationRun, Group
 from .traces import Mean, Outcome, by_round, by_search
 
 QUALITY = ("answer_em", "answer_f1", "evidence_precision", "evidence_recall", "evidence_f1", "joint_f1",
-           "passage_recall@5", "all_gold@5")  # fmt: skip
+           "passage_recall@5", "search_recall@5", "all_gold@5")  # fmt: skip
 COST = ("lm_calls", "lm_calls_critical_path", "searches", "tokens", "cost_usd", "seconds_p50", "seconds_p95")
 
 Context = Mapping[str, Any]
@@ -256,7 +256,14 @@ def _convergence(group: Group) -> Context:
 
 def _calibration(group: Group) -> Context:
     found = [(run, calibration(*run.stated(), questions=run.done)) for run in group.runs]
-    return {"known": [(run, each) for run, each in found if each], "steady": STEADY}
+    checked = [
+        [run.name, status, f"{len(stated):,}", share(stated.mean()), share(right.mean())]
+        for run in group.runs
+        for status in dict.fromkeys(run.statuses)
+        for stated, right in [run.stated(status)]
+        if status and len(stated)
+    ]
+    return {"known": [(run, each) for run, each in found if each], "steady": STEADY, "checked": checked}
 
 
 # --- about -----------------------------------------------------------------------------------------------------------

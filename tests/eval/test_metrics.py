@@ -9,9 +9,10 @@ import dspy
 import pytest
 
 from polyhop.data.errors import PolyhopError
-from polyhop.data.passages import Evidence, Fact, Passage
+from polyhop.data.passages import Evidence, Fact, Passage, Place
 from polyhop.eval import metrics
 from polyhop.eval.gold import ProgramOutput
+from polyhop.programs.trace import Searched, Trace
 
 A = Passage.of("A", sentences=["One.", "Two."], id="a")
 B = Passage.of("B", sentences=["Three.", "Four."], id="b")
@@ -39,6 +40,26 @@ def test_joint_uses_what_is_known() -> None:
     only_passages = dspy.Example(answers=("Obama",), gold_passages=("a",))
     assert metrics.joint_f1(only_passages, given) == 1.0
     assert metrics.joint_f1(dspy.Example(answers=("Obama",)), given) == 1.0
+
+
+def test_what_searches_found_is_scored_before_agents_choose() -> None:
+    others = [Passage.of(f"O{n}", "Text.", id=f"o{n}") for n in range(5)]
+
+    def recall(*searches: tuple[list[Passage], int]) -> float:
+        trace = Trace()
+        for found, offset in searches:
+            trace.add(Searched("q", tuple((each.id, each.title, 1.0) for each in found), offset=offset))
+        ranking = tuple(each for found, _ in searches for each in found)
+        given = dspy.Prediction(answer="Obama", evidence=(Evidence(A),), ranking=ranking, trace=trace)
+        return float(metrics.find_metric("search_recall@5")(EXAMPLE, given))
+
+    assert recall(([*others[:4], A, B], 0)) == 0.5  # the sixth does not count
+    assert recall(([*others[:4], A], 0), ([B], 0)) == 1.0  # by the better of two searches
+    assert recall(([A], 0), ([B], 5)) == 0.5  # a second page begins at the sixth
+    assert recall(([*others, A, B], 0)) == 0.0
+    pieces = [replace(each, place=Place("b")) for each in others]
+    assert recall(([*pieces, A], 0)) == 1.0  # passages of a document count once
+    assert metrics.METRICS["search_recall@5"](EXAMPLE, dspy.Prediction(answer="x", ranking=(B, A))) == 1.0
 
 
 def test_a_trace_asks_for_a_verdict() -> None:

@@ -54,6 +54,12 @@ def test_a_run_and_its_best_program(tmp_path: Path) -> None:
         app, ["ask", "Who directed Solaris?", "--index", "sample", "--program", str(out / "best"), "--json"]
     )
     assert asked.exit_code == 0, asked.output
+    for split, warned in (("train", True), ("dev", False)):  # it was tuned on train, and tested on dev
+        scored = CliRunner().invoke(
+            app, ["evaluate", "--program", str(out / "best"), "--split", split, "--limit", "2", "--seed", "1"]
+        )
+        assert scored.exit_code == 0, scored.output
+        assert ("was tuned on" in scored.stderr) == warned, scored.stderr
 
 
 def test_a_dry_run_says_what_it_would_cost_and_does_nothing(tmp_path: Path) -> None:

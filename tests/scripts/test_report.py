@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shlex
 import shutil
 from base64 import b64decode, b64encode
@@ -152,9 +153,19 @@ def test_every_question_has_its_outcome_and_its_trace(page: Page, sample_runs: t
         assert column["answer"] == [line.answer for line in lines]
         for line, shown in zip(lines, details):  # noqa: B905  # details go on with the next run
             assert shown["gold"] == [*line.gold]
+            assert shown["status"] == line.status
             assert [step["step"] for step in shown["trace"]] == [step["step"] for step in line.trace]
         counts = Counter(outcome(line) for line in lines)
         assert all(f"{count}" in page.words for count in counts.values())
+
+
+def test_the_page_says_how_answers_were_checked(page: Page, sample_runs: tuple[Path, Path]) -> None:
+    text = " ".join(page.words)
+    for run in sample_runs:
+        lines = [line for line in read_records(run) if line.answer != "unknown"]
+        for status, count in Counter(line.status for line in lines).items():
+            right = 100 * sum(line.scores["answer_em"] for line in lines if line.status == status) / count
+            assert re.search(rf"{re.escape(status)} {count} [\d.]+% {right:.1f}%", text)
 
 
 def test_the_page_loads_nothing_and_runs_only_its_scripts(page: Page) -> None:

@@ -90,6 +90,7 @@ function questionOf(asked, ours, place, at, details) {
       make("span", { class: `badge` }, make("i", { class: `swatch o-${key}`, "aria-hidden": "true" }), name),
       asked.hops[place] ? make("span", { class: "badge" }, count(asked.hops[place], "hop")) : null,
       asked.kind[place] ? make("span", { class: "badge" }, asked.kind[place]) : null,
+      details.status ? make("span", { class: "badge" }, details.status) : null,
       details.stop_reason ? make("span", { class: "badge" }, `stop reason: ${details.stop_reason}`) : null,
     ),
     details.error ? failure(details.error) : null,

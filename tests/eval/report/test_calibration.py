@@ -15,6 +15,7 @@ def test_by_hand() -> None:
         (0.9, 1.0, 2, 0.5),
     ]
     assert found.ece == pytest.approx((0.25 + 0.45) / 2)
+    assert found.aurc == pytest.approx((1 / 2 + 1 / 2 + 2 / 3 + 3 / 4) / 4)  # of equals, the mean of both orders
     assert found.bins[1].interval == pytest.approx((0.0945, 0.9055), abs=5e-5)
     assert found.brier == pytest.approx((0.05**2 + 0.95**2 + 2 * 0.25**2) / 4)
     assert [(point.coverage, point.risk, point.confidence) for point in found.curve] == [
@@ -31,6 +32,14 @@ def test_the_curve_is_drawn_where_it_is_steady() -> None:
     few = calibration(sure[:3], [1.0] * 3, 60)
     assert few
     assert few.steady == [few.curve[-1]]
+
+
+def test_the_area_is_small_if_the_wrong_answers_are_the_least_confident() -> None:
+    good, bad = (calibration([0.9, 0.8, 0.7], right, 3) for right in ([True, True, False], [False, True, True]))
+    assert good
+    assert bad
+    assert good.aurc == pytest.approx((0 + 0 + 1 / 3) / 3)
+    assert bad.aurc == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
 
 
 def test_no_answer() -> None:
