@@ -15,6 +15,7 @@ from polyhop.data.importing import import_named
 from polyhop.data.lucene.index import build_index
 from polyhop.data.pool import PassagePool
 from polyhop.engines.profile import read_profile
+from polyhop.eval.metrics import METRICS
 from polyhop.eval.records import read_summary
 from polyhop.optimizers.artifact import save
 from polyhop.optimizers.artifact_format import ArtifactError
@@ -48,8 +49,11 @@ def mine(folder: Path) -> Iterator[None]:
     (module,) = blocks(ROOT / "docs" / "extending.md", "py")
     (folder / "mine.py").write_text(module, encoding="utf-8")
     sys.path.insert(0, str(folder))
+    known = METRICS.copy()
     yield
     sys.path.remove(str(folder))
+    METRICS.clear()
+    METRICS.update(known)
 
 
 def test_the_own_module_works_on_the_command_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
