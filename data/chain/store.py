@@ -13,10 +13,13 @@ bits each), the names (start and end, 16 bits each), and the words (see `polyhop
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import finalize
 from zlib import crc32
 
 import numpy as np
@@ -98,8 +101,12 @@ class Records(NamedTuple):
 class Store:
     """The records of a collection; row n belongs to Lucene's document n, or to the n-th passage of a pool."""
 
-    def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self._words, self._starts = arrays["words"], arrays["starts"]
+    def __init__(self, arrays: dict[str, NDArray[Any]], read: Callable[[Ints, Ints], Words]) -> None:
+        """
+        Args:
+            read: From the first words and the sizes of records to the records, one after another.
+        """
+        self._read, self._starts = read, arrays["starts"]
         self._titles, self._titled = arrays["titles"], arrays["titled"]
         self._stems, self._idf = arrays["stems"], _scaled_idf(arrays["counts"], len(self))
         self._table: NDArray[np.float32] | None = None
@@ -115,12 +122,29 @@ class Store:
         writer = _Tables()
         writer.add(kept)
         words = np.concatenate(kept) if kept else np.zeros(0, np.uint32)
-        return cls({"words": words} | writer.finish())
+        return cls(writer.finish(), partial(_records, words))
 
     @classmethod
     def open(cls, folder: Path) -> Store:
-        """A store on disk, memory-mapped."""
-        return cls({name: _mapped(folder / name, kind) for name, kind in _TYPES.items()})
+        """A store on disk. Its records are read, the rest is memory-mapped.
+
+        Raises:
+            OSError: a file is missing.
+            ValueError: a file is cut off.
+        """
+        arrays = {name: _mapped(folder / name, kind) for name, kind in _TYPES.items() if name != "words"}
+        if (folder / "words").stat().st_size != 4 * int(arrays["starts"][-1]):
+            raise ValueError(f"{folder / 'words'} is cut off")
+        file = os.open(folder / "words", os.O_RDONLY)
+
+        def read(first: Ints, sizes: Ints) -> Words:
+            # A map would count the pages around each record as memory of the process: most of a large file in the end.
+            wanted = zip((4 * first).tolist(), (4 * sizes).tolist(), strict=True)
+            return np.frombuffer(b"".join(os.pread(file, size, at) for at, size in wanted), np.uint32)
+
+        found = cls(arrays, read)
+        finalize(found, os.close, file)
+        return found
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -129,10 +153,11 @@ class Store:
         wanted = np.array(rows, np.int64)
         first = self._starts[wanted]
         sizes = self._starts[wanted + 1] - first
-        return Records.of(self._words[spread(first, sizes)], sizes)
+        return Records.of(self._read(first, sizes), sizes)
 
     def checksum(self, row: int) -> int:
-        return crc32(self._words[self._starts[row] : self._starts[row + 1]].tobytes())
+        first, size = self._starts[row : row + 1], np.diff(self._starts[row : row + 2])
+        return crc32(self._read(first, size).tobytes())
 
     def titled(self, hashes: Hashes) -> tuple[Ints, Ints]:
         """The rows of passages with one of these titles, and the place of the title among the hashes."""
@@ -159,6 +184,10 @@ class Store:
         idf[:, 1:][stems[:, 1:] == stems[:, :-1]] = 0.0
         found: Floats = idf.sum(axis=1)
         return found
+
+
+def _records(words: Words, first: Ints, sizes: Ints) -> Words:
+    return words[spread(first, sizes)]
 
 
 def _scaled_idf(found: Ints, size: int) -> Floats:

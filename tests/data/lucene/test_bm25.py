@@ -350,7 +350,8 @@ def test_a_store_that_is_missing_or_cut_off_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_text(json.dumps({"id": "one", "title": "Moon", "text": "The moon is old."}))
     manifest = build_index([tmp_path / "c.jsonl"], tmp_path / "ix")
     words = tmp_path / "ix" / manifest.lucene_folder / "chain" / "words"
-    for damage in (lambda: words.write_bytes(words.read_bytes()[:-3]), words.unlink):
+    whole = words.read_bytes()
+    for damage in (lambda: words.write_bytes(whole[:-3]), lambda: words.write_bytes(whole[:-4]), words.unlink):
         damage()
         with pytest.raises(IndexFault, match="is damaged .* Build it again"):
             BM25Index(tmp_path / "ix")
