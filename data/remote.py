@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from time import monotonic
+from typing import Annotated, Any, Literal, Self
 
 import httpx
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, TypeAdapter
 
 from .errors import IndexFault
 from .passages import Hit, Passage, Reason, SearchTool, Shared, check_page, search_each
+from .text import clean, plain
 
-_SECONDS = 60.0
+_SECONDS = 60.0  # for a reply, and between two parts of it
 _MOST = 32 << 20  # bytes of a reply
+_MOST_OBJECTS = 200_000  # of a reply: each may take a hundred times its bytes
+_LONGEST_MESSAGE = 300  # characters
 
 
 class RemoteIndex(SearchTool, Shared):
@@ -44,9 +49,12 @@ class RemoteIndex(SearchTool, Shared):
         self.path = address.rstrip("/")
         self.kind, self._token, self._k1, self._b = retriever, token, k1, b
         token = token or os.environ.get("POLYHOP_TOKEN")
-        headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._client = httpx.Client(base_url=self.path, headers=headers, timeout=_SECONDS)
-        self._size = int(self._asked("GET", "/index")["passages"])
+        headers = {"accept-encoding": "identity"} | ({"authorization": f"Bearer {token}"} if token else {})
+        try:
+            self._client = httpx.Client(base_url=self.path, headers=headers, timeout=_SECONDS)
+        except (httpx.InvalidURL, ValueError) as error:
+            raise IndexFault(f"{plain(self.path)[:200]} is not the address of a server: {error}") from error
+        self._size: int = self._told("GET", "/index", _INDEX).passages
 
     k1 = property(lambda self: 0.9 if self._k1 is None else self._k1)
     b = property(lambda self: 0.4 if self._b is None else self._b)
@@ -58,17 +66,17 @@ class RemoteIndex(SearchTool, Shared):
         check_page(k, offset)
         bm25 = {"k1": self._k1, "b": self._b}
         asked = {"query": query, "k": k, "offset": offset, "retriever": self.kind, **bm25}
-        try:
-            return [_hit(record) for record in self._asked("POST", "/search", json=asked)["hits"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise IndexFault(f"{self.path} replied with something else than passages") from error
+        hits = self._told("POST", "/search", _HITS, json=asked).hits
+        if len(hits) > k:
+            raise IndexFault(f"{self.path} replied with {len(hits):,} passages instead of {k:,}")
+        return [hit.of(self._passage(hit.passage)) for hit in hits]
 
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         return search_each(self.search, queries, k)
 
     def passages(self, ids: Iterable[str]) -> list[Passage]:
         """The passages with these ids, in their order."""
-        return [Passage.from_record(self._asked("GET", "/read", params={"id": id})) for id in ids]
+        return [self._passage(self._told("GET", "/read", _RECORD, params={"id": id})) for id in ids]
 
     def following(self, retriever: str) -> RemoteIndex:
         """The same index, searched by another retriever of the server."""
@@ -85,25 +93,49 @@ class RemoteIndex(SearchTool, Shared):
         view.__dict__.update(self.__dict__, **changes)
         return view
 
+    def _told(self, method: str, path: str, form: TypeAdapter[Any], **request: Any) -> Any:
+        answer = self._asked(method, path, **request)
+        try:
+            return form.validate_python(answer)
+        except ValueError as error:
+            raise IndexFault(f"{self.path} replied with something else than passages") from error
+
+    def _passage(self, record: dict[str, Any]) -> Passage:
+        try:
+            return Passage.from_record(record)
+        except ValueError as error:
+            raise IndexFault(f"{self.path} replied with something else than passages") from error
+
     def _asked(self, method: str, path: str, **request: Any) -> Any:
         try:
             with self._client.stream(method, path, **request) as reply:
-                body = bytearray()
-                for chunk in reply.iter_bytes():
-                    body += chunk
-                    if len(body) > _MOST:
-                        raise IndexFault(f"{self.path} replied with more than {_MOST >> 20} MB")
-            answer = httpx.Response(reply.status_code, content=bytes(body)).json()
+                body = self._read(reply)
+            answer = httpx.Response(reply.status_code, content=body).json()
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise IndexFault(f"the index {self.path} cannot be reached ({error}): is polyhop serve running?") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise IndexFault(f"{self.path} is not a polyhop server") from error
-        if reply.is_error or not isinstance(answer, dict):
+        if not reply.is_success or not isinstance(answer, dict):
             told = answer.get("error") if isinstance(answer, dict) else None
             message = told.get("message") if isinstance(told, dict) else f"status {reply.status_code}"
             advice = " (set POLYHOP_TOKEN)" if reply.status_code == 401 else ""
-            raise IndexFault(f"the index {self.path} refuses: {message}{advice}")
+            raise IndexFault(f"the index {self.path} refuses: {plain(str(message))[:_LONGEST_MESSAGE]}{advice}")
         return answer
+
+    def _read(self, reply: httpx.Response) -> bytes:
+        """The body of a reply, within bounds."""
+        until = monotonic() + _SECONDS
+        if reply.headers.get("content-encoding", "identity") != "identity":
+            raise IndexFault(f"{self.path} compresses its replies, which was not asked for")
+        body, objects = bytearray(), 0
+        for chunk in reply.iter_raw():
+            body += chunk
+            objects += chunk.count(b"{") + chunk.count(b"[")
+            if len(body) > _MOST or objects > _MOST_OBJECTS:
+                raise IndexFault(f"{self.path} replied with more than {_MOST >> 20} MB or {_MOST_OBJECTS:,} objects")
+            if monotonic() > until:
+                raise IndexFault(f"{self.path} took more than {_SECONDS:g} s to reply")
+        return bytes(body)
 
     def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
         return type(self), (self.path, self.kind, self._token, self._k1, self._b)
@@ -112,7 +144,41 @@ class RemoteIndex(SearchTool, Shared):
         return f"RemoteIndex({self.path!r}, {self.kind!r})"
 
 
-def _hit(record: Any) -> Hit:
-    reason = record["reason"]
-    found = reason and Reason(reason["via"], reason["name"], reason["source"], tuple(reason["words"]))
-    return Hit(Passage.from_record(record["passage"]), float(record["score"]), int(record["rank"]), found)
+# --- replies ---------------------------------------------------------------------------------------------------------
+
+
+_Text = Annotated[str, AfterValidator(clean)]
+
+
+class _Reply(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class _Index(_Reply):
+    passages: NonNegativeInt
+
+
+class _Reason(_Reply):
+    via: Literal["words", "named", "link", "back", "shared"]
+    name: _Text
+    source: _Text | None
+    words: list[_Text]
+
+
+class _Hit(_Reply):
+    passage: dict[str, Any]
+    score: Annotated[float, Field(allow_inf_nan=False)]
+    rank: PositiveInt
+    reason: _Reason | None
+
+    def of(self, passage: Passage) -> Hit:
+        why = self.reason
+        reason = Reason(why.via, why.name, why.source, tuple(why.words)) if why else None
+        return Hit(passage, self.score, self.rank, reason)
+
+
+class _Hits(_Reply):
+    hits: list[_Hit]
+
+
+_INDEX, _HITS, _RECORD = TypeAdapter(_Index), TypeAdapter(_Hits), TypeAdapter(dict[str, Any])
