@@ -107,12 +107,20 @@ def serve(
     import uvicorn
 
     from ..serve.app import create_app
+    from ..serve.connections import Connection
 
     taken = _uploads(service, uploads)
     _log_lines()
     app = create_app(service, token=token, rate=rate, uploads=taken)
     config = uvicorn.Config(
-        app, host=host, port=port, log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=5
+        app,
+        host=host,
+        port=port,
+        http=Connection,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
     )
     sys.setswitchinterval(0.001)  # so that events do not wait for threads that compute
     server = uvicorn.Server(config)
@@ -159,4 +167,5 @@ class _Lines(logging.Formatter):
 
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line = {"time": time, "level": record.levelname.lower(), "event": record.getMessage()}
-        return without_secrets(json.dumps({**line, **getattr(record, "details", {})}, ensure_ascii=False))
+        # ASCII, since a path in a request may have characters that control a terminal.
+        return without_secrets(json.dumps({**line, **getattr(record, "details", {})}))

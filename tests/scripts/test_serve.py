@@ -10,9 +10,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -94,11 +95,13 @@ def test_log_lines_are_json_without_keys(tmp_path: Path) -> None:
         ) as (address, _),
     ):
         headers = {"authorization": f"Bearer {token}"}
+        assert httpx.get(f"{address}/page/%C2%9B2J%1B[2J%E2%80%AE").status_code == 404
         assert httpx.post(f"{address}/ask", json={"question": QUESTION}, headers=headers, timeout=60).status_code == 502
         assert httpx.get(f"{address}/index?token={token}").status_code == 401
     text = (tmp_path / "log").read_text()
     lines = [json.loads(line) for line in text.splitlines()]
-    assert [line["status"] for line in lines if line["event"] == "request"] == [502, 401]
+    assert [line["status"] for line in lines if line["event"] == "request"] == [404, 502, 401]
+    assert all(line.isprintable() for line in text.splitlines())
     assert next(line["outcome"] for line in lines if line["event"] == "question") == "model"
     assert key not in text
     assert token not in text
@@ -129,6 +132,23 @@ def test_a_thousand_idle_connections_do_not_keep_others_out(tmp_path: Path) -> N
         assert httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60).status_code == 200
         for each in idle:
             each.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
+def test_more_connections_than_files_do_not_end_the_server(tmp_path: Path) -> None:
+    import resource
+
+    with started(tmp_path / "log", "--index", "sample") as (address, process):
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (600, 600))
+        parts = urlsplit(address)
+        idle = [socket.create_connection((str(parts.hostname), parts.port or 0)) for _ in range(700)]
+        for each in idle:
+            each.close()
+        status, until = 0, monotonic() + 60
+        while status != 200 and monotonic() < until:
+            with suppress(httpx.HTTPError):
+                status = httpx.get(f"{address}/health", timeout=60).status_code
+        assert status == 200
 
 
 def test_clients_are_not_told_of_paths(tmp_path: Path) -> None:

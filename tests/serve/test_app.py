@@ -148,7 +148,10 @@ def test_a_token_is_needed_where_there_is_one(start: Callable[..., str]) -> None
 
 
 def test_without_a_token_other_hosts_and_pages_of_other_sites_are_refused(address: str) -> None:
-    for headers in ({"host": "evil.example"}, {"origin": "http://evil.example"}, {"origin": "null"}, {"host": "[::1"}):
+    for headers in (
+        *({"host": "evil.example"}, {"host": "[::1"}),
+        *({"origin": origin} for origin in ("http://evil.example", "null", "http://[", "localhost", "http://")),
+    ):
         assert httpx.post(f"{address}/ask", json={"question": QUESTION}, headers=headers).status_code == 403, headers
     assert httpx.get(f"{address}/index", headers={"origin": address}).status_code == 200
 
@@ -254,6 +257,20 @@ def test_idle_connections_do_not_keep_others_out(address: str) -> None:
     assert httpx.get(f"{address}/health", timeout=60).status_code == 200
     for each in idle:
         each.close()
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"POST /ask HTTP/1.1\r\nHost: loc", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET"]
+)
+def test_a_connection_without_a_request_is_closed(sent: bytes, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after a first request."""
+    monkeypatch.setattr("polyhop.serve.connections._IDLE", 0.1)
+    parts = urlsplit(address)
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=60) as idle:
+        idle.sendall(sent)
+        while idle.recv(4096):
+            pass
+    assert httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60).json()["answer"]  # which takes longer
 
 
 def test_no_text_breaks_out_of_its_event(start: Callable[..., str]) -> None:
