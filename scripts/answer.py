@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     import dspy
 
 _LONGEST = 1 << 20  # bytes of a line
+_MOST = 200_000  # questions: they are kept in memory, and stdin may have no end
 
 
 def answer(
@@ -78,6 +79,8 @@ def answer(
         asked = list(_read(questions))
     except OSError as error:
         raise PolyhopError(f"{questions} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise PolyhopError(f"{error}, or use - and stdin") from error
     if not asked:
         raise PolyhopError(f"{questions} has no questions")
     source = open_source(index) if index else None
@@ -130,12 +133,20 @@ def answer(
 
 
 def _read(source: str) -> Iterator[dspy.Example]:
-    """The questions of a file or of stdin; what is none is skipped with a warning."""
+    """The questions of a file or of stdin; what is none is skipped with a warning.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not a regular file.
+    """
     import dspy
 
-    from ..data.files import bounded_lines
+    from ..data.files import bounded_lines, check_regular
+    from ..data.text import clean
     from ..programs.prediction import QuestionError, check_question
 
+    if source != "-":
+        check_regular(Path(source))
     known = set[str]()
     with nullcontext(sys.stdin.buffer) if source == "-" else open(source, "rb") as file:
         for number, line in enumerate(bounded_lines(file, _LONGEST), 1):
@@ -148,7 +159,7 @@ def _read(source: str) -> Iterator[dspy.Example]:
                 record = json.loads(text) if source.endswith(".jsonl") else {"question": text}
                 if not isinstance(record, dict) or not isinstance(record.get("question"), str):
                     raise ValueError("no object with a question")
-                question, id = check_question(record["question"]), str(record.get("id") or number)
+                question, id = check_question(record["question"]), clean(str(record.get("id") or number))
             except (ValueError, RecursionError, QuestionError) as error:
                 warn(f"{source}, line {number}: {error}")
                 continue
@@ -156,6 +167,8 @@ def _read(source: str) -> Iterator[dspy.Example]:
                 warn(f"{source}, line {number}: repeats the id {id!r}")
                 continue
             known.add(id)
+            if len(known) > _MOST:
+                raise PolyhopError(f"{source} has more than {_MOST:,} questions: split them")
             yield dspy.Example(id=id, question=question, answers=()).with_inputs("question")
 
 

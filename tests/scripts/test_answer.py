@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,22 @@ def test_ids_of_others_stay_one_field_of_a_trec_line() -> None:
     (line,) = run_lines("q", ["a b\n\t\u2028%\ud800"], "my tag")
     assert line.count("\n") == 1
     assert len(line.split()) == 6
+
+
+def test_questions_of_others(tmp_path: Path) -> None:
+    """Ids that cannot be written, a pipe that nobody writes to, and questions without end."""
+    out = tmp_path / "a.jsonl"
+    (tmp_path / "q.jsonl").write_text(
+        f'{{"question": "{FILM}", "id": "\\ud800"}}\n{{"question": "{FIRM}", "id": "\\u0000"}}\n'
+    )
+    result = run("answer", str(tmp_path / "q.jsonl"), "--out", str(out), "--program", "naive")
+    assert result.exit_code == 0, result.output
+    assert [each["id"] for each in lines(out.read_text("utf-8"))] == ["\ufffd", " "]
+    os.mkfifo(tmp_path / "pipe")
+    for source in (tmp_path / "pipe", tmp_path):
+        result = run("answer", str(source), "--out", str(tmp_path / "b.jsonl"))
+        assert result.exit_code == 1
+        assert "is not a regular file" in result.stderr
+    result = run("answer", "-", "--out", str(tmp_path / "b.jsonl"), stdin="Who?\n" * 200_001)
+    assert result.exit_code == 1
+    assert "- has more than 200,000 questions: split them" in result.stderr
