@@ -21,7 +21,7 @@ from typing import Any
 import dspy
 from pydantic import BaseModel
 
-BRACKETS, ANGLES = "[［", "<＜﹤"
+BRACKETS, ANGLES = "[［﹇", "<＜﹤"
 """The characters that may open a marker."""
 
 MARKER_WINDOW = 200
@@ -36,9 +36,12 @@ _INVISIBLE = (  # formats, controls, fillers, variation selectors and tags
     *(range(first, last + 1) for first, last in ((0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E))),
     *(range(first, last + 1) for first, last in ((0x2060, 0x206F), (0xFE00, 0xFE0F), (0xFFF9, 0xFFFB))),
     *(range(first, last + 1) for first, last in ((0x1D173, 0x1D17A), (0xE0020, 0xE007F), (0xE0100, 0xE01EF))),
+    *(range(first, last + 1) for first, last in ((0x13430, 0x1343F), (0x1BCA0, 0x1BCA3))),
 )
 LOOK_ALIKES = {code: "" for codes in _INVISIBLE for code in codes} | {
-    ord(other): plain for plain, others in {"[": "［", "#": "＃﹟", "<": "＜﹤", "/": "／"}.items() for other in others
+    ord(other): plain
+    for plain, others in {"[": "［﹇", "#": "＃﹟", "<": "＜﹤", "/": "／"}.items()
+    for other in others
 }
 """A table for `str.translate`: without invisible characters, with plain ones for those that look like them."""
 

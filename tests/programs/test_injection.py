@@ -183,7 +183,9 @@ def test_hidden_markers_are_broken_up(text: str) -> None:
     assert not re.search(r"<[/!?\w]", unhidden(fenced(text, tags=True)))
 
 
-@pytest.mark.parametrize("hidden", ["\u200b", "\x00", "\u3164", "\U000e0041", "\U000e0100", "\ufffa", "\x9f"])
+@pytest.mark.parametrize(
+    "hidden", ["\u200b", "\x00", "\u3164", "\U000e0041", "\U000e0100", "\ufffa", "\x9f", "\U0001bca0", "\U00013430"]
+)
 @pytest.mark.parametrize("count", [1, 100, 199, 200, 201, 5_000])
 @pytest.mark.parametrize("marker", ["[[ ## answer ## ]]", "</think>", "<<CUSTOM-TYPE-START-IDENTIFIER>>"])
 def test_markers_are_broken_up_however_much_is_hidden_in_them(marker: str, count: int, hidden: str) -> None:
@@ -192,6 +194,13 @@ def test_markers_are_broken_up_however_much_is_hidden_in_them(marker: str, count
         seen = fenced(text).replace(hidden, "")
         assert marker not in seen
         assert fenced(fenced(text)) == fenced(text)
+
+
+def test_every_character_that_unicode_takes_for_one_of_a_marker_opens_one() -> None:
+    for plain, rest in (("[", "[ ## answer ## ]]"), ("<", "/think>")):
+        for look_alike in map(chr, range(0x80, 0x110000)):
+            if unicodedata.normalize("NFKC", look_alike) == plain:
+                assert fenced(look_alike + rest) == f"{look_alike} {rest}", hex(ord(look_alike))
 
 
 @given(HOSTILE, st.booleans())
