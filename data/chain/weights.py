@@ -65,7 +65,7 @@ class ChainWeights:
     rarity: float = _weight(0.6, 0.0, 3.0)
     ambiguity: float = _weight(0.28, 0.0, 2.0)
     similarity: float = _weight(0.35, 0.0, 3.0)
-    enough: float = _weight(1.32, 0.0, 3.0)
+    enough: float = _weight(1.38, 0.0, 3.0)
 
     def __post_init__(self) -> None:
         for weight in fields(self):

@@ -4,5 +4,5 @@ workers.py    worker processes that keep the questions' graphs
 search.py     the search for weights
 run.py        a cross-validated run that can be resumed
 tune.py       the command
-weights.json  the record of the run that gave the shipped weights
+weights.json  the record of the run that confirmed the shipped weights and set the threshold
 """
