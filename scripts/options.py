@@ -234,7 +234,7 @@ def _program(
             raise PolyhopError(f"{name} was saved with its settings: --preset does not apply")
         return _loaded(artifact, source, retriever, _own_class(name))
     raise PolyhopError(
-        f"unknown program {name!r}: choose {', '.join(PROGRAMS)}, the folder of an artifact, or MODULE:CLASS"
+        f"unknown program {name!r}: choose {', '.join(sorted(PROGRAMS))}, the folder of an artifact, or MODULE:CLASS"
     )
 
 
