@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -75,6 +76,21 @@ def sample_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         result = CliRunner().invoke(app, ["evaluate", *options])
         assert result.exit_code == 0, result.output
     return folder / "prism", folder / "naive"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, driven by Playwright."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if path is None:
+        pytest.skip("there is no Chromium")
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    quiet += ["--disable-background-networking", "--disable-component-update"]
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=quiet)
+        yield browser
+        browser.close()
 
 
 class Parrot:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,20 +14,6 @@ from polyhop.data.pool import PassagePool
 from polyhop.scripts.studies.faults.server import Server
 
 from .conftest import QUESTION
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-_BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(_BROWSER is None, reason="there is no Chromium")
-_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
-_ARGUMENTS += ["--disable-background-networking", "--disable-component-update"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=_BROWSER, args=_ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

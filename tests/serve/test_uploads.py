@@ -15,7 +15,7 @@ from polyhop.serve.service import Service
 from polyhop.serve.uploads import LARGEST_UPLOAD, Uploads
 
 from .conftest import events_of, listening
-from .test_page import browser, pytestmark, visit  # noqa: F401
+from .test_page import visit  # noqa: F401
 
 ADA, KESTREL = "# Ada Berg\n\nAda Berg works for Kestrel.", "# Kestrel\n\nKestrel was founded by Otto Lind in 2004."
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,6 @@ from ...optimizers.report.run_folder import write_run
 from ..small import Fake, numbered
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-_BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(_BROWSER is None, reason="there is no Chromium")
-_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
-_ARGUMENTS += ["--disable-background-networking", "--disable-component-update"]
 
 
 def polyhop(*arguments: str | Path) -> None:
@@ -37,14 +32,6 @@ def report(sample_runs: tuple[Path, Path], tmp_path_factory: pytest.TempPathFact
     out = tmp_path_factory.mktemp("page") / "report.html"
     polyhop("report", *sample_runs, "--out", out)
     return out
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=_BROWSER, args=_ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
