@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from shutil import copyfile
 from time import perf_counter
 from typing import Any
 
@@ -66,12 +67,14 @@ class Uploads:
         from ..data.lucene.update import update_index
 
         self._folder.mkdir(parents=True, exist_ok=True)
-        file, before = self._folder / name, self._folder / f".{name}"  # hidden files are not indexed
+        # Hidden files are not indexed. A server that is killed here leaves the document as it was, or the new one.
+        file, before, new = (self._folder / f"{sign}{name}" for sign in ("", ".", ".new."))
         problems = list[Problem]()
         if replaced := file.exists():
-            file.replace(before)
+            copyfile(file, before)
         try:
-            file.write_bytes(content)
+            new.write_bytes(content)
+            new.replace(file)
             changes = update_index(
                 self._index,
                 folders=[self._folder],
@@ -81,9 +84,11 @@ class Uploads:
             if problems and not changes.added:
                 raise PolyhopError(f"{name}: {problems[0].reason}")
         except BaseException:
-            file.unlink(missing_ok=True)
+            new.unlink(missing_ok=True)
             if replaced:
                 before.replace(file)
+            else:
+                file.unlink(missing_ok=True)
             raise
         before.unlink(missing_ok=True)
         return {"added": changes.added, "deleted": changes.deleted, "problems": [each.reason for each in problems]}
