@@ -16,14 +16,13 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
 from math import inf
 from random import uniform
-from threading import BoundedSemaphore, Lock, Thread
+from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,6 +34,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from .connection import Connection, attempt
 from .costs import pause, record_incident, usage_of
 from .diagnosis import EmptyReplyError, checked, diagnosed, estimate_usage, prompt_text, unreachable
+from .gate import Gate
 from .requests import in_words
 from .secrets import learn, without_secret_settings
 
@@ -45,9 +45,7 @@ _RETRIES_OF_DOUBTFUL = 2  # retries of an empty reply, or of a server that has n
 _UNHEARD = ("transport", "timeout")  # codes of errors that no server sent
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds of backoff
 _GRACE = 0.5  # seconds by which the client's own time limit may come first, as its error says more
-_POLL = 0.1  # seconds between two checks whether a waiting question was abandoned
 _USUAL_REPLY = 400  # tokens
-_BURST = 0.1  # share of a minute's units that may be used at once
 _OURS = "polyhop"  # key in a request's metadata, removed before it is sent
 _CONNECTION = frozenset(
     "api_key api_base base_url headers extra_headers timeout api_version azure_ad_token_provider organization project "
@@ -81,42 +79,15 @@ class Limits(BaseModel):
     patience: _Positive = 300.0
 
 
-class Pacing:
-    """A token bucket: at most ``per_minute`` units a minute, a tenth of them at once and the rest spread evenly."""
-
-    def __init__(self, per_minute: float, clock: Callable[[], float] = monotonic) -> None:
-        self._capacity = max(1.0, _BURST * per_minute)
-        self._rate = (1 - _BURST) * per_minute / 60.0
-        self._clock = clock
-        self._level, self._then = self._capacity, clock()
-        self._lock = Lock()
-
-    def take(self, units: float) -> float:
-        """Reserve units; returns the seconds to wait before they may be used."""
-        with self._lock:
-            now = self._clock()
-            self._level = min(self._capacity, self._level + (now - self._then) * self._rate) - units
-            self._then = now
-            return max(0.0, -self._level / self._rate)
-
-    def give_back(self, units: float) -> None:
-        """Return units that were not used; negative for units used beyond the reservation."""
-        with self._lock:
-            self._level = min(self._capacity, self._level + units)
-
-
 class Endpoint:
     """A server with its limits, which all models that it guards share. Thread-safe."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, gate: Gate | None = None) -> None:
         self.limits = limits or Limits()
-        self._slots = BoundedSemaphore(self.limits.concurrency) if self.limits.concurrency else None
-        self._requests = Pacing(self.limits.requests_per_minute) if self.limits.requests_per_minute else None
-        self._tokens = Pacing(self.limits.tokens_per_minute) if self.limits.tokens_per_minute else None
+        names = ("concurrency", "requests_per_minute", "tokens_per_minute")
+        self.gate = gate or Gate(*(getattr(self.limits, name) for name in names))
         self._answered = False
         self._down_since: float | None = None  # no sign of the server since then
-        self._open_again = 0.0  # time until which the server asked us to wait
-        self._lock = Lock()
 
     def guard(self, lm: dspy.LM) -> GuardedLM:
         """The same model behind this endpoint, instead of any other. Its cache and sampling do not change."""
@@ -130,8 +101,7 @@ class Endpoint:
         failing_since, failures = 0.0, 0
         while True:
             try:
-                with self._slot():
-                    return _checked(request, self._attempt(send, request))
+                return _checked(request, self._attempt(send, request))
             except LMError as raised:
                 never_there, error = unreachable(raised) and not self._answered, diagnosed(raised)
             self._update_health(error)
@@ -145,44 +115,40 @@ class Endpoint:
             record_incident(f"repeated after {error.code}")
             pause(wait)
 
-    @contextmanager
-    def _slot(self) -> Iterator[None]:
-        if self._slots is None:
-            yield
-            return
-        while not self._slots.acquire(timeout=_POLL):
-            pause(0.0)
-        try:
-            yield
-        finally:
-            self._slots.release()
-
     def _attempt(self, send: Callable[[lm15.Request], lm15.Response], request: lm15.Request) -> lm15.Response:
         """One attempt, when its turn has come. Reservations of failed attempts are kept, as at the provider."""
-        reserved = self._wait_for_turn(request)
-        response = _within(self.limits.timeout, send, request)
-        self._answered, self._down_since = True, None
-        used = response.usage.total_tokens
-        if self._tokens and used is not None:
-            self._tokens.give_back(reserved - used)
-        return response
+        reserved = _estimate(request)
+        self._enter(reserved)
+        unused, refused = 0.0, None
+        try:
+            response = _within(self.limits.timeout, send, request)
+            self._answered, self._down_since, refused = True, None, False
+            if (used := response.usage.total_tokens) is not None:
+                unused = reserved - used
+            return response
+        except LMRateLimitError:
+            refused = True
+            raise
+        finally:
+            self.gate.leave(unused, refused)
 
-    def _wait_for_turn(self, request: lm15.Request) -> float:
-        """Returns the reserved tokens."""
-        tokens = _estimate(request) if self._tokens else 0.0
-        reserved, until = False, monotonic() + self.limits.patience
+    def _enter(self, tokens: float) -> None:
+        """Wait until a request may be sent. It has a slot then."""
+        until = inf  # it waits so long for a server that asked to wait
         while True:
-            now = monotonic()
-            closed = self._open_again - now
-            if closed > 0 and now < until:
-                pause(closed + uniform(0.0, min(1.0, closed)))  # not all threads at once
-                reserved = False  # that was for a moment that has passed
-            elif reserved:
-                return tokens
-            else:
-                waits = [pacing.take(n) for pacing, n in ((self._requests, 1.0), (self._tokens, tokens)) if pacing]
-                pause(max(waits, default=0.0))
-                reserved = True
+            entered, wait = self.gate.enter(tokens, monotonic() >= until)
+            if not entered:
+                until = min(until, monotonic() + self.limits.patience) if wait else until
+                pause(wait + uniform(0.0, min(1.0, wait)))  # not all threads at once
+                continue
+            try:
+                pause(wait)
+                if not wait or not self.gate.closed() or monotonic() >= until:
+                    return
+            except BaseException:
+                self.gate.leave()
+                raise
+            self.gate.leave()  # that was for a moment that has passed
 
     def _update_health(self, error: LMError) -> None:
         if error.code not in _UNHEARD:
@@ -202,16 +168,14 @@ class Endpoint:
         if elapsed + wait > self.limits.patience:
             return None
         if isinstance(error, LMRateLimitError) and after:
-            with self._lock:
-                self._open_again = max(self._open_again, monotonic() + after)
+            self.gate.close(after)
         return wait
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Endpoint:
         return self
 
     def __reduce__(self) -> Any:
-        """In another process: the same limits, counted separately."""
-        return Endpoint, (self.limits,)
+        return Endpoint, (self.limits, self.gate)
 
 
 class GuardedLM(dspy.LM):

@@ -16,15 +16,16 @@
     api_base = "http://localhost:11434"
     temperature = 0.2
 
-Profiles contain no keys: ``api_key_env`` names the environment variable of a key that is not in the provider's usual
-one.
+While models are used, changes of concurrency and of the limits per minute take effect within seconds. Profiles contain
+no keys: ``api_key_env`` names the environment variable of a key that is not in the provider's usual one.
 """
 
 from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -140,10 +141,30 @@ def read_profile(path: Path | str) -> Profile:
                 "environment variable that does"
             )
     try:
-        return Profile(**{**content, "path": path})
+        profile = Profile(**{**content, "path": path})
+        for pattern, section in profile.models.items():
+            section.endpoint.gate.follow(_later_limits(path, pattern))
+        return profile
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         raise ProfileError(f"{path}{_problem(first['loc'], first['type'], first['msg'])}") from None
+
+
+def _later_limits(path: Path, pattern: str) -> Callable[[], tuple[int | None, float | None, float | None] | None]:
+    """Returns the limits of a section when the file has changed since the last call. A file that cannot be read, as
+    while somebody writes it, changes nothing."""
+    changed = path.stat().st_mtime_ns
+
+    def limits() -> tuple[int | None, float | None, float | None] | None:
+        nonlocal changed
+        with suppress(OSError, ProfileError, KeyError):
+            if (now := path.stat().st_mtime_ns) != changed:
+                section = read_profile(path).models[pattern]
+                changed = now
+                return section.concurrency, section.requests_per_minute, section.tokens_per_minute
+        return None
+
+    return limits
 
 
 def _names(settings: Mapping[str, Any]) -> Iterator[str]:

@@ -201,7 +201,7 @@ def test_one_thread_that_is_told_to_wait_holds_back_all() -> None:
     with ThreadPoolExecutor(8) as pool:
         replies = [pool.submit(endpoint.ask, engine.complete, request())]
         end = monotonic() + 30
-        while not endpoint._open_again and monotonic() < end:
+        while not endpoint.gate.closed() and monotonic() < end:
             sleep(0.01)
         replies += [pool.submit(endpoint.ask, engine.complete, request()) for _ in range(7)]
         assert all(reply.result(60) for reply in replies)
@@ -214,9 +214,9 @@ def test_a_server_that_never_opens_is_asked_in_the_end(time: Time, monkeypatch: 
 
     def rest(seconds: float) -> None:
         time.rest(seconds)
-        endpoint._open_again = time.now + 5  # as others are told all the time
+        endpoint.gate.close(5)  # as others are told all the time
 
-    endpoint._open_again = time.now + 5
+    endpoint.gate.close(5)
     monkeypatch.setattr(endpoint_module, "pause", rest)
     engine = Scripted()
     assert endpoint.ask(engine.complete, request())
@@ -261,8 +261,8 @@ def test_models_behind_one_endpoint_share_its_limits() -> None:
 
 
 def tokens_left(endpoint: Endpoint) -> float:
-    assert endpoint._tokens
-    return endpoint._tokens._level
+    assert endpoint.gate._tokens
+    return endpoint.gate._tokens._level
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def tokens_left(endpoint: Endpoint) -> float:
 )
 def test_tokens_are_booked_as_they_were_used(usage: lm15.Usage, booked: int) -> None:
     endpoint = Endpoint(Limits(tokens_per_minute=100_000))
-    endpoint._tokens._rate = 1e-9  # type: ignore[union-attr]
+    endpoint.gate._tokens._rate = 1e-9  # type: ignore[union-attr]
     endpoint.ask(Scripted([response(usage=usage)]).complete, request("x" * 400))
     assert 10_000 - tokens_left(endpoint) == pytest.approx(booked, abs=30)
 

@@ -79,17 +79,16 @@ def test_errors_say_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def waiting_for_a_slot(endpoint: Endpoint) -> None:
-    assert endpoint._slots
-    endpoint._slots.acquire()
+    endpoint.gate.enter()
 
 
 def waiting_for_a_minute(endpoint: Endpoint) -> None:
-    assert endpoint._requests
-    endpoint._requests.take(100)
+    assert endpoint.gate._requests
+    endpoint.gate._requests.take(100)
 
 
 def waiting_for_an_open_server(endpoint: Endpoint) -> None:
-    endpoint._open_again = monotonic() + 100
+    endpoint.gate.close(100)
 
 
 @pytest.mark.parametrize("wait", [waiting_for_a_slot, waiting_for_a_minute, waiting_for_an_open_server])
@@ -103,8 +102,7 @@ def test_who_waits_in_vain_stops_and_asks_nothing(wait: Callable[[Endpoint], Non
     assert monotonic() - started < 30
     assert engine.calls == 0
     if wait is not waiting_for_a_slot:
-        assert endpoint._slots
-        assert endpoint._slots.acquire(blocking=False)
+        assert endpoint.gate.enter(anyway=True)[0]
 
 
 def test_who_waits_between_attempts_in_vain_stops() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from polyhop.engines.endpoint import Pacing
+from polyhop.engines.gate import Pacing
 
 
 class Clock:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import dspy
 import pytest
 
+from polyhop.engines import gate
 from polyhop.engines.endpoint import Endpoint, Limits, unguarded
 from polyhop.engines.models import assign_models, chosen_models, language_model, profile_at
 from polyhop.engines.profile import Profile, ProfileError, read_profile
@@ -194,3 +195,23 @@ def test_a_profile_may_be_the_default(tmp_path: Path, monkeypatch: pytest.Monkey
     chosen, default, told = chosen_models([])
     assert (chosen, default, told is None) == ({"": "a/b", "selector": "lexical", "judge": "c/d"}, "a/b", False)
     assert chosen_models(["e/f", "selector=g/h"])[:2] == ({"": "e/f", "selector": "g/h", "judge": "c/d"}, "e/f")
+
+
+def test_limits_can_be_changed_while_requests_are_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "_LOOK", 0.0)
+    path = tmp_path / "p.toml"
+
+    def write(content: str, age: int) -> None:
+        path.write_text(f"[models.x]\n{content}")
+        os.utime(path, (age, age))  # changed, however coarse the file system's clock
+
+    write("concurrency = 1", 1)
+    followed = read_profile(path).models["x"].endpoint.gate
+    assert [followed.enter()[0] for _ in range(2)] == [True, False]
+    write("concurrency = 3", 2)
+    assert [followed.enter()[0] for _ in range(3)] == [True, True, False]
+    write("concurrency = many", 3)  # an error: nothing changes
+    assert not followed.enter()[0]
+    write("requests_per_minute = 10", 4)
+    assert followed.enter() == (True, 0.0)
+    assert followed.enter()[1] > 1.0  # seconds
