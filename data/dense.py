@@ -231,7 +231,7 @@ class DenseIndex(OpenIndex):
         return self.vectors.rows
 
     def __reduce__(self) -> tuple[type[DenseIndex], tuple[str, Encoder]]:
-        return DenseIndex, (str(self.path), self.encoder)
+        return DenseIndex, (str(self.path.absolute()), self.encoder)
 
     def __repr__(self) -> str:
         return f"DenseIndex({str(self.path)!r}, {self.encoder.name!r})"

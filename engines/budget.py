@@ -64,14 +64,21 @@ class Budget:
     Args:
         calls, usd, minutes: The limits; None for no limit.
         file: Where the spending is recorded.
+        driver: In a worker process: the budget of the process that started it, which pays.
 
     Raises:
         PolyhopError: the file contains something else.
     """
 
     def __init__(
-        self, calls: int | None = None, usd: float | None = None, minutes: float | None = None, file: Path | None = None
+        self,
+        calls: int | None = None,
+        usd: float | None = None,
+        minutes: float | None = None,
+        file: Path | None = None,
+        driver: Any = None,
     ) -> None:
+        self._driver = driver
         self.calls, self.usd, self.minutes, self.file = calls, usd, minutes, file
         self._spent = Spent()
         self._pending = Spent()  # corrections, written with the next request
@@ -157,6 +164,9 @@ class Budget:
 
     def pay(self, usd: float = 0.0) -> None:
         """Record a call and reserve its dollars, or raise `BudgetSpent` and record nothing."""
+        if self._driver is not None:
+            self._driver.pay(usd)
+            return
         with self._account():
             after, reserve = self._spent.plus(calls=1, usd=usd), self._reserve
             if self.calls is not None and after.calls > self.calls - reserve.calls:
@@ -169,6 +179,9 @@ class Budget:
 
     def correct(self, **more: float) -> None:
         """Record what is known after a call: tokens, and dollars to add to those reserved."""
+        if self._driver is not None:
+            self._driver.correct(**more)
+            return
         with self._lock:
             self._pending = self._pending.plus(**more)
 

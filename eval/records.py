@@ -46,7 +46,8 @@ class Failure(BaseModel):
 
     Attributes:
         cause: "reply" (the model's reply could not be parsed), "model" (it could not be reached or failed), "refused"
-            (it refused to answer), "prediction" (the program returned something else), "timeout", or "exception".
+            (it refused to answer), "prediction" (the program returned something else), "timeout", "worker" (the process
+            that executed it ended, several times), or "exception".
     """
 
     cause: str

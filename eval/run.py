@@ -21,13 +21,14 @@ import dspy
 
 from ..data.errors import PolyhopError
 from ..engines.secrets import learn_models
-from .executor import QuestionTask, ThreadExecutor
+from .executor import Executor, QuestionTask, ThreadExecutor, WorkerExecutor, WorkerTask
 from .folder import RunError
 from .gold import LookUp
 from .official.submissions import SUBMISSIONS
 from .records import QuestionRecord, RunFolder, read_summary
 from .settings import RunManifest
 from .summary import files_of, finish
+from .workers import Pool, Workers
 
 
 @dataclass
@@ -72,6 +73,7 @@ def evaluate(
     out: Path | str | None = None,
     *,
     threads: int = 1,
+    executor: Workers | None = None,
     timeout: float | None = None,
     max_failures: int | None = None,
     retry_failed: bool = False,
@@ -87,7 +89,9 @@ def evaluate(
         questions: `Questions`, or any collection of examples with ``answers`` (or ``answer``) and what `gold_of` reads.
             Iterated over several times.
         out: The folder of the run; None for a temporary one.
-        threads: Questions executed at the same time.
+        threads: Questions executed at the same time, in this process.
+        executor: Worker processes that execute the questions instead, such as `polyhop.eval.workers.Processes`. They
+            share limits, budget and the cache of replies, and do not change the results.
         timeout: Seconds per question. A question that takes longer is abandoned at its next call to a language model.
         max_failures: Stop after so many failures in this call.
         retry_failed: Execute failed questions again.
@@ -126,17 +130,20 @@ def evaluate(
                 with suppress(RunError):  # damaged: it is made again from the records
                     return read_summary(path)
         else:
-            executor = ThreadExecutor(QuestionTask(program, submission, look_up, timeout, attempts), threads)
+            task = QuestionTask(program, submission, look_up, timeout, attempts)
+            asking: Executor = ThreadExecutor(task, threads)
+            if executor is not None:
+                asking = WorkerExecutor(task, stack.enter_context(Pool(executor, WorkerTask.of(task))))
             pending = ((n, example) for n, example in enumerate(questions) if not folder.has(n))
             try:
-                for record in executor.run(pending):
+                for record in asking.run(pending):
                     folder.append(record)
                     progress.add(record)
                     on_progress(progress)
                     if max_failures is not None and progress.failed_now >= max_failures:
                         raise RunError(_too_many(progress))
             finally:
-                for record in executor.drain():
+                for record in asking.drain():
                     folder.append(record)
         return finish(folder, manifest, questions, submission)
 
@@ -163,7 +170,7 @@ class CostEstimate:
     failed: int
     cached: int  # calls that DSPy's cache answered and that are therefore not counted
     by_agent: dict[str, dict[str, float]]  # `lm_calls`, `tokens_in`, `tokens_out` and, with known prices, `cost_usd`
-    seconds: float  # wall time with the given threads
+    seconds: float  # wall time with the given threads or workers
 
 
 def estimate(
@@ -172,6 +179,7 @@ def estimate(
     questions: int,
     *,
     threads: int = 1,
+    executor: Workers | None = None,
     timeout: float | None = None,
     look_up: LookUp | None = None,
 ) -> CostEstimate:
@@ -180,7 +188,10 @@ def estimate(
     Raises:
         PolyhopError: every question of the sample failed.
     """
-    summary: dict[str, Any] = evaluate(program, sample, threads=threads, timeout=timeout, look_up=look_up)
+    summary: dict[str, Any] = evaluate(
+        program, sample, threads=threads, executor=executor, timeout=timeout, look_up=look_up
+    )
+    parallel = executor.workers * executor.threads if executor else threads
     counts = summary["counts"]
     if not counts["answered"]:
         raise PolyhopError(f"all of {counts['questions']} questions failed: {summary['failures'][0]['message']}")
@@ -190,5 +201,5 @@ def estimate(
     }
     paid = sum(costs["lm_calls"] for costs in summary["by_agent"].values())
     cached = max(0, round(summary["totals"]["lm_calls"] - paid))
-    seconds = summary["timing"]["seconds_mean"] * questions / threads
+    seconds = summary["timing"]["seconds_mean"] * questions / parallel
     return CostEstimate(questions, counts["questions"], counts["failed"], cached, by_agent, seconds)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ..data.text import title_key
 from ..eval.records import read_manifest, read_records
 from ..eval.run import RunProgress, evaluate
+from ..eval.workers import Workers
 from ..programs.complexity import HOPS
 from ..programs.exemplars import Exemplar
 
@@ -43,6 +44,7 @@ def collect(
     *,
     min_f1: float = MIN_F1,
     threads: int = 1,
+    executor: Workers | None = None,
     on_progress: Callable[[RunProgress], None] = lambda progress: None,
 ) -> list[Exemplar]:
     """Run a program over questions and return the plans of its successes.
@@ -50,7 +52,7 @@ def collect(
     This is an evaluation run in the folder ``out``, which resumes if it is started again. The arguments are those of
     `polyhop.eval.run.evaluate`.
     """
-    evaluate(program, questions, out, threads=threads, on_progress=on_progress)
+    evaluate(program, questions, out, threads=threads, executor=executor, on_progress=on_progress)
     return list(from_run(out, min_f1))
 
 

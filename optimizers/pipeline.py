@@ -243,7 +243,6 @@ class _Run:
                         seed=self.settings.seed + round_ - 1,
                         folder=folder,
                         prompt_model=self.budget.meter(self.prompt_model) if self.prompt_model else None,
-                        budget=self.budget,
                         on_progress=lambda progress: self._report(stage, progress),
                     )
                 )
@@ -298,6 +297,7 @@ class _Run:
                 list(self.splits.test),
                 folder,
                 threads=self.settings.threads,
+                executor=self.settings.executor,
                 look_up=self.look_up,
                 manifest=RunManifest.of(program, list(self.splits.test), name=record.folder),
                 on_progress=lambda each, detail=detail: self._report(  # type: ignore[misc]
@@ -356,7 +356,13 @@ class _Run:
             self._report(stage, StageProgress(done, len(self.splits.val), "validation questions"))
             return True
 
-        found = measure(program, self.splits.val, self.metric, threads=self.settings.threads, on_score=on_score)
+        if (executor := self.settings.executor) is None:
+            found = measure(program, self.splits.val, self.metric, threads=self.settings.threads, on_score=on_score)
+        else:
+            from .tunables.workers import TrialPool
+
+            with TrialPool(program, self.splits.val, self.metric, executor) as pool:
+                found = pool.measure({}, range(len(self.splits.val)), on_score)
         if len(found.failures) == len(found.scores):
             failure = next(iter(found.failures.values()))
             raise PolyhopError(f"the program failed on every validation question: {failure}")

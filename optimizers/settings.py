@@ -21,6 +21,8 @@ from ..data.files import read_bytes
 if TYPE_CHECKING:
     import dspy
 
+    from ..eval.workers import Workers
+
 StageName = Literal["exemplars", "prompts", "tunables"]
 STAGES: tuple[StageName, ...] = get_args(StageName)
 
@@ -125,7 +127,18 @@ class OptimizationSettings(BaseModel):
     budget_usd: float | None = _option(None, "Dollars at most.", "X", ge=0)
     budget_minutes: float | None = _option(None, "Minutes at most.", "M", ge=0)
     threads: int = _option(1, "Questions answered at the same time; useful with remote models.", ge=1)
-    jobs: int = _option(1, "Processes of the search over tunables; useful with the lexical engine.", ge=1)
+    workers: int | None = _option(
+        None, "Answer questions in N processes, with --threads in each; prompt optimizers use threads only.", "N", ge=1
+    )
+    ray: str | None = _option(
+        None, "Let the workers be actors of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.", "ADDRESS"
+    )
+    storage: str | None = _option(
+        None,
+        "Keep the trials in a database, such as postgresql+psycopg://USER@HOST/NAME.  [default: files in RUN]",
+        "URL",
+        exclude=True,  # from what is written: it may have a password
+    )
 
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str = "settings") -> OptimizationSettings:
@@ -136,6 +149,13 @@ class OptimizationSettings(BaseModel):
             name = ".".join(map(str, first["loc"]))
             reason = first["msg"].removeprefix("Value error, ")
             raise PolyhopError(f"{where}: {name}: {reason}, got {first['input']!r}") from error
+
+    @property
+    def executor(self) -> Workers | None:
+        """The worker processes that answer questions; None for this process."""
+        from ..eval.cluster import workers_of
+
+        return workers_of(self.workers, self.threads, self.ray)
 
     def changeable(self) -> dict[str, Any]:
         """The fields that may change when a run is resumed: resources, and the names of what is compared by content."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import dspy
 
-from ..engines.budget import Budget, BudgetSpent
+from ..engines.budget import BudgetSpent
 from ..eval.charts import standalone
 from ..eval.metrics import Metric
 from ..eval.official.files import replacing
@@ -44,7 +44,6 @@ class StageInput:
     seed: int
     folder: Path
     prompt_model: dspy.LM | None
-    budget: Budget
     on_progress: Callable[[StageProgress], None]
 
 
@@ -77,6 +76,7 @@ def tune_exemplars(stage: StageInput) -> Proposal:
         list(stage.train),
         stage.folder / "collected",
         threads=stage.settings.threads,
+        executor=stage.settings.executor,
         on_progress=lambda each: stage.on_progress(StageProgress(each.done, each.questions, "collecting plans")),
     )
     found = limited([*gold, *solved], stage.settings.exemplars)
@@ -185,9 +185,9 @@ def _search(
         ranges=ranges,
         seed=stage.seed,
         threads=settings.threads,
-        jobs=settings.jobs,
-        storage=stage.folder / f"{name}.journal",
-        budget=stage.budget,
+        executor=settings.executor,
+        storage=settings.storage or stage.folder / f"{name}.journal",
+        study=f"{stage.folder.parent.name}/{stage.folder.name}/{name}" if settings.storage else "tunables",
         on_trial=on_trial,
     )
     spent = None

@@ -25,11 +25,13 @@ from .options import (
     ModelsOption,
     NoCacheOption,
     PresetOption,
+    RayOption,
     RetrieverOption,
     RetryOption,
     SettingsOption,
     ThreadsOption,
     TimeoutOption,
+    WorkersOption,
     build_program,
     open_source,
 )
@@ -59,6 +61,8 @@ def answer(
     preset: PresetOption = None,
     settings: SettingsOption = None,
     threads: ThreadsOption = 1,
+    workers: WorkersOption = None,
+    ray: RayOption = None,
     timeout: TimeoutOption = None,
     retry_failed: RetryOption = False,
     no_cache: NoCacheOption = False,
@@ -71,6 +75,7 @@ def answer(
     The run is kept in FILE.jsonl.run, as by 'polyhop evaluate --out'. A failed question has an error and no answer.
     """
     from ..engines.budget import Budget, BudgetSpent
+    from ..eval.cluster import workers_of
     from ..eval.folder import account
     from ..eval.run import evaluate
     from ..eval.settings import RunManifest, files_of
@@ -115,6 +120,7 @@ def answer(
                 asked,
                 folder,
                 threads=threads,
+                executor=workers_of(workers, threads, ray),
                 timeout=timeout,
                 retry_failed=retry_failed,
                 manifest=manifest,

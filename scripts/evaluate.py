@@ -21,11 +21,13 @@ from .options import (
     ModelsOption,
     NoCacheOption,
     PresetOption,
+    RayOption,
     RetrieverOption,
     RetryOption,
     SettingsOption,
     ThreadsOption,
     TimeoutOption,
+    WorkersOption,
     build_program,
     label,
 )
@@ -34,6 +36,8 @@ from .tracking import tracked
 
 if TYPE_CHECKING:
     import dspy
+
+    from ..eval.run import CostEstimate
 
 _DEFAULT_PROGRAMS = ("polyhop", "prism", "naive")
 
@@ -83,6 +87,8 @@ def evaluate(
         typer.Option(metavar="MODULE:NAME", help="Add a metric of your own; may be repeated."),
     ] = None,
     threads: ThreadsOption = 1,
+    workers: WorkersOption = None,
+    ray: RayOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: N random questions instead.")] = None,
     strict: Annotated[
@@ -116,9 +122,11 @@ def evaluate(
     command again to resume an interrupted run. Without --out, several programs are compared.
     """
     from ..engines.budget import Budget, BudgetSpent
+    from ..eval.cluster import workers_of
     from ..eval.folder import account
     from ..eval.metrics import find_metric
     from ..eval.questions import Questions
+    from ..eval.run import estimate
     from ..eval.run import evaluate as run
 
     if out is not None and program and len(program) > 1:
@@ -164,9 +172,11 @@ def evaluate(
         budget = Budget(calls=budget_calls, usd=budget_usd, minutes=budget_minutes, file=file)
         for built in programs.values():
             budget.meter_program(built)
+    executor = workers_of(workers, threads, ray)
     ask = partial(
         run,
         threads=threads,
+        executor=executor,
         timeout=timeout,
         max_failures=max_failures,
         retry_failed=retry_failed,
@@ -175,7 +185,11 @@ def evaluate(
     summaries = {}
     try:
         if dry_run:
-            _estimate({label(name, preset): built for name, built in programs.items()}, source, threads, timeout)
+            _estimate(
+                {label(name, preset): built for name, built in programs.items()},
+                source,
+                partial(estimate, threads=threads, executor=executor, timeout=timeout),
+            )
             return
         for name, built in programs.items():
             summaries[name] = _run(name, label(name, preset), built, source, out, timeout, ask)
@@ -193,16 +207,16 @@ def evaluate(
         raise PolyhopError("every question failed")
 
 
-def _estimate(programs: dict[str, dspy.Module], source: Source, threads: int, timeout: float | None) -> None:
+def _estimate(programs: dict[str, dspy.Module], source: Source, estimate: Callable[..., CostEstimate]) -> None:
     """Run each program over a few random questions, and print the expected costs of all."""
-    from ..eval.run import ESTIMATE_SAMPLE, estimate
+    from ..eval.run import ESTIMATE_SAMPLE
     from ..eval.settings import content
 
     count, _ = content(source.questions)
     chosen = set(Random(0).sample(range(count), min(ESTIMATE_SAMPLE, count)))
     few = [example for n, example in enumerate(source.questions) if n in chosen]
     for name, program in programs.items():
-        expected = estimate(program, few, count, threads=threads, timeout=timeout, look_up=source.look_up)
+        expected = estimate(program, few, count, look_up=source.look_up)
         show_estimate(name, expected)
 
 

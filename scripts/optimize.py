@@ -79,7 +79,6 @@ def optimize(
     from rich.console import Console
 
     from ..engines.budget import Budget, BudgetSpent
-    from ..engines.costs import FREE
     from ..eval.folder import RunError, account
     from ..optimizers.pipeline import check_settings
     from ..optimizers.pipeline import optimize as run
@@ -110,8 +109,6 @@ def optimize(
     if 2.0 * 0.5 ** len(splits.val) >= settings.level:  # all of them better, by the two-sided permutation test
         few = count(len(splits.val), "validation question")
         warn(f"{few} cannot give p < {settings.level:g}: no candidate can be kept. Use more questions.")
-    if settings.jobs > 1 and any(each.lm is not None and each.lm.model not in FREE for each in program.predictors()):
-        warn(f"the limits of the profile apply to each of {settings.jobs} processes: divide them by {settings.jobs}")
     shown_settings = {**settings.model_dump(mode="json", exclude_none=True), "dataset": opened.dataset}
     with (
         tracked(f"optimize {label(settings.program)}", shown_settings, out) as record,

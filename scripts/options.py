@@ -86,6 +86,18 @@ TimeoutOption = Annotated[
 ]
 RetryOption = Annotated[bool, typer.Option("--retry-failed", help="When resuming: execute failed questions again.")]
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Neither read nor keep replies in DSPy's cache.")]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, metavar="N", help="Execute questions in N processes, with --threads in each."),
+]
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Let the --workers be actors of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.",
+    ),
+]
 DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=1000, help="Passages per search.")]
 
 

@@ -42,6 +42,7 @@ _RANKINGS_CACHED = 64  # of 100 kB at a depth of 1,000
 class OpenIndex(SearchTool, Shared):
     """An index that is open until `close` or the end of a ``with`` block."""
 
+    path: Path
     _current: Callable[[], LuceneReader]
 
     @property
@@ -171,7 +172,7 @@ class BM25Index(OpenIndex):
         return self._lucene.stored(rows)
 
     def __reduce__(self) -> tuple[type[BM25Index], tuple[str, float, float]]:
-        return BM25Index, (str(self.path), self.k1, self.b)
+        return BM25Index, (str(self.path.absolute()), self.k1, self.b)
 
     def __repr__(self) -> str:
         return f"BM25Index({str(self.path)!r}, k1={self.k1}, b={self.b})"

@@ -37,7 +37,7 @@ class TrialRecord(BaseModel):
 
 
 class StudySettings(BaseModel):
-    """The settings that identify a search; with more trials, threads or jobs it is the same. ``space`` has Optuna's
+    """The settings that identify a search; with more trials, threads or workers it is the same. ``space`` has Optuna's
     JSON, and ``questions`` their count and hash.
     """
 

@@ -30,16 +30,17 @@ from dspy.teleprompt import Teleprompter
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ...data.errors import PolyhopError
-from ...engines.budget import Budget, BudgetSpent
+from ...engines.budget import BudgetSpent
 from ...engines.models import explain
 from ...eval.folder import differences
 from ...eval.settings import ProgramSettings
+from ...eval.workers import Workers
 from ..measure import Measured, Metric, OnScore, measure, named
 from .result import StudyResult, StudySettings, TrialRecord, choose, importances, score_of, shown, within
 from .sampling import derived_seed, make_sampler
 from .space import Ranges, SearchSpace, Values, with_values
 from .storage import attributes, open_study, trials_of
-from .workers import WorkerPool
+from .workers import TrialPool
 
 STORAGE = "runs/tuning/{study}.journal"
 """The default storage of a search; ``{study}`` is replaced by a hash of its settings."""
@@ -82,12 +83,12 @@ class TunableSearch(Teleprompter):
             which each trial answers in an order of its own); without effect if there is a cost. A pruned trial is never
             chosen, but its mean so far informs the sampler.
         points: Grid points per number.
-        threads: Questions answered at the same time, in each process.
-        jobs: Worker processes; 1 for this process. With more, program, questions and metric must pickle.
+        threads: Questions answered at the same time, in this process.
+        executor: Worker processes that answer the questions, such as `polyhop.eval.workers.Processes`; None for this
+            process. With workers, program, questions and metric must pickle.
         storage: The path of a journal file, a database URL (``sqlite:///study.db``,
             ``postgresql+psycopg://user@host/name``), or None for memory.
         study: The name of the search in its storage, which may hold several.
-        budget: Closed by worker processes when they end; the program's models are metered already.
         on_trial: Called as each trial ends.
         result: The result, after `compile`; if a budget was spent, that of the trials so far.
     """
@@ -103,10 +104,9 @@ class TunableSearch(Teleprompter):
     points: int = 5
     seed: int = 0
     threads: int = 1
-    jobs: int = 1
+    executor: Workers | None = None
     storage: str | Path | None = STORAGE
     study: str = "tunables"
-    budget: Budget | None = None
     on_trial: Callable[[TrialProgress], None] = lambda progress: None
     result: StudyResult | None = None
 
@@ -153,7 +153,7 @@ class _Driver:
     def __init__(self, search: TunableSearch, student: dspy.Module, questions: Sequence[dspy.Example]) -> None:
         if not questions:
             raise PolyhopError("there are no questions to tune on: give compile a valset or a trainset")
-        for name in ("trials", "threads", "jobs"):
+        for name in ("trials", "threads"):
             if getattr(search, name) < 1:
                 raise PolyhopError(f"{name} must be at least 1, got {getattr(search, name)}")
         self._search, self._student, self._questions = search, student, questions
@@ -191,10 +191,8 @@ class _Driver:
                 )
             self._records = trials_of(self._study)[: self._trials]
             self._measure = self._in_this_process
-            if search.jobs > 1 and len(self._records) < self._trials:
-                pool = WorkerPool(
-                    self._student, self._questions, search.metric, search.jobs, search.threads, search.budget
-                )
+            if search.executor is not None and len(self._records) < self._trials:
+                pool = TrialPool(self._student, self._questions, search.metric, search.executor)
                 self._measure = stack.enter_context(pool).measure
             self._stack = stack.pop_all()
         return self

@@ -80,6 +80,19 @@ def test_stages_are_kept_if_they_help(tmp_path: Path) -> None:
     assert record.splits["test"].count == 16
 
 
+@pytest.mark.slow
+def test_workers_and_a_database_do_not_change_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))  # new processes find the tests where this one did
+    secret = "sqlite:///" + str(tmp_path / "study.db")
+    found = [run(tmp_path / "one"), run(tmp_path / "two", changed(stages=("tunables",), workers=2, storage=secret))]
+    assert found[0].stages == found[1].stages
+    assert found[0].test
+    assert found[1].test
+    assert found[0].test.best == found[1].test.best
+    assert not list((tmp_path / "two").rglob("*.journal"))
+    assert "study.db" not in "".join(path.read_text() for path in (tmp_path / "two").rglob("*.json"))
+
+
 # --- the verdict -----------------------------------------------------------------------------------------------------
 
 

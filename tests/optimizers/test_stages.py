@@ -8,7 +8,6 @@ import dspy
 import pytest
 
 from polyhop.data.sample import SubQuestion
-from polyhop.engines.budget import Budget
 from polyhop.eval.metrics import METRICS
 from polyhop.optimizers.settings import OptimizationSettings
 from polyhop.optimizers.stages import StageInput, tune_exemplars
@@ -49,7 +48,7 @@ def example(n: int) -> dspy.Example:
 def test_each_number_of_hops_has_its_number_of_exemplars(tmp_path: Path, freeze: tuple[str, ...]) -> None:
     settings = OptimizationSettings(metric="answer_em", stages=("exemplars",), freeze=freeze)
     train = [example(n) for n in range(12)]
-    stage = StageInput(Hinted(), train, METRICS["answer_em"], settings, 0, tmp_path, None, Budget(), lambda each: None)
+    stage = StageInput(Hinted(), train, METRICS["answer_em"], settings, 0, tmp_path, None, lambda each: None)
     proposal = tune_exemplars(stage)
     assert proposal.program is not None
     assert proposal.program.exemplars.memory.most == ({} if "exemplars.count" in freeze else RIGHT)

@@ -28,7 +28,7 @@ def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "optuna 4.9 (needed: <6,>=5), cmaes is not installed" in found.found
     assert found.fix == "pip install 'optuna<6,>=5' 'cmaes<1,>=0.12'"
     extras = {each.check: each for each in checks.check_extras()}
-    names = "benchmark dense docs documents postgres serve tracking".split()
+    names = "benchmark dense docs documents postgres ray serve tracking".split()
     assert extras.keys() == {f"extra {name}" for name in names}
     assert extras["extra benchmark"].found == "not installed (optional: pip install --editable '.[benchmark]')"
     assert (extras["extra postgres"].status, extras["extra postgres"].found) == (

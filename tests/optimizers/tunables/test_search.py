@@ -13,6 +13,7 @@ import pytest
 from dspy import lm15
 
 from polyhop.data.errors import PolyhopError
+from polyhop.eval.workers import Processes
 from polyhop.optimizers.tunables import StudyResult, TrialProgress, TunableSearch
 from polyhop.optimizers.tunables.sampling import SAMPLERS
 from polyhop.programs.tunable import integer, real, tunables
@@ -123,7 +124,7 @@ def test_limits_are_kept() -> None:
         ({"cost": "euros"}, "no cost 'euros'; it has .*lm_calls.*seconds"),
         ({"metric": lambda *_: float("nan")}, "the metric failed on '.*ValueError: it returned nan, which is not"),
         ({"trials": 0}, "trials must be at least 1, got 0"),
-        ({"jobs": 0}, "jobs must be at least 1, got 0"),
+        ({"executor": Processes(0)}, "workers and threads must be positive, got 0 and 1"),
         ({"sampler": "best"}, "no sampler 'best'"),
         ({"sampler": "cmaes", "cost": "lm_calls"}, "cmaes maximizes the score alone"),
         ({"freeze": ["depth"]}, "no tunable 'depth'"),
@@ -246,7 +247,7 @@ def test_a_search_with_a_cost_resumes_in_a_database(tmp_path: Path) -> None:
 
 def test_a_finished_search_asks_nothing(tmp_path: Path) -> None:
     asked: list[str] = []
-    search = TunableSearch(height, trials=4, storage=tmp_path / "study.journal", jobs=2)
+    search = TunableSearch(height, trials=4, storage=tmp_path / "study.journal", executor=Processes(2))
     first = TunableSearch(height, trials=4, storage=tmp_path / "study.journal").compile(Hill(), valset=numbered(8))
     again = search.compile(Hill(asked.append), valset=numbered(8))
     assert asked == []

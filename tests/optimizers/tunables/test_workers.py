@@ -22,7 +22,8 @@ from typing import Any
 import pytest
 
 from polyhop.data.errors import PolyhopError
-from polyhop.engines.budget import Budget, BudgetSpent
+from polyhop.engines.budget import BudgetSpent
+from polyhop.eval.workers import Processes
 from polyhop.optimizers.tunables import TrialProgress, TunableSearch
 from polyhop.optimizers.tunables.storage import read_trials
 
@@ -60,14 +61,14 @@ def resumed(where: Path | str, trials: int = TRIALS) -> list[Any]:
     return facts(search)
 
 
-def test_jobs_do_not_change_the_result_nor_does_a_killed_worker(tmp_path: Path) -> None:
+def test_workers_do_not_change_the_result_nor_does_a_killed_worker(tmp_path: Path) -> None:
     def kill_one(progress: TrialProgress) -> None:
         if progress.done == 3:
             killed.append(active_children()[0].pid)
             os.kill(killed[0], signal.SIGKILL)
 
     killed: list[Any] = []
-    search = search_in(tmp_path / "study.journal", jobs=2, threads=2, on_trial=kill_one)
+    search = search_in(tmp_path / "study.journal", executor=Processes(2, threads=2), on_trial=kill_one)
     search.compile(Hill(wait), valset=numbered(30))
     assert killed
     assert facts(search) == whole()
@@ -88,14 +89,14 @@ class Fatal(Hill):
 @pytest.mark.parametrize(
     ("numbers", "error", "message"),
     [
-        ([0, 1], PolyhopError, "3 worker processes died on the same questions: .* the search can be resumed"),
+        ([0, 1], PolyhopError, "3 workers ended on the same question: .* the search can be resumed"),
         ([0, 2], BudgetSpent, "10 LM calls"),
     ],
 )
 def test_what_ends_a_search_in_workers(numbers: list[int], error: type[BaseException], message: str) -> None:
     questions = [numbered(3)[n] for n in numbers]
     with pytest.raises(error, match=message):
-        search_in(None, jobs=2, budget=Budget(calls=3)).compile(Fatal(), valset=questions)
+        search_in(None, executor=Processes(2)).compile(Fatal(), valset=questions)
     assert not active_children()
 
 
@@ -105,16 +106,18 @@ def test_an_interrupt_ends_the_workers_and_the_search_can_be_resumed(tmp_path: P
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        search_in(tmp_path / "study.journal", jobs=2, on_trial=interrupt).compile(Hill(wait), valset=numbered(30))
+        search_in(tmp_path / "study.journal", executor=Processes(2), on_trial=interrupt).compile(
+            Hill(wait), valset=numbered(30)
+        )
     assert not active_children()
     assert resumed(tmp_path / "study.journal") == whole()
 
 
-def test_jobs_need_a_program_that_pickles() -> None:
+def test_workers_need_a_program_that_pickles() -> None:
     program = Hill()
     program.lock = threading.Lock()
-    with pytest.raises(PolyhopError, match="with jobs > 1, program, questions and metric must pickle: .*lock"):
-        search_in(None, jobs=2).compile(program, valset=numbered(3))
+    with pytest.raises(PolyhopError, match="with workers, program, questions and metric must pickle: .*lock"):
+        search_in(None, executor=Processes(2)).compile(program, valset=numbered(3))
 
 
 # --- drivers in processes of their own -------------------------------------------------------------------------------
@@ -123,10 +126,10 @@ def test_jobs_need_a_program_that_pickles() -> None:
 class Driver:
     """`world.run` in a process of its own."""
 
-    def __init__(self, where: str, report: Path, trials: int = TRIALS, jobs: int = 1) -> None:
+    def __init__(self, where: str, report: Path, trials: int = TRIALS, workers: int = 0) -> None:
         self._report = report
         report.write_text("0")
-        code = f"import {world.__name__} as world; world.run({where!r}, {trials}, {jobs}, {str(report)!r})"
+        code = f"import {world.__name__} as world; world.run({where!r}, {trials}, {workers}, {str(report)!r})"
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
         self.process = subprocess.Popen([sys.executable, "-c", code], env=environment)
 
@@ -143,7 +146,7 @@ class Driver:
 
 def test_a_killed_driver_resumes_to_the_same_result_and_takes_its_workers_along(tmp_path: Path) -> None:
     where = tmp_path / "study.journal"
-    driver = Driver(str(where), tmp_path / "report", jobs=2)
+    driver = Driver(str(where), tmp_path / "report", workers=2)
     driver.kill_after(2)
     assert 2 <= len(read_trials(where)) < TRIALS
     assert resumed(where) == whole()
@@ -167,11 +170,11 @@ def descendants(pid: int) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_kills_at_random_moments_change_nothing(tmp_path: Path, jobs: int) -> None:
+@pytest.mark.parametrize("workers", [0, 2])
+def test_kills_at_random_moments_change_nothing(tmp_path: Path, workers: int) -> None:
     where, dice = tmp_path / "study.journal", random.Random(1)
     for kill in range(4):
-        Driver(str(where), tmp_path / f"report-{kill}", 20, jobs).kill_after(dice.randint(0, 3), 0.3 * dice.random())
+        Driver(str(where), tmp_path / f"report-{kill}", 20, workers).kill_after(dice.randint(0, 3), 0.3 * dice.random())
     assert resumed(where, 20) == whole(20)
 
 
@@ -204,6 +207,7 @@ def postgres() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-def test_a_killed_driver_resumes_in_a_database(postgres: str, tmp_path: Path) -> None:
+def test_a_driver_that_is_killed_twice_resumes_in_a_database(postgres: str, tmp_path: Path) -> None:
     Driver(postgres, tmp_path / "report").kill_after(2)
+    Driver(postgres, tmp_path / "report", workers=2).kill_after(4)
     assert resumed(postgres) == whole()

@@ -10,6 +10,7 @@ from typing import Any
 
 import dspy
 
+from polyhop.eval.workers import Processes
 from polyhop.optimizers.tunables import TunableSearch
 from polyhop.programs.trace import Answered, Trace
 from polyhop.programs.tunable import choice, integer, real
@@ -65,12 +66,12 @@ def numbered(count: int) -> list[dspy.Example]:
     return [dspy.Example(question=str(n)).with_inputs("question") for n in range(count)]
 
 
-def run(storage: str, trials: int, jobs: int, report: str) -> None:
+def run(storage: str, trials: int, workers: int, report: str) -> None:
     """A driver in a process of its own, to be killed; writes to ``report`` how many trials have ended."""
     search = TunableSearch(
         height,
         trials=trials,
-        jobs=jobs,
+        executor=Processes(workers) if workers else None,
         storage=storage,
         seed=3,
         on_trial=lambda progress: _write(report, progress.done),
