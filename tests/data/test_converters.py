@@ -293,5 +293,5 @@ def test_a_document_of_too_many_sentences(tmp_path: Path) -> None:
 def test_headings_count_for_the_size_of_a_document(tmp_path: Path) -> None:
     headings = "".join(f"<h{level}>{'x' * 199}</h{level}>" for level in range(1, 7))
     with Conversions() as conversions:
-        (found,) = conversions([written(tmp_path / "a.html", headings + "<p>Ok." * 120_000)])
+        (found,) = conversions([written(tmp_path / "a.html", headings + "<p>Ok." * 160_000)])
     assert str(found) == "its text is larger than 32 MB: split it"
