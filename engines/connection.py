@@ -2,16 +2,18 @@
 
 DSPy's two clients, lm15 and LiteLLM, limit the time between two bytes and nothing else: a reply without end fills the
 memory, and one that drips keeps its thread for ever. Here both send their requests over one `BoundedTransport`, which
-reads a reply whole, decompressed, within `LARGEST_REPLY` and the attempt's deadline, and then closes the connection.
+reads a reply decompressed, within `LARGEST_REPLY` and the attempt's deadline, and then closes the connection. An
+attempt can be cancelled from another thread, which closes its connection at once.
 """
 
 from __future__ import annotations
 
 import json
+import socket
 import ssl
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict
 from functools import cache
@@ -35,17 +37,40 @@ LARGEST_REPLY = 4 << 20
 """Bytes of a reply with its thinking, decompressed."""
 
 _MOST_OBJECTS = 200_000
-_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
+_attempt: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
+
+
+class Attempt:
+    """One request and the connection that it uses now. Thread-safe."""
+
+    def __init__(self, seconds: float) -> None:
+        self.deadline = monotonic() + seconds
+        self._lock = Lock()
+        self._socket: Any = None
+
+    def cancel(self) -> None:
+        """End the attempt: its connection is shut down, and no other is used."""
+        with self._lock:
+            self.deadline = -inf
+            if self._socket is not None:
+                with suppress(OSError):  # it is closed already
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # beneath TLS
+
+    def uses(self, used: Any) -> None:
+        """The socket that is used from now on, or None."""
+        with self._lock:
+            self._socket = used
 
 
 @contextmanager
-def attempt(seconds: float = inf) -> Iterator[None]:
+def attempt(seconds: float = inf) -> Iterator[Attempt]:
     """What is sent in this context over a `BoundedTransport` is read within its limits, and within so many seconds."""
-    token = _deadline.set(monotonic() + seconds)
+    made = Attempt(seconds)
+    token = _attempt.set(made)
     try:
-        yield
+        yield made
     finally:
-        _deadline.reset(token)
+        _attempt.reset(token)
 
 
 class Connection:
@@ -60,11 +85,18 @@ class Connection:
         self._lm = lm
         self._lock, self._found = Lock(), False
         self._engine: LM15Engine | None = None
+        self._streams = True  # until the server sends something else
 
-    def complete(self, request: lm15.Request) -> lm15.Response:
+    def complete(self, request: lm15.Request, tell: Callable[[Any], None] | None = None) -> lm15.Response:
+        """The reply; ``tell`` gets its events as they come, if DSPy's own client is used and the server streams."""
         engine = self._native()
         if engine and _can_send(engine, request):
             with error_boundary(request.model, unexpected=True):
+                if tell and self._streams:
+                    try:
+                        return _streamed(engine, request, tell)
+                    except (lm15.UnsupportedFeatureError, _NoStreamError):
+                        self._streams = False
                 return engine.complete(request)
         _bound_litellm()
         # Usage, history and callbacks are the outer model's.
@@ -99,6 +131,24 @@ def _engine(lm: dspy.LM) -> LM15Engine | None:
         transport=_Lm15Transport(timeouts_for(given.get("timeout")) or lm15.Timeouts()),
     )
     return LM15Engine(config, model_type=lm.model_type)
+
+
+class _NoStreamError(Exception):
+    """The server has sent no event of a stream."""
+
+
+def _streamed(engine: LM15Engine, request: lm15.Request, tell: Callable[[Any], None]) -> lm15.Response:
+    begun = False
+    try:
+        with lm15.ResponseStream(engine.stream(request), request) as stream:
+            for event in stream.events():
+                begun = begun or event.type == "delta"
+                tell(event)
+            return stream.response
+    except lm15.StreamAssemblyError as error:
+        if begun:
+            raise
+        raise _NoStreamError from error
 
 
 def _can_send(engine: LM15Engine, request: lm15.Request) -> bool:
@@ -141,8 +191,8 @@ class BoundedTransport(httpx.BaseTransport):
         self._lock = Lock()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        bounded = _deadline.get() is not None
-        if bounded:
+        current = _attempt.get()
+        if current:
             request.headers["accept-encoding"] = ", ".join(_DECODERS)
         url = request.url
         target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
@@ -155,11 +205,12 @@ class BoundedTransport(httpx.BaseTransport):
         )
         with _httpx_errors(request):
             reply = self._pool(url).handle_request(asked)
-            if not bounded:
-                return httpx.Response(reply.status, headers=reply.headers, stream=_Stream(reply, request))
+            if not current or _is_stream(reply):
+                return httpx.Response(reply.status, headers=reply.headers, stream=_Stream(reply, request, current))
             try:
                 body = _read(reply)
             finally:
+                current.uses(None)
                 reply.close()
         headers = [(name, value) for name, value in reply.headers if name.lower() not in _OF_THE_BODY]
         return httpx.Response(reply.status, headers=headers, content=body)
@@ -203,13 +254,17 @@ class _Lm15Transport:
             content=request.body,
             extensions={"timeout": self._timeouts},
         )
+        reply = None
         try:
             reply = _shared().handle_request(asked)
+            yield _Reply(reply)
         except httpx.TimeoutException as error:
             raise lm15.TimeoutError("timed out") from error
         except httpx.TransportError as error:
             raise lm15.TransportError(str(error) or type(error).__name__) from error
-        yield _Reply(reply)
+        finally:
+            if reply is not None:
+                reply.close()
 
 
 class _Reply:
@@ -222,20 +277,30 @@ class _Reply:
         self.headers = [(name, value) for name, value in reply.headers.multi_items()]
 
     def read(self) -> bytes:
-        return self._reply.content
+        return self._reply.read()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter((self._reply.content,)) if self._reply.is_stream_consumed else self._reply.iter_raw()
 
 
 class _Stream(httpx.SyncByteStream):
-    """A body that is read outside of an attempt, as it comes."""
+    """A body that is read as it comes; in an attempt, up to `LARGEST_REPLY`."""
 
-    def __init__(self, reply: httpcore.Response, request: httpx.Request) -> None:
-        self._reply, self._request = reply, request
+    def __init__(self, reply: httpcore.Response, request: httpx.Request, attempt: Attempt | None) -> None:
+        self._reply, self._request, self._attempt = reply, request, attempt
 
     def __iter__(self) -> Iterator[bytes]:
+        size = 0
         with _httpx_errors(self._request):
-            yield from self._reply.iter_stream()
+            for chunk in self._reply.iter_stream():
+                size += len(chunk)
+                if self._attempt and size > LARGEST_REPLY:
+                    raise _overlong()
+                yield chunk
 
     def close(self) -> None:
+        if self._attempt:
+            self._attempt.uses(None)
         self._reply.close()
 
 
@@ -269,10 +334,16 @@ class _Socket(httpcore.NetworkStream):
         self._inner = inner
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        self._use()
         return self._inner.read(max_bytes, _left(timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._use()
         self._inner.write(buffer, _left(timeout))
+
+    def _use(self) -> None:
+        if current := _attempt.get():
+            current.uses(self._inner.get_extra_info("socket"))
 
     def close(self) -> None:
         self._inner.close()
@@ -305,8 +376,8 @@ class _Backend(httpcore.NetworkBackend):
 
 def _left(timeout: float | None) -> float | None:
     """Seconds that an operation may last."""
-    deadline = _deadline.get()
-    left = inf if deadline is None else deadline - monotonic()
+    current = _attempt.get()
+    left = current.deadline - monotonic() if current else inf
     if left <= 0:
         raise httpcore.ReadTimeout("timed out")
     shortest = min(left, inf if timeout is None else timeout)
@@ -320,9 +391,23 @@ _DECODERS: dict[str, Callable[[], Any]] = {
 }
 
 
+def _header(reply: httpcore.Response, name: bytes) -> str:
+    return next((v.decode("latin-1").strip().lower() for n, v in reply.headers if n.lower() == name), "")
+
+
+def _is_stream(reply: httpcore.Response) -> bool:
+    """Whether the body is read as it comes: server-sent events that are not compressed."""
+    plain = _header(reply, _OF_THE_BODY[0]) in ("", "identity")
+    return reply.status < 400 and plain and _header(reply, b"content-type").startswith("text/event-stream")
+
+
+def _overlong() -> OverlongReplyError:
+    return OverlongReplyError(f"a reply of more than {LARGEST_REPLY >> 20} MB")
+
+
 def _read(reply: httpcore.Response) -> bytes:
     """The whole body, decompressed."""
-    encoding = next((v.decode("latin-1").strip().lower() for n, v in reply.headers if n.lower() == _OF_THE_BODY[0]), "")
+    encoding = _header(reply, _OF_THE_BODY[0])
     if encoding not in ("", "identity", *_DECODERS):
         raise httpcore.RemoteProtocolError(f"the reply is compressed with {encoding[:20]!r}, which was not asked for")
     decoder = _DECODERS[encoding]() if encoding in _DECODERS else None
@@ -333,7 +418,7 @@ def _read(reply: httpcore.Response) -> bytes:
         except zlib.error as error:
             raise httpcore.RemoteProtocolError(f"the reply is not valid {encoding}") from error
         if len(body) > LARGEST_REPLY:
-            raise OverlongReplyError(f"a reply of more than {LARGEST_REPLY >> 20} MB")
+            raise _overlong()
     return _readable(bytes(body))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
 from math import fsum
@@ -24,12 +24,46 @@ OTHER = "other"
 FREE = frozenset({"lexical"})
 """Models that count tokens, for comparison, and cost nothing."""
 
+CANCELLED = "call cancelled"
+"""The incident of a call whose question was given up."""
+
 LONGEST_REPLY_TOKENS = 32_768
 """Assumed where neither the model nor the price list has a limit."""
 
 
 class Abandoned(BaseException):
     """Stops a program whose question was given up. Not an `Exception`, so that it cannot become an answer."""
+
+
+class Abandonment(Event):
+    """Set when a question is given up; then calls what was registered with `stopping`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stops: dict[object, Callable[[], object]] = {}
+        self._registering = Lock()
+
+    def set(self) -> None:
+        with self._registering:
+            super().set()
+            stops = list(self._stops.values())
+        for stop in stops:
+            stop()
+
+    @contextmanager
+    def stopping(self, stop: Callable[[], object]) -> Iterator[None]:
+        """Inside, ``stop`` is called, from any thread, as soon as the question is given up."""
+        key = object()
+        with self._registering:
+            self._stops[key] = stop
+            late = self.is_set()
+        if late:
+            stop()
+        try:
+            yield
+        finally:
+            with self._registering:
+                del self._stops[key]
 
 
 class Ledger(UsageTracker):
@@ -42,7 +76,7 @@ class Ledger(UsageTracker):
     def __init__(self, attempt: int = 1, on_incident: Callable[[str], None] = lambda incident: None) -> None:
         super().__init__()
         self.attempt, self._on_incident = attempt, on_incident
-        self.abandoned = Event()
+        self.abandoned = Abandonment()
         self._lock = Lock()
         self._calls: list[tuple[str, str, dict[str, Any]]] = []  # agent, model, usage
         self._incidents: Counter[str] = Counter()
@@ -110,6 +144,14 @@ def pause(seconds: float) -> None:
         sleep(max(0.0, seconds))
     elif ledger.abandoned.wait(max(0.0, seconds)):
         raise Abandoned
+
+
+@contextmanager
+def stopping(stop: Callable[[], object]) -> Iterator[None]:
+    """Inside, ``stop`` is called, from any thread, as soon as the current question is given up."""
+    ledger = dspy.settings.usage_tracker
+    with ledger.abandoned.stopping(stop) if isinstance(ledger, Ledger) else nullcontext():
+        yield
 
 
 def sum_costs(costs: Iterable[Mapping[str, float]]) -> dict[str, float]:

@@ -188,7 +188,7 @@ def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
         raise EmptyReplyError(
             "the reply has no answer after its thinking" if whole.strip() else "the reply is empty", model=model
         )
-    repaired = tuple(map(_encodable, parts))
+    repaired = tuple(map(encodable, parts))
     return response if repaired == parts else replace(response, message=replace(response.message, parts=repaired))
 
 
@@ -227,7 +227,7 @@ def _text(response: lm15.Response) -> str:
     return joined([part for part in response.message.parts if not isinstance(part, lm15.ThinkingPart)])
 
 
-def _encodable(part: Any) -> Any:
+def encodable(part: Any) -> Any:
     """A part without lone surrogates, which neither files nor further requests can contain."""
     text = getattr(part, "text", None)
     if not isinstance(text, str) or text.isascii():

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Callable, Generator
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
@@ -24,7 +25,7 @@ from math import inf
 from random import uniform
 from threading import Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import dspy
 from dspy import lm15
@@ -32,11 +33,11 @@ from dspy.utils.exceptions import LMError, LMRateLimitError, LMTimeoutError, is_
 from pydantic import BaseModel, ConfigDict, Field
 
 from .connection import Connection, attempt
-from .costs import pause, record_incident, usage_of
+from .costs import CANCELLED, Abandoned, pause, record_incident, stopping, usage_of
 from .diagnosis import EmptyReplyError, checked, diagnosed, estimate_usage, prompt_text, unreachable
 from .gate import Gate
-from .requests import in_words
 from .secrets import learn, without_secret_settings
+from .streams import Told, heard, in_words, words
 
 if TYPE_CHECKING:
     from .budget import Budget
@@ -53,6 +54,7 @@ _CONNECTION = frozenset(
 )
 """Settings that DSPy refuses for a model with a custom engine; they stay with the inner model."""
 
+T = TypeVar("T")
 _Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 
 
@@ -96,8 +98,13 @@ class Endpoint:
         learn(lm)
         return GuardedLM(lm, self)
 
-    def ask(self, send: Callable[[lm15.Request], lm15.Response], request: lm15.Request) -> lm15.Response:
-        """Send a request, with retries; raises the last error, diagnosed."""
+    def ask(
+        self,
+        send: Callable[[lm15.Request], lm15.Response],
+        request: lm15.Request,
+        may_repeat: Callable[[], bool] = lambda: True,
+    ) -> lm15.Response:
+        """Send a request, with retries while it may be repeated; raises the last error, diagnosed."""
         failing_since, failures = 0.0, 0
         while True:
             try:
@@ -109,7 +116,7 @@ class Endpoint:
             doubtful = never_there or isinstance(error, EmptyReplyError)
             retries = min(self.limits.retries, _RETRIES_OF_DOUBTFUL) if doubtful else self.limits.retries
             wait = self._wait(error, failures, monotonic() - failing_since) if failures < retries else None
-            if wait is None:
+            if wait is None or not may_repeat():
                 raise error
             failures += 1
             record_incident(f"repeated after {error.code}")
@@ -250,26 +257,36 @@ class _Engine:
         self.inner, self.endpoint, self.budget = inner, endpoint, budget
         connects = isinstance(inner.engine, str)
         timeout = {"timeout": endpoint.limits.timeout} if endpoint and connects else {}
-        self._seconds = endpoint.limits.timeout if endpoint else inf
         once = inner.copy(cache=False, num_retries=0, callbacks=[], **timeout | inner.kwargs)
         self._connection = Connection(once)
         self._direct = not connects and endpoint is None  # no errors to translate
 
-    def complete(self, request: lm15.Request) -> lm15.Response:
-        send = partial(self.budget.paid, self._send) if self.budget else self._send
-        return self.endpoint.ask(send, request) if self.endpoint else send(request)
+    def complete(self, request: lm15.Request, told: Told | None = None) -> lm15.Response:
+        send = partial(self._send, tell=told or heard())
+        send = partial(self.budget.paid, send) if self.budget else send
+        if self.endpoint:
+            return self.endpoint.ask(send, request, lambda: told is None or not told.begun)
+        with attempt():
+            return send(request)
 
-    def _send(self, request: lm15.Request) -> lm15.Response:
+    def _send(self, request: lm15.Request, tell: Callable[[Any], None] | None = None) -> lm15.Response:
         if self._direct:
             return self.inner.engine.complete(request)
         sent = _without_ours(request)
-        with attempt(self._seconds):
-            response = self._connection.complete(sent)
-        return estimate_usage(response, sent)
+        return estimate_usage(self._connection.complete(sent, tell), sent)
 
-    def stream(self, request: lm15.Request) -> Iterator[Any]:
-        """The whole reply as events: a reply that was shown in part could not be retried."""
-        return in_words(self.complete(request))
+    def stream(self, request: lm15.Request) -> Generator[Any]:
+        """The events of the reply as they come. A reply whose text has begun is not retried: it was shown."""
+        told = Told()
+        reply = _in_thread(partial(self.complete, request, told))
+        reply.add_done_callback(lambda _: told.events.put(None))
+        try:
+            while (event := told.events.get()) is not None:
+                yield from words(event)
+            response = reply.result()
+            yield from [*lm15.response_to_events(response)][-1:] if told.begun else in_words(response)
+        finally:
+            told.left = True
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _Engine:
         return self
@@ -285,8 +302,12 @@ class _AsyncEngine:
         return await asyncio.wrap_future(_in_thread(partial(self.engine.complete, request)))
 
     async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
-        for event in in_words(await self.complete(request)):
-            yield event
+        events = self.engine.stream(request)
+        try:
+            while (event := await asyncio.wrap_future(_in_thread(partial(next, events, None)))) is not None:
+                yield event
+        finally:
+            events.close()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _AsyncEngine:
         return self
@@ -309,27 +330,43 @@ def _without_ours(request: lm15.Request) -> lm15.Request:
     return replace(request, config=replace(request.config, extensions=extensions))
 
 
-def _in_thread(call: Callable[[], lm15.Response]) -> Future[lm15.Response]:
+def _in_thread(call: Callable[[], T]) -> Future[T]:
     """Call in a daemon thread of its own, with the current context: it can be abandoned."""
-    reply: Future[lm15.Response] = Future()
+    reply: Future[T] = Future()
     reply.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
-            reply.set_result(call())
+            _settle(reply.set_result, call())
         except BaseException as error:  # noqa: BLE001  # raised in the waiting thread
-            reply.set_exception(error)
+            _settle(reply.set_exception, error)
 
     Thread(target=copy_context().run, args=(run,), daemon=True).start()
     return reply
 
 
+def _settle(settle: Callable[[Any], None], outcome: Any) -> None:
+    with suppress(InvalidStateError):  # it was given up
+        settle(outcome)
+
+
 def _within(seconds: float, send: Callable[[lm15.Request], lm15.Response], request: lm15.Request) -> lm15.Response:
-    """The reply, if it comes in time. Clients limit the time between two bytes only, and a server may send a byte now
-    and then for ever; so the attempt runs in a thread, which is abandoned if it is late."""
-    reply = _in_thread(partial(send, request))
+    """The reply, if it comes in time and the question is not given up. Clients limit the time between two bytes only,
+    and a server may send a byte now and then for ever; so the attempt runs in a thread, which is abandoned if it is
+    late. If the question is given up, the connection is closed."""
+    with attempt(seconds) as current:
+        reply = _in_thread(partial(send, request))
+
+    def stop() -> None:
+        _settle(reply.set_exception, Abandoned())
+        current.cancel()
+
     try:
-        return reply.result(seconds + _GRACE)
+        with stopping(stop):
+            return reply.result(seconds + _GRACE)
+    except Abandoned:
+        record_incident(CANCELLED)
+        raise
     except TimeoutError:
         if reply.done():  # the engine raised it, or the reply came just now
             return reply.result()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import replace
 from hashlib import blake2b
 from string import digits, punctuation
 from typing import Any, NamedTuple
@@ -54,14 +51,3 @@ def joined(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "".join(part if isinstance(part, str) else getattr(part, "text", None) or "" for part in content or ())
-
-
-def in_words(response: lm15.Response) -> Iterator[Any]:
-    """A reply as the events of a stream, its text word by word, as DSPy's stream listeners expect it."""
-    for event in lm15.response_to_events(response):
-        delta = getattr(event, "delta", None)
-        if isinstance(delta, lm15.TextDelta) and not delta.logprobs:
-            for word in re.findall(r"\s*\S+|\s+", delta.text):
-                yield replace(event, delta=replace(delta, text=word))
-        else:
-            yield event

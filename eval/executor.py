@@ -1,7 +1,7 @@
 """Where questions are executed. `Executor` is the seam: a run gives it questions and gets back finished records.
 
 `ThreadExecutor` uses one thread per question. Python cannot stop a thread, so a question that exceeds its time limit is
-abandoned in its thread, which ends at its next call to a language model, and another thread takes its place.
+abandoned in its thread, which ends at its current or next call to a language model, and another takes its place.
 `WorkerExecutor` uses processes, of this machine or of others, with several threads each.
 """
 

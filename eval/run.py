@@ -92,7 +92,8 @@ def evaluate(
         threads: Questions executed at the same time, in this process.
         executor: Worker processes that execute the questions instead, such as `polyhop.eval.workers.Processes`. They
             share limits, budget and the cache of replies, and do not change the results.
-        timeout: Seconds per question. A question that takes longer is abandoned at its next call to a language model.
+        timeout: Seconds per question. A question that takes longer is abandoned, and its call to a language model is
+            cancelled.
         max_failures: Stop after so many failures in this call.
         retry_failed: Execute failed questions again.
         look_up: Finds gold passages by title: `BM25Index.titled` of the index that is searched.

@@ -6,8 +6,9 @@ with following(print):
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from dspy.streaming import StatusMessageProvider
 from dspy.utils.callback import BaseCallback
 
 from ..data.text import count
+from ..engines.streams import hearing
 from . import trace as steps
 from .agent import Agent
 from .search import Search
@@ -40,17 +42,26 @@ class Event:
 
 
 @contextmanager
-def following(tell: Callable[[Event], None]) -> Iterator[None]:
+def following(tell: Callable[[Event], None], hear: Callable[[str], None] | None = None) -> Iterator[None]:
     """Inside, each step of a program and each agent that it asks is told, from any thread of the program.
 
-    An exception that ``tell`` raises for a step stops the program.
+    An exception that ``tell`` raises for a step stops the program. With ``hear``, replies of models are streamed where
+    their server does that, and ``hear`` gets the field that is being written, as "answer: Roadside".
     """
     callbacks = [*(dspy.settings.callbacks or ()), _Agents(tell)]
     with (
         listening(lambda step, branch: tell(Event(describe(step), step, branch=branch))),
         dspy.context(callbacks=callbacks),
+        hearing(lambda reply: hear(_last_field(reply))) if hear else nullcontext(),
     ):
         yield
+
+
+def _last_field(reply: str) -> str:
+    """What is being written, in the form of DSPy's ChatAdapter; in other forms the whole text so far."""
+    *_, name, text = ["", *re.split(r"^\[\[ ## (\w+) ## \]\]", reply, flags=re.MULTILINE)]
+    text = f"\n{text}".partition("\n[[")[0].strip()  # the next field begins
+    return f"{name.replace('_', ' ')}: {text}" if name and text else text
 
 
 class _Agents(BaseCallback):

@@ -15,6 +15,7 @@ class Metrics:
         self._questions = self._counter("questions", "Questions by program and outcome.", "program", "outcome")
         self._requests = self._counter("requests", "HTTP requests by path and status.", "path", "status")
         self._calls = self._counter("lm_calls", "Calls of language models, without replies from a cache.")
+        self._cancelled = self._counter("cancelled_calls", "Calls whose client has left or waited too long.")
         self._tokens = self._counter("tokens", "Tokens of these calls.", "direction")
         self._dollars = self._counter("cost_usd", "Dollars that these calls cost, where prices are known.")
         buckets = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -25,9 +26,10 @@ class Metrics:
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(f"polyhop_{name}", text, labels, registry=self._registry)
 
-    def done(self, program: str, outcome: str, seconds: float, costs: Mapping[str, float]) -> None:
-        """Count a question."""
+    def done(self, program: str, outcome: str, seconds: float, costs: Mapping[str, float], cancelled: int = 0) -> None:
+        """Count a question, and the calls that were cancelled."""
         self._questions.labels(program, outcome).inc()
+        self._cancelled.inc(cancelled)
         if costs:
             self._seconds.observe(seconds)
             self._calls.inc(costs["lm_calls"])

@@ -29,7 +29,7 @@ from ..data.errors import IndexFault, PolyhopError
 from ..data.passages import Fact, Hit, Passage, Retriever
 from ..data.retrievers import RETRIEVERS, build_retriever
 from ..engines.budget import Budget, BudgetSpent
-from ..engines.costs import Abandoned, Ledger
+from ..engines.costs import CANCELLED, Abandoned, Ledger
 from ..engines.models import ModelError, explain, model_errors
 from ..engines.secrets import without_secrets
 from ..programs.prediction import check_question, to_record
@@ -87,7 +87,7 @@ class Service:
 
     Args:
         build: Makes a program from its name.
-        programs: The names, the default first.
+        programs: The names, the default first; none if there is nothing to ask.
         source: What the programs search: a `BM25Index`, a `PassagePool` or a `RemoteIndex`; None if they do not.
         index: What the source is called.
         examples: Questions that the page suggests.
@@ -172,6 +172,8 @@ class Service:
         Raises:
             ServiceError: before the first event: the question, the program, or the load does not allow an answer.
         """
+        if not self.programs:
+            raise ServiceError("unknown", "there is nothing to ask: start the server with --index")
         name = program or self.programs[0]
         try:
             question = check_question(question)
@@ -208,8 +210,10 @@ class Service:
         self._running.discard(asked.ledger)
         self._places.release()
         costs, seconds = asked.ledger.costs(), asked.seconds
-        self.metrics.done(asked.name, asked.outcome, seconds, costs)
+        cancelled = asked.ledger.incidents.get(CANCELLED, 0)
+        self.metrics.done(asked.name, asked.outcome, seconds, costs, cancelled)
         details = {"program": asked.name, "outcome": asked.outcome, "seconds": round(seconds, 3), **costs}
+        details |= {"cancelled_calls": cancelled} if cancelled else {}
         log.info("question", extra={"details": details})
 
     @property

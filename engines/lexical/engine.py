@@ -8,7 +8,8 @@ from typing import Any
 
 from dspy import lm15
 
-from ..requests import in_words, read_request, respond
+from ..requests import read_request, respond
+from ..streams import in_words
 from .prompt import read_prompt, write_reply
 from .registry import find_skill
 

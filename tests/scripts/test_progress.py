@@ -4,41 +4,77 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
+from polyhop.scripts.studies.faults.exchange import Exchange
 from polyhop.scripts.studies.faults.server import Server
+
+from .studies.faults.listening import Listening, tells
 
 ASK = [sys.executable, "-m", "polyhop.scripts.main", "ask", "Where was the director of Stalker born?"]
 
 
-def test_the_terminal_shows_steps_and_the_output_only_the_answer(tmp_path: Path) -> None:
+def ask_in_a_terminal(url: str, folder: Path, *options: str, on_shown: Callable[[str], None]) -> tuple[str, str]:
+    """What the terminal showed, and the output."""
+    profile = folder / "models.toml"
+    profile.write_text(f'lm = "openai/slow"\n[models."openai/*"]\napi_base = "{url}"\napi_key_env = "ANY_KEY"')
     ours, theirs = pty.openpty()
-    with Server(latency=0.6) as server:
-        environment = {**os.environ, "OPENAI_BASE_URL": server.url, "TERM": "xterm", "COLUMNS": "100"}
-        process = subprocess.Popen(
-            [*ASK, "--index", "sample", "--lm", "openai/slow"],
-            env=environment,
-            cwd=tmp_path,
-            stdout=subprocess.PIPE,
-            stderr=theirs,
-            text=True,
-        )
-        os.close(theirs)
-        shown = b""
-        while True:
-            try:
-                shown += os.read(ours, 65536)
-            except OSError:  # the terminal is closed
-                break
-        output, _ = process.communicate()
+    process = subprocess.Popen(
+        [*ASK, "--index", "sample", "--lm", str(profile), *options],
+        env={**os.environ, "ANY_KEY": "any", "TERM": "xterm", "COLUMNS": "100"},
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        text=True,
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 65536)
+        except OSError:  # the terminal is closed
+            break
+        on_shown(shown.decode(errors="replace"))
+    output, _ = process.communicate()
     os.close(ours)
-    assert process.returncode == 0
-    assert "passages for “Where was the director of Stalker born?”" in shown.decode()
-    assert "asking the planner ..." in shown.decode() or "asking the answerer ..." in shown.decode()
+    assert process.returncode == 0, shown
+    return shown.decode(), output
+
+
+def test_the_terminal_shows_steps_and_the_output_only_the_answer(tmp_path: Path) -> None:
+    with Server(latency=0.6) as server:
+        shown, output = ask_in_a_terminal(server.url, tmp_path, on_shown=lambda shown: None)
+    assert "passages for “Where was the director of Stalker born?”" in shown
+    assert "asking the planner ..." in shown or "asking the answerer ..." in shown
     assert "asking the" not in output
     assert "Zavrazhye" in output
+
+
+def test_the_terminal_shows_the_answer_while_the_model_writes_it(tmp_path: Path) -> None:
+    seen, sent = threading.Event(), list[str]()
+
+    def before(field: str) -> None:
+        if sent and "## answer ##" in sent[-1]:
+            assert seen.wait(60)
+        sent.append(field)
+
+    def act(exchange: Exchange) -> None:
+        said = exchange.completion()["choices"][0]["message"]["content"]
+        tells(re.split(r"(?=\[\[ ## )", said), before)(exchange)
+
+    def look(shown: str) -> None:
+        if re.search(r"answer: \w", shown):
+            seen.set()
+
+    with Listening(act) as server:
+        _, output = ask_in_a_terminal(server.url, tmp_path, "--program", "naive", on_shown=look)
+    assert seen.is_set()
+    assert "answer: " not in output
 
 
 def test_nothing_is_shown_without_a_terminal() -> None:

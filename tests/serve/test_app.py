@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic, sleep
@@ -20,12 +21,14 @@ from polyhop.data.sample import sample_passages
 from polyhop.engines.budget import Budget
 from polyhop.engines.models import language_model
 from polyhop.programs import PolyHop
+from polyhop.scripts.studies.faults.exchange import Exchange, HungUp
 from polyhop.scripts.studies.faults.faults import FAULTS
 from polyhop.scripts.studies.faults.schedule import Always
 from polyhop.scripts.studies.faults.server import Server
 from polyhop.serve.guard import LARGEST_REQUEST
 from polyhop.serve.service import Limits
 
+from ..scripts.studies.faults.listening import Listening
 from .conftest import QUESTION, events_of
 
 
@@ -281,3 +284,31 @@ def test_no_text_breaks_out_of_its_event(start: Callable[..., str]) -> None:
         events = events_of(reply)
     assert [event["event"] for event in events].count("answer") == 1  # no line of a question ends an event
     assert events[0]["question"] == question
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_call_that_is_under_way_is_cancelled_when_the_client_leaves(
+    stream: bool, start: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, cancelled = threading.Event(), threading.Event()
+
+    def waits(exchange: Exchange) -> None:
+        asked.set()
+        try:
+            exchange.wait(60)
+        except HungUp:
+            cancelled.set()
+
+    with Listening(waits) as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+        address = start(lm="openai/slow")
+        parts = urlsplit(address)
+        body = json.dumps({"question": QUESTION, "program": "naive", "stream": stream}).encode()
+        with socket.create_connection((parts.hostname or "", parts.port or 0)) as client:
+            head = f"POST /ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+            client.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+            assert asked.wait(60)
+        assert cancelled.wait(60)
+        assert until(lambda: counted(address, "polyhop_cancelled_calls_total") == 1)
+        assert counted(address, 'polyhop_questions_total{outcome="left",program="naive"}') == 1
+        assert len(model.seen) == 1
