@@ -51,6 +51,7 @@ from .records import (
 )
 from .settings import OptimizationSettings, Splits
 from .stages import RUN_STAGE, StageInput, StageProgress
+from .stopping import stoppable
 
 RESERVE = 1.25
 """What is reserved for a measurement, as a multiple of its expected cost."""
@@ -112,6 +113,7 @@ def optimize(
     )
     with ExitStack() as stack:
         folder = stack.enter_context(_RunFolder(Path(out), manifest, settings))
+        stack.enter_context(stoppable(folder.path))
         limits = (settings.budget_calls, settings.budget_usd, settings.budget_minutes)
         budget = Budget(*limits, file=account(folder.path))
         stack.callback(budget.close)

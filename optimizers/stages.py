@@ -201,7 +201,9 @@ def _search(
     assert search.result is not None
     figures = {
         "history": plots.history(search.result.trials),
-        "front": plots.front(search.result, settings.cost or "lm_calls"),
+        "front": plots.front(
+            search.result.trials, settings.cost or "lm_calls", search.result.front, search.result.best
+        ),
         "importances": plots.importances(search.result),
     }
     for title, figure in figures.items():

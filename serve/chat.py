@@ -70,7 +70,7 @@ def add_chat(app: FastAPI, service: Service) -> None:
         """The answer to the last message of the user."""
         question = next((each.text for each in reversed(asked.messages) if each.role == "user"), "")
         events = service.events(question, asked.model)
-        id, created, model = f"chatcmpl-{uuid4().hex}", int(time()), asked.model or service.programs[0]
+        id, created, model = f"chatcmpl-{uuid4().hex}", int(time()), asked.model or next(iter(service.programs), "")
         of_all = {"id": id, "created": created, "model": model}
         base = str(request.base_url)
         if asked.stream:

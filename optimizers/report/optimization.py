@@ -57,7 +57,9 @@ def sections(path: Path) -> list[Section]:
         raise
     except PolyhopError as error:
         raise RunError(f"The run {path} cannot be reported: {error}") from error
-    return [*found, Section("spent", "Spending", _render("spent", spent=run.spent))] if run.spent else found
+    return (
+        [*found, Section("spent", "Spending", _render("spent", spent=run.spent, plan=run.plan))] if run.spent else found
+    )
 
 
 def comparison(runs: Mapping[str, Path]) -> Section:
@@ -204,19 +206,23 @@ def _searches(run: OptimizationRun) -> Iterator[Section]:
         title = "Search over the exemplars" if kind == "exemplars" else "Search over the tunables"
         if run.plan.rounds > 1:
             title += f", round {1 + (int(stage) - 1) // len(run.plan.stages)}"
-        yield Section(f"search-{folder}", title, _search(result, trials))
+        yield Section(f"search-{folder}", title, _search(result, trials, run.plan.cost))
 
 
-def _search(result: StudyResult | None, trials: Sequence[TrialRecord]) -> Markup:
+def _search(result: StudyResult | None, trials: Sequence[TrialRecord], cost: str | None) -> Markup:
     from ..tunables import plots
+    from ..tunables.result import pareto_front
 
     counts = Counter(trial.state for trial in trials)
     states = f"{count(len(trials), 'trial')} ({', '.join(f'{n} {state}' for state, n in counts.most_common())})"
     history = plots.history(trials) if any(trial.score is not None for trial in trials) else None
-    if result is None:
-        return _render("search", result=None, states=states, history=history)
-    cost = result.settings.cost
+    cost = result.settings.cost if result else cost
     spent = {trial.costs.get(cost or "") for trial in trials}  # with equal costs, there is nothing to trade
+    if result is None:
+        known = [trial for trial in trials if trial.state == "complete" and cost in trial.costs]
+        best = pareto_front(known, cost) if cost and len(spent) > 1 else []
+        front = plots.front(trials, cost, best) if cost and best else None
+        return _render("search", result=None, states=states, history=history, cost=cost, front=front)
     return _render(
         "search",
         result=result,
@@ -224,7 +230,9 @@ def _search(result: StudyResult | None, trials: Sequence[TrialRecord]) -> Markup
         questions=count(int(result.settings.questions.get("count", 0)), "question"),
         history=history,
         cost=cost,
-        front=plots.front(result, cost) if cost and result.front and len(spent) > 1 else None,
+        front=plots.front(trials, cost, result.front, result.best)
+        if cost and result.front and len(spent) > 1
+        else None,
         importances=plots.importances(result) if result.importances else None,
         values=_values(result),
         score=lambda trial: "no score" if trial.score is None else f"{trial.score:.4g}",

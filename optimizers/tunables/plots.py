@@ -47,9 +47,11 @@ def history(trials: Sequence[TrialRecord]) -> Markup:
     return plot.svg()
 
 
-def front(result: StudyResult, cost: str) -> Markup:
+def front(
+    trials: Sequence[TrialRecord], cost: str, best: Sequence[TrialRecord], chosen: TrialRecord | None = None
+) -> Markup:
     """Score by cost: all complete trials, the Pareto front as a line, the chosen trial in the second color."""
-    shown = [trial for trial in result.trials if trial.state == "complete" and cost in trial.costs]
+    shown = [trial for trial in trials if trial.state == "complete" and cost in trial.costs]
     x_range, y_range = bounds(trial.costs[cost] for trial in shown), bounds(map(score_of, shown))
     label = f"{name(cost)} per question"
     plot = Plot(
@@ -64,9 +66,9 @@ def front(result: StudyResult, cost: str) -> Markup:
     )
     brief = sum(len(trial.values) for trial in shown) > _MAX_NOTES
     plot.dots((_point(trial, trial.costs[cost], brief) for trial in shown), "muted")
-    plot.line([(trial.costs[cost], score_of(trial)) for trial in result.front], "s1")
-    plot.dots((_point(trial, trial.costs[cost], brief) for trial in result.front), "s1")
-    plot.dots([_point(result.best, result.best.costs[cost], brief)], "s2")
+    plot.line([(trial.costs[cost], score_of(trial)) for trial in best], "s1")
+    plot.dots((_point(trial, trial.costs[cost], brief) for trial in best), "s1")
+    plot.dots((_point(trial, trial.costs[cost], brief) for trial in (chosen,) if trial), "s2")
     return plot.svg()
 
 

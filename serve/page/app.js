@@ -2,71 +2,12 @@
 
 import { count, el } from "./dom.js";
 import { Run } from "./run.js";
+import { events, request, store, stored } from "./server.js";
+import "./theme.js";
 
 const $ = (id) => document.getElementById(id);
 const KEPT = 20; // runs in the history
 let running = [];
-
-// --- storage, which a browser may refuse ---
-
-function stored(name, fallback) {
-  try { return JSON.parse(localStorage.getItem(`polyhop-${name}`)) ?? fallback; } catch { return fallback; }
-}
-
-function store(name, value) {
-  try { localStorage.setItem(`polyhop-${name}`, JSON.stringify(value)); return true; } catch { return false; }
-}
-
-// --- the server ---
-
-let token = "";
-try { token = sessionStorage.getItem("polyhop-token") ?? ""; } catch { /* asked for again */ }
-
-async function request(path, options = {}) {
-  const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
-  const reply = await fetch(path, { ...options, headers });
-  if (reply.status === 401) {
-    await askForToken();
-    return request(path, options);
-  }
-  if (!reply.ok) {
-    const problem = await reply.json().catch(() => ({}));
-    throw new Error(problem.error?.message ?? `The server replied with status ${reply.status}.`);
-  }
-  return reply;
-}
-
-let asking = null; // several requests wait for one dialog
-function askForToken() {
-  asking ??= new Promise((done) => {
-    $("key").showModal();
-    $("key").addEventListener("close", () => {
-      token = $("token").value;
-      try { sessionStorage.setItem("polyhop-token", token); } catch { /* for this page only */ }
-      asking = null;
-      done();
-    }, { once: true });
-  });
-  return asking;
-}
-
-async function* events(path, body, signal) {
-  const reply = await request(path, { method: "POST", signal, body, headers: { accept: "text/event-stream",
-    "content-type": body instanceof Blob ? "application/octet-stream" : "application/json" } });
-  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    text += value;
-    const blocks = text.split("\n\n");
-    text = blocks.pop();
-    for (const block of blocks) {
-      const data = block.split("\n").find((line) => line.startsWith("data: "));
-      if (data) yield JSON.parse(data.slice(6));
-    }
-  }
-}
 
 // --- asking ---
 
@@ -135,6 +76,7 @@ async function add(files) {
 function drawIndex(state) {
   $("index").textContent = `${state.index} · ${count(state.passages, "passage")}`;
   $("add").hidden = !state.uploads;
+  $("runs-link").hidden = !state.watch;
 }
 
 // --- history and links ---
@@ -226,17 +168,6 @@ for (const button of document.querySelectorAll("[data-close]")) button.addEventL
 for (const dialog of document.querySelectorAll("dialog")) {
   dialog.addEventListener("click", (event) => { if (event.target === dialog && dialog.id !== "key") dialog.close(); });
 }
-
-function setTheme(theme) {
-  if (theme) document.documentElement.dataset.theme = theme;
-}
-setTheme(stored("theme", ""));
-$("theme").addEventListener("click", () => {
-  const dark = getComputedStyle(document.documentElement).colorScheme === "dark"
-    || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
-  setTheme(dark ? "light" : "dark");
-  store("theme", document.documentElement.dataset.theme);
-});
 
 async function begin() {
   try {

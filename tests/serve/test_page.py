@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,29 +12,7 @@ from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.scripts.studies.faults.server import Server
 
-from .conftest import QUESTION
-
-
-@pytest.fixture
-def visit(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens a page, which must print nothing and ask no other server."""
-    contexts, troubles = [], list[str]()
-
-    def opened(address: str, *, expected: str = "", **options: Any) -> Any:
-        contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options}))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(60_000)
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("dialog", lambda dialog: troubles.append(f"a dialog: {dialog.message}"))
-        page.on("console", lambda m: troubles.extend([] if expected and expected in m.text else [m.text]))
-        page.on("request", lambda r: troubles.extend([] if r.url.startswith(address) else [r.url]))
-        page.goto(address)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert not troubles
+from .conftest import QUESTION, faults
 
 
 def ask(page: Any, question: str = QUESTION, other: str = "") -> None:
@@ -46,14 +23,6 @@ def ask(page: Any, question: str = QUESTION, other: str = "") -> None:
     page.keyboard.press("Enter")
     page.wait_for_selector(".run:not(.running)")
     page.wait_for_selector(".run.running", state="detached")
-
-
-def faults(page: Any) -> list[str]:
-    """What axe-core finds, as rules and elements; it runs outside of the page's security policy."""
-    axe = pytest.importorskip("axe_playwright_python", reason="axe is not installed")
-    page.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text("utf-8"))
-    found = page.evaluate("axe.run()")["violations"]
-    return [f"{each['id']} ({each['impact']}): {node['html'][:120]}" for each in found for node in each["nodes"]]
 
 
 @pytest.mark.parametrize("width", [1280, 390])

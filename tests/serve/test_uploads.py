@@ -15,7 +15,6 @@ from polyhop.serve.service import Service
 from polyhop.serve.uploads import LARGEST_UPLOAD, Uploads
 
 from .conftest import events_of, listening
-from .test_page import visit  # noqa: F401
 
 ADA, KESTREL = "# Ada Berg\n\nAda Berg works for Kestrel.", "# Kestrel\n\nKestrel was founded by Otto Lind in 2004."
 
@@ -79,31 +78,12 @@ def test_what_cannot_be_read_is_refused_and_not_kept(address: str, index: Path) 
     assert add(address, "large.md", b"a" * (LARGEST_UPLOAD + 1)).status_code == 413
 
 
-def test_a_document_is_never_missing_while_it_is_replaced(
-    address: str, index: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else a server that is killed then loses it, also from the index."""
-    assert add(address, "kestrel.md", KESTREL.encode()).status_code == 200
-    there = list[bool]()
-    write = Path.write_bytes
-
-    def observed(path: Path, content: bytes) -> int:
-        if path.parent.name == "added":
-            there.append((path.parent / "kestrel.md").exists())
-        return write(path, content)
-
-    monkeypatch.setattr(Path, "write_bytes", observed)
-    assert add(address, "kestrel.md", ADA.encode()).status_code == 200
-    assert there == [True]
-    assert [file.name for file in (index.parent / "added").iterdir()] == ["kestrel.md"]
-
-
 def test_uploads_are_off_by_default(start: Callable[..., str]) -> None:
     reply = add(start(), "a.md", ADA.encode())
     assert (reply.status_code, "start it with --uploads DIR" in reply.text) == (403, True)
 
 
-def test_documents_are_added_in_the_page(address: str, visit: Callable[..., Any], tmp_path: Path) -> None:  # noqa: F811
+def test_documents_are_added_in_the_page(address: str, visit: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "kestrel.md").write_text(KESTREL)
     page = visit(address)
     page.wait_for_selector("#add:not([hidden])")

@@ -170,7 +170,14 @@ def test_no_text_becomes_markup(made: Path, tmp_path: Path) -> None:
 
 
 def test_a_running_optimization_is_reported_and_not_changed(tmp_path: Path) -> None:
-    out, plan = tmp_path / "run", OptimizationSettings(metric="answer_em", optimizer="bootstrap", trials=8, seed=3)
+    settings: dict[str, Any] = {
+        "metric": "answer_em",
+        "cost": "seconds",
+        "optimizer": "bootstrap",
+        "trials": 8,
+        "seed": 3,
+    }
+    out, plan = tmp_path / "run", OptimizationSettings(**settings, budget_calls=12_345)
     seen: dict[str, Page] = {}
 
     def on_told(each: OptimizationProgress) -> None:
@@ -186,6 +193,8 @@ def test_a_running_optimization_is_reported_and_not_changed(tmp_path: Path) -> N
     tuning = seen["tunables: trials"]
     assert "2 of at most 3 stages are done; tunables (stage 3) is running" in tuning.text
     assert "This search is not finished. So far: 4 trials (" in tuning.text
+    assert "Score against seconds per question. The line is the Pareto front so far." in tuning.text
+    assert tuning.row("LM calls")[2] == "12,345"
     assert "the result is being measured" in seen["test: test questions"].text
     ended = page(out)
     assert "not finished" not in ended.text

@@ -38,7 +38,7 @@ def test_the_history_has_a_point_per_trial_and_a_rising_line(result: StudyResult
 
 def test_the_front_is_a_line_through_its_trials() -> None:
     result = search(Costly(), "lm_calls")
-    root = ElementTree.fromstring(plots.front(result, "lm_calls"))
+    root = ElementTree.fromstring(plots.front(result.trials, "lm_calls", result.front, result.best))
     (line,) = root.findall("polyline")
     assert len(str(line.get("points")).split()) == len(result.front) > 1
     (best,) = [circle for circle in root.findall("circle") if circle.get("class") == "s2"]

@@ -1,0 +1,64 @@
+// Requests with the token, streams of events, and what the browser stores; the pages share it.
+
+const $ = (id) => document.getElementById(id);
+
+// --- storage, which a browser may refuse ---
+
+export function stored(name, fallback) {
+  try { return JSON.parse(localStorage.getItem(`polyhop-${name}`)) ?? fallback; } catch { return fallback; }
+}
+
+export function store(name, value) {
+  try { localStorage.setItem(`polyhop-${name}`, JSON.stringify(value)); return true; } catch { return false; }
+}
+
+// --- the server ---
+
+let token = "";
+try { token = sessionStorage.getItem("polyhop-token") ?? ""; } catch { /* asked for again */ }
+
+export async function request(path, options = {}) {
+  const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
+  const reply = await fetch(path, { ...options, headers });
+  if (reply.status === 401) {
+    await askForToken();
+    return request(path, options);
+  }
+  if (!reply.ok) {
+    const problem = await reply.json().catch(() => ({}));
+    throw new Error(problem.error?.message ?? `The server replied with status ${reply.status}.`);
+  }
+  return reply;
+}
+
+let asking = null; // several requests wait for one dialog
+function askForToken() {
+  asking ??= new Promise((done) => {
+    $("key").showModal();
+    $("key").addEventListener("close", () => {
+      token = $("token").value;
+      try { sessionStorage.setItem("polyhop-token", token); } catch { /* for this page only */ }
+      asking = null;
+      done();
+    }, { once: true });
+  });
+  return asking;
+}
+
+export async function* events(path, body, signal) {
+  const reply = await request(path, { method: "POST", signal, body, headers: { accept: "text/event-stream",
+    "content-type": body instanceof Blob ? "application/octet-stream" : "application/json" } });
+  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    text += value;
+    const blocks = text.split("\n\n");
+    text = blocks.pop();
+    for (const block of blocks) {
+      const data = block.split("\n").find((line) => line.startsWith("data: "));
+      if (data) yield JSON.parse(data.slice(6));
+    }
+  }
+}
