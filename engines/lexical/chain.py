@@ -17,7 +17,7 @@ from ...data.references import replace_references
 from ...data.text import content_terms, title_key
 from .chain_features import ChainFeatures, ExtensionFeatures, StopFeatures, rarity, weighted_sum
 from .hops import support
-from .prompt import ParsedPassage, ParsedPrompt, Sentence, parse_passages
+from .prompt import ParsedPassage, ParsedPrompt, Sentence, documents, parse_passages
 from .weights import END, FIRST, NEXT
 
 GOES_ON = 0.28  # least probability of the best passage with which a chain is extended
@@ -36,12 +36,14 @@ def read_chain(prompt: ParsedPrompt) -> tuple[EvidenceChain, list[ParsedPassage]
     """The chain of a prompt, and the passages selected so far."""
     chain = _chain(prompt.question, tuple(prompt.listed("sub_questions")), prompt.text("candidates"))
     selected = {entry.partition("s")[0] for entry in prompt.listed("selected")}
-    return chain, [passage for passage in chain.passages if passage.number in selected]
+    return chain, [
+        each for each in chain.passages if any(row.id.partition("s")[0] in selected for row in each.sentences)
+    ]
 
 
 @lru_cache(maxsize=64)  # Selector and Adder read the same candidates in every round
 def _chain(question: str, sub_questions: tuple[str, ...], candidates: str) -> EvidenceChain:
-    return EvidenceChain(question, sub_questions, parse_passages(candidates))
+    return EvidenceChain(question, sub_questions, documents(parse_passages(candidates)))
 
 
 class EvidenceChain:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -212,6 +212,21 @@ def parse_passages(rendered: str) -> tuple[ParsedPassage, ...]:
     share = _MOST // max(len(found), 1) if len(rendered) > _MOST else len(rendered)
     return tuple(
         ParsedPassage(number, title, tuple(_pieces(rows, share)), headings) for number, title, headings, rows in found
+    )
+
+
+def documents(passages: Sequence[ParsedPassage]) -> tuple[ParsedPassage, ...]:
+    """Passages of the same title as one, in the place and with the number of the first of them."""
+    found: dict[str, list[ParsedPassage]] = {}
+    for passage in passages:
+        found.setdefault(passage.title or f"[{passage.number}]", []).append(passage)
+    return tuple(
+        replace(
+            parts[0],
+            sentences=tuple(sentence for part in parts for sentence in part.sentences),
+            headings=" ".join(dict.fromkeys(part.headings for part in parts if part.headings)),
+        )
+        for parts in found.values()
     )
 
 

@@ -29,7 +29,7 @@ from ....signatures import (
 from ..chain import EvidenceChain, read_chain
 from ..decompose import decompose
 from ..hops import Answer, find_gaps, is_covered, resolve, same
-from ..prompt import ParsedPassage, ParsedPrompt, Sentence
+from ..prompt import ParsedPassage, ParsedPrompt, Sentence, documents
 from ..question import mask
 from ..registry import skill
 from .answer import UNKNOWN
@@ -66,7 +66,7 @@ def select_set(prompt: ParsedPrompt) -> dict[str, Any]:
 @skill(GatherEvidence)
 def gather_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     """Extend the chain of the marked passages, answer the sub-questions, and list the open ones."""
-    steps, passages = prompt.listed("sub_questions") or [prompt.question], prompt.passages("passages")
+    steps, passages = prompt.listed("sub_questions") or [prompt.question], documents(prompt.passages("passages"))
     chain = EvidenceChain(prompt.question, tuple(steps), passages)
     selected = [passage for passage in passages if passage.selected]
     added = chain.extend(selected)

@@ -64,6 +64,24 @@ def test_selector_keeps_what_the_question_names_and_adder_follows_the_link() -> 
     assert "3s2" in added
 
 
+def test_passages_of_one_document_are_read_together() -> None:
+    parts = [
+        ("Solaris (1972 film)", "The film Solaris (1972 film) was shown in Cannes, where the director was born again."),
+        ("Solaris (1972 film)", "It is a Soviet film directed by Andrei Tarkovsky."),
+        ("Andrei Tarkovsky", "Andrei Tarkovsky (4 April 1932 – 29 December 1986) was a Soviet director."),
+        ("Andrei Tarkovsky", "He was born in Zavrazhye."),
+        ("Lake Solaris", "Lake Solaris is a lake in Canada where a director of parks was born."),
+    ]
+    candidates = Candidates(Passage.of(title, sentences=[text], id=text) for title, text in parts).show()
+    task = {
+        "question": QUESTION,
+        "sub_questions": ["Who is the director of Solaris (1972 film)?", "Where was #1 born?"],
+    }
+    kept = dspy.Predict(SelectEvidence)(**task, candidates=candidates, selected=[]).keep
+    assert {"2s1", "4s1"} <= set(kept)
+    assert dspy.Predict(AddEvidence)(**task, candidates=candidates, selected=["2s1", "4s1"]).add == []
+
+
 def test_the_loop_ends_stable_with_the_chain_and_the_answer() -> None:
     prediction = Prism()(question=QUESTION, pool=WORLD)
     assert prediction.answer == "Zavrazhye"
