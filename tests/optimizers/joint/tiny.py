@@ -72,6 +72,10 @@ class Engine:
     def __init__(self, log: Path | None = None) -> None:
         self.calls, self.log, self._lock = 0, log, threading.Lock()
 
+    def __reduce__(self) -> Any:
+        """In a worker process."""
+        return Engine, (self.log,)
+
     def complete(self, request: lm15.Request) -> lm15.Response:
         with self._lock:
             self.calls += 1
