@@ -98,7 +98,8 @@ class Connection:
                     except (lm15.UnsupportedFeatureError, _NoStreamError):
                         self._streams = False
                 return engine.complete(request)
-        _bound_litellm()
+        if isinstance(self._lm.engine, str):
+            _bound_litellm()
         # Usage, history and callbacks are the outer model's.
         with dspy.context(usage_tracker=None, disable_history=True, callbacks=[], send_stream=None):
             return self._lm(request)

@@ -142,7 +142,7 @@ def test_a_reply_that_cannot_be_used_still_costs(tmp_path: Path) -> None:
 
 
 def test_a_question_that_takes_too_long_gives_up_its_place(tmp_path: Path) -> None:
-    """One hangs in the only slot; the one that waits behind it stops without asking, and the run goes on."""
+    """One hangs in the only slot until it is given up; the one that waits behind it too, and the run goes on."""
     release = threading.Event()
     engine = Troubled(a=[lambda: release.wait(60)], b=[lambda: release.wait(60)])  # whichever gets there first
     program, budget = naive(engine, Limits(concurrency=1, retries=0)), Budget()
@@ -155,7 +155,9 @@ def test_a_question_that_takes_too_long_gives_up_its_place(tmp_path: Path) -> No
     evaluate(program, examples("abcd"), tmp_path / "run", threads=2, timeout=3.0, on_progress=look)
     causes = [line.get("error", {}).get("cause") for line in read_lines(tmp_path / "run")]
     assert causes == ["timeout", "timeout", None, None]
-    assert budget.spent.calls == engine.calls == 3
+    # The other one may get the slot in the moment between the two.
+    assert budget.spent.calls == engine.calls
+    assert engine.calls in (3, 4)
 
 
 def test_no_key_gets_into_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
