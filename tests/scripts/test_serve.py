@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -98,6 +98,9 @@ def test_log_lines_are_json_without_keys(tmp_path: Path) -> None:
         assert httpx.get(f"{address}/page/%C2%9B2J%1B[2J%E2%80%AE").status_code == 404
         assert httpx.post(f"{address}/ask", json={"question": QUESTION}, headers=headers, timeout=60).status_code == 502
         assert httpx.get(f"{address}/index?token={token}").status_code == 401
+        end = monotonic() + 60
+        while (tmp_path / "log").read_text().count('"request"') < 3 and monotonic() < end:
+            sleep(0.05)  # a request is logged after its reply
     text = (tmp_path / "log").read_text()
     lines = [json.loads(line) for line in text.splitlines()]
     assert [line["status"] for line in lines if line["event"] == "request"] == [404, 502, 401]
