@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import dspy
 from dspy.streaming import StatusMessageProvider
 from dspy.utils.callback import BaseCallback
 
+from ..data.passages import Fact
 from ..data.text import count
 from ..engines.streams import hearing
 from . import trace as steps
@@ -50,11 +52,16 @@ def following(tell: Callable[[Event], None], hear: Callable[[str], None] | None 
     """
     callbacks = [*(dspy.settings.callbacks or ()), _Agents(tell)]
     with (
-        listening(lambda step, branch: tell(Event(describe(step), step, branch=branch))),
+        listening(lambda step, branch: tell(Event(_line(step), step, branch=branch))),
         dspy.context(callbacks=callbacks),
         hearing(lambda reply: hear(_last_field(reply))) if hear else nullcontext(),
     ):
         yield
+
+
+def _line(step: TraceStep) -> str:
+    said = describe(step)
+    return f"{said.verb} {said.text}".rstrip()
 
 
 def _last_field(reply: str) -> str:
@@ -95,61 +102,82 @@ def _role(agent: Agent) -> str:
     return agent.role or str(agent.signature.__name__)
 
 
-def describe(step: TraceStep) -> str:
-    """A step in a few words."""
+@dataclass(frozen=True)
+class Description:
+    """A step in words: what was done (one verb), what came of it, and the texts and facts that it is about."""
+
+    verb: str
+    text: str = ""
+    details: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+
+
+def describe(step: TraceStep) -> Description:
+    """A step in words; of a program of the user's own, as it is recorded."""
     match step:
         case steps.Estimated(probabilities):
-            hops = max(range(len(probabilities)), key=probabilities.__getitem__) + 1
-            return f"looks like {count(hops, 'hop')}"
+            likely = ", ".join(f"{hops} {share:.0%}" for hops, share in enumerate(probabilities, 1))
+            return Description("estimated", f"hops: {likely}")
         case steps.Recalled(questions):
-            return f"recalled {count(len(questions), 'solved question')}"
+            return Description("recalled", count(len(questions), "solved question"), questions)
         case steps.Routed(route, query):
-            return f"route: {route}" + (f", “{query}”" if query else "")
-        case steps.Decomposed(sub_questions, _, _, route):
-            asked = " · ".join(sub_questions)
-            return f"{route}: {asked}" if route else f"sub-questions: {asked}"
+            return Description("routed", _with(route, query))
+        case steps.Decomposed(sub_questions, _, thoughts, route):
+            pairs = enumerate(zip_longest(sub_questions, thoughts, fillvalue=""), 1)
+            asked = tuple(f"#{n} {text}" + (f" ({thought})" if thought else "") for n, (text, thought) in pairs)
+            return Description("asked", f"{route}, " * bool(route) + count(len(sub_questions), "sub-question"), asked)
         case steps.Searched(query, found):
-            return f"{count(len(found), 'passage')} for “{query}”"
-        case steps.Selected(round, kept):
-            return f"kept {_facts(kept)} in round {round}"
-        case steps.Added(round, added):
-            return f"added {_facts(added)} in round {round}"
+            further = f", from rank {step.offset + 1}" if step.offset else ""
+            return Description("found", f"{count(len(found), 'passage')} for “{query}”{further}")
+        case steps.Selected(number, facts) | steps.Added(number, facts):
+            verb = "kept" if isinstance(step, steps.Selected) else "added"
+            return Description(verb, f"{len(facts) or 'nothing'} in round {number}", facts=facts)
         case steps.Proposed(queries):
-            return f"proposed {count(len(queries), 'query', 'queries')}"
+            scored = tuple(f"{score:.2f} {query}" for query, score in queries)
+            return Description("proposed", count(len(queries), "query", "queries"), scored)
         case steps.Learned(known, required):
-            return f"knows {count(len(known), 'fact')}, {len(required) or 'nothing'} missing"
+            details = (*(f"known: {text}" for text in known), *(f"required: {text}" for text in required))
+            return Description(
+                "learned", f"{count(len(known), 'fact')}, {len(required) or 'nothing'} required", details
+            )
         case steps.Required(questions, answers):
-            so_far = ", ".join(f"#{n} {answer}" for n, answer in enumerate(answers, 1))
-            return "; ".join(filter(None, (so_far, f"missing: {' · '.join(questions)}" if questions else "all known")))
-        case steps.Checked(supported, unsupported):
-            return f"checked: {len(supported)} supported, {len(unsupported)} not"
-        case steps.Decided(action, query):
-            return action + (f": “{query}”" if query else "")
+            details = (*(f"#{n} {answer}" for n, answer in enumerate(answers, 1)), *questions)
+            return Description("required", str(len(questions) or "nothing more"), details)
+        case steps.Checked(supported, unsupported, _, _, contradicted):
+            details = tuple(f"not supported: {text}" for text in unsupported)
+            details += tuple(f"contradicted: {text}" for text in contradicted)
+            return Description("checked", f"{len(supported)} supported, {len(unsupported)} not", details)
+        case steps.Decided(action, query, thought):
+            return Description("decided", _with(action, query), (thought,) if thought else ())
         case steps.Thought(text):
-            return text
-        case steps.StepAnswered(number, _, answer):
-            return f"#{number}: {answer}"
+            return Description("thought", text)
+        case steps.StepAnswered(number, question, answer, cited):
+            return Description(f"answered #{number}", f"{answer} ← {question}", facts=cited)
         case steps.Judged(aspect, score, verdict):
-            return f"{aspect} {score:.2f}" + (f", {verdict}" if verdict else "")
+            return Description("judged", f"{aspect} {score:.2f}" + (f", {verdict}" if verdict else ""))
         case steps.Scored(credibility):
-            return f"credibility {credibility:.2f}"
-        case steps.Weighed(_, confidence, passed):
-            return f"confidence {confidence:.2f}: {'passed' if passed else 'did not pass'}"
-        case steps.Revised(answer, _, accepted):
-            return f"revised: {answer}" if accepted else f"not revised to {answer}"
+            return Description("scored", f"credibility {credibility:.2f}")
+        case steps.Weighed(alpha, confidence, passed):
+            verdict = "passed" if passed else "did not pass"
+            return Description("weighed", f"{confidence:.2f} (alpha {alpha:.2f}): {verdict}")
+        case steps.Revised(answer, reason, accepted):
+            return Description("revised", answer if accepted else f"not: {answer}", (reason,) if reason else ())
         case steps.Replaced(answer, reason):
-            return f"replaced by {answer}: {reason}"
+            return Description("replaced", f"by {answer}: {reason}")
         case steps.Refined(number, question):
-            return f"#{number} reworded: {question}"
-        case steps.Answered(answer, _, confidence):
-            return f"answered {answer} ({confidence:.2f})"
-        case steps.Shortened(agent, needed, shown):
-            return f"the {agent.replace('_', ' ')} was shown about {shown:,} of {needed:,} tokens"
+            return Description("refined", f"#{number} {question}")
+        case steps.Answered(answer, reasoning, confidence):
+            return Description("answered", f"{answer} ({confidence:.2f})", tuple(reasoning.splitlines()))
+        case steps.Shortened(agent, needed, shown, cut, left_out):
+            left = f", {count(left_out, 'passage')} not shown" if left_out else ""
+            text = f"{agent}: about {needed:,} tokens to {shown:,}{left}"
+            return Description("shortened", text, (f"in part: {', '.join(cut)}",) if cut else ())
         case steps.Stopped(reason):
-            return f"stopped: {reason}"
+            return Description("stopped", reason)
         case _:
-            return type(step).__name__.lower()
+            details = tuple(f"{name}: {value}" for name, value in vars(step).items() if name != "invalid")
+            return Description(type(step).__name__.lower(), details=details)
 
 
-def _facts(facts: tuple[Any, ...]) -> str:
-    return count(len(facts), "sentence") if facts else "nothing"
+def _with(choice: str, query: str) -> str:
+    return choice + (f": “{query}”" if query else "")

@@ -21,6 +21,7 @@ from ..engines.costs import Ledger
 from ..programs import trace as steps
 from ..programs.prediction import UNKNOWN
 from ..programs.prediction import to_record as prediction_record
+from ..programs.progress import describe
 from ..programs.trace import Trace, TraceStep
 from .evaluation_view import costs_table
 from .text import address, compact, dollars, short
@@ -168,7 +169,7 @@ def trace_tree(prediction: dspy.Prediction) -> Tree:
 def _grow(tree: Tree, trace: Trace, passages: Mapping[str, Passage]) -> None:
     for step in trace.steps:
         if isinstance(step, steps.Parallel):
-            branch = _branch(tree, "side by side", count(len(step.branches), "branch", "branches"))
+            branch = tree.add(Text.assemble(("side by side ", "cyan"), count(len(step.branches), "branch", "branches")))
             for number, each in enumerate(step.branches, 1):
                 _grow(branch.add(Text(f"branch {number}", style="dim")), each, passages)
         else:
@@ -178,78 +179,19 @@ def _grow(tree: Tree, trace: Trace, passages: Mapping[str, Passage]) -> None:
 
 
 def _add_step(tree: Tree, step: TraceStep, passages: Mapping[str, Passage]) -> None:
-    match step:
-        case steps.Estimated(probabilities):
-            likely = ", ".join(f"{hops} {share:.0%}" for hops, share in enumerate(probabilities, 1))
-            _branch(tree, "estimated", f"hops: {likely}")
-        case steps.Recalled(questions):
-            _list(_branch(tree, "recalled", count(len(questions), "solved question")), questions)
-        case steps.Routed(route, query):
-            _branch(tree, "routed", route + (f": “{plain(query)}”" if query else ""))
-        case steps.Decomposed(sub_questions, _, thoughts, route):
-            says = f"{plain(route)}, " if route else ""
-            branch = _branch(tree, "asked", says + count(len(sub_questions), "sub-question"))
-            for number, (text, thought) in enumerate(zip_longest(sub_questions, thoughts, fillvalue=""), 1):
-                branch.add(Text.assemble(f"#{number} {plain(text)}", (f"  {plain(thought)}" if thought else "", "dim")))
-        case steps.Searched():
-            _add_search(tree, step)
-        case steps.Selected(number, facts) | steps.Added(number, facts):
-            verb = "kept" if isinstance(step, steps.Selected) else "added"
-            _facts(_branch(tree, verb, f"{len(facts) or 'nothing'} in round {number}"), facts, passages)
-        case steps.Proposed(queries):
-            branch = _branch(tree, "proposed", count(len(queries), "query", "queries"))
-            _list(branch, (f"{score:.2f}  {query}" for query, score in queries))
-        case steps.Learned(known, required):
-            branch = _branch(tree, "learned", f"{count(len(known), 'fact')}, {len(required) or 'nothing'} required")
-            _list(branch, (f"known: {text}" for text in known))
-            _list(branch, (f"required: {text}" for text in required))
-        case steps.Required(questions, answers):
-            branch = _branch(tree, "required", "nothing more" if not questions else str(len(questions)))
-            _list(branch, (f"#{number} {text}" for number, text in enumerate(answers, 1)))
-            _list(branch, questions)
-        case steps.Checked(supported, unsupported):
-            branch = _branch(tree, "checked", f"{len(supported)} supported, {len(unsupported)} not")
-            _list(branch, (f"not supported: {text}" for text in unsupported))
-            _list(branch, (f"contradicted: {text}" for text in step.contradicted))
-        case steps.Decided(action, query, thought):
-            branch = _branch(tree, "decided", action + (f": “{plain(query)}”" if query else ""))
-            _list(branch, [thought] if thought else [])
-        case steps.Thought(text):
-            _branch(tree, "thought", plain(text))
-        case steps.StepAnswered(number, question, answer, cited):
-            branch = _branch(tree, f"answered #{number}", f"{plain(answer)}  ← {plain(question)}")
-            _facts(branch, cited, passages)
-        case steps.Judged(aspect, score, verdict):
-            _branch(tree, "judged", f"{aspect} {score:.2f}" + (f", {plain(verdict)}" if verdict else ""))
-        case steps.Scored(credibility):
-            _branch(tree, "scored", f"credibility {credibility:.2f}")
-        case steps.Weighed(alpha, confidence, passed):
-            verdict = "passed" if passed else "did not pass"
-            _branch(tree, "weighed", f"{confidence:.2f} (alpha {alpha:.2f}): {verdict}")
-        case steps.Revised(answer, reason, accepted):
-            branch = _branch(tree, "revised", plain(answer) if accepted else f"not: {plain(answer)}")
-            _list(branch, [reason] if reason else [])
-        case steps.Replaced(answer, reason):
-            _branch(tree, "replaced", f"by {plain(answer)}: {plain(reason)}")
-        case steps.Refined(number, question):
-            _branch(tree, "refined", f"#{number} {plain(question)}")
-        case steps.Answered(answer, reasoning, confidence):
-            branch = _branch(tree, "answered", f"{plain(answer)} ({confidence:.2f})")
-            _list(branch, reasoning.splitlines())
-        case steps.Shortened(agent, needed, shown, cut, left_out):
-            left = f", {count(left_out, 'passage')} not shown" if left_out else ""
-            says = f"{plain(agent)}: about {compact(needed)} tokens to {compact(shown)}{left}"
-            _list(_branch(tree, "shortened", says), [f"in part: {', '.join(cut)}"] if cut else [])
-        case steps.Stopped(reason):
-            _branch(tree, "stopped", reason)
-        case _:
-            texts = (f"{name}: {value}" for name, value in vars(step).items() if name != "invalid")
-            _list(_branch(tree, type(step).__name__.lower(), ""), texts)  # of a program of the user's own
+    said = describe(step)
+    branch = tree.add(Text.assemble((f"{said.verb} ", "cyan"), plain(said.text)))
+    for text in said.details:
+        branch.add(Text(plain(text)))
+    for fact in said.facts:
+        item = Evidence(passages[fact.passage_id], fact.sentence)
+        title = (plain(item.passage.title), "bold")
+        branch.add(Text.assemble(title, f"  {short(item.text)}  ", (address(fact), "dim")))
+    if isinstance(step, steps.Searched):
+        _add_hits(branch, step)
 
 
-def _add_search(tree: Tree, step: steps.Searched) -> None:
-    further = f", from rank {step.offset + 1}" if step.offset else ""
-    branch = _branch(tree, "found", f"{count(len(step.found), 'passage')} for “{plain(step.query)}”{further}")
+def _add_hits(branch: Tree, step: steps.Searched) -> None:
     titles = {id: title for id, title, _ in step.found}
     for (_, title, score), reason in zip_longest(step.found[:MOST_HITS], step.reasons[:MOST_HITS]):
         why = f"  {_why(reason, titles)}" if reason else ""
@@ -273,19 +215,3 @@ def _why(reason: Reason, titles: Mapping[str, str]) -> str:
             return f"mentions {reason.name}, as {source} does{words}"
         case _:
             return f"has words of the question{words}"
-
-
-def _branch(tree: Tree, verb: str, rest: str) -> Tree:
-    return tree.add(Text.assemble((f"{verb} ", "cyan"), rest))
-
-
-def _list(branch: Tree, texts: Iterable[str]) -> None:
-    for text in texts:
-        branch.add(Text(plain(text)))
-
-
-def _facts(branch: Tree, facts: Collection[Fact], passages: Mapping[str, Passage]) -> None:
-    for fact in facts:
-        item = Evidence(passages[fact.passage_id], fact.sentence)
-        title = (plain(item.passage.title), "bold")
-        branch.add(Text.assemble(title, f"  {short(item.text)}  ", (address(fact), "dim")))

@@ -144,11 +144,11 @@ def test_every_kind_of_step_is_shown() -> None:
     tree = render(trace_tree(conclude("Paris", 0.5, trace, evidence=[Evidence(HOSTILE, 1)], stop="stable")))
     for text in (
         "estimated hops: 1 10%, 2 60%", "Who wrote it?", "routed single: “Solaris director”",
-        "asked plan, 2 sub-questions", "#2 Where was #1 born?  then", "ignored: ??", "for “q”, from rank 11",
+        "asked plan, 2 sub-questions", "#2 Where was #1 born? (then)", "ignored: ??", "for “q”, from rank 11",
         "kept 1 in round 1", "added nothing in round 2", "0.90 first query", "known: A is B.",
         "required: What is C?", "What is D?", "required nothing more", "not supported: B is C.",
         "decided retrieve: “birthplace of B”", "B is known now", "thought So it is B.",
-        "answered #2 Paris  ← Where was B born?", "judged accuracy 0.80, attributable",
+        "answered #2 Paris ← Where was B born?", "judged accuracy 0.80, attributable",
         "weighed 0.71 (alpha 0.62): did not pass", "revised London", "replaced by Rome: surer",
         "refined #2 Where did B live?", "answered Paris (0.50)", "stopped stable", "side by side 2 branches",
         "branch 2", "thought right",
