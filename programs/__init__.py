@@ -1,7 +1,7 @@
 """The programs, one file each, and the parts they share."""
 
 from .agent import Agent
-from .baselines import Direct, FullContext, Naive, Oracle
+from .baselines import Direct, FullContext, Naive, Oracle, SetSelection
 from .c3po import C3PO
 from .candidates import Candidates
 from .complexity import Complexity, ComplexityEstimator, estimate_complexity
@@ -14,7 +14,6 @@ from .prediction import UNKNOWN, QuestionError, check_question, conclude, read_a
 from .prism import Prism
 from .program import PROGRAMS, Program, name_of, new_program, register
 from .search import Search, retriever_of
-from .set_selection import SetSelection
 from .trace import Trace
 from .tunable import Tunable, choice, integer, real, tunables
 

@@ -1,4 +1,4 @@
-"""The baselines: closed book, retrieve-then-read, long context, and the gold evidence."""
+"""The baselines: closed book, retrieve-then-read, long context, set selection, and the gold evidence."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import dspy
 
 from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Hit, Retriever
-from ..signatures import AnswerDirectly, AnswerFromContext, AnswerFromPassages
+from ..signatures import AnswerDirectly, AnswerFromContext, AnswerFromPassages, SelectSet
 from .agent import Agent
-from .candidates import Candidates, whole
-from .prediction import check_question, conclude, nothing_found, read_answer
+from .candidates import Candidates, facts, whole
+from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer
 from .program import Program, register
 from .scope import abstain_below, prompt_tokens
 from .search import Pool, Search, as_pool
-from .trace import Trace
+from .trace import Required, Selected, Trace
 from .tunable import choice
 
 
@@ -86,6 +86,46 @@ class FullContext(Naive):
         if pool is None:
             return super()._hits(question, None, trace)
         return [Hit(passage, 0.0, rank) for rank, passage in enumerate(as_pool(pool), 1)]
+
+
+@register("set_selection")
+class SetSelection(Program):
+    """Select a set of passages that together cover what the question requires, then answer: 2 LM calls, 1 search.
+
+    After SetR (arXiv 2507.06838), which is a model trained for this; here any model is asked, with prompts of our own.
+    If nothing is selected, the answer is unknown, without a call.
+
+    Args:
+        retriever: For questions without a pool of their own.
+        k: Candidates; 20 in the paper.
+    """
+
+    paper_retriever = "bm25"
+
+    def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
+        super().__init__()
+        self.search = Search(retriever, k)
+        self.prompt_tokens = prompt_tokens()
+        self.abstain_below = abstain_below()
+        self.selector = Agent(SelectSet)
+        self.answerer = Agent(AnswerFromContext)
+
+    def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
+        """Answer a question over its own ``pool``, or over the retriever if it has none."""
+        question, trace = check_question(question), Trace()
+        hits = self.search(question, pool, trace)
+        if not hits:
+            return nothing_found(trace)
+        candidates = Candidates(hit.passage for hit in hits)
+        reply = self.selector(question=question, candidates=candidates.show())
+        kept, invalid = candidates.resolve(reply.chosen)
+        evidence = whole(kept)
+        trace.add(Required(tuple(" ".join(text.split()) for text in reply.requirements)))
+        trace.add(Selected(1, facts(evidence), invalid))
+        if not evidence:
+            return conclude(UNKNOWN, 0.0, trace, seen=hits, stop="nothing selected")
+        answer, confidence = read_answer(self.answerer(question=question, evidence=candidates.show(evidence)), trace)
+        return conclude(answer, confidence, trace, evidence=evidence, seen=hits, stop="single pass")
 
 
 @register("oracle")
