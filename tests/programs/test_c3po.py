@@ -270,13 +270,6 @@ def test_a_sub_goal_that_turns_out_to_be_unknown_is_searched_for() -> None:
 # --- as published ----------------------------------------------------------------------------------------------------
 
 
-def test_every_published_value_is_a_tunable_with_another_default() -> None:
-    program = C3PO()
-    for name, value in C3PO.paper_values.items():
-        assert tunables(program)[name].value != value
-        tunables(program)[name].value = value
-
-
 def test_the_objective_can_be_the_thought() -> None:
     decisions = [search_for("Vertigo director", "Who made it?"), search_for("Hitchcock") | {"thought": ""}, ENOUGH]
     script, _ = play(set={"objective": "thought"}, decider=decisions, tuned={"k": 1})

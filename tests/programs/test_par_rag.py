@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -154,18 +153,6 @@ def test_a_comparison_step_by_step(adapter: Any) -> None:
     assert prediction.trace.lm_calls_critical_path == 1 + 2 * 2 + 2
 
 
-def test_independent_steps_run_at_the_same_time() -> None:
-    meeting = threading.Barrier(2, timeout=10)  # passes only if two are running
-
-    def reply(request: Request) -> dict[str, Any]:
-        meeting.wait()
-        return reads()(request)
-
-    _, prediction = play(step_answerer=reply)
-    assert prediction.answer == "Solaris"
-    assert [len(step.branches) for step in prediction.trace.steps if isinstance(step, Parallel)][:2] == [2, 2]
-
-
 # --- complexity, exemplars, plan -------------------------------------------------------------------------------------
 
 
@@ -235,15 +222,6 @@ def test_an_unknown_answer_is_described_to_the_steps_that_need_it() -> None:
 def test_a_reply_that_cannot_be_read_is_an_error_never_an_answer(agent: str, adapter: Any) -> None:
     with pytest.raises(AdapterParseError):
         play_with(agent, "I am afraid I cannot do that.\nSorry.", adapter)
-
-
-def test_many_questions_at_a_time() -> None:
-    program = ParRag()
-    examples = [dspy.Example(question=f"Who is {n}?", pool=POOL).with_inputs("question", "pool") for n in range(20)]
-    echo = scripted(answerer=lambda r: answer(r.inputs["question"].removeprefix("Who is ").rstrip("?")))
-    with playing(echo):
-        predictions = dspy.Parallel(num_threads=8, disable_progress_bar=True)([(program, each) for each in examples])
-    assert [prediction.answer for prediction in predictions] == [str(n) for n in range(20)]
 
 
 @pytest.mark.parametrize(

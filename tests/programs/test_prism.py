@@ -133,11 +133,6 @@ def test_fixed_runs_all_rounds_as_published() -> None:
     assert prediction.stop_reason == "rounds"
 
 
-def test_the_published_settings() -> None:
-    program = Prism.paper()
-    assert (program.rounds.value, program.stop.value, program.guided.value) == (3, "fixed", False)
-
-
 def test_complete_ends_when_nothing_is_missing() -> None:
     replies: dict[str, Any] = {"selector": forever("keep"), "adder": [{"add": ["3s2"]}, {"add": []}]}
     script, prediction = play(rounds=5, stop="complete", **replies)
@@ -280,6 +275,3 @@ def test_nothing_found_means_nothing_to_select() -> None:
 def test_a_reply_that_cannot_be_read_is_an_error_never_an_answer(agent: str, adapter: Any) -> None:
     with pytest.raises(AdapterParseError):
         play_with(agent, "I am afraid I cannot do that.\nSorry.", adapter)
-
-
-# --- roles -----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-import logging
 import re
 from pathlib import Path
 from typing import Any
@@ -151,12 +150,6 @@ def metric(example: dspy.Example, prediction: dspy.Prediction, trace: Any = None
     return float(example.answer == prediction.answer)
 
 
-def feedback(
-    gold: Any, prediction: Any, trace: Any = None, name: Any = None, name_trace: Any = None
-) -> dspy.Prediction:
-    return dspy.Prediction(score=metric(gold, prediction), feedback="Say yes.")
-
-
 def optimist() -> Script:
     """Agents that do well, and an optimizer's own prompts answered with whatever fields they ask for."""
     turn = itertools.count()
@@ -176,46 +169,8 @@ def optimist() -> Script:
     return script
 
 
-def labeled(program: Prism, model: dspy.LM) -> dspy.Module:
-    return dspy.LabeledFewShot(k=2).compile(program, trainset=TRAINSET)
-
-
 def bootstrap(program: Prism, model: dspy.LM) -> dspy.Module:
     return dspy.BootstrapFewShot(metric=metric, max_bootstrapped_demos=2).compile(program, trainset=TRAINSET)
-
-
-def mipro(program: Prism, model: dspy.LM) -> dspy.Module:
-    optimizer = dspy.MIPROv2(
-        metric=metric, prompt_model=model, task_model=model, auto=None, num_candidates=2, num_threads=1,
-        max_bootstrapped_demos=1, max_labeled_demos=1,
-    )  # fmt: skip
-    return optimizer.compile(program, trainset=TRAINSET, valset=TRAINSET[:2], num_trials=2, minibatch=False)
-
-
-def gepa(program: Prism, model: dspy.LM) -> dspy.Module:
-    optimizer = dspy.GEPA(metric=feedback, max_metric_calls=12, reflection_lm=model, num_threads=1)
-    return optimizer.compile(program, trainset=TRAINSET[:3], valset=TRAINSET[:2])
-
-
-@pytest.mark.parametrize("compile_", [labeled, bootstrap, gepa, pytest.param(mipro, marks=pytest.mark.slow)])
-def test_teleprompters_leave_them_alone(compile_: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.ERROR)
-    script, program = optimist(), changed()
-    with playing(script):
-        compiled = compile_(program, lm(script))
-        assert values(compiled) == CHANGED
-        assert values(program) == CHANGED
-        if compile_ in (mipro, gepa):  # it did write prompts
-            assert script.asked("other")
-        prediction = compiled(question="Which one is it?")
-    assert prediction.answer in ("yes", "no")
-    assert len(prediction.ranking) == 2  # search.k
-    compiled.save(tmp_path / "x.json")
-    fresh = Prism(PassagePool(POOL))
-    fresh.load(tmp_path / "x.json")
-    assert values(fresh) == CHANGED
-    demos = {name: len(predictor.demos) for name, predictor in fresh.named_predictors()}
-    assert demos == {name: len(predictor.demos) for name, predictor in compiled.named_predictors()}
 
 
 def test_bootstrapped_demos_reach_every_agent_and_survive_a_saved_program(tmp_path: Path) -> None:
