@@ -123,6 +123,10 @@ def told(error: BaseException) -> str:
     return "".join([str(error), repr(error), explain(error), *traceback.format_exception(error)])
 
 
+def test_every_fault_is_tested_here() -> None:
+    assert {*PASSING, *LASTING, *HARMLESS, "prose", "429-absurd"} == set(FAULTY)
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", PASSING)
 def test_what_passes_is_repeated(name: str, way: str) -> None:

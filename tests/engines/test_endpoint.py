@@ -87,14 +87,6 @@ def test_a_server_that_never_was_there_is_given_up_soon(time: Time) -> None:
         endpoint.ask(Scripted().complete, request())  # now it is known to be there
 
 
-@pytest.mark.parametrize("error", [*LASTING[:4], PASSING[1], LMRateLimitError("slow down", status=429)])
-def test_a_server_that_has_sent_an_error_is_there(error: LMError, time: Time) -> None:
-    endpoint = Endpoint()
-    with suppress(LMError):
-        endpoint.ask(Scripted([error]).complete, request())
-    assert attempts(endpoint, refused) == 9
-
-
 @pytest.mark.parametrize(
     ("fail", "calls"),
     [
