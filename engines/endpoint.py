@@ -126,7 +126,7 @@ class Endpoint:
         """One attempt, when its turn has come. Reservations of failed attempts are kept, as at the provider."""
         reserved = _estimate(request)
         self._enter(reserved)
-        unused, refused = 0.0, None
+        unused, refused, sent = 0.0, None, monotonic()
         try:
             response = _within(self.limits.timeout, send, request)
             self._answered, self._down_since, refused = True, None, False
@@ -137,7 +137,7 @@ class Endpoint:
             refused = True
             raise
         finally:
-            self.gate.leave(unused, refused)
+            self.gate.leave(unused, refused, monotonic() - sent)
 
     def _enter(self, tokens: float) -> None:
         """Wait until a request may be sent. It has a slot then."""

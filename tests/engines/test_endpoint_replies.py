@@ -74,7 +74,7 @@ def waiting_for_a_slot(endpoint: Endpoint) -> None:
 
 def waiting_for_a_minute(endpoint: Endpoint) -> None:
     assert endpoint.gate._requests
-    endpoint.gate._requests.take(100)
+    endpoint.gate._requests.count(endpoint.gate._requests.wait(100), 100)
 
 
 def waiting_for_an_open_server(endpoint: Endpoint) -> None:
