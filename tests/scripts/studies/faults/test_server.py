@@ -7,11 +7,9 @@ import json
 import socket
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from email.utils import parsedate_to_datetime
 from pathlib import Path
-from time import monotonic, time
+from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,8 +21,8 @@ from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.models import language_model
 from polyhop.eval.run import evaluate
 from polyhop.programs import PolyHop, Prism
-from polyhop.scripts.studies.faults.faults import FAULTS, MEGABYTE, Fault, dies, drip, slow
-from polyhop.scripts.studies.faults.schedule import Always, Asked, During, Every, First, Longer, Nth, Share
+from polyhop.scripts.studies.faults.faults import FAULTS, dies
+from polyhop.scripts.studies.faults.schedule import Asked, During, Every, First, Longer, Nth, Share
 from polyhop.scripts.studies.faults.server import Server
 
 KEY = "sk-planted-0123456789"
@@ -68,16 +66,6 @@ def ask(connection: http.client.HTTPConnection, body: dict[str, Any] | None = No
     return Reply(connection.getresponse())
 
 
-def under(fault: Fault | str, body: dict[str, Any] | None = None) -> Reply:
-    """The reply of a server that does this to every request."""
-    chosen = FAULTS[fault] if isinstance(fault, str) else fault
-    with Server([(Always(), chosen)]) as server, closing(connect(server)) as connection:
-        try:
-            return ask(connection, body)
-        finally:
-            assert (server.requests, server.injected) == (1, {chosen.name: 1})
-
-
 # --- without faults --------------------------------------------------------------------------------------------------
 
 
@@ -100,25 +88,6 @@ def test_a_prompt_for_json_is_answered_in_json() -> None:
         assert json.loads(ask(connection, body).content)["answer"] == "Andrei Tarkovsky"
 
 
-def test_parts_and_developer_messages_are_read_too() -> None:
-    with Server() as server, closing(connect(server)) as connection:
-        system, user = chat()["messages"]
-        messages = [
-            {**system, "role": "developer"},
-            {"role": "user", "content": [{"type": "text", "text": user["content"]}]},
-        ]
-        assert ask(connection, {"model": "x", "messages": messages}).content == ask(connection).content
-
-
-def test_a_connection_is_used_again() -> None:
-    with Server() as server, closing(connect(server)) as connection:
-        ask(connection)
-        first = connection.sock
-        ask(connection)
-        assert connection.sock is first
-        assert server.requests == 2
-
-
 def test_what_is_no_chat_is_refused() -> None:
     with Server() as server, closing(connect(server)) as connection:
         for body in (
@@ -133,37 +102,6 @@ def test_what_is_no_chat_is_refused() -> None:
         assert Reply(connection.getresponse()).status == 400
         connection.request("GET", "/v1/nothing")
         assert Reply(connection.getresponse()).status == 404
-
-
-@pytest.mark.slow
-def test_many_connections_at_once() -> None:
-    def asked(n: int) -> bool:
-        name = f"Director Number{n}"
-        body = chat("Who directed Solaris?")
-        body["messages"][-1]["content"] = body["messages"][-1]["content"].replace("Andrei Tarkovsky", name)
-        with closing(connect(server)) as connection:
-            return all(name in ask(connection, body).content for _ in range(5))
-
-    with Server() as server, ThreadPoolExecutor(32) as pool:
-        assert all(pool.map(asked, range(64)))
-        assert server.requests == 64 * 5
-
-
-def test_latency_is_kept_by_each_of_many_connections() -> None:
-    with Server(latency=0.3) as server, ThreadPoolExecutor(16) as pool:
-
-        def seconds(_: int) -> float:
-            start = monotonic()
-            assert ask(connect(server)).status == 200
-            return monotonic() - start
-
-        assert min(pool.map(seconds, range(16))) >= 0.3
-        assert server.at_once > 1
-
-
-def test_a_canned_reply_is_given_to_anything() -> None:
-    with Server(canned="[[ ## x ## ]]\n1") as server, closing(connect(server)) as connection:
-        assert ask(connection, {"model": "x", "messages": []}).content == "[[ ## x ## ]]\n1"
 
 
 @pytest.mark.slow
@@ -228,80 +166,6 @@ def test_each_prompt_has_its_own_count() -> None:
 # --- faults ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "status", "code"),
-    [
-        ("429", 429, "rate_limit_exceeded"),
-        ("429-bare", 429, "rate_limit_exceeded"),
-        ("429-quota", 429, "insufficient_quota"),
-        ("500", 500, None),
-        ("401-echo", 401, "invalid_api_key"),
-        ("context-openai", 400, "context_length_exceeded"),
-        ("context-llama", 400, 400),
-        ("filter-400-openai", 400, "content_policy_violation"),
-        ("filter-400-azure", 400, "content_filter"),
-    ],
-)
-def test_errors_in_the_words_of_openai(name: str, status: int, code: object) -> None:
-    reply = under(name)
-    assert (reply.status, reply.json["error"]["code"]) == (status, code)
-    assert (KEY in reply.data.decode()) == (name == "401-echo")
-    assert ("Retry-After" in reply.headers) == (name == "429")
-
-
-def test_errors_in_other_words() -> None:
-    reply = under("context-vllm")
-    assert (reply.status, reply.json["object"]) == (400, "error")
-    assert "maximum context length" in reply.json["message"]
-    for name, status in (("502", 502), ("503", 503)):
-        reply = under(name)
-        assert (reply.status, reply.headers["Content-Type"]) == (status, "text/html")
-        assert reply.data.startswith(b"<html>")
-
-
-def test_a_fault_that_needs_a_sound_reply_refuses_what_has_none() -> None:
-    assert under("truncated", {"model": "x", "messages": [{"role": "user", "content": "?"}]}).status == 400
-
-
-def test_when_to_come_back() -> None:
-    assert under("429").headers["Retry-After"] == under("503").headers["Retry-After"] == "1"
-    assert under("429-absurd").headers["Retry-After"] == "86400"
-    date = parsedate_to_datetime(under("429-date").headers["Retry-After"])
-    assert 0 < date.timestamp() - time() <= 2
-
-
-def test_slow() -> None:
-    start = monotonic()
-    assert under(slow(0.3)).content
-    assert monotonic() - start >= 0.3
-
-
-def test_a_hanging_server_keeps_the_connection_and_says_nothing() -> None:
-    with Server([(Always(), FAULTS["hang"])]) as server, closing(connect(server)) as connection:
-        connection.timeout = 0.3
-        with pytest.raises(TimeoutError):
-            ask(connection)
-
-
-def test_a_dripping_reply_has_headers_and_no_end() -> None:
-    with Server([(Always(), drip(0.05))]) as server, closing(connect(server)) as connection:
-        start = monotonic()
-        connection.request("POST", "/v1/chat/completions", json.dumps(chat()))
-        response = connection.getresponse()
-        assert (response.status, response.length) == (200, MEGABYTE)
-        assert response.read(5) == b" " * 5
-        assert monotonic() - start >= 0.15
-
-
-def test_resets() -> None:
-    with pytest.raises(ConnectionResetError):
-        under("reset")
-    with pytest.raises(ConnectionResetError):
-        under("reset-in-body")
-    with pytest.raises(http.client.IncompleteRead):
-        under("closed-in-body")
-
-
 def test_a_server_that_dies_drops_all_connections_and_comes_back_on_its_port() -> None:
     with Server([(Nth(2), dies(2.0))]) as server, closing(connect(server)) as idle, closing(connect(server)) as other:
         ask(idle)
@@ -317,75 +181,6 @@ def test_a_server_that_dies_drops_all_connections_and_comes_back_on_its_port() -
                 assert ask(again).status == 200
                 break
         assert (server.requests, server.injected) == (3, {"dies": 1})
-
-
-def test_replies_that_are_none() -> None:
-    assert under("empty").content == ""
-    assert under("null").json["choices"][0]["message"]["content"] is None
-    refused = under("refusal").json["choices"][0]["message"]
-    assert (refused["content"], bool(refused["refusal"])) == (None, True)
-    filtered = under("filter").json["choices"][0]
-    assert (filtered["finish_reason"], filtered["message"]["content"]) == ("content_filter", "")
-    assert "[[" not in under("prose").content
-    with pytest.raises(ValueError, match="Unterminated"):
-        under("truncated").json  # noqa: B018
-
-
-@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
-def test_json_between_prose(adapter: dspy.Adapter) -> None:
-    _, text, after = under("prose-around-json", chat(adapter=adapter)).content.split("```")
-    assert json.loads(text.removeprefix("json"))["answer"] == "Andrei Tarkovsky"
-    assert after
-
-
-def test_megabytes() -> None:
-    with_fields, without = under("1mb"), under("1mb-prose")
-    assert min(len(with_fields.data), len(without.data)) > MEGABYTE
-    assert with_fields.content.startswith("[[ ## reasoning ## ]]")
-    assert "[[" not in without.content
-    endless = under("1mb-in-field").content
-    assert len(endless) > MEGABYTE
-    assert endless.startswith("[[ ## reasoning ## ]]\nWand so on, and so on")
-    assert under("1mb-in-field", chat(adapter=dspy.JSONAdapter())).content.startswith('{"reasoning": "Wand so on')
-    assert set(under("1mb-braces").content) == {"{"}
-    assert set(under("1mb-brackets").content) == {"["}
-
-
-@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
-def test_a_reply_without_its_end(adapter: dspy.Adapter) -> None:
-    body = chat(adapter=adapter)
-    with Server() as server, closing(connect(server)) as connection:
-        whole = ask(connection, body).content
-    cut = under("length", body)
-    assert whole.startswith(cut.content)
-    assert "confidence" in cut.content
-    assert "completed" not in cut.content
-    assert cut.json["choices"][0]["finish_reason"] == "length"
-
-
-def test_encodings() -> None:
-    with pytest.raises(UnicodeDecodeError):
-        under("latin-1").data.decode()
-    assert "charset=utf-8" in under("latin-1").headers["Content-Type"]
-    assert "é" in under("latin-1").data.decode("latin-1")
-    assert b"\xff\xfe" in under("invalid-utf-8").data
-    assert "\ud800" in under("lone-surrogate").content
-    assert under("utf-16").data.startswith((b"\xff\xfe", b"\xfe\xff"))
-    assert under("bom").data.startswith(b"\xef\xbb\xbf{")
-    assert "é" in json.loads(under("utf-16").data.decode("utf-16"))["choices"][0]["message"]["content"]
-
-
-def test_other_shapes_of_a_good_reply() -> None:
-    assert under("content-type").headers["Content-Type"].startswith("text/html")
-    assert "Andrei Tarkovsky" in under("content-type").content
-    assert "usage" not in under("no-usage").json
-    assert "x_provider" in under("unknown-fields").json
-
-
-def test_every_fault_is_tested_here() -> None:
-    text = Path(__file__).read_text("utf-8")
-    made_here = {"slow", "drip", "dies"}
-    assert [name for name in FAULTS if f'"{name}"' not in text and name not in made_here] == []
 
 
 # --- a process of its own --------------------------------------------------------------------------------------------
