@@ -48,14 +48,6 @@ def test_every_system_that_is_installed(tmp_path: Path) -> None:
     assert len(records) == 100
 
 
-def test_what_was_generated_is_used_again(tmp_path: Path) -> None:
-    files = benchmark.generated(tmp_path / "new", 100, 10)
-    made = [(file.read_text(), file.stat().st_mtime_ns) for file in files]
-    assert [len(text.splitlines()) for text, _ in made] == [100, 20]
-    assert benchmark.generated(tmp_path / "new", 100, 10) == files
-    assert [(file.read_text(), file.stat().st_mtime_ns) for file in files] == made
-
-
 def test_a_library_that_is_missing_or_too_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SYSTEMS, "bm25s", SYSTEMS["bm25s"]._replace(module="no_such_module"))
     slow = SYSTEMS["bm25"]._replace(most=(100, 5))
@@ -68,9 +60,3 @@ def test_a_library_that_is_missing_or_too_slow(tmp_path: Path, monkeypatch: pyte
     assert "bm25s is not installed and was skipped: pip install bm25s" in result.stdout
     assert "rank-bm25 was skipped at 200 passages: it is too slow beyond 100" in result.stdout
     assert {key: row["questions"] for key, row in rows(result).items()} == {("100", "rank-bm25"): "5"}
-
-
-def test_an_unknown_system(tmp_path: Path) -> None:
-    result = run("--systems", "bm25,lucene", "--out", tmp_path)
-    assert result.exit_code == 2
-    assert "no system 'lucene'" in result.stderr

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import typer
 
 from polyhop.data.errors import PolyhopError
-from polyhop.scripts.training.command import QuestionFile, new_app, run_command
+from polyhop.scripts.training.command import QuestionFile
 
 
 @pytest.mark.parametrize(
@@ -31,17 +30,3 @@ def test_an_option_names_questions(text: str, expected: QuestionFile) -> None:
 def test_other_forms_are_errors(text: str) -> None:
     with pytest.raises(PolyhopError, match="DATASET:QUESTIONS"):
         QuestionFile.parse(text)
-
-
-def test_an_error_prints_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    app = new_app()
-
-    @app.command()
-    def fail() -> None:
-        raise PolyhopError("too few")
-
-    monkeypatch.setattr("sys.argv", ["fail"])
-    assert isinstance(app, typer.Typer)
-    with pytest.raises(SystemExit, match="1"):
-        run_command(app, "polyhop.fail")
-    assert capsys.readouterr().err == "error: too few\n"

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from polyhop.data.benchmarks import load_questions
 from polyhop.data.form import FEATURES
 from polyhop.programs.complexity import ComplexityEstimator, ComplexityHead, estimate_complexity
-from polyhop.scripts.training.complexity import SINGLE, Labelled, app, labelled, train
+from polyhop.scripts.training.complexity import SINGLE, Labelled, app, train
 
 CHAINS = {
     1: "Who wrote Book {n}?",
@@ -56,18 +56,6 @@ def files(tmp_path: Path) -> list[str]:
     other = {"title": "More", "paragraphs": [{"context": "1 km", "qas": asked[10:]}]}
     (tmp_path / "squad.json").write_text(json.dumps({"data": [article, other], "version": "1.1"}))
     return ["--musique", str(tmp_path / "mu.jsonl"), "--squad", str(tmp_path / "squad.json")]
-
-
-def test_questions_with_their_hops(files: list[str]) -> None:
-    found = list(labelled("musique", files[1]))
-    assert [each.hops for each in found if each.dataset == "musique"] == [2] * 10 + [3] * 10 + [4] * 10
-    singles = [each for each in found if each.dataset == SINGLE]
-    assert [each.question for each in singles[:2]] == ["who wrote book 200", "who wrote book 201"]
-    assert (singles[0].hops, singles[0].group) == (1, "2hop__200")
-    assert len(singles) == 30  # "#1 >> place of birth" is none
-    squad = list(labelled("squad", files[3]))
-    assert {(each.hops, each.group) for each in squad} == {(1, "Towers"), (1, "More")}
-    assert {each.hops for each in labelled("sample", "train")} == {1, 2, 3, 4}
 
 
 def test_a_trained_head_knows_new_questions_of_the_form() -> None:

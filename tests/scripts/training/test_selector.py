@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from typer.testing import CliRunner
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.lexical.chain_features import ExtensionFeatures, StopFeatures
 from polyhop.scripts.training.command import QuestionFile
-from polyhop.scripts.training.selector import SelectorCase, app, as_code, cases_of, fit
+from polyhop.scripts.training.selector import SelectorCase, app, cases_of, fit
 
 SIZE = 2 * len(ExtensionFeatures._fields) + len(StopFeatures._fields)
 
@@ -23,14 +22,6 @@ def test_fitted_weights_find_the_evidence() -> None:
     weights = fit(cases)
     assert np.mean([case.score(weights).f1 for case in cases]) > 0.9
     assert np.mean([case.score(np.zeros(SIZE)).f1 for case in cases]) < 0.6
-
-
-def test_the_code_holds_the_weights() -> None:
-    weights = np.random.default_rng(0).normal(size=SIZE)
-    found: dict[str, ExtensionFeatures | StopFeatures] = {}
-    exec(as_code(weights), {"ExtensionFeatures": ExtensionFeatures, "StopFeatures": StopFeatures}, found)
-    flat = [value for name in ("FIRST", "NEXT", "END") for value in found[name]]
-    assert flat == pytest.approx(weights, rel=0.01)
 
 
 def test_the_command_prints_scores_and_weights() -> None:

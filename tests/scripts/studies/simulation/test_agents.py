@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import dspy
 import pytest
 
-from polyhop.programs.candidates import Candidates
 from polyhop.scripts.studies.simulation import Rates, simulated_lm
 from polyhop.scripts.studies.simulation.annotations import LOST, lock
 from polyhop.signatures import (
-    AnalyzeQuestion,
     AnswerFromEvidence,
-    AnswerWithCitations,
-    GatherEvidence,
-    PlanResearch,
     VerifyAnswer,
 )
 
-from .world import OTHERS, add, ask, hotpotqa, musique, select, shown
+from .world import OTHERS, ask, hotpotqa, musique, select, shown
 
 TOWN, RIVER = "10s1", "5s3"  # the gold sentences in the candidates of `hotpotqa`
 MANY = 150
@@ -34,53 +27,6 @@ def near(count: int, of: int, rate: float) -> bool:
 
 
 # --- without errors --------------------------------------------------------------------------------------------------
-
-
-def test_the_selector_keeps_the_gold_sentences_and_no_others(tmp_path: Path) -> None:
-    (example,) = hotpotqa(tmp_path)
-    assert select(simulated_lm([example]), example) == [TOWN, RIVER]
-
-
-@pytest.mark.parametrize(
-    ("selected", "added"),
-    [([], [TOWN, RIVER]), ([RIVER], [TOWN]), (["5"], [TOWN]), ([TOWN, RIVER, "1s1"], []), (["5s1"], [TOWN, RIVER])],
-)
-def test_the_adder_adds_what_is_missing(selected: list[str], added: list[str], tmp_path: Path) -> None:
-    (example,) = hotpotqa(tmp_path)
-    assert add(simulated_lm([example]), example, selected) == added
-
-
-def test_sub_questions_are_the_decomposition_or_ask_for_one_page_each(tmp_path: Path) -> None:
-    (two,), (three,) = hotpotqa(tmp_path), musique(tmp_path)
-    reply = ask(simulated_lm([three]), AnalyzeQuestion, question=three.question)
-    assert reply.sub_questions == ["river of town 0", "#1 >> land", "#2 >> ruler"]
-    reply = ask(simulated_lm([two]), PlanResearch, question=two.question)
-    assert reply.sub_questions == [
-        'What does the page "Town 0" say?',
-        "What is the page that #1 leads to as number 2?",  # the question does not name it
-    ]
-    assert reply.route == "plan"
-
-
-def gather(example: dspy.Example, rates: Rates | None = None, ids: Sequence[str] | None = None) -> dspy.Prediction:
-    """The reply to a prompt with all passages, or with some of them."""
-    candidates = Candidates(example.pool)
-    passages = candidates.show(None if ids is None else candidates.resolve(ids)[0])
-    lm = simulated_lm([example], rates or Rates())
-    given = {"question": example.question, "sub_questions": ["?"], "answers_so_far": [], "searched": []}
-    return ask(lm, GatherEvidence, **given, passages=passages)
-
-
-def test_the_gatherer_answers_what_it_keeps_and_asks_for_the_next_hop(tmp_path: Path) -> None:
-    (example,) = musique(tmp_path)
-    everything = gather(example)
-    assert everything.answers == ["River 0 [1s1]", "Land 0 [3s1]", "Queen 0 [4s1]"]
-    assert (everything.keep, everything.required) == (["1", "3", "4"], [])
-    first = gather(example, ids=["1", "2"])
-    assert first.answers == ["River 0 [1s1]", "unknown", "unknown"]
-    assert first.required == ["River 0 >> land"]  # the third waits for the second
-    wrong = gather(example, Rates(wrong_verdict=1.0), ids=["1", "2"])
-    assert wrong.answers == ["unknown", "River 0 [2s1]", "River 0 [2s1]"]
 
 
 def test_a_later_hop_is_found_only_by_what_leads_to_it(tmp_path: Path) -> None:
@@ -97,23 +43,6 @@ def test_a_later_hop_is_found_only_by_what_leads_to_it(tmp_path: Path) -> None:
         any(hit.passage.title == f"Land {n}" for hit in pool.search(f"Land {n}", 50)) for n, pool in enumerate(pools)
     ]
     assert near(len(seen) - sum(seen), len(seen), LOST)  # some are never found
-
-
-@pytest.mark.parametrize("signature", [AnswerFromEvidence, AnswerWithCitations])
-def test_the_answer_is_right_where_the_evidence_is_complete(signature: Any, tmp_path: Path) -> None:
-    (example,) = hotpotqa(tmp_path)
-    lm = simulated_lm([example], Rates(lucky=0.0))
-
-    def answered(*ids: str) -> dspy.Prediction:
-        field = "evidence" if signature is AnswerFromEvidence else "passages"
-        return ask(lm, signature, question=example.question, sub_questions=["?"], **{field: shown(example, ids)})
-
-    right, wrong = answered(TOWN, RIVER, "1s1"), answered(TOWN, "5s1", "1s1")
-    assert (right.answer, wrong.answer) == ("Mount 0", wrong.answer)
-    assert wrong.answer in ("Town 0", "River 0", "Village 0-0")
-    assert right.confidence > 0.75 > 0.25 > wrong.confidence
-    if signature is AnswerWithCitations:
-        assert (right.citations, wrong.citations) == ([TOWN, RIVER], [TOWN])
 
 
 def verify(lm: dspy.LM, example: dspy.Example, answer: str, *ids: str) -> dspy.Prediction:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from polyhop.data.chain import ChainWeights
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
 from polyhop.data.sample import CORPUS, load_sample
-from polyhop.scripts.studies.ablation import FEATURES, ablate, app
+from polyhop.scripts.studies.ablation import FEATURES, ablate
 from polyhop.scripts.training.chain.workers import ALL_GOLD, RECALL, QuestionSet, Workers
 
 
@@ -22,6 +21,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_each_sign_is_left_out_once(index: Path) -> None:
     with Workers([QuestionSet("sample", None, index)], jobs=1, folds=1, limit=None, seed=0) as workers:
         rows = {label: scores["sample"] for label, scores in ablate(workers, ChainWeights(), ["sample"])}
@@ -48,17 +48,3 @@ def bm25_alone(folder: Path) -> dict[str, float]:
         shares.append(len(found & set(question.gold_passages)) / len(set(question.gold_passages)))
     count = len(shares)
     return {"questions": count, RECALL: sum(shares) / count, ALL_GOLD: sum(share == 1 for share in shares) / count}
-
-
-def test_the_command_prints_a_markdown_table(index: Path) -> None:
-    result = CliRunner().invoke(app, ["--on", f"sample::{index}", "--limit", "5"])
-    assert result.exit_code == 0, result.output
-    head, rule, *rows = result.stdout.splitlines()
-    assert head == "| Recall@5 (all gold@5) | sample |"
-    assert rule == "| --- | ---: |"
-    assert len(rows) == 3 + len(FEATURES)
-    assert rows[0].startswith("| the BM25 score alone | ")
-
-
-def test_a_set_must_be_complete() -> None:
-    assert CliRunner().invoke(app, ["--on", "2wiki"]).exit_code == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from polyhop.data.chain import ChainWeights
 from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.index import build_index
 from polyhop.data.sample import CORPUS, load_sample, sample_passages
-from polyhop.scripts.training.chain.run import RESULT, SETTINGS, TRIALS, Journal, Settings, tune
+from polyhop.scripts.training.chain.run import RESULT, TRIALS, Journal, Settings, tune
 from polyhop.scripts.training.chain.search import outcomes, search, sweep
 from polyhop.scripts.training.chain.tune import app
 from polyhop.scripts.training.chain.workers import Chain, QuestionSet
@@ -109,24 +109,13 @@ def test_a_run_is_recorded_and_ends_the_same_when_it_is_stopped(settings: Settin
     assert trials.read_text().startswith(known)
 
 
+@pytest.mark.slow
 def test_another_retriever_is_no_continuation(settings: Settings, tmp_path: Path) -> None:
     with Journal(tmp_path, settings.describe()) as journal:
         scores = {"sample": {"questions": 16, "passage_recall@5": 0.1, "all_gold@5": 0.1}}
         journal.add(settings.start, range(2), scores)
     with pytest.raises(PolyhopError, match="the retriever has changed since .* was started: choose another --out"):
         tune(settings, tmp_path)
-
-
-def test_the_command_shows_what_it_found(index: Path, tmp_path: Path) -> None:
-    start = tmp_path / "start.json"
-    start.write_text(json.dumps(asdict(replace(SHIPPED, bm25=0.0))))
-    asked = ("--on", f"sample::{index}", "--trials", "1", "--limit", "8", "--start", start, "--out", tmp_path / "run")
-    result = command(*asked)
-    assert result.exit_code == 0, result.output
-    assert "Cross-validated" in result.stdout
-    assert "bm25 0 -> 0" in result.stdout
-    assert "tuning.json" in result.stdout
-    assert json.loads((tmp_path / "run" / RESULT).read_text())["settings"]["trials"] == 1
 
 
 # --- its parts -------------------------------------------------------------------------------------------------------
@@ -185,32 +174,3 @@ def test_a_set_is_given_in_one_way(on: str, message: str, tmp_path: Path) -> Non
     result = command("--on", on, "--out", tmp_path / "run")
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.replace("│", " ").split())
-
-
-def test_sets_have_names_and_weights_of_their_own(index: Path) -> None:
-    one = QuestionSet("sample", None, index)
-    with pytest.raises(PolyhopError, match="two of the sets have the same name"):
-        Settings((one, one), SHIPPED)
-    with pytest.raises(PolyhopError, match="the reach must be greater than 1, got 1"):
-        Settings((one,), SHIPPED, reach=1.0)
-    with pytest.raises(PolyhopError, match="every set has weight 0"):
-        Settings((replace(one, weight=0.0),), SHIPPED)
-
-
-def test_a_folder_holds_one_run(settings: Settings, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(PolyhopError, match="contains notes.txt: choose another --out"):
-        tune(settings, tmp_path)
-    run = tmp_path / "run"
-    run.mkdir()
-    (run / SETTINGS).write_text(json.dumps(settings.describe()))
-    with pytest.raises(PolyhopError, match="started with other settings.*\n  seed: 0 before, 1 now"):
-        tune(replace(settings, seed=1), run)
-
-
-@pytest.mark.parametrize("content", ["[1]", "{", '{"links": 1}', '{"link": -1}'])
-def test_a_start_holds_weights(content: str, index: Path, tmp_path: Path) -> None:
-    start = tmp_path / "start.json"
-    start.write_text(content)
-    result = command("--on", f"sample::{index}", "--out", tmp_path / "run", "--start", start)
-    assert "start.json does not contain the weights of a chain" in str(result.exception)

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from random import Random
 
-import numpy as np
 import pytest
 
 from polyhop.data.benchmarks import QuestionRecord
@@ -24,8 +23,8 @@ from polyhop.scripts.training.reader.examples import (
     annotated_hops,
     examples,
 )
-from polyhop.scripts.training.reader.fit import STEP, ReaderFit, calibrate, fold_of, hop_tasks, read_all, report, scored
-from polyhop.scripts.training.reader.network import RankingTask, Recipe, train
+from polyhop.scripts.training.reader.fit import STEP, ReaderFit, hop_tasks, read_all, report, scored
+from polyhop.scripts.training.reader.network import Recipe
 
 NAMES = ("Ada Brook", "Ben Carr", "Cy Dunn", "Dora Eck", "Eli Fenn", "Fay Gold", "Gus Holt", "Ida Jans", "Kay Lind")
 TOWNS = ("Ghent", "Brno", "Cork", "Leith", "Turku", "Arles", "Varna", "Split", "Ulm")
@@ -57,18 +56,6 @@ def test_the_report_tells_held_out_from_in_sample(fit: ReaderFit) -> None:
     assert set(figures["probabilities"]) == {"ece", "auc"}
 
 
-def test_training_finds_the_sign_that_tells_and_is_repeatable() -> None:
-    rng = np.random.default_rng(1)
-    tasks = []
-    for _ in range(60):
-        rows = rng.random((6, 4), np.float32)
-        tasks.append(RankingTask(rows, (rows[:, 2] == rows[:, 2].max()).astype(np.float32)))
-    recipe = Recipe(units=4, epochs=40, rate=0.02)
-    ranker = train(tasks, recipe)
-    assert np.mean([ranker.scores(t.features).argmax() == t.f1.argmax() for t in tasks]) > 0.9
-    assert np.array_equal(ranker.hidden, train(tasks, recipe).hidden)
-
-
 def test_a_country_is_right_under_every_name() -> None:
     book = span_table(parse_passages("[1] A\n1s1 A is a Danish film made in Denmark by Ada Brook."))
     scores = dict(zip(book.texts, scored(book, ["Denmark"], is_country=True), strict=True))
@@ -90,17 +77,6 @@ def test_sub_questions_get_their_answers_put_in() -> None:
     assert third.answers == ("Ann Lee",)
 
 
-def test_probability_follows_the_signs(fit: ReaderFit) -> None:
-    weights = calibrate(fit.held_out)
-    assert set(weights) == {"span"}
-    assert len(weights["span"]) == 4
-
-
-def test_what_a_question_stands_on_has_one_fold() -> None:
-    assert fold_of("Ada  Brook", 5) == fold_of("ada brook", 5)
-    assert {fold_of(f"Town {n}", 3) for n in range(30)} == {0, 1, 2}
-
-
 def test_examples_of_a_file(tmp_path: Path) -> None:
     context = [
         ["Ada Brook", ["Ada Brook is a painter.", "Ada Brook was born in Ghent."]],
@@ -119,24 +95,6 @@ def test_examples_of_a_file(tmp_path: Path) -> None:
     assert "Ben Carr" not in made.passages[GOLD]
     assert "1s2 Ada Brook was born in Ghent." in made.passages[EVIDENCE]
     assert Example.from_record(json.loads(json.dumps(made.to_record()))) == made
-
-
-def test_a_single_question_is_also_read_among_other_passages(tmp_path: Path) -> None:
-    def article(title: str, *contexts: str) -> dict[str, object]:
-        qas = [{"id": text, "question": f"What of {text}?", "answers": [{"text": text[:4]}]} for text in contexts]
-        paragraphs = [{"context": text, "qas": [qa]} for text, qa in zip(contexts, qas, strict=True)]
-        return {"title": title, "paragraphs": paragraphs}
-
-    document = {"data": [article("Ghent", *(f"Town {n} is old." for n in range(8))), article("Kay", "Kay paints.")]}
-    file = tmp_path / "made.json"
-    file.write_text(json.dumps(document))
-    *of_town, of_kay = examples(QuestionFile.parse(f"squad:{file}"))
-    for made in of_town:
-        assert made.question[8:14] in made.passages[MIXED]
-        assert made.passages[MIXED].count("is old") == 4
-    assert any("Kay paints" in made.passages[MIXED] for made in of_town)
-    assert "Kay paints" in of_kay.passages[MIXED]
-    assert of_kay.passages[MIXED].count("is old") <= 1
 
 
 def test_sub_questions_are_learned_and_read_as_steps_over_mixed_pages(fit: ReaderFit) -> None:
