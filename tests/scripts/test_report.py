@@ -249,16 +249,6 @@ def test_an_unfinished_run(run: Path, tmp_path: Path) -> None:
     assert "33.3" not in page.words
 
 
-def test_only_runs_over_the_same_questions_are_compared(run: Path, tmp_path: Path) -> None:
-    evaluate(Fake(), numbered(8), tmp_path / "other")
-    evaluate(Fake(), numbered(1), tmp_path / "one")
-    page = report(run, tmp_path / "one", tmp_path / "other", out=tmp_path / "sub" / "report.html")
-    groups = page.index["groups"]
-    assert [[each["name"] for each in group["runs"]] for group in groups] == [["run", "other"], ["fake"]]
-    assert page.words.count("Against ") == 1
-    assert len({group["title"] for group in groups}) == 2
-
-
 def test_optimization_runs_have_their_own_sections(run: Path, tmp_path: Path) -> None:
     tuned, other = write_run(tmp_path / "tuned"), write_run(tmp_path / "other")
     expected = [section.title for section in sections(tuned)]

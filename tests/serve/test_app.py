@@ -252,16 +252,6 @@ def test_an_error_of_the_model_is_told_without_its_key(start: Callable[..., str]
         assert events[-1]["kind"] == "model"
 
 
-def test_idle_connections_do_not_keep_others_out(address: str) -> None:
-    parts = urlsplit(address)
-    idle = [socket.create_connection((parts.hostname or "", parts.port or 0)) for _ in range(200)]
-    for each in idle[::2]:
-        each.sendall(b"POST /ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
-    assert httpx.get(f"{address}/health", timeout=60).status_code == 200
-    for each in idle:
-        each.close()
-
-
 @pytest.mark.parametrize(
     "sent", [b"", b"POST /ask HTTP/1.1\r\nHost: loc", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET"]
 )

@@ -135,30 +135,6 @@ def test_it_answers_as_before(name: str, kind: str, tmp_path: Path) -> None:
         assert first.trace.to_records() == second.trace.to_records()
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_whole_prompts_are_the_same_to_the_byte(name: str, tmp_path: Path) -> None:
-    before = new_program(name)
-    shown = NumberedPassages(passages=[NumberedPassage(number=2, title="T [[ ## x", sentences={1: "Ä.", 3: "«b»\n"})])
-    for predictor in before.predictors():
-        values = {
-            field: shown
-            if info.annotation is NumberedPassages
-            else ["1s1", "2"]
-            if "list" in str(info.annotation)
-            else "x"
-            for field, info in predictor.signature.fields.items()
-        }
-        predictor.demos = [dspy.Example(values), dspy.Example(dict(list(values.items())[1:]))]
-    polyhop.save(before, tmp_path / "best")
-    after = polyhop.load(tmp_path / "best")
-    for old, new in zip(before.predictors(), after.predictors(), strict=True):
-        inputs = dict.fromkeys(old.signature.input_fields, "?")
-        for adapter in (dspy.ChatAdapter(), dspy.JSONAdapter()):
-            told = adapter.format(old.signature, old.demos, inputs)
-            assert adapter.format(new.signature, new.demos, inputs) == told
-            assert len(told) > 2
-
-
 # --- programs of somebody's own --------------------------------------------------------------------------------------
 
 
