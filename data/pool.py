@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from .chain.reading import cached_record, texts_of
+from .chain.reading import cached_record
 from .chain.store import Store
 from .passages import Hit, Passage, SearchTool, check_page
 from .text import clean, terms
@@ -71,7 +71,7 @@ class PassagePool(SearchTool):
     def store(self) -> Store:
         """The words of the passages, for the chain retriever; read once for all views."""
         if not self._stores:
-            self._stores.append(Store.of(cached_record(texts_of(passage)) for passage in self.passages))
+            self._stores.append(Store.of(cached_record(passage) for passage in self.passages))
         return self._stores[0]
 
     def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:

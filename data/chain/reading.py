@@ -23,7 +23,8 @@ STARTS, NAMED = 1, 2  # flags: a name may start here (no lower-case letter); ins
 TOPIC = 512  # the least stem of a topic word
 FORM_BITS, STEM_BITS = 2, 10  # a word without its flags, and its stem, are what remains after this shift
 LONGEST_NAME = 12  # words; of a longer name the beginning is compared
-_LONGEST_TITLE = 255  # words
+LATER = 1 << 7  # flag of a header: the passage does not open its document
+_LONGEST_TITLE = 127  # words
 _MOST_NAMES = 255  # of a passage
 _JOINING = frozenset("of the and de la le du des del della di da von van der den for in".split())
 _CACHED = 200_000
@@ -99,10 +100,15 @@ def folded(text: str) -> list[str]:
     return [form for word in read(text) for form in word.forms]
 
 
-@lru_cache(maxsize=2048)  # passages of pools are read again by the next search and by the lexical engine
-def cached_record(texts: tuple[str, ...]) -> Words:
-    """See `Reading.record`."""
-    return Reading(texts).record()
+def record_of(passage: Passage) -> Words:
+    """The record of a passage in a `Store`."""
+    record = Reading(texts_of(passage)).record()
+    if passage.place and passage.place.sentence:
+        record[0] |= LATER
+    return record
+
+
+cached_record = lru_cache(maxsize=2048)(record_of)  # passages of pools are read again by the next search
 
 
 class Reading:

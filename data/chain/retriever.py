@@ -107,7 +107,7 @@ class _Chain:
         new = np.ones(len(self._graph), bool)
         new[self._seen] = False
         self._seen = np.append(self._seen, nodes[new[nodes]])
-        self._titles = counted(self._graph.names[self._seen])
+        self._titles = counted(self._graph.names[self._seen[~self._graph.later[self._seen]]])  # documents
         self._named = self._titles_asked()
 
     def take(self, node: int) -> None:
@@ -166,6 +166,7 @@ class _Chain:
         rarity, span = graph.match_rarity[nodes], graph.span[nodes]
         strength = graph.match_certainty[nodes] * specificity(rarity, _TITLE_RARITY * weights.rarity)
         strength *= occurrences(graph.names[nodes, graph.match[nodes]], self._titles) ** -weights.ambiguity
+        strength *= np.where(graph.later[nodes], weights.later, 1.0)
         length = span[:, 1] - span[:, 0]
         within = (span[:, :1] >= span[:, 0]) & (span[:, 1:] <= span[:, 1]) & (length[:, None] < length)
         found[nodes] = weights.named * strength * np.where(within.any(axis=1), weights.inner, 1.0)
@@ -209,6 +210,7 @@ class _Chain:
         strength *= np.where(edges.in_question, _IN_QUESTION, 1.0)
         strength *= np.array([weights.link, weights.back, weights.shared])[edges.relation]
         strength *= np.where(shared & edges.in_title, weights.in_title, 1.0)
+        strength *= np.where(link & graph.later[edges.node], weights.later, 1.0)
         bearers = np.where(shared, edges.sharing, occurrences(edges.name, self._titles))
         strength *= bearers**-weights.ambiguity
         beside = graph.has[edges.sentence] & (edges.sentence >= 0)[:, None]

@@ -7,8 +7,9 @@
     stems     the stems of the collection, in order (uint32)
     counts    the number of passages that have each (uint32)
 
-A record is a header (the words of the title; without its disambiguation; up to its first comma; the number of names: 8
-bits each), the names (start and end, 16 bits each), and the words (see `polyhop.data.chain.reading`).
+A record is a header (the words of the title, 7 bits, and `LATER`; its words without disambiguation; up to its first
+comma; the number of names: 8 bits each), the names (start and end, 16 bits each), and the words (see
+`polyhop.data.chain.reading`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..passages import Passage
-from .reading import FORM_BITS, LONGEST_NAME, STEM_BITS, TOPIC, Reading, Words, stems_of, texts_of, without_flags
+from .reading import FORM_BITS, LATER, LONGEST_NAME, STEM_BITS, TOPIC, Words, record_of, stems_of, without_flags
 
 Ints = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
@@ -70,6 +71,7 @@ class Records(NamedTuple):
         titles: The words of each title: all, without disambiguation, up to the first comma; shape (passages, 3).
         names: The (start, end) of names among `words`.
         named: The number of names of each passage.
+        later: Whether it is a passage of a document, but not the first.
     """
 
     words: Words
@@ -77,6 +79,7 @@ class Records(NamedTuple):
     titles: Ints
     names: Ints
     named: Ints
+    later: Bools
 
     @classmethod
     def of(cls, records: Words, lengths: Ints) -> Records:
@@ -87,7 +90,7 @@ class Records(NamedTuple):
         """
         start = np.cumsum(lengths) - lengths
         header = records[start].astype(np.int64)
-        titles = np.stack([header & 255, header >> 8 & 255, header >> 16 & 255], axis=-1)
+        titles = np.stack([header & LATER - 1, header >> 8 & 255, header >> 16 & 255], axis=-1)
         named = header >> 24
         packed = records[spread(start + 1, named)].astype(np.int64)
         sizes = lengths - named
@@ -95,7 +98,7 @@ class Records(NamedTuple):
         words = np.zeros(int(sizes.sum()), np.uint32)
         words[spread(first, sizes - 1)] = records[spread(start + 1 + named, sizes - 1)]
         spans = np.stack([packed >> 16, packed & 0xFFFF], axis=-1) + np.repeat(first, named)[:, None]
-        return cls(words, sizes, titles, spans, named)
+        return cls(words, sizes, titles, spans, named, header & LATER > 0)
 
 
 class Store:
@@ -288,7 +291,7 @@ class StoreWriter:
             self._write()
 
     def add(self, passages: Iterable[Passage]) -> None:
-        self._batch += [Reading(texts_of(passage)).record() for passage in passages]
+        self._batch += [record_of(passage) for passage in passages]
         if len(self._batch) >= _BATCH:
             self._write()
 

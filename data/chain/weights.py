@@ -27,6 +27,7 @@ class ChainWeights:
         named: A title that the question contains.
         inner: Factor for such a title inside a longer one that the question contains.
         taken: Factor for such a title once a passage with an overlapping title was chosen.
+        later: Factor for a title in the question or in a chosen passage, if this one does not open its document.
         link: A chosen passage mentions the title.
         back: The passage mentions a chosen passage's title.
         shared: A chosen passage and this one mention the same name.
@@ -54,6 +55,7 @@ class ChainWeights:
     inner: float = _weight(0.35, 0.0, 1.0)
     named: float = _weight(0.9, 0.0, 3.0)
     taken: float = _weight(0.33, 0.0, 1.0)
+    later: float = _weight(0.65, 0.0, 1.0)
     link: float = _weight(0.72, 0.0, 3.0)
     back: float = _weight(0.62, 0.0, 3.0)
     shared: float = _weight(0.6, 0.0, 3.0)

@@ -11,7 +11,7 @@ from ....data.chain.weights import ChainWeights
 from .workers import ALL_GOLD, RECALL, Chains, Scores
 
 _SWEPT = "enough"  # does not change rankings; has a sweep of its own
-_NEEDS_VECTORS = "similarity"  # the graphs have no similarities
+_UNUSED = ("similarity", "later")  # the graphs have no vectors, and no passages of longer documents
 PENALTY = 0.002  # if all weights are at the end of their reach
 _STEP = 0.02  # of the sweep
 _BEST = 10  # trials that are averaged
@@ -22,7 +22,7 @@ Trial = tuple[ChainWeights, float]  # with the objective
 def tuned_names(start: ChainWeights) -> list[str]:
     """The weights that are searched; those that are 0 at the start are left out."""
     names = (weight.name for weight in fields(start))
-    return [name for name in names if name not in (_SWEPT, _NEEDS_VECTORS) and getattr(start, name)]
+    return [name for name in names if name not in (_SWEPT, *_UNUSED) and getattr(start, name)]
 
 
 def objective(scores: Scores, shares: Mapping[str, float]) -> float:

@@ -10,6 +10,7 @@ from polyhop.data.chain import ChainRetriever, ChainWeights
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Passage, Reason
 from polyhop.data.pool import PassagePool
+from polyhop.data.splitting import Document, Line, split
 
 from .searching import GENERIC, QUESTIONS, Fixed, ids, over
 from .world import CASES, WORLD, Case
@@ -188,3 +189,18 @@ def test_vectors_of_another_index_are_refused(world: BM25Index) -> None:
     vectors: Any = Fixed({}, world)
     with pytest.raises(ValueError, match="the vectors belong to another index"):
         ChainRetriever(PassagePool(WORLD), vectors=vectors)
+
+
+# --- passages of documents -------------------------------------------------------------------------------------------
+
+
+def test_a_name_leads_to_the_opening_passage_of_a_document() -> None:
+    """All passages of a document have its title, which means the first of them rather than another."""
+    life = ["Mira Holm was born in Dunburg in 1931.", *(f"She painted harbour number {n} then." for n in range(30))]
+    first, *later = split(Document("holm.md", "Mira Holm", [Line(text) for text in life]), 20)
+    film = Passage.of("The Ferry", "The Ferry is a film directed by Mira Holm.")
+    pool = PassagePool([*later, first, film, *(Passage.of(f"Harbour {n}", f"It is harbour {n}.") for n in range(30))])
+    question = "Where was the director of The Ferry from?"
+    found = [ids(ChainRetriever(pool, weights).search(question, 2)) for weights in (None, ChainWeights(later=1.0))]
+    assert found[0] == [film.id, first.id]
+    assert found[1] != found[0]
