@@ -17,7 +17,7 @@ import dspy
 from ..data.passages import Passage
 from ..data.references import references, replace_references
 from ..data.sample import SubQuestion
-from ..data.text import content_terms, title_key
+from ..data.text import bare_title, content_terms, title_key
 from ..programs.candidates import split_citations
 from ..programs.prediction import UNKNOWN
 from ..signatures.fields import NumberedPassage, NumberedPassages
@@ -199,21 +199,38 @@ class Sight:
 
     @property
     def lacking(self) -> list[str]:
-        """Queries for the gold passages that are not shown and that nothing unknown leads to."""
+        """Queries for the gold passages that are not shown and that nothing unknown leads to; none that was tried."""
+        if not self.oracle.pages:
+            return []
         if not self.oracle.steps:
-            return [page.title for id, page in self.oracle.pages.items() if page and not self.has(id)]
+            return [title for id in self.oracle.pages if not self.has(id) and (title := self._untried(id))]
         has = [step.passage_id is None or self._knows(step.passage_id) for step in self.oracle.steps]
         return [
-            self._untried(self.oracle.asked(n), step.passage_id)
+            query
             for n, step in enumerate(self.oracle.steps)
-            if not has[n] and all(has[m - 1] for m in references(step.question) if 0 < m <= len(has))
+            if not has[n]
+            and all(has[m - 1] for m in references(step.question) if 0 < m <= len(has))
+            and (query := self._untried(step.passage_id, self.oracle.asked(n)))
         ]
 
-    def _untried(self, query: str, passage: str | None) -> str:
-        """A query, or the title of the passage that it did not find before."""
-        tried = " ".join(title_key(text) for name in ("queries", "earlier", "searched") for text in self.listed(name))
+    def _untried(self, passage: str | None, query: str = "") -> str:
+        """The query; if it was tried, the title of the passage, if the agent saw the title; else nothing.
+
+        A title that the agent cannot know would make up for a search that failed.
+        """
+        tried = [title_key(text) for name in ("queries", "earlier", "searched") for text in self.listed(name)]
         page = self.oracle.pages.get(passage or "")
-        return page.title if page is not None and title_key(query) in tried else query
+        title = bare_title(page.title) if page is not None else ""
+        known = [query, title] if title and f" {title_key(title)} " in self._read else [query]
+        return next(
+            (text for text in known if text and not any(said.startswith(title_key(text)) for said in tried)), ""
+        )
+
+    @cached_property
+    def _read(self) -> str:
+        """What the agent was asked and shown, to look for a title."""
+        shown = [text for page in self.numbered for text in (page.title, *page.sentences.values())]
+        return f" {title_key(' '.join([self.text('question'), *self.listed('known'), *shown]))} "
 
     def _knows(self, passage: str) -> bool:
         """Whether a gold passage is shown, or a known fact states what it says."""
@@ -294,9 +311,9 @@ def _query(sight: Sight) -> Any:
 
 @field("action")
 def _action(sight: Sight) -> Any:
-    if not sight.oracle.pages:
-        return _UNTOLD
-    return "answer" if sight.complete else "retrieve"
+    if sight.complete:
+        return "answer"
+    return "retrieve" if sight.lacking else _UNTOLD
 
 
 @field("refined_question")
@@ -312,7 +329,7 @@ def _queries(sight: Sight) -> Any:
 
 @field("required", "gaps")
 def _open(sight: Sight) -> Any:
-    return sight.lacking if sight.oracle.pages else _UNTOLD
+    return sight.lacking or ([] if sight.complete else _UNTOLD)
 
 
 @field("keep")

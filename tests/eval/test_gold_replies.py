@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import dspy
@@ -126,6 +127,23 @@ def test_agents_that_go_on_or_stop() -> None:
     }
     tried = {**inputs, "queries": ['"Where was Andrei Tarkovsky born?" - nothing useful']}
     assert told(signatures.DecideNext, passages=FIRST, **tried)["query"] == "Andrei Tarkovsky"
+    tried["queries"] += ['"Andrei Tarkovsky" - no results']
+    assert told(signatures.DecideNext, passages=FIRST, **tried) == {}
+
+
+def test_a_title_that_the_agent_has_not_seen_is_no_query() -> None:
+    """It would make up for a search that failed, and charge the agent for it."""
+    oracle = GoldReplies(EXAMPLE.copy(pool=[NOISE, FILM, replace(DIRECTOR, title="Tarkovsky, Andrei")]))
+    tried: dict[str, Any] = {"roadmap": [], "queries": ["Where was Andrei Tarkovsky born?"]}
+    inputs = {**QUESTION, "passages": FIRST, **tried}
+    for own in ({"action": "retrieve", "query": "Tarkovsky's town"}, {"action": "answer", "query": "none"}):
+        assert oracle.reply(signatures.DecideNext, inputs, own).fields == own
+    gathered = {**QUESTION, "sub_questions": ["a", "b"], "answers_so_far": [], "passages": FIRST}
+    reply = oracle.reply(signatures.GatherEvidence, {**gathered, "searched": tried["queries"]}, {"required": ["x"]})
+    assert reply.fields["required"] == ["x"]
+
+
+def test_agents_that_assess_and_reason() -> None:
     assert told(signatures.AssessEvidence, evidence=FIRST) == {"sufficiency": 0.5}
     said: dict[str, Any] = {"thoughts": ["Andrei Tarkovsky directed it."]}
     assert told(signatures.ReasonOn, passages=ALL.show(), **said) == {"next_thought": "He was born in Zavrazhye."}
