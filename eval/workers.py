@@ -80,7 +80,6 @@ class Workers(Protocol):
 class _Work:
     item: Any
     deaths: int = 0
-    stale: bool = False  # nobody waits for its result
 
 
 class _Seat:
@@ -122,26 +121,28 @@ class Pool(Generic[Item, Result]):
         self._failed_starts = 0
         self._seats = [self._start() for _ in range(workers.workers)]
 
-    def run(self, items: Iterable[Item]) -> Iterator[tuple[Item, Result | WorkerLost]]:
+    def run(self, items: Iterable[Item | None]) -> Iterator[tuple[Item, Result | WorkerLost]]:
         """Yield each item with its result, in the order of completion; with an error if it ended several workers.
+
+        Args:
+            items: None where the next item depends on results; it is asked for after the next one.
 
         Raises:
             BaseException: what the task raises.
             PolyhopError: workers do not start.
         """
-        source, more = iter(items), True
+        source = iter(items)
         while True:
+            more = True
             while seat := self._free(more):
                 if self._again and not seat.works:
                     seat.alone = True
                     self._give(seat, self._again.popleft())
+                elif (item := next(source, None)) is None:
+                    more = False
                 else:
-                    try:
-                        self._give(seat, _Work(next(source)))
-                    except StopIteration:
-                        more = False
-            busy = any(not work.stale for seat in self._seats for work in seat.works.values())
-            if not (busy or more or self._again):
+                    self._give(seat, _Work(item))
+            if not (more or self._again or any(seat.works for seat in self._seats)):
                 return
             yield from self._next()
 
@@ -154,15 +155,8 @@ class Pool(Generic[Item, Result]):
             except Empty:
                 return
             work = seat.works.pop(future, None)
-            if work and not work.stale and future.exception() is None:
+            if work and future.exception() is None:
                 yield work.item, future.result()
-
-    def forget(self) -> None:
-        """After `run` was left early: ignore the results of what is being done."""
-        self._again.clear()
-        for seat in self._seats:
-            for work in seat.works.values():
-                work.stale = True
 
     def __enter__(self) -> Self:
         return self
@@ -213,23 +207,22 @@ class Pool(Generic[Item, Result]):
                 ) from error
             yield from self._lost(seat, [*([work] if work else []), *seat.works.values()], error)
             return
-        if error is not None and not (work and work.stale):
+        if error is not None:
             raise error
         if work is None:
             self._failed_starts = 0
             return
         seat.alone = False
-        if not work.stale:
-            yield work.item, future.result()
+        yield work.item, future.result()
 
     def _lost(self, seat: _Seat, works: list[_Work], error: WorkerLost) -> Iterator[tuple[Item, WorkerLost]]:
         self._desk.lost(seat.number)
         self._seats[self._seats.index(seat)] = self._start()
         for work in works:
             work.deaths += 1
-            if work.deaths < ATTEMPTS and not work.stale:
+            if work.deaths < ATTEMPTS:
                 self._again.append(work)
-            elif not work.stale:
+            else:
                 yield work.item, error
 
     def _replace_hanging(self) -> None:

@@ -115,6 +115,9 @@ class OptimizationSettings(BaseModel):
     )
     auto: str = _option("light", "How many calls it may make: light, medium or heavy.")
     trials: int = _option(40, "Trials of the search over tunables.", ge=2)
+    parallel_trials: int = _option(
+        1, "Trials that --workers may run at the same time, each drawn without the results of the others.", ge=1
+    )
     sampler: str = _option("tpe", "The sampler of that search: tpe, cmaes, random or grid.")
     freeze: tuple[str, ...] = _option((), "Do not tune these, such as 'search.*'. May be repeated.", "NAME")
     ranges: dict[str, tuple[Any, ...]] = _option(

@@ -184,6 +184,7 @@ def _search(
         freeze=freeze,
         ranges=ranges,
         seed=stage.seed,
+        parallel_trials=settings.parallel_trials,
         threads=settings.threads,
         executor=settings.executor,
         storage=settings.storage or stage.folder / f"{name}.journal",

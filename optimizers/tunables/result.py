@@ -52,6 +52,7 @@ class StudySettings(BaseModel):
     cost: str | None = None
     at_most: dict[str, float] = {}
     prune: bool = True
+    parallel_trials: int = 1
     seed: int = 0
     versions: dict[str, str] = {}
 

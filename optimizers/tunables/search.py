@@ -6,15 +6,16 @@
 
 One driver draws the values of a trial, has the questions answered with them, in threads or in worker processes, and
 stores the trial in one step when it has ended. So the same search over the same storage resumes after a kill: values
-are a function of the seed and the stored trials, and the trial that was cut off is drawn and measured again. Threads
-and processes share the questions of a trial, and do not change the result.
+are a function of the seed and earlier trials, and the trial that was cut off is drawn and measured again. Trials may
+run at the same time: then each is drawn without the results of some before it, and they are stored in their order.
+Threads and processes share the questions, and do not change the result.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from hashlib import blake2b
@@ -35,12 +36,12 @@ from ...engines.models import explain
 from ...eval.folder import differences
 from ...eval.settings import ProgramSettings
 from ...eval.workers import Workers
-from ..measure import Measured, Metric, OnScore, measure, named
+from ..measure import Metric, measure, named
 from .result import StudyResult, StudySettings, TrialRecord, choose, importances, score_of, shown, within
 from .sampling import derived_seed, make_sampler
-from .space import Ranges, SearchSpace, Values, with_values
+from .space import Ranges, SearchSpace, with_values
 from .storage import attributes, open_study, trials_of
-from .workers import TrialPool
+from .workers import Asked, Draw, TrialPool
 
 STORAGE = "runs/tuning/{study}.journal"
 """The default storage of a search; ``{study}`` is replaced by a hash of its settings."""
@@ -82,6 +83,8 @@ class TunableSearch(Teleprompter):
         prune: Stop a trial that is worse than the best one on the questions so far (Wilcoxon test, every 10 questions,
             which each trial answers in an order of its own); without effect if there is a cost. A pruned trial is never
             chosen, but its mean so far informs the sampler.
+        parallel_trials: Trials that may run at the same time in workers. A trial is drawn without the results of the
+            ``parallel_trials - 1`` before it, so that the result depends on this number, but not on the workers.
         points: Grid points per number.
         threads: Questions answered at the same time, in this process.
         executor: Worker processes that answer the questions, such as `polyhop.eval.workers.Processes`; None for this
@@ -101,6 +104,7 @@ class TunableSearch(Teleprompter):
     freeze: Sequence[str] = ()
     ranges: Ranges | None = None
     prune: bool = True
+    parallel_trials: int = 1
     points: int = 5
     seed: int = 0
     threads: int = 1
@@ -153,7 +157,7 @@ class _Driver:
     def __init__(self, search: TunableSearch, student: dspy.Module, questions: Sequence[dspy.Example]) -> None:
         if not questions:
             raise PolyhopError("there are no questions to tune on: give compile a valset or a trainset")
-        for name in ("trials", "threads"):
+        for name in ("trials", "threads", "parallel_trials"):
             if getattr(search, name) < 1:
                 raise PolyhopError(f"{name} must be at least 1, got {getattr(search, name)}")
         self._search, self._student, self._questions = search, student, questions
@@ -172,6 +176,8 @@ class _Driver:
             others = sum(values != self._space.defaults for values in self._space.grid(search.points))
             self._trials = min(search.trials, 1 + others)
         self._settings = self._describe()
+        self._pruners: dict[int, _Pruner] = {}  # of trials that were drawn and have not ended
+        self._ended: dict[int, TrialRecord] = {}  # that wait for those before them
 
     def __enter__(self) -> Self:
         search, where = self._search, self._search.storage
@@ -190,10 +196,10 @@ class _Driver:
                     "use the same settings, or name another study or storage"
                 )
             self._records = trials_of(self._study)[: self._trials]
-            self._measure = self._in_this_process
+            self._ask = self._in_this_process
             if search.executor is not None and len(self._records) < self._trials:
                 pool = TrialPool(self._student, self._questions, search.metric, search.executor)
-                self._measure = stack.enter_context(pool).measure
+                self._ask = stack.enter_context(pool).trials
             self._stack = stack.pop_all()
         return self
 
@@ -204,24 +210,17 @@ class _Driver:
 
     def run(self) -> None:
         """Run the trials that are missing."""
-        while (number := len(self._records)) < self._trials:
-            values = self._space.defaults if number == 0 else self._sampler(number, self._scored())
-            record = self._trial(number, values)
-            self._study.add_trial(self._frozen(record, _STATES[record.state]))
-            self._records.append(record)
-            best = max((score_of(other) for other in self._records if self._eligible(other)), default=None)
-            cost = record.costs.get(self._search.cost or "")
-            progress = TrialProgress(record.number, record.state, record.score, cost, best, number + 1, self._trials)
-            self._search.on_trial(progress)
+        for trial in self._ask(self._draw):
+            self._end(self._record(trial))
 
     def result(self) -> StudyResult:
         best, front = choose(self._records, self._search.cost, self._at_most)
-        shares = importances(self._scored(), self._search.cost is not None)
+        shares = importances(self._scored(self._records), self._search.cost is not None)
         return StudyResult(settings=self._settings, trials=self._records, best=best, front=front, importances=shares)
 
-    def _scored(self) -> list[FrozenTrial]:
+    def _scored(self, records: Sequence[TrialRecord]) -> list[FrozenTrial]:
         """The trials with a score, for samplers; pruned ones count as complete with their mean so far."""
-        known = [record for record in self._records if record.state != "failed" and self._space.covers(record.values)]
+        known = [record for record in records if record.state != "failed" and self._space.covers(record.values)]
         return [self._frozen(record, TrialState.COMPLETE) for record in known]
 
     def _frozen(self, record: TrialRecord, state: TrialState) -> FrozenTrial:
@@ -239,20 +238,44 @@ class _Driver:
 
     # --- one trial ---------------------------------------------------------------------------------------------------
 
-    def _trial(self, number: int, values: Values) -> TrialRecord:
-        try:
-            with_values(self._student, values)
-        except (PolyhopError, ValueError) as error:
-            return TrialRecord(number=number, state="failed", values=values, error=explain(error))
-        order = list(range(len(self._questions)))
-        random.Random(derived_seed(self._search.seed, number, "order")).shuffle(order)
-        pruner = _Pruner(order, self._rival(number))
-        measured = self._measure(values, order, pruner.on_score).only(pruner.answered)
+    def _draw(self) -> Asked | None:
+        """The next trial; None if there is none, or none before another one has ended."""
+        parallel = self._search.parallel_trials
+        while (number := len(self._records) + len(self._ended) + len(self._pruners)) < self._trials:
+            if number >= len(self._records) + parallel:
+                break
+            known = self._records[: max(0, number - parallel + 1)]
+            values = self._space.defaults if number == 0 else self._sampler(number, self._scored(known))
+            try:
+                with_values(self._student, values)
+            except (PolyhopError, ValueError) as error:
+                self._end(TrialRecord(number=number, state="failed", values=values, error=explain(error)))
+                continue
+            order = list(range(len(self._questions)))
+            random.Random(derived_seed(self._search.seed, number, "order")).shuffle(order)
+            self._pruners[number] = pruner = _Pruner(order, self._rival(known))
+            return Asked(number, values, order, pruner.on_score)
+        return None
+
+    def _end(self, record: TrialRecord) -> None:
+        """A trial has ended: store it, after those before it."""
+        self._ended[record.number] = record
+        while following := self._ended.pop(len(self._records), None):
+            self._study.add_trial(self._frozen(following, _STATES[following.state]))
+            self._records.append(following)
+            best = max((score_of(other) for other in self._records if self._eligible(other)), default=None)
+            cost, done = following.costs.get(self._search.cost or ""), len(self._records)
+            score, state = following.score, following.state
+            self._search.on_trial(TrialProgress(following.number, state, score, cost, best, done, self._trials))
+
+    def _record(self, trial: Asked) -> TrialRecord:
+        number, pruner = trial.number, self._pruners.pop(trial.number)
+        measured = trial.measured.only(pruner.answered)
         failure = next(iter(measured.failures.values()), None)
         if len(measured.failures) == len(measured.scores):
             raise PolyhopError(
-                f"every question of trial {number} ({shown(values)}) failed: {failure}; fix the cause and resume the "
-                "search"
+                f"every question of trial {number} ({shown(trial.values)}) failed: {failure}; fix the cause and resume "
+                "the search"
             )
         known = sorted({name for costs in measured.costs.values() for name in costs})
         for name in (*self._at_most, *([self._search.cost] if self._search.cost else [])):
@@ -261,7 +284,7 @@ class _Driver:
         return TrialRecord(
             number=number,
             state="pruned" if pruner.pruned else "complete",
-            values=values,
+            values=trial.values,
             score=sum(measured.scores.values()) / len(measured.scores),
             costs={name: measured.cost(name) for name in known},
             questions=len(measured.scores),
@@ -270,15 +293,21 @@ class _Driver:
             failure=failure,
         )
 
-    def _in_this_process(self, values: Values, order: Sequence[int], on_score: OnScore) -> Measured:
-        program, search = with_values(self._student, values), self._search
-        return measure(program, self._questions, search.metric, threads=search.threads, order=order, on_score=on_score)
+    def _in_this_process(self, draw: Draw) -> Iterator[Asked]:
+        search = self._search
+        while trial := draw():
+            program, order, on_score = with_values(self._student, trial.values), trial.order, trial.on_score
+            found = measure(
+                program, self._questions, search.metric, threads=search.threads, order=order, on_score=on_score
+            )
+            trial.measured.update(found)
+            yield trial
 
-    def _rival(self, number: int) -> TrialRecord | None:
-        """The trial that prunes this one; None if it is measured in full."""
-        if number == 0 or not self._search.prune or self._search.cost:
+    def _rival(self, known: Sequence[TrialRecord]) -> TrialRecord | None:
+        """The trial that prunes one; None if it is measured in full."""
+        if not self._search.prune or self._search.cost:
             return None
-        return max(filter(self._eligible, self._records), key=score_of, default=None)
+        return max(filter(self._eligible, known), key=score_of, default=None)
 
     def _eligible(self, trial: TrialRecord) -> bool:
         return trial.state == "complete" and within(trial, self._at_most)
@@ -295,6 +324,7 @@ class _Driver:
             cost=search.cost,
             at_most=self._at_most,
             prune=search.prune and not search.cost,
+            parallel_trials=search.parallel_trials,
             seed=search.seed,
             versions={package: version(package) for package in ("polyhop", "dspy", "optuna", "cmaes")},
         )

@@ -291,17 +291,31 @@ def test_workers_that_do_not_start_end_the_run() -> None:
         list(pool.run([1]))
 
 
-def test_what_a_task_raises_ends_the_run_and_the_workers_can_go_on() -> None:
+def test_what_a_task_raises_ends_the_run() -> None:
     def fail(n: int) -> int:
         if n == 3:
             raise BudgetSpent("3 LM calls")
         return n
 
-    with Pool(Local(), fail) as pool:
-        with pytest.raises(BudgetSpent, match="3 LM calls"):
-            list(pool.run(range(9)))
-        pool.forget()
-        assert dict(pool.run([7, 8])) == {7: 7, 8: 8}
+    with Pool(Local(), fail) as pool, pytest.raises(BudgetSpent, match="3 LM calls"):
+        list(pool.run(range(9)))
+
+
+def test_items_may_depend_on_results() -> None:
+    found = [1]
+
+    def items() -> Iterator[int | None]:
+        for n in range(1, 6):
+            while len(found) < n:
+                yield None
+            yield 2 * found[-1]
+
+    pool: Pool[int, int]
+    with Pool(Local(), same) as pool:
+        for _, result in pool.run(items()):
+            assert isinstance(result, int)
+            found.append(result)
+    assert found == [1, 2, 4, 8, 16, 32]
 
 
 # --- the desk and the gate -------------------------------------------------------------------------------------------

@@ -49,30 +49,52 @@ def facts(search: TunableSearch) -> list[Any]:
     return [(trial.model_dump(exclude={"costs"}), trial.scores) for trial in search.result.trials]
 
 
-def whole(trials: int = TRIALS) -> list[Any]:
-    search = search_in(None, trials=trials)
+def whole(trials: int = TRIALS, **more: Any) -> list[Any]:
+    search = search_in(None, trials=trials, **more)
     search.compile(Hill(wait), valset=numbered(30))
     return facts(search)
 
 
-def resumed(where: Path | str, trials: int = TRIALS) -> list[Any]:
-    search = search_in(where, trials=trials)
+def resumed(where: Path | str, trials: int = TRIALS, **more: Any) -> list[Any]:
+    search = search_in(where, trials=trials, **more)
     search.compile(Hill(wait), valset=numbered(30))
     return facts(search)
 
 
-def test_workers_do_not_change_the_result_nor_does_a_killed_worker(tmp_path: Path) -> None:
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_workers_do_not_change_the_result_nor_does_a_killed_worker(tmp_path: Path, parallel: int) -> None:
     def kill_one(progress: TrialProgress) -> None:
         if progress.done == 3:
             killed.append(active_children()[0].pid)
             os.kill(killed[0], signal.SIGKILL)
 
     killed: list[Any] = []
-    search = search_in(tmp_path / "study.journal", executor=Processes(2, threads=2), on_trial=kill_one)
+    given = {"executor": Processes(2, threads=2), "parallel_trials": parallel, "on_trial": kill_one}
+    search = search_in(tmp_path / "study.journal", **given)
     search.compile(Hill(wait), valset=numbered(30))
     assert killed
-    assert facts(search) == whole()
+    assert facts(search) == whole(parallel_trials=parallel)
     assert not active_children()
+
+
+class Met:
+    """Waits for a question of another trial, which another process asks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, question: str) -> None:
+        mine, end = self.folder / str(os.getpid()), time.monotonic() + 120
+        mine.touch()
+        while len(list(self.folder.iterdir())) < 2:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+
+def test_workers_that_are_free_answer_questions_of_the_next_trial(tmp_path: Path) -> None:
+    search = search_in(None, trials=2, parallel_trials=2, executor=Processes(2))
+    search.compile(Hill(Met(tmp_path)), valset=numbered(1))  # each trial has one question
+    assert [trial.state for trial in search.result.trials] == ["complete"] * 2  # type: ignore[union-attr]
 
 
 class Fatal(Hill):
@@ -126,10 +148,12 @@ def test_workers_need_a_program_that_pickles() -> None:
 class Driver:
     """`world.run` in a process of its own."""
 
-    def __init__(self, where: str, report: Path, trials: int = TRIALS, workers: int = 0) -> None:
+    def __init__(self, where: str, report: Path, trials: int = TRIALS, workers: int = 0, parallel: int = 1) -> None:
         self._report = report
         report.write_text("0")
-        code = f"import {world.__name__} as world; world.run({where!r}, {trials}, {workers}, {str(report)!r})"
+        code = (
+            f"import {world.__name__} as world; world.run({where!r}, {trials}, {workers}, {parallel}, {str(report)!r})"
+        )
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
         self.process = subprocess.Popen([sys.executable, "-c", code], env=environment)
 
@@ -170,12 +194,13 @@ def descendants(pid: int) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [0, 2])
-def test_kills_at_random_moments_change_nothing(tmp_path: Path, workers: int) -> None:
+@pytest.mark.parametrize(("workers", "parallel"), [(0, 1), (2, 3)])
+def test_kills_at_random_moments_change_nothing(tmp_path: Path, workers: int, parallel: int) -> None:
     where, dice = tmp_path / "study.journal", random.Random(1)
     for kill in range(4):
-        Driver(str(where), tmp_path / f"report-{kill}", 20, workers).kill_after(dice.randint(0, 3), 0.3 * dice.random())
-    assert resumed(where, 20) == whole(20)
+        driver = Driver(str(where), tmp_path / f"report-{kill}", 20, workers, parallel)
+        driver.kill_after(dice.randint(0, 3), 0.3 * dice.random())
+    assert resumed(where, 20, parallel_trials=parallel) == whole(20, parallel_trials=parallel)
 
 
 # --- PostgreSQL ------------------------------------------------------------------------------------------------------

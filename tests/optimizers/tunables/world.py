@@ -66,11 +66,12 @@ def numbered(count: int) -> list[dspy.Example]:
     return [dspy.Example(question=str(n)).with_inputs("question") for n in range(count)]
 
 
-def run(storage: str, trials: int, workers: int, report: str) -> None:
+def run(storage: str, trials: int, workers: int, parallel: int, report: str) -> None:
     """A driver in a process of its own, to be killed; writes to ``report`` how many trials have ended."""
     search = TunableSearch(
         height,
         trials=trials,
+        parallel_trials=parallel,
         executor=Processes(workers) if workers else None,
         storage=storage,
         seed=3,
