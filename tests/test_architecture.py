@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -38,9 +39,19 @@ def name_of(path: Path) -> str:
 MODULES = {name_of(path): path for path in SOURCES}
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """The modules of the package that a file imports, at its top or in a function, but not for types only."""
-    for node in _executed(ast.parse(path.read_text("utf-8"))):
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in _executed(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and node.level:
             folder = path.relative_to(ROOT).parts[: -node.level]
             base = ".".join((*folder, *((node.module,) if node.module else ())))
@@ -89,7 +100,7 @@ def test_the_library_imports_neither_training_nor_studies() -> None:
 
 
 def test_only_public_names_of_dependencies_are_used() -> None:
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
+    trees = {path: tree_of(path) for path in SOURCES}
     ours = Counter(name for tree in trees.values() for name in set(_defined(tree)))
     ours |= Counter(dict.fromkeys(PUBLIC, 1))
     wrong = [

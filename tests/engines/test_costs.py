@@ -128,7 +128,9 @@ print(litellm.model_cost["gpt-4o-mini"]["input_cost_per_token"])
 """
 
 
-@pytest.mark.parametrize(("use", "printed"), [(PRICE, "0.15\n"), (LITELLM, "1.5e-07\n")], ids=["DSPy", "LiteLLM"])
+@pytest.mark.parametrize(
+    ("use", "printed"), [(PRICE, "0.15\n"), pytest.param(LITELLM, "1.5e-07\n", marks=pytest.mark.slow)]
+)
 def test_no_list_of_prices_is_fetched_where_nobody_says_a_word_about_it(use: str, printed: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LITELLM_")}
     command = [sys.executable, "-c", NO_NET + use]

@@ -158,6 +158,7 @@ def test_exports_equal_what_programs_send(name: str, adapter: AdapterName, demos
     assert shown == {prompt.agent for prompt in exported.values() if prompt.shown_exemplars}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_exports_equal_what_dspy_sends_for_odd_texts(name: str, adapter: AdapterName) -> None:

@@ -78,14 +78,13 @@ def test_an_index_with_long_passages(tmp_path: Path) -> None:
 
 def test_vectors(index: Path) -> None:
     build = IndexManifest.read(index).lucene_folder.removeprefix("lucene-")
-    file = index / f"vectors-{build}-tests-lengths.f16"
-    file.write_bytes(bytes(2 * 2 * 2))
-    _, unfinished = checks.check_index_folder(index)
-    assert (unfinished.status, f"polyhop index --dense {index}" in unfinished.fix) == (Status.failed, True)
-    said = {"encoder": "tests/lengths", "dimension": 2, "rows": 2}
-    file.with_suffix(".json").write_text(json.dumps(said))
-    _, whole = checks.check_index_folder(index)
-    assert whole == checks.ok("vectors", "2 of 2 dimensions by tests/lengths")
-    file.write_bytes(bytes(3))
-    _, cut = checks.check_index_folder(index)
+    for name, size in (("cut", 3), ("unfinished", 8), ("whole", 8)):
+        file = index / f"vectors-{build}-tests-{name}.f16"
+        file.write_bytes(bytes(size))
+        if name != "unfinished":
+            said = {"encoder": f"tests/{name}", "dimension": 2, "rows": 2}
+            file.with_suffix(".json").write_text(json.dumps(said))
+    _, cut, unfinished, whole = checks.check_index_folder(index)
     assert (cut.status, "is damaged" in cut.found) == (Status.failed, True)
+    assert (unfinished.status, f"polyhop index --dense {index}" in unfinished.fix) == (Status.failed, True)
+    assert whole == checks.ok("vectors", "2 of 2 dimensions by tests/whole")

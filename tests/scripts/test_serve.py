@@ -22,6 +22,7 @@ import pytest
 from typer.testing import CliRunner
 
 from polyhop.data.lucene.index import build_index
+from polyhop.data.sample import CORPUS
 from polyhop.scripts.main import app
 from polyhop.scripts.studies.faults.faults import FAULTS
 from polyhop.scripts.studies.faults.schedule import Always
@@ -126,53 +127,50 @@ def test_it_stops_also_amid_a_stream(how: signal.Signals, tmp_path: Path) -> Non
     assert "Traceback" not in (tmp_path / "log").read_text()
 
 
-def test_a_thousand_idle_connections_do_not_keep_others_out(tmp_path: Path) -> None:
-    with started(tmp_path / "log", "--index", "sample", "--rate", "100000") as (address, _):
+def test_a_server_over_an_index(tmp_path: Path) -> None:
+    """Asked by its clients, with many connections open, and with more than it can have."""
+    build_index([CORPUS], tmp_path / "mine")
+    index = str(tmp_path / "mine")
+    with started(tmp_path / "log", "--index", index, "--rate", "100000") as (address, process):
+        assert httpx.get(f"{address}/index").json()["index"] == "mine"
+        hits = httpx.post(f"{address}/search", json={"query": "Stalker"}, timeout=60).text
+        assert "Stalker" in hits
+        assert str(tmp_path) not in hits
+        same_answers(address, index, tmp_path)
+
         parts = urlsplit(address)
-        idle = [socket.create_connection((str(parts.hostname), parts.port or 0)) for _ in range(1000)]
+        where = (str(parts.hostname), parts.port or 0)
+        idle = [socket.create_connection(where) for _ in range(1000)]
         for each in idle[::2]:
             each.sendall(b"POST /ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
         assert httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60).status_code == 200
         for each in idle:
             each.close()
 
+        if sys.platform == "linux":
+            import resource
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit")
-def test_more_connections_than_files_do_not_end_the_server(tmp_path: Path) -> None:
-    import resource
-
-    with started(tmp_path / "log", "--index", "sample") as (address, process):
-        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (600, 600))
-        parts = urlsplit(address)
-        idle = [socket.create_connection((str(parts.hostname), parts.port or 0)) for _ in range(700)]
-        for each in idle:
-            each.close()
-        status, until = 0, monotonic() + 60
-        while status != 200 and monotonic() < until:
-            with suppress(httpx.HTTPError):
-                status = httpx.get(f"{address}/health", timeout=60).status_code
-        assert status == 200
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (600, 600))
+            idle = [socket.create_connection(where) for _ in range(700)]
+            for each in idle:
+                each.close()
+            status, until = 0, monotonic() + 60
+            while status != 200 and monotonic() < until:
+                with suppress(httpx.HTTPError):
+                    status = httpx.get(f"{address}/health", timeout=60).status_code
+            assert status == 200
 
 
-def test_clients_are_not_told_of_paths(tmp_path: Path) -> None:
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "ada.md").write_text("# Ada Berg\n\nAda Berg works for Kestrel.")
-    build_index([tmp_path / "notes"], tmp_path / "mine")
-    with started(tmp_path / "log", "--index", str(tmp_path / "mine")) as (address, _):
-        assert httpx.get(f"{address}/index").json()["index"] == "mine"
-        hits = httpx.post(f"{address}/search", json={"query": "Ada Berg"}, timeout=60).text
-        assert str(tmp_path) not in hits
-
-
-def test_ask_over_a_server(tmp_path: Path) -> None:
-    with started(tmp_path / "log", "--index", "sample") as (address, _):
-        remote = CliRunner().invoke(app, ["ask", QUESTION, "--index", address, "--json"])
-        assert remote.exit_code == 0, remote.output
-        local = CliRunner().invoke(app, ["ask", QUESTION, "--index", "sample", "--json"])
-        for name in ("answer", "confidence", "evidence", "trace"):
-            assert json.loads(remote.stdout)[name] == json.loads(local.stdout)[name]
-        assert json.loads(remote.stdout)["index"] == address
-        options = ["--limit", "3", "--out", str(tmp_path / "run"), "--questions"]
-        (tmp_path / "q.jsonl").write_text(json.dumps({"question": QUESTION, "answer": "Zavrazhye"}) + "\n")
-        run = CliRunner().invoke(app, ["evaluate", *options, str(tmp_path / "q.jsonl"), "--index", address])
-        assert run.exit_code == 0, run.output
+def same_answers(address: str, index: str, folder: Path) -> None:
+    """`polyhop ask` and `polyhop evaluate` find over a server what they find in its index."""
+    remote, local = (
+        CliRunner().invoke(app, ["ask", QUESTION, "--index", where, "--json"]) for where in (address, index)
+    )
+    assert remote.exit_code == 0, remote.output
+    for name in ("answer", "confidence", "evidence", "trace"):
+        assert json.loads(remote.stdout)[name] == json.loads(local.stdout)[name]
+    assert json.loads(remote.stdout)["index"] == address
+    (folder / "q.jsonl").write_text(json.dumps({"question": QUESTION, "answer": "Zavrazhye"}) + "\n")
+    options = ["--questions", str(folder / "q.jsonl"), "--out", str(folder / "run"), "--index", address]
+    run = CliRunner().invoke(app, ["evaluate", *options])
+    assert run.exit_code == 0, run.output

@@ -92,6 +92,7 @@ def test_asking_a_server_that_only_watches(watched: tuple[str, Path]) -> None:
     assert httpx.post(f"{address}/v1/chat/completions", json=chat).status_code == 404
 
 
+@pytest.mark.slow
 def test_a_running_run_is_stopped_and_resumes(watched: tuple[str, Path]) -> None:
     address, folder = watched
     process = start_run(folder / "mine", trials=500)

@@ -111,6 +111,7 @@ print([predictor.demos for predictor in result.predictors()])
 """
 
 
+@pytest.mark.slow
 def test_every_process_chooses_the_same_demos(printed: Any) -> None:
     """DSPy draws among several demos of a question by the hash of their pickle."""
     assert len(printed(REPEATED)) == 1

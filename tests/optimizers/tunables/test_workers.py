@@ -232,6 +232,7 @@ def postgres() -> Iterator[str]:
         shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_killed_twice_resumes_in_a_database(postgres: str, tmp_path: Path) -> None:
     Driver(postgres, tmp_path / "report").kill_after(2)
     Driver(postgres, tmp_path / "report", workers=2).kill_after(4)
