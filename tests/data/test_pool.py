@@ -142,7 +142,6 @@ TITLED = [
     Passage.of("Only a Title", "", id="g"),
     Passage.of("東京", "東京は日本の首都です。", id="h"),
 ]
-TEXT = st.lists(st.sampled_from("film Films beatles the of city Doubs help 東京 assistance band?".split()), max_size=6)
 
 
 def test_hits_of_a_pool_have_no_number() -> None:

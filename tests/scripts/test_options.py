@@ -207,22 +207,6 @@ def test_a_role_that_no_program_has(profile: Callable[[str], str], monkeypatch: 
         monkeypatch.setenv("POLYHOP_LM", path)
 
 
-@pytest.mark.parametrize(
-    ("text", "more", "message"),
-    [
-        ("lm = ", [], "models.toml is not a profile"),
-        ('lm = "gpt-4o"', [], "unknown language model 'gpt-4o'"),
-        ('[models.x]\napi_key = "sk-planted"', [], "profiles do not contain keys"),
-        ('lm = "a/b"\n[models."a/b"]\napi_key_env = "NO_SUCH_VARIABLE"', [], "export NO_SUCH_VARIABLE="),
-        ('lm = "openai/gpt-5"\n[models."openai/*"]\ntemperature = 0.2', [], "reasoning models require"),
-        ("", ["selektor=lexical"], "Prism has no role 'selektor'"),
-    ],
-)
-def test_invalid_profiles(text: str, more: list[str], message: str, profile: Callable[[str], str]) -> None:
-    with pytest.raises(PolyhopError, match=message):
-        build_program("prism", POOL, [profile(text), *more])
-
-
 @pytest.mark.parametrize("no_cache", [False, True])
 def test_replies_come_from_the_cache_unless_it_is_off(no_cache: bool, profile: Callable[[str], str]) -> None:
     path = profile('lm = "a/b"\n[models."a/b"]\ncache = true')
