@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..data.errors import PolyhopError
-from .evaluation_view import evaluation_bar, print_summaries, show_estimate, show_problems, warn_of_training
+from .evaluation_view import print_summaries, show_estimate, show_problems, warn_of_training
 from .options import (
     AdaptiveOption,
     BudgetCallsOption,
@@ -32,7 +32,6 @@ from .options import (
     label,
 )
 from .source import Setting, Source, dataset_of, setting_of
-from .tracking import tracked
 
 if TYPE_CHECKING:
     import dspy
@@ -127,7 +126,7 @@ def evaluate(
     from ..eval.metrics import find_metric
     from ..eval.questions import Questions
     from ..eval.run import estimate
-    from ..eval.run import evaluate as run
+    from ..programs import PROGRAMS
 
     if out is not None and program and len(program) > 1:
         raise typer.BadParameter("a run has one program: use one --out for each")
@@ -173,15 +172,6 @@ def evaluate(
         for built in programs.values():
             budget.meter_program(built)
     executor = workers_of(workers, threads, ray)
-    ask = partial(
-        run,
-        threads=threads,
-        executor=executor,
-        timeout=timeout,
-        max_failures=max_failures,
-        retry_failed=retry_failed,
-        look_up=source.look_up,
-    )
     summaries = {}
     try:
         if dry_run:
@@ -192,7 +182,17 @@ def evaluate(
             )
             return
         for name, built in programs.items():
-            summaries[name] = _run(name, label(name, preset), built, source, out, timeout, ask)
+            summaries[name] = source.evaluate(
+                built,
+                label(name, preset),
+                out,
+                file=None if name in PROGRAMS or ":" in name else Path(name),
+                timeout=timeout,
+                threads=threads,
+                executor=executor,
+                max_failures=max_failures,
+                retry_failed=retry_failed,
+            )
     except BudgetSpent as spent:
         if dry_run:
             raise PolyhopError(f"the budget ({spent}) is too small for five questions") from None
@@ -218,39 +218,3 @@ def _estimate(programs: dict[str, dspy.Module], source: Source, estimate: Callab
     for name, program in programs.items():
         expected = estimate(program, few, count, look_up=source.look_up)
         show_estimate(name, expected)
-
-
-def _run(
-    name: str,
-    called: str,
-    program: dspy.Module,
-    source: Source,
-    out: Path | None,
-    timeout: float | None,
-    ask: Callable[..., Any],
-) -> dict[str, Any]:
-    from ..eval.records import read_records
-    from ..eval.settings import RunManifest, files_of
-    from ..programs import PROGRAMS
-
-    file = None if name in PROGRAMS or ":" in name else Path(name)
-    manifest = RunManifest.of(
-        program,
-        source.questions,
-        name=called,
-        timeout=timeout,
-        index=source.index.manifest if source.index else None,
-        files=files_of({"questions": source.questions.file, "index": source.path, "program": file}),
-    )
-    with tracked(called, manifest.to_json(), out, traces=True) as record, evaluation_bar(called) as show:
-        try:
-            summary: dict[str, Any] = ask(program, source.questions, out, manifest=manifest, on_progress=show)
-        except KeyboardInterrupt:
-            if out is not None:
-                done, count = sum(1 for _ in read_records(out)), manifest.questions.count
-                typer.echo(
-                    f"{out}: {done} of {count} questions are done; run the same command again to resume.", err=True
-                )
-            raise
-        record({**summary["metrics"], "counts": summary["counts"], "totals": summary["totals"]})
-        return summary

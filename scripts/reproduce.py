@@ -157,29 +157,8 @@ class _Cell:
         return all(predictor.lm.model in FREE for predictor in self.program.predictors())
 
     def run(self, out: Path, threads: int) -> dict[str, Any]:
-        from ..eval.run import evaluate
-        from ..eval.settings import RunManifest, files_of
-        from .evaluation_view import evaluation_bar
-
-        source, program = self.dataset.source, self.program
-        name = f"{self.row.name} on {self.dataset.name}"
-        manifest = RunManifest.of(
-            program,
-            source.questions,
-            name=self.row.name,
-            index=source.index.manifest if source.index else None,
-            files=files_of({"questions": source.questions.file, "index": source.path}),
-        )
-        with evaluation_bar(name) as show:
-            return evaluate(
-                program,
-                source.questions,
-                out / f"{file_name(self.row.name)}-{self.dataset.folder}",
-                threads=threads,
-                look_up=source.look_up,
-                manifest=manifest,
-                on_progress=show,
-            )
+        folder = out / f"{file_name(self.row.name)}-{self.dataset.folder}"
+        return self.dataset.source.evaluate(self.program, self.row.name, folder, threads=threads)
 
 
 def _confirm(cells: Sequence[_Cell], threads: int, *, dry_run: bool, yes: bool) -> None:

@@ -10,10 +10,14 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from ..data.errors import PolyhopError
 from ..data.files import address_of
+from .evaluation_view import evaluation_bar
 from .options import open_source, sample_pool
 from .text import warn
+from .tracking import tracked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,6 +100,48 @@ class Source:
         return self.questions.dataset not in ("own", "sample") and not any(
             example.get("answerable") is False or set(example.answers) & set(ABSTENTIONS) for example in first
         )
+
+    def evaluate(
+        self,
+        program: dspy.Module,
+        name: str,
+        out: Path | None,
+        *,
+        file: Path | None = None,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Run a program over the questions, with a progress bar.
+
+        Args:
+            name: What the program is called.
+            file: The program's artifact.
+            options: Those of `polyhop.eval.run.evaluate`.
+        """
+        from ..eval.records import read_records
+        from ..eval.run import evaluate
+        from ..eval.settings import RunManifest, files_of
+
+        manifest = RunManifest.of(
+            program,
+            self.questions,
+            name=name,
+            timeout=timeout,
+            index=self.index.manifest if self.index else None,
+            files=files_of({"questions": self.questions.file, "index": self.path, "program": file}),
+        )
+        with tracked(name, manifest.to_json(), out, traces=True) as record, evaluation_bar(name) as show:
+            known: dict[str, Any] = {"timeout": timeout, "look_up": self.look_up, "manifest": manifest}
+            try:
+                summary = evaluate(program, self.questions, out, on_progress=show, **known, **options)
+            except KeyboardInterrupt:
+                if out is not None:
+                    done, count = sum(1 for _ in read_records(out)), manifest.questions.count
+                    told = f"{out}: {done} of {count} questions are done; run the same command again to resume."
+                    typer.echo(told, err=True)
+                raise
+            record({**summary["metrics"], "counts": summary["counts"], "totals": summary["totals"]})
+            return summary
 
     def warn_of_gold(self, questions: Iterable[dspy.Example]) -> None:
         """Warn on stderr about gold passages of your own questions that are missing from the index or ambiguous."""

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,15 +11,9 @@ import typer
 
 from ..data.errors import PolyhopError
 from ..data.text import plain
-from .options import ModelsOption, PresetOption, RetrieverOption, label
+from .options import ModelsOption, PresetOption, RetrieverOption, WorkersOption, build_program, label
+from .source import Source, setting_of
 from .text import file_name, in_markdown, new_table
-
-PROGRAMS = (
-    *("direct", "naive", "full_context", "set_selection", "ircot"),
-    *("prism", "kair", "par_rag", "c3po", "polyhop", "oracle"),
-)
-
-WITHOUT_SEARCH = ("direct", "oracle")  # known without importing the programs
 
 _COLUMNS = (
     "evidence_precision evidence_recall evidence_f1 passage_recall@5 answer_em answer_f1 lm_calls "
@@ -51,6 +41,14 @@ class TableSetting:
     def name(self) -> str:
         return f"{self.dataset} {'open' if self.index else 'distractor'}"
 
+    def source(self, limit: int | None, seed: int | None) -> Source:
+        """Its questions, and what is searched."""
+        from ..eval.questions import Questions
+
+        setting = setting_of(self.dataset, None, self.index)
+        file = str(self.questions)
+        return Source(Questions(self.dataset, file, setting=setting, limit=limit, seed=seed), self.index)
+
     def run(self, program: str, retriever: str | None = None, preset: str | None = None) -> str:
         """The name of a run's folder: the program, the questions' file, the index and the retriever."""
         searched = self.index.name if self.index else "distractor"
@@ -70,64 +68,38 @@ def table(
     preset: PresetOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions of each.")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: N random questions instead.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Runs in parallel.")] = 1,
+    workers: WorkersOption = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
     """Evaluate programs on several benchmarks, and print one table for each.
 
     Every row is a run of `polyhop evaluate` in DIR, for `polyhop compare`.
     """
-    from rich.console import Console
-    from rich.progress import track
+    from ..eval.cluster import workers_of
+    from ..programs import PROGRAMS
 
     settings = [TableSetting.parse(text) for text in on]
-    cells = [(setting, name) for setting in settings for name in program or _programs(preset)]
+    known = [name for name, kind in PROGRAMS.items() if kind.paper_retriever or not preset]
+    cells = [(setting, name) for setting in settings for name in program or known]
     twice = [f"{name} on {setting.name}" for setting, name in cells if cells.count((setting, name)) > 1]
     folders = {cell: out / cell[0].run(cell[1], retriever, preset) for cell in cells}
     if twice or len(set(folders.values())) < len(cells):
         raise typer.BadParameter("two of these runs have the same folder: " + (twice[0] if twice else "same names"))
-    options = [part for spec in lm or () for part in ("--lm", spec)]
-    options += ["--limit", str(limit)] if limit else []
-    options += ["--seed", str(seed)] if seed is not None else []
-    options += ["--preset", preset] if preset else []
-    console = Console(stderr=True)
-    with ThreadPoolExecutor(jobs) as pool:
-        runs = pool.map(lambda cell: _run(cell[0], cell[1], folders[cell], options, retriever), cells)
-        try:
-            found = list(track(runs, "programs", len(cells), console=console, disable=not console.is_terminal))
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):  # the running processes receive it, too
-                typer.echo(f"{out}: finished questions are saved; run the same command again to resume.", err=True)
-            pool.shutdown(cancel_futures=True)
-            raise
-    summaries = dict(zip(cells, found, strict=True))
+    executor = workers_of(workers, 1, None)
     for setting in settings:
-        rows = {label(name, preset): summary for (where, name), summary in summaries.items() if where == setting}
+        source, rows = setting.source(limit, seed), dict[str, dict[str, Any]]()
+        for name in program or known:
+            searches = name not in PROGRAMS or PROGRAMS[name].searches
+            built = build_program(
+                name, source.searched, lm or (), retriever=retriever if searches else None, preset=preset
+            )
+            source.check(name, built)
+            called, folder = label(name, preset), folders[setting, name]
+            try:
+                rows[called] = source.evaluate(built, called, folder, executor=executor)
+            except PolyhopError as error:
+                raise PolyhopError(f"{name} on {setting.name}: {error}") from error
         _print(setting, rows, markdown)
-
-
-def _programs(preset: str | None) -> list[str]:
-    """All programs; with a preset those that have it."""
-    if not preset:
-        return list(PROGRAMS)
-    from ..programs import PROGRAMS as known
-
-    return [name for name in PROGRAMS if known[name].paper_retriever]
-
-
-def _run(
-    setting: TableSetting, program: str, folder: Path, options: Sequence[str], retriever: str | None
-) -> dict[str, Any]:
-    """Evaluate one program in its own process, unless its run is finished."""
-    command = [sys.executable, "-m", "polyhop.scripts.main", "evaluate", "--json", "--out", str(folder)]
-    command += ["--dataset", setting.dataset, "--questions", str(setting.questions), "--program", program]
-    command += ["--index", str(setting.index)] if setting.index else []
-    command += ["--retriever", retriever] if retriever and program not in WITHOUT_SEARCH else []
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()).removeprefix("error: ")
-        raise PolyhopError(f"{program} on {setting.name}: {said}")
-    return dict(json.loads(done.stdout))
 
 
 def _print(setting: TableSetting, summaries: Mapping[str, Mapping[str, Any]], markdown: bool) -> None:

@@ -13,11 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from ...eval.metrics import quantity
-from ...eval.questions import Questions
 from ...eval.run import evaluate
 from ...programs import PROGRAMS
 from ..options import build_program
-from ..source import Source, setting_of
 from ..table import TableSetting
 from ..training.command import new_app, run_command
 
@@ -37,14 +35,8 @@ def measure_deviations(
     names = program or [name for name, kind in PROGRAMS.items() if kind.paper_retriever]
     for text in on:
         given = TableSetting.parse(text)
-        questions = Questions(
-            given.dataset,
-            str(given.questions),
-            setting=setting_of(given.dataset, None, given.index),
-            limit=limit,
-            seed=seed,
-        )
-        source = Source(questions, given.index)
+        source = given.source(limit, seed)
+        questions = source.questions
         labels = (quantity(name).label for name in METRICS)
         typer.echo(f"| {given.name}, {len(list(questions))} questions | {' | '.join(labels)} |")
         typer.echo(f"|---|{'---:|' * len(METRICS)}")
