@@ -166,7 +166,7 @@ $("history-button").addEventListener("click", () => { drawHistory(); $("history"
 $("forget").addEventListener("click", () => { store("history", []); drawHistory(); });
 for (const button of document.querySelectorAll("[data-close]")) button.addEventListener("click", () => button.closest("dialog").close());
 for (const dialog of document.querySelectorAll("dialog")) {
-  dialog.addEventListener("click", (event) => { if (event.target === dialog && dialog.id !== "key") dialog.close(); });
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 }
 
 async function begin() {

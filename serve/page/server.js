@@ -1,6 +1,6 @@
 // Requests with the token, streams of events, and what the browser stores; the pages share it.
 
-const $ = (id) => document.getElementById(id);
+import { el } from "./dom.js";
 
 // --- storage, which a browser may refuse ---
 
@@ -34,13 +34,18 @@ export async function request(path, options = {}) {
 let asking = null; // several requests wait for one dialog
 function askForToken() {
   asking ??= new Promise((done) => {
-    $("key").showModal();
-    $("key").addEventListener("close", () => {
-      token = $("token").value;
+    const input = el("input", { id: "token", type: "password", autocomplete: "off", required: true });
+    const dialog = el("dialog", { id: "key", "aria-labelledby": "key-title" }, el("form", { method: "dialog" },
+      el("h2", { id: "key-title" }, "This server needs a token"), el("label", {}, "Token ", input), el("button", { cls: "main" }, "Continue")));
+    dialog.addEventListener("close", () => {
+      token = input.value;
       try { sessionStorage.setItem("polyhop-token", token); } catch { /* for this page only */ }
+      dialog.remove();
       asking = null;
       done();
-    }, { once: true });
+    });
+    document.body.append(dialog);
+    dialog.showModal();
   });
   return asking;
 }
