@@ -20,13 +20,13 @@ import typer
 from ...data.chain import ChainRetriever
 from ...data.lucene.bm25 import BM25Index
 from ...data.lucene.index import build_index, check_index
-from ...data.lucene.layout import IndexManifest
 from ...data.lucene.update import update_index
 from .generated import GeneratedCorpus
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
-_FILES = 1000  # of JSON Lines in the folder
+_RECORDS = 100  # of a file
+_PER_FILE = 10  # records that are added or changed
 
 
 @app.command()
@@ -55,7 +55,8 @@ def _run(home: Path, passages: int, changed: int, readers: int, kills: int) -> N
         process.start()
     for _ in processes:
         counts.get()  # it has searched once
-    _changes(folder, index, changed)
+    for count in (10, changed):
+        _changes(folder, index, count)
     _kills(folder, index, kills, changed)
     stop.set()
     found = [counts.get() for _ in processes]
@@ -67,41 +68,62 @@ def _run(home: Path, passages: int, changed: int, readers: int, kills: int) -> N
 
 
 def _changes(folder: Path, index: Path, changed: int) -> None:
-    per_file = 10
     with BM25Index(index) as opened:
         for name, change in (("add", _added), ("update", _updated), ("delete", _deleted)):
-            word = f"zz{name}"
-            change(folder, changed, per_file, word)
+            word = f"zz{name}{changed}"
+            change(folder, changed, word)
             started = time.monotonic()
             changes = update_index(index, folders=[folder])
             seconds = time.monotonic() - started
             seen = len(opened.search(word, changed + 1))
             expected = 0 if name == "delete" else changed
             typer.echo(
-                f"{name}: {seconds:.1f} s, {changes.added:,} added, {changes.deleted:,} deleted; "
+                f"{name} {changed}: {seconds:.1f} s, {changes.added:,} added, {changes.deleted:,} deleted; "
                 f"the next search finds {seen:,} of {expected:,}"
             )
 
 
 def _kills(folder: Path, index: Path, kills: int, changed: int) -> None:
-    code = "import sys; from polyhop.data.lucene.update import update_index as u; u(sys.argv[1], folders=[sys.argv[2]])"
-    choose, after, sound = random.Random(7), 0, 0
-    longest = 0.0
-    for n in range(kills):
-        before = IndexManifest.read(index)
-        _updated(folder, changed, 10, f"zzkill{n}")
+    """Kill updates, and start each again."""
+    command = [sys.executable, "-m", "polyhop.scripts.main", "index", "--update", str(folder), "--out", str(index)]
+    choose, longest = random.Random(7), 0.0
+    killed = complete = sound = exact = 0
+    for n in range(kills + 1):  # the first is timed, not killed
+        before = _passages(folder)
+        _updated(folder, changed, f"zzkill{n}")
         started = time.monotonic()
-        process = subprocess.Popen([sys.executable, "-c", code, str(index), str(folder)])
-        if longest:
-            time.sleep(choose.uniform(0.2, longest))
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        if n:
+            time.sleep(choose.uniform(0.1, longest))
+            killed += process.poll() is None
             process.kill()
         process.wait()
-        longest = longest or time.monotonic() - started  # the first is not killed
-        after += IndexManifest.read(index) != before
+        longest = longest or time.monotonic() - started
+        complete += _has(index, before) or _has(index, _passages(folder))
         sound += not check_index(index).problems
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+        exact += _has(index, _passages(folder))
     typer.echo(
-        f"kills: {max(kills - 1, 0)} of {kills} updates killed within {longest:.1f} s; {sound} sound, {after} done"
+        f"kills: {killed} of {kills} updates killed within {longest:.1f} s; of {kills + 1} states {complete} as before "
+        f"or after and {sound} sound; the same command again: {exact} exact"
     )
+
+
+def _passages(folder: Path) -> dict[str, str]:
+    """The text of each record of the folder by its id."""
+    lines = (line for path in folder.iterdir() for line in path.read_text().splitlines())
+    return {record["id"]: record["text"] for record in map(json.loads, lines)}
+
+
+def _has(index: Path, expected: dict[str, str]) -> bool:
+    """Whether an index has these passages and no others."""
+    with BM25Index(index) as opened:
+        ids = list(expected)
+        try:
+            batches = [opened.passages(ids[at : at + 1000]) for at in range(0, len(ids), 1000)]
+        except KeyError:
+            return False
+        return len(opened) == len(ids) and all(each.text == expected[each.id] for batch in batches for each in batch)
 
 
 def _read(index: str, number: int, stop: Any, counts: Any) -> None:
@@ -118,36 +140,37 @@ def _read(index: str, number: int, stop: Any, counts: Any) -> None:
             searches += 1
             if searches == 1:
                 counts.put("ready")
-            time.sleep(0.02)
+            time.sleep(0.1)
     counts.put({"searches": searches, "errors": errors})
 
 
 def _write(folder: Path, passages: int) -> None:
     folder.mkdir()
     corpus = iter(GeneratedCorpus(passages))
-    per_file = passages // _FILES
-    for n in range(_FILES):
-        records = [next(corpus) for _ in range(per_file)]
+    for n in range(passages // _RECORDS):
+        records = [next(corpus) for _ in range(_RECORDS)]
         (folder / f"{n:05}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
-def _added(folder: Path, changed: int, per_file: int, word: str) -> None:
-    for n in range(changed // per_file):
-        records = [{"id": f"new-{n}-{m}", "title": f"New {n} {m}", "text": f"{word} is here."} for m in range(per_file)]
+def _added(folder: Path, changed: int, word: str) -> None:
+    for n in range(changed // _PER_FILE):
+        records = [
+            {"id": f"new-{n}-{m}", "title": f"New {n} {m}", "text": f"{word} is here."} for m in range(_PER_FILE)
+        ]
         (folder / f"new{n:05}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
-def _updated(folder: Path, changed: int, per_file: int, word: str) -> None:
+def _updated(folder: Path, changed: int, word: str) -> None:
     """Change the first records of as many files."""
-    for path in sorted(folder.glob("0*.jsonl"))[: changed // per_file]:
+    for path in sorted(folder.glob("0*.jsonl"))[: changed // _PER_FILE]:
         lines = path.read_text().splitlines()
-        records = [json.loads(line) for line in lines[:per_file]]
+        records = [json.loads(line) for line in lines[:_PER_FILE]]
         for record in records:
             record["text"] = f"{word} is here."
-        path.write_text("\n".join([*map(json.dumps, records), *lines[per_file:]]) + "\n")
+        path.write_text("\n".join([*map(json.dumps, records), *lines[_PER_FILE:]]) + "\n")
 
 
-def _deleted(folder: Path, changed: int, per_file: int, word: str) -> None:
+def _deleted(folder: Path, changed: int, word: str) -> None:
     for path in folder.glob("new*.jsonl"):
         path.unlink()
 
