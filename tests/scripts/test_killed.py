@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from polyhop.data.sample import load_sample
 from polyhop.eval.run import evaluate
 
 from ..eval.small import Fake, numbered
@@ -56,6 +58,31 @@ def test_a_table(write_hotpotqa: Callable[[int], Path], tmp_path: Path) -> None:
     assert without_seconds(finished(interrupted)[0]) == without_seconds(whole)
     name = Path("naive-hotpotqa-dev-distractor", "predictions.jsonl")
     assert len((tmp_path / "killed" / name).read_bytes().splitlines()) == 60
+
+
+def test_answers(tmp_path: Path) -> None:
+    questions = tmp_path / "q.txt"
+    questions.write_text("".join(f"{each.question}\n" for each in load_sample()[:30]), "utf-8")
+    arguments = ["answer", str(questions), "--index", "sample", "--out"]
+    whole, out = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
+    _, seconds = finished(polyhop(*arguments, whole))
+    interrupted, chance, kills = polyhop(*arguments, out), random.Random(3), 0
+    done = b""
+    for _ in range(3):
+        kills += kill(interrupted, chance.uniform(0.3, 0.9) * seconds)
+        records = tmp_path / "killed.jsonl.run" / "predictions.jsonl"
+        found = records.read_bytes() if records.exists() else b""
+        assert found.startswith(done)  # nothing is lost
+        done = found[: found.rfind(b"\n") + 1]
+    assert kills > 0
+    finished(interrupted)
+    assert answers(out) == answers(whole)  # and nothing is repeated
+    assert [id for id, *_ in answers(out)] == [str(n) for n in range(1, 31)]
+
+
+def answers(file: Path) -> list[tuple[str, str, float, int]]:
+    lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    return [(each["id"], each["answer"], each["confidence"], each["costs"]["lm_calls"]) for each in lines]
 
 
 def test_a_report(tmp_path: Path) -> None:
