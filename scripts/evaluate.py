@@ -161,7 +161,7 @@ def evaluate(
         for name in program or (_DEFAULT_PROGRAMS if out is None else _DEFAULT_PROGRAMS[:1])
     }
     for name, built in programs.items():
-        source.check(name, built)
+        source.check(name, built, settings or ())
         warn_of_training(name, asked)
     source.warn_of_gold(asked)
 

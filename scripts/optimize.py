@@ -184,7 +184,7 @@ class _Opened:
             preset=settings.preset,
             settings=settings.set,
         )
-        self.source.check(settings.program, program)
+        self.source.check(settings.program, program, settings.set)
         return program
 
     def splits(self) -> Splits:

@@ -136,18 +136,18 @@ class _Cell:
 
         kind = PROGRAMS[self.row.program]
         own = bool(kind.paper_retriever)
+        settings = [
+            f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in self.row.set.items()
+        ]
         program = build_program(
             self.row.program,
             self.dataset.source.searched,
             self.models,
             retriever=(self.retriever or self.paper.retriever) if kind.searches else None,
             preset=Preset.paper if own else None,
-            settings=[
-                f"{name}={value if isinstance(value, str) else json.dumps(value)}"
-                for name, value in self.row.set.items()
-            ],
+            settings=settings,
         )
-        self.dataset.source.check(self.row.program, program)
+        self.dataset.source.check(self.row.program, program, settings)
         return program
 
     @property

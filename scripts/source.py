@@ -79,7 +79,8 @@ class Source:
             pool = self.searched = sample_pool()
             self.look_up = lambda title: [passage for passage in pool.passages if passage.title == title]
 
-    def check(self, name: str, program: dspy.Module) -> None:
+    def check(self, name: str, program: dspy.Module, settings: Iterable[str]) -> None:
+        """Raise if a program has nothing to search; keep it from abstaining where all questions have answers."""
         if self.searched is None and self.questions.setting == "open" and hasattr(program, "search"):
             raise PolyhopError(
                 f"{name} has nothing to search: name an --index"
@@ -88,7 +89,8 @@ class Source:
         from ..programs.scope import ABSTAIN_BELOW
 
         threshold = getattr(program, "abstain_below", None)
-        if threshold is not None and threshold.value == ABSTAIN_BELOW and self._always_has_an_answer:
+        is_set = any(setting.startswith("abstain_below=") for setting in settings)
+        if threshold and threshold.value == ABSTAIN_BELOW and not is_set and self._always_has_an_answer:
             threshold.value = 0.0
 
     @cached_property
