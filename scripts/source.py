@@ -79,7 +79,7 @@ class Source:
             pool = self.searched = sample_pool()
             self.look_up = lambda title: [passage for passage in pool.passages if passage.title == title]
 
-    def check(self, name: str, program: dspy.Module, settings: Iterable[str]) -> None:
+    def check(self, name: str, program: dspy.Module, settings: Iterable[str] = ()) -> None:
         """Raise if a program has nothing to search; keep it from abstaining where all questions have answers."""
         if self.searched is None and self.questions.setting == "open" and hasattr(program, "search"):
             raise PolyhopError(
