@@ -34,7 +34,7 @@ import dspy
 from dspy.utils.exceptions import AdapterParseError
 
 from ..data.passages import Evidence, Hit, Passage, Retriever
-from ..data.references import references, replace_references
+from ..data.references import is_chain, references, replace_references
 from ..data.text import content_terms, title_key
 from ..engines.costs import record_incident
 from ..signatures import AnswerDirectly, AnswerWithCitations, GatherEvidence, PlanResearch, VerifyAnswer
@@ -48,7 +48,7 @@ from .prediction import UNKNOWN, Status, check_question, conclude, decomposed, r
 from .program import Conditions, Program, register
 from .scope import abstain_below, prompt_tokens
 from .search import Pool, Search
-from .trace import Estimated, Judged, Recalled, Replaced, Required, Selected, Trace
+from .trace import Answered, Estimated, Judged, Recalled, Replaced, Required, Selected, Trace
 from .tunable import choice, integer, real
 
 CLOSED_BY_A_QUERY = 0.64
@@ -84,6 +84,7 @@ class _Case:
     candidates: Candidates = field(default_factory=Candidates)  # what agents were shown
     seen: list[Hit] = field(default_factory=list)
     searched: list[str] = field(default_factory=list)  # queries of follow-up searches
+    unread: list[Passage] = field(default_factory=list)  # found last, and not read by the gatherer
     shown_again: set[str] = field(default_factory=set)  # ids of passages
 
     @property
@@ -91,6 +92,11 @@ class _Case:
         """The indices of the sub-questions without a supported answer."""
         answers = [*self.answers, *[UNKNOWN] * (len(self.sub_questions) - len(self.answers))]
         return [n for n, text in enumerate(answers) if text == UNKNOWN or n in self.unsupported]
+
+    @property
+    def waits(self) -> bool:
+        """Whether an open sub-question needs the answer of another one."""
+        return any(references(self.filled(self.sub_questions[n])) for n in self.open)
 
     def shown(self, evidence: Iterable[Evidence]) -> NumberedPassages:
         """Passages in the order of their numbers, with the evidence marked."""
@@ -149,7 +155,7 @@ class PolyHop(Program):
 
     shown_exemplars = ("planner",)
     conditions: ClassVar[Conditions] = {
-        "confidence.*": ("review", ("doubt", "always")),
+        "confidence.*": ("review", ("doubt", "complete", "always")),
         "least_gain": ("rounds", (2, 3, 4, 5, 6)),
     }
 
@@ -170,12 +176,13 @@ class PolyHop(Program):
         self.shown = integer(12, 1, 50)  # maximum number of new passages in one round
         self.cutoff = real(0.35, 0.0, 1.0)  # minimum score of a new passage, as a share of the best one's
         self.easy = real(0.9, 0.0, 1.0)  # minimum P(1 hop) of a single pass without a plan
-        self.first = integer(
-            5, 1, 20
-        )  # passages of a single pass, of a follow-up search, and minimum of the first round
+        # Passages of a single pass and of a follow-up search, and minimum of the first round.
+        self.first = integer(5, 1, 20)
+        self.last_round = choice("gatherer", ("gatherer", "answerer"))  # who reads what the last queries find
+        self.last_step = choice("answerer", ("answerer", "gatherer"))  # who answers a chain when no step is open
         self.context = choice("passage", ("passage", "sentence"))  # unit of evidence that the answerer reads
         self.sure = real(0.75, 0.0, 1.0)  # minimum confidence of an unverified answer
-        self.review = choice("doubt", ("doubt", "always", "never"))
+        self.review = choice("doubt", ("doubt", "complete", "always", "never"))
         self.confidence = Confidence()
         self.calibration = Calibration()
         self.prompt_tokens = prompt_tokens()
@@ -206,8 +213,8 @@ class PolyHop(Program):
             return self._conclude(_Answer(UNKNOWN, 0.0), case, "nothing found")
 
         stop = self._gather(first, case)
-        answer = self._answer(case)
-        if self.review.value == "always" or (self.review.value == "doubt" and not self._certain(answer, case)):
+        answer = self._from_last_step(case) or self._answer(case)
+        if self._is_in_doubt(answer, case):
             answer = self._reviewed(answer, case, stop)
         return self._conclude(answer, case, stop)
 
@@ -244,6 +251,9 @@ class PolyHop(Program):
             self._read(n, fresh, case)
             if not case.open:
                 return "complete"
+            if self.last_round.value == "answerer" and not case.waits:
+                case.unread = self._follow_up(case.required, case)
+                return "last search" if case.unread else "stable"
             tried, closed = tried + sent, closed + min(sent, max(0, before - len(case.open)))
             if n == self.rounds.value:
                 break
@@ -348,12 +358,24 @@ class PolyHop(Program):
         case.evidence = list(answer.cited)
         return answer
 
+    def _from_last_step(self, case: _Case) -> _Answer | None:
+        """The gatherer's answer to the last sub-question, which is stated in what it cites, and so as sure as an answer
+        has to be; None if it does not conclude, as in a comparison."""
+        if self.last_step.value != "gatherer" or case.open or not is_chain(case.sub_questions):
+            return None
+        answer = _Answer(case.answers[-1], self.sure.value, whole(case.evidence))
+        if title_key(answer.text) in ("yes", "no"):
+            return None
+        case.trace.add(Answered(answer.text, "", answer.confidence))
+        return answer
+
     def _answer(self, case: _Case) -> _Answer:
         """An answer from the evidence; if a sub-question is open, also from other candidates, up to ``first``."""
         evidence = whole(case.evidence) if self.context.value == "passage" else case.evidence
         known = {item.passage.id for item in evidence}
-        others = [Evidence(passage) for passage in case.candidates.passages if passage.id not in known]
-        count = max(0, self.first.value - len(known)) if case.open else 0
+        passages = dict.fromkeys([*case.unread, *case.candidates.passages])
+        others = [Evidence(passage) for passage in passages if passage.id not in known]
+        count = max(len(case.unread), self.first.value - len(known)) if case.open else 0
         return self._ask(case.sub_questions, evidence, others[:count], case)
 
     def _ask(
@@ -373,6 +395,12 @@ class PolyHop(Program):
 
     def _certain(self, answer: _Answer, case: _Case) -> bool:
         return answer.confidence >= self.sure.value and answer.states(answer.text, case.question)
+
+    def _is_in_doubt(self, answer: _Answer, case: _Case) -> bool:
+        """Whether to review an answer; with "complete" only if no step is open, since a review rarely closes one."""
+        if self.review.value in ("always", "never"):
+            return self.review.value == "always"
+        return not self._certain(answer, case) and not (case.open and self.review.value == "complete")
 
     def _reviewed(self, answer: _Answer, case: _Case, stop: str) -> _Answer:
         """The answer if it passes the verifier; else the better of it and a replacement, which is verified, too.
@@ -438,12 +466,11 @@ class PolyHop(Program):
             self._read(self.rounds.value + 1, fresh, case)
         return self._answer(case) if facts(case.evidence) != evidence else None
 
-    def _lacks(self, case: _Case) -> bool:
-        """Whether the evidence lacks a passage; then citations of other passages count as evidence."""
-        return bool(case.open) and len(whole(case.evidence)) < case.complexity.hops
-
     def _conclude(self, answer: _Answer, case: _Case, stop: str) -> dspy.Prediction:
-        cited = answer.cited if self._lacks(case) else _within(answer.cited, case.evidence)
+        # Where the evidence lacks a passage, citations of other passages count as evidence.
+        lacks = bool(case.open) and (bool(case.unread) or len(whole(case.evidence)) < case.complexity.hops)
+        known = set(facts(case.evidence))
+        cited = [item for item in answer.cited if lacks or item.fact in known]
         evidence = list(dict.fromkeys([*cited, *case.evidence]))
         confidence = self.calibration(answer.confidence)
         return conclude(
@@ -468,9 +495,3 @@ def _is_stated(answer: str, cited: Iterable[Evidence]) -> bool:
 
 def _words(passage: Passage) -> frozenset[str]:
     return frozenset(_WORD.findall(passage.text.lower()))
-
-
-def _within(cited: Sequence[Evidence], evidence: Sequence[Evidence]) -> list[Evidence]:
-    """The citations that are in the evidence."""
-    known = set(facts(evidence))
-    return [item for item in cited if item.fact in known]
