@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 from .errors import IndexFault, PolyhopError
 from .files import read_bytes
 from .lucene.bm25 import LuceneReader, OpenIndex
-from .lucene.index import locked, write_faults
+from .lucene.folder import locked, write_faults
 from .lucene.layout import LUCENE, IndexManifest
 from .lucene.prebuilt import locate
 from .lucene.update import update_index

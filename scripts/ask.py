@@ -60,9 +60,10 @@ def ask(
     from .progress import showing_progress
 
     questions = [check_question(question)] if question != "-" else _questions()
+    source = open_source(index) if index else None
     run = build_program(
         program,
-        open_source(index) if index else None,
+        source,
         lm or (),
         k,
         retriever=retriever,
@@ -79,7 +80,7 @@ def ask(
         )
     from . import view
 
-    searched = source_name(index) if searches else None
+    searched = source_name(index, source) if searches else None
     for asked in questions:
         start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
         with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):

@@ -109,14 +109,22 @@ def open_source(index: Path) -> BM25Index | PassagePool | RemoteIndex:
         from ..data.remote import RemoteIndex
 
         return RemoteIndex(address, "bm25")
+    return open_index(index)
+
+
+def open_index(index: Path) -> BM25Index:
     from ..data.lucene.bm25 import BM25Index
 
-    return BM25Index(index)
+    opened = BM25Index(index)
+    if opened.manifest.lost:
+        warn(f"{index} is searched {opened.manifest.left_out}: results are partial")
+    return opened
 
 
-def source_name(index: Path | None) -> str:
-    """What was given as ``--index``; a `Path` shortens an address."""
-    return address_of(index) or str(index)
+def source_name(index: Path | None, source: BM25Index | PassagePool | RemoteIndex | None) -> str:
+    """What was given as ``--index``, and what is left out of it; a `Path` shortens an address."""
+    left_out = getattr(getattr(source, "manifest", None), "left_out", "")
+    return f"{address_of(index) or index} {left_out}".rstrip()
 
 
 def sample_pool() -> PassagePool:

@@ -15,7 +15,7 @@ import typer
 from ..data.errors import PolyhopError
 from ..data.files import address_of
 from .evaluation_view import evaluation_bar
-from .options import open_source, sample_pool
+from .options import open_index, open_source, sample_pool
 from .text import warn
 from .tracking import tracked
 
@@ -70,9 +70,7 @@ class Source:
         if index is not None and address_of(index):
             self.searched, self.path = open_source(index), None
         elif index is not None:
-            from ..data.lucene.bm25 import BM25Index
-
-            self.index = self.searched = BM25Index(index)
+            self.index = self.searched = open_index(index)
             self.path = self.index.path
             self.look_up = self.index.named
         elif questions.dataset == "sample":

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,17 +101,28 @@ class Records(NamedTuple):
         return cls(words, sizes, titles, spans, named, header & LATER > 0)
 
 
+class _Part(NamedTuple):
+    """The tables of some neighbouring rows."""
+
+    starts: Ints
+    titles: Hashes
+    titled: NDArray[np.uint32]
+
+
 class Store:
     """The records of a collection; row n belongs to Lucene's document n, or to the n-th passage of a pool."""
 
-    def __init__(self, arrays: dict[str, NDArray[Any]], read: Callable[[Ints, Ints], Words]) -> None:
+    def __init__(self, parts: Sequence[Mapping[str, NDArray[Any]]], read: Callable[[Ints, Ints, Ints], Words]) -> None:
         """
         Args:
-            read: From the first words and the sizes of records to the records, one after another.
+            parts: Of the collection, each with its tables; rows follow one another.
+            read: From the parts, the first words and the sizes of records to the records, one after another.
         """
-        self._read, self._starts = read, arrays["starts"]
-        self._titles, self._titled = arrays["titles"], arrays["titled"]
-        self._stems, self._idf = arrays["stems"], _scaled_idf(arrays["counts"], len(self))
+        self._read = read
+        self._parts = [_Part(part["starts"], part["titles"], part["titled"]) for part in parts]
+        self._rows = np.cumsum([0, *(len(part.starts) - 1 for part in self._parts)])  # the first of each part; the end
+        self._stems, counts = _added_up([part["stems"] for part in parts], [part["counts"] for part in parts])
+        self._idf = _scaled_idf(counts, len(self))
         self._table: NDArray[np.float32] | None = None
         if len(self._stems) > _SMALL:
             # One entry a stem number; the system gives zeros without using memory for them.
@@ -125,48 +136,64 @@ class Store:
         writer = _Tables()
         writer.add(kept)
         words = np.concatenate(kept) if kept else np.zeros(0, np.uint32)
-        return cls(writer.finish(), partial(_records, words))
+        return cls([writer.finish()], partial(_records, words))
 
     @classmethod
-    def open(cls, folder: Path) -> Store:
-        """A store on disk. Its records are read, the rest is memory-mapped.
+    def open(cls, folders: Sequence[Path]) -> Store:
+        """A store on disk, in one folder or in several. Its records are read, the rest is memory-mapped.
 
         Raises:
             OSError: a file is missing.
             ValueError: a file is cut off.
         """
-        arrays = {name: _mapped(folder / name, kind) for name, kind in _TYPES.items() if name != "words"}
-        if (folder / "words").stat().st_size != 4 * int(arrays["starts"][-1]):
-            raise ValueError(f"{folder / 'words'} is cut off")
-        file = os.open(folder / "words", os.O_RDONLY)
+        tables = {name: kind for name, kind in _TYPES.items() if name != "words"}
+        parts = [{name: _mapped(folder / name, kind) for name, kind in tables.items()} for folder in folders]
+        for folder, part in zip(folders, parts, strict=True):
+            if (folder / "words").stat().st_size != 4 * int(part["starts"][-1]):
+                raise ValueError(f"{folder / 'words'} is cut off")
+        files = [os.open(folder / "words", os.O_RDONLY) for folder in folders]
 
-        def read(first: Ints, sizes: Ints) -> Words:
+        def read(part: Ints, first: Ints, sizes: Ints) -> Words:
             # A map would count the pages around each record as memory of the process: most of a large file in the end.
-            wanted = zip((4 * first).tolist(), (4 * sizes).tolist(), strict=True)
-            return np.frombuffer(b"".join(os.pread(file, size, at) for at, size in wanted), np.uint32)
+            wanted = zip(part.tolist(), (4 * first).tolist(), (4 * sizes).tolist(), strict=True)
+            return np.frombuffer(b"".join(os.pread(files[n], size, at) for n, at, size in wanted), np.uint32)
 
-        found = cls(arrays, read)
-        finalize(found, os.close, file)
+        found = cls(parts, read)
+        for file in files:
+            finalize(found, os.close, file)
         return found
 
     def __len__(self) -> int:
-        return len(self._starts) - 1
+        return int(self._rows[-1])
 
     def records(self, rows: Sequence[int]) -> Records:
-        wanted = np.array(rows, np.int64)
-        first = self._starts[wanted]
-        sizes = self._starts[wanted + 1] - first
-        return Records.of(self._read(first, sizes), sizes)
+        part, first, sizes = self._places(np.array(rows, np.int64))
+        return Records.of(self._read(part, first, sizes), sizes)
 
     def checksum(self, row: int) -> int:
-        first, size = self._starts[row : row + 1], np.diff(self._starts[row : row + 2])
-        return crc32(self._read(first, size).tobytes())
+        return crc32(self._read(*self._places(np.array([row]))).tobytes())
 
     def titled(self, hashes: Hashes) -> tuple[Ints, Ints]:
         """The rows of passages with one of these titles, and the place of the title among the hashes."""
-        first = np.searchsorted(self._titles, hashes)
-        count = np.searchsorted(self._titles, hashes, "right") - first
-        return self._titled[spread(first, count)].astype(np.int64), np.repeat(np.arange(len(hashes)), count)
+        found = []
+        for part, start in zip(self._parts, self._rows.tolist()[:-1], strict=True):
+            first = np.searchsorted(part.titles, hashes)
+            count = np.searchsorted(part.titles, hashes, "right") - first
+            rows = part.titled[spread(first, count)].astype(np.int64) + start
+            found.append((rows, np.repeat(np.arange(len(hashes)), count)))
+        rows, which = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        order = np.argsort(which, kind="stable")
+        return rows[order], which[order]
+
+    def _places(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
+        """Of each row the part, its first word there, and its size."""
+        of = np.searchsorted(self._rows, rows, "right") - 1
+        first, sizes = np.zeros_like(rows), np.zeros_like(rows)
+        for n in np.unique(of).tolist():
+            starts, at = self._parts[n].starts, rows[of == n] - self._rows[n]
+            first[of == n] = starts[at]
+            sizes[of == n] = starts[at + 1] - starts[at]
+        return of, first, sizes
 
     def idf(self, stems: Words) -> Floats:
         """BM25's inverse document frequency, as a share of that of a word in a single passage; 0 for one in none."""
@@ -189,8 +216,16 @@ class Store:
         return found
 
 
-def _records(words: Words, first: Ints, sizes: Ints) -> Words:
+def _records(words: Words, part: Ints, first: Ints, sizes: Ints) -> Words:
     return words[spread(first, sizes)]
+
+
+def _added_up(stems: Sequence[Words], counts: Sequence[NDArray[Any]]) -> tuple[Words, Ints]:
+    """The distinct stems, in order, and their total counts."""
+    if len(stems) == 1:
+        return stems[0], counts[0]
+    distinct, which = np.unique(np.concatenate(stems), return_inverse=True)
+    return distinct, np.bincount(which, np.concatenate(counts)).astype(np.int64)
 
 
 def _scaled_idf(found: Ints, size: int) -> Floats:
@@ -242,9 +277,8 @@ class _Tables:
 
     def _add_up(self) -> None:
         """Make one count of each stem."""
-        stems, which = np.unique(np.concatenate(self._stems), return_inverse=True)
-        self._counts = [np.bincount(which, np.concatenate(self._counts)).astype(np.int64)]
-        self._stems, self._pending = [stems], 0
+        stems, counts = _added_up(self._stems, self._counts)
+        self._stems, self._counts, self._pending = [stems], [counts], 0
 
     def finish(self) -> dict[str, NDArray[Any]]:
         stems, counts = np.zeros(0, np.uint32), np.zeros(0, np.int64)

@@ -16,7 +16,7 @@ from typing import Any
 from ..chain.store import StoreWriter
 from ..errors import IndexFault
 from ..passages import PAGE, Passage
-from .index import building, write_faults
+from .folder import building, write_faults
 from .jvm import attach, autoclass, call, call_long, english_analyzer, open_directory
 from .layout import STORE, DerivedFields, IndexManifest, is_foreign
 from .readers import OpenReaders
@@ -48,7 +48,7 @@ def adopt_index(
     manifest = IndexManifest.of_foreign(index)
     home = manifest.home(index)
     done = overlong = 0
-    with write_faults(home), building(home) as folder, StoreWriter(folder / STORE) as store:
+    with write_faults(home), building(home) as [folder], StoreWriter(folder / STORE) as store:
         readers = OpenReaders(index, manifest)
         try:
             passage_of = StoredPassages(readers.reader, index, foreign=True)

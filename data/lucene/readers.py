@@ -51,25 +51,33 @@ class Current(Generic[Reader]):
 class OpenReaders:
     """The readers of an index, until `close`.
 
+    Lucene reads shards as the segments of one index, with the document frequencies and lengths of all.
+
     Attributes:
         reader: Reads the whole index.
-        leaves: The readers of the segments of Lucene's own files, in the order of their document numbers.
+        shards: For each shard, the readers of the segments of Lucene's own files, in the order of document numbers.
     """
 
     def __init__(self, index: Path, manifest: IndexManifest) -> None:
         for returned in ("LeafReader", "LeafReaderContext", "StoredFields"):
             autoclass(f"{_INDEX}{returned}")  # see `autoclass`
         self._opened: list[Any] = []
-        self.reader = self._open(manifest.folder(index))
-        self.leaves = leaves_of(self.reader)
-        titles = titles_folder(index, manifest)
-        if titles is None:
-            return
         try:
-            self.reader = self._joined([titles / str(number) for number in range(len(self.leaves))])
+            shards = [self._open(folder) for folder in manifest.folders(index)]
+            self.shards = [leaves_of(shard) for shard in shards]
+            titles = titles_folder(index, manifest)
+            if titles is not None:
+                self.reader = self._joined(self._with_titles(self.leaves, titles))
+            else:
+                self.reader = shards[0] if len(shards) == 1 else self._joined(shards)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def leaves(self) -> list[Any]:
+        """The readers of all segments."""
+        return [leaf for shard in self.shards for leaf in shard]
 
     def close(self) -> None:
         for reader in reversed(self._opened):
@@ -80,15 +88,18 @@ class OpenReaders:
         self._opened.append(reader)
         return reader
 
-    def _joined(self, folders: list[Path]) -> Any:
-        """The segments, each with its titles, as one index."""
+    def _joined(self, readers: list[Any]) -> Any:
+        self._opened.append(autoclass(f"{_INDEX}MultiReader")(*readers))
+        return self._opened[-1]
+
+    def _with_titles(self, leaves: list[Any], folder: Path) -> list[Any]:
+        """Segments, each with its titles."""
         pairs = []
-        for leaf, folder in zip(self.leaves, folders, strict=True):
-            [titles] = leaves_of(self._open(folder))
+        for number, leaf in enumerate(leaves):
+            [titles] = leaves_of(self._open(folder / str(number)))
             # The first reader decides which documents are deleted, and has all fields with a name that both have.
             pairs.append(autoclass(f"{_INDEX}ParallelLeafReader")(False, leaf, titles))
-        self._opened.append(autoclass(f"{_INDEX}MultiReader")(*pairs))
-        return self._opened[-1]
+        return pairs
 
 
 def leaves_of(reader: Any) -> list[Any]:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,10 +27,13 @@ from ..errors import IndexFault, Problem
 from ..passages import PAGE, Passage
 from ..text import clean
 from .bm25 import LuceneReader
-from .index import BuildProgress, LuceneWriter, SkippedRecords, building, write_faults
+from .folder import building, write_faults
+from .index import BuildProgress, SkippedRecords
 from .jvm import attach, autoclass, call, open_directory
 from .layout import DOCUMENT, ID, STORE, VERSION, IndexManifest, is_foreign
 from .readers import leaves_of
+from .shards import shard_of
+from .writer import LuceneWriter
 
 _MOST_SEGMENTS = 10
 _MOST_DELETED = 0.2  # share of the passages that are kept though they are deleted
@@ -79,12 +83,12 @@ def update_index(
     attach()
     if is_foreign(index):
         raise IndexFault(f"The index {index} was not made by polyhop, which changes its own only.")
-    IndexManifest.read(index)  # fails before anything is written into a folder without an index
+    shards = _complete(index).shards  # fails before anything is written into a folder without an index
     try:
-        with write_faults(index), building(index) as folder:
-            before = IndexManifest.read(index)
+        with write_faults(index), building(index, shards) as states:
+            before = _complete(index)
             with closing(LuceneReader.open(index)) as lucene:
-                update = _Update(index, folder, before, lucene, compact, on_progress, on_problem)
+                update = _Update(index, states, before, lucene, compact, on_progress, on_problem)
                 return update.run(add, delete, folders)
     except _Unchanged as unchanged:
         return unchanged.changes
@@ -97,19 +101,91 @@ class _Unchanged(Exception):
         self.changes = changes
 
 
+def _complete(index: Path) -> IndexManifest:
+    manifest = IndexManifest.read(index)
+    if manifest.lost:
+        raise IndexFault(f"The index {index} is searched {manifest.left_out}: restore these before you change it.")
+    return manifest
+
+
+class _Shard:
+    """The Lucene index of a shard, before and after.
+
+    Args:
+        before: Its folder, which stays as it is.
+        folder: That of the new state.
+        segments: The readers of its segments before.
+        writers: Closes its writer.
+    """
+
+    def __init__(self, before: Path, folder: Path, segments: Sequence[Any], writers: ExitStack) -> None:
+        self._before, self._folder, self._segments, self._writers = before, folder, segments, writers
+        self._writer: LuceneWriter | None = None
+        self.added = 0
+        _link(before, folder)
+
+    @property
+    def writer(self) -> LuceneWriter:
+        if self._writer is None:
+            self._writer = self._writers.enter_context(LuceneWriter(self._folder, append=True))
+        return self._writer
+
+    def commit(self) -> None:
+        if self._writer:
+            self._writer.commit()
+
+    def merge(self, compact: bool) -> int:
+        """Merge the segments where that is due, and return the number of passages before that are left."""
+        self._live, self._dropped = self._compacted(compact)
+        return int(self._live.sum())
+
+    def write_store(self, added: Iterable[list[Passage]]) -> None:
+        if not (self._writer or self._dropped):
+            _link(self._before / STORE, self._folder / STORE)
+            return
+        with StoreWriter(self._folder / STORE) as store:
+            store.copy(self._before / STORE, self._live, drop=self._dropped)
+            for batch in added:
+                store.add(batch)
+
+    def _compacted(self, compact: bool) -> tuple[Bools, bool]:
+        """Which of the passages before are left; and whether the others were dropped, which renumbers the passages."""
+        reader = call(
+            autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(self._folder, reading=True)
+        )
+        try:
+            segments = {_name(leaf): leaf for leaf in leaves_of(reader)}
+            parts = [_live(segments.get(_name(leaf)), call(leaf, "maxDoc")) for leaf in self._segments]
+            # Lucene removes a segment without any live passage.
+            vanished = any(_name(leaf) not in segments for leaf in self._segments)
+        finally:
+            call(reader, "close")
+        live, count = np.concatenate([np.zeros(0, bool), *parts]), len(segments)
+        drop = compact or vanished or count > _MOST_SEGMENTS or (~live).sum() > _MOST_DELETED * len(live)
+        if drop:
+            with LuceneWriter(self._folder) as writer:
+                writer.commit()
+        return live, drop
+
+
 class _Update:
     def __init__(
         self,
         index: Path,
-        folder: Path,
+        folders: Sequence[Path],
         before: IndexManifest,
         lucene: LuceneReader,
         compact: bool,
         on_progress: Callable[[BuildProgress], None],
         on_problem: Callable[[Problem], None],
     ) -> None:
-        self._index, self._folder, self._before, self._lucene = index, folder, before, lucene
+        self._index, self._before, self._lucene, self._writers = index, before, lucene, ExitStack()
         self._compact, self._on_progress, self._skipped = compact, on_progress, SkippedRecords(on_problem)
+        self._name = folders[0].name
+        self._shards = [
+            _Shard(old, new, segments, self._writers)
+            for old, new, segments in zip(before.folders(index), folders, lucene.shards, strict=True)
+        ]
         self._gone = set[str]()  # documents that are deleted
         self._new = set[str]()
         self._digest = blake2b(before.corpus_hash.encode(), digest_size=16)
@@ -118,19 +194,18 @@ class _Update:
 
     def run(self, add: Sequence[Path | str], delete: Sequence[str], folders: Sequence[Path | str]) -> Changes:
         before = self._before
-        _link(before.folder(self._index), self._folder)
-        named = [document for name in delete for document in self._named(name)]
-        with LuceneWriter(self._folder, 1, append=True) as writer:
-            self._delete(writer, named)
+        with self._writers:
+            self._delete([document for name in delete for document in self._named(name)])
             for path in folders:
-                self._update(writer, Path(path))
+                self._update(Path(path))
             if add:
-                self._add(writer, self._corpus_of([Path(path) for path in add], set()))
+                self._add(self._corpus_of([Path(path) for path in add], set()))
             if not (self.added or self._gone or self._compact):
                 raise _Unchanged(Changes(before, 0, 0, self.unchanged))
-            writer.commit()
-        live, dropped = self._compacted()
-        passages = int(live.sum()) + self.added
+            for shard in self._shards:
+                shard.commit()
+        kept = sum(shard.merge(self._compact) for shard in self._shards)
+        passages = kept + self.added
         if not passages:
             raise IndexFault(f"Nothing would be left in the index {self._index}. Remove its folder instead.")
         manifest = before.model_copy(
@@ -142,19 +217,19 @@ class _Update:
                 "overlong": before.overlong + self.overlong,
                 "corpus": tuple(dict.fromkeys(self._corpus)),
                 "corpus_hash": self._digest.hexdigest(),
-                "lucene_folder": self._folder.name,
+                "lucene_folder": self._name,
                 "updates": before.updates + 1,
             }
         )
-        with StoreWriter(self._folder / STORE) as store:
-            store.copy(before.folder(self._index) / STORE, live, drop=dropped)
-            with closing(LuceneReader(self._index, manifest)) as lucene:
-                first = int(live.sum()) if dropped else len(live)
-                for start in range(first, first + self.added, _BATCH):
-                    store.add(lucene.stored(range(start, min(start + _BATCH, first + self.added))))
+        with closing(LuceneReader(self._index, manifest)) as lucene:
+            end = 0
+            for shard, segments in zip(self._shards, lucene.shards, strict=True):
+                end += sum(call(segment, "maxDoc") for segment in segments)
+                batches = range(end - shard.added, end, _BATCH)
+                shard.write_store(lucene.stored(range(n, min(n + _BATCH, end))) for n in batches)
         self._skipped.write(self._index)
         manifest.write(self._index)
-        return Changes(manifest, self.added, before.passages - int(live.sum()), self.unchanged)
+        return Changes(manifest, self.added, before.passages - kept, self.unchanged)
 
     def _corpus_of(self, paths: Sequence[Path], known: set[str]) -> Corpus:
         """With the settings of the index."""
@@ -169,7 +244,7 @@ class _Update:
         ]
         return corpus
 
-    def _update(self, writer: LuceneWriter, path: Path) -> None:
+    def _update(self, path: Path) -> None:
         if not path.is_dir():
             raise IndexFault(f"{path} is not a folder. Add a file with --add.")
         root = clean(path.resolve().name)
@@ -178,24 +253,26 @@ class _Update:
         documents = {version: version.split("\n", 2)[2] for version in known}
         sources = {version: version.split("\n", 1)[0] for version in known}
         self._gone.update(documents.values())  # unless they are met again
-        self._add(writer, corpus)
+        self._add(corpus)
         kept = corpus.unchanged | {
             version for version in known if sources[version] in corpus.failed and documents[version] not in self._new
         }
         self._gone.difference_update(documents[version] for version in kept)
         for version in sorted(known - kept):
             self._digest.update(version.encode())
-            writer.delete(VERSION, version)
+            self._shard(documents[version]).writer.delete(VERSION, version)
         self.unchanged += len(corpus.unchanged)
 
-    def _add(self, writer: LuceneWriter, corpus: Corpus) -> None:
+    def _add(self, corpus: Corpus) -> None:
         read, is_new = ("", ""), False
         for passage, where in corpus:
             if read != (read := (passage.document, where)):
                 is_new = self._is_new(passage.document, corpus, where)
             if is_new:
                 self._digest.update(f"{passage.id}\n{passage.searched}".encode())
-                writer.add(passage, corpus.version)
+                shard = self._shard(passage.document)
+                shard.writer.add([(passage, corpus.version)])
+                shard.added += 1
                 self.added += 1
                 self.overlong += len(passage.text) > PAGE
                 self._on_progress(BuildProgress(corpus.position, corpus.size, self.added))
@@ -230,16 +307,19 @@ class _Update:
                 return documents
         raise IndexFault(f"The index {self._index} has no document {name!r}.")
 
-    def _delete(self, writer: LuceneWriter, documents: Sequence[str]) -> None:
+    def _shard(self, document: str) -> _Shard:
+        return self._shards[shard_of(document, len(self._shards))]
+
+    def _delete(self, documents: Sequence[str]) -> None:
         for document in dict.fromkeys(documents):
             for passage in self._passages_of(document):
-                writer.delete(ID, passage.id)
+                self._shard(document).writer.delete(ID, passage.id)
             self._digest.update(document.encode())
             self._gone.add(document)
 
     def _versions(self, prefix: str) -> Iterator[str]:
         """The versions of the live documents of a folder."""
-        for leaf in self._lucene.segments:
+        for leaf in chain.from_iterable(self._lucene.shards):
             terms = call(leaf, "terms", VERSION)
             if terms is None:
                 continue
@@ -253,25 +333,6 @@ class _Update:
                 if live[call(documents, "nextDoc")]:
                     yield version
                 term = call(each, "next")
-
-    def _compacted(self) -> tuple[Bools, bool]:
-        """Which of the passages before are left; and whether the others were dropped, which renumbers the passages."""
-        reader = call(
-            autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(self._folder, reading=True)
-        )
-        try:
-            segments = {_name(leaf): leaf for leaf in leaves_of(reader)}
-            parts = [_live(segments.get(_name(leaf)), call(leaf, "maxDoc")) for leaf in self._lucene.segments]
-            # Lucene removes a segment without any live passage.
-            vanished = any(_name(leaf) not in segments for leaf in self._lucene.segments)
-        finally:
-            call(reader, "close")
-        live, count = np.concatenate(parts), len(segments)
-        drop = self._compact or vanished or count > _MOST_SEGMENTS or (~live).sum() > _MOST_DELETED * len(live)
-        if drop:
-            with LuceneWriter(self._folder) as writer:
-                writer.commit()
-        return live, drop
 
 
 def _name(segment: Any) -> str:
@@ -291,6 +352,7 @@ def _live(segment: Any, size: int) -> Bools:
 
 def _link(before: Path, folder: Path) -> None:
     """Give a folder the files of another, by links where the file system has them."""
+    folder.mkdir(exist_ok=True)
     for path in before.iterdir():
         if path.is_file() and path.name != "write.lock":
             try:

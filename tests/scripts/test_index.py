@@ -31,7 +31,7 @@ def run(*arguments: str | Path | int) -> Result:
 
 
 def test_build_and_check(corpus: Path, tmp_path: Path) -> None:
-    built = run(corpus, "--out", tmp_path / "ix", "--max-words", 100, "--threads", 1)
+    built = run(corpus, "--out", tmp_path / "ix", "--max-words", 100)
     assert built.exit_code == 0, built.output
     assert "passages  2\n" in built.stdout
     assert "1 not readable, 1 duplicate" in built.stdout

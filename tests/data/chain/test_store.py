@@ -40,14 +40,20 @@ def title_hash(title: str) -> np.ndarray:
     return hash_names(spanned(words, np.array([[0, len(words)]])))
 
 
-@pytest.fixture(params=["memory", "disk"])
+@pytest.fixture(params=["memory", "disk", "shards"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "memory":
         return Store.of(Reading(texts_of(passage)).record() for passage in PASSAGES)
+    if request.param == "shards":
+        folders = [tmp_path / name for name in ("none", "first", "others")]
+        for folder, passages in zip(folders, ([], PASSAGES[:1], PASSAGES[1:]), strict=True):
+            with StoreWriter(folder) as writer:
+                writer.add(passages)
+        return Store.open(folders)
     with StoreWriter(tmp_path / "store") as writer:
         writer.add(PASSAGES[:1])
         writer.add(PASSAGES[1:])
-    return Store.open(tmp_path / "store")
+    return Store.open([tmp_path / "store"])
 
 
 @pytest.mark.parametrize(
@@ -77,7 +83,7 @@ def test_records_come_in_the_order_of_the_rows(store: Store) -> None:
 def test_an_empty_store_has_nothing(tmp_path: Path) -> None:
     with StoreWriter(tmp_path / "store"):
         pass
-    for store in (Store.open(tmp_path / "store"), Store.of([])):
+    for store in (Store.open([tmp_path / "store"]), Store.of([])):
         assert len(store) == 0
         assert store.titled(title_hash("Help!"))[0].tolist() == []
         assert store.idf(stems_of(numbers("film"))).tolist() == [0]

@@ -245,13 +245,13 @@ def test_settings_do_not_mix(index: BM25Index) -> None:
     assert index.with_bm25(k1=1.5).b == 0.4
 
 
-def test_building_in_threads_keeps_fields_together(tmp_path: Path) -> None:
+def test_building_in_a_thread_keeps_fields_together(tmp_path: Path) -> None:
     records = [{"id": f"i{n}", "title": f"Title {n}", "text": f"word{n} common"} for n in range(3000)]
     (tmp_path / "c.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        build_index([tmp_path / "c.jsonl"], tmp_path / "ix", threads=4)
+        build_index([tmp_path / "c.jsonl"], tmp_path / "ix")
     finally:
         sys.setswitchinterval(interval)
     with BM25Index(tmp_path / "ix") as built:

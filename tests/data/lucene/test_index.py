@@ -155,8 +155,8 @@ def test_foreign_folders_are_refused(tmp_path: Path, write: Write) -> None:
 def test_arguments(tmp_path: Path, write: Write) -> None:
     with pytest.raises(ValueError, match="max_words"):
         build_index([write()], tmp_path / "ix", max_words=-1)
-    with pytest.raises(ValueError, match="threads"):
-        build_index([write()], tmp_path / "ix", threads=0)
+    with pytest.raises(ValueError, match="shards"):
+        build_index([write()], tmp_path / "ix", shards=0)
 
 
 # --- stopped builds --------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def test_builds_leave_no_thread_in_java(tmp_path: Path, write: Write) -> None:
     build_index([corpus], tmp_path / "ix")
     before = call(beans, "getThreadCount")
     for _ in range(5):
-        build_index([corpus], tmp_path / "ix", threads=4)
+        build_index([corpus], tmp_path / "ix")
     assert call(beans, "getThreadCount") <= before
 
 
