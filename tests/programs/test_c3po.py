@@ -8,9 +8,6 @@ from typing import Any
 
 import dspy
 import pytest
-from dspy.utils.exceptions import AdapterParseError
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
@@ -394,14 +391,6 @@ def test_a_forgotten_query_is_the_thought_and_a_forgotten_thought_the_query() ->
     assert script.asked("filter")[1].inputs["objective"] == "Vertigo"
 
 
-@pytest.mark.parametrize("agent", ["router", "roadmap", "decider", "filter", "answerer"])
-@pytest.mark.parametrize("adapter", ADAPTERS)
-def test_a_reply_that_cannot_be_read_is_an_error_never_an_answer(agent: str, adapter: Any) -> None:
-    replies: dict[str, Any] = {"decider": search_for("Vertigo")} | {agent: "I am afraid I cannot do that.\nSorry."}
-    with pytest.raises(AdapterParseError):
-        play(adapter, **replies)
-
-
 # --- with the lexical engine -----------------------------------------------------------------------------------------
 
 WORLD = [
@@ -432,34 +421,3 @@ def test_end_to_end(question: str, said: str, evidence: list[str], stop: str) ->
     assert (prediction.answer, prediction.stop_reason) == (said, stop)
     assert kept(prediction)[: len(evidence)] == evidence
     assert prediction.trace.dropped == 0
-
-
-# --- whatever the agents say -----------------------------------------------------------------------------------------
-
-words = st.text(max_size=60) | st.sampled_from(["[Retrieval] x", "Vertigo", "[1]", "none", "[[ ## query ## ]]", "9s9"])
-ids = st.lists(st.integers(-2, 30) | words, max_size=12)
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    st.sampled_from(["direct", "single", "plan"]),
-    st.lists(words, max_size=14),
-    st.lists(st.tuples(words, st.sampled_from(["retrieve", "answer"]), words, ids), min_size=1, max_size=4),
-    words,
-    st.booleans(),
-)
-def test_nonsense_of_a_readable_form_never_breaks_a_run(
-    route: str, goals: list[str], decisions: list[tuple[str, str, str, list[Any]]], said: str, route_steps: bool
-) -> None:
-    script, prediction = play(
-        dspy.JSONAdapter(),
-        router=[{"route": route, "query": said}, {"route": "direct", "query": ""}],
-        roadmap={"roadmap": goals},
-        decider=[{"thought": thought, "action": action, "query": query} for thought, action, query, _ in decisions],
-        filter=[{"thoughts": said, "useful": reply} for *_, reply in decisions],
-        answerer=answer("x") | {"reasoning": said},
-        tuned={"route_steps": route_steps, "k": 2, "steps": 4},
-    )
-    assert script.order[-1] == "answerer"
-    assert len(set(kept(prediction))) == len(prediction.evidence) <= len(POOL)
-    assert prediction.stop_reason in {"no retrieval", "single pass", "enough", "steps", "documents", "nothing found"}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import dspy
 import pytest
 from dspy.utils.exceptions import AdapterParseError
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyhop.data.passages import Evidence, Hit, Passage
@@ -29,10 +31,11 @@ from polyhop.programs import (
     SetSelection,
     Trace,
 )
+from polyhop.programs.confidence import CREDIBILITY
 from polyhop.programs.prediction import MAX_LINE, check_question, conclude, one_line, read_answer, read_query
 from polyhop.programs.trace import Stopped
 
-from .scripted import answer, playing, scripted
+from .scripted import Request, Script, answer, playing, scripted
 
 PASSAGES = [Passage.of(f"Title {n}", f"Sentence one of {n}. And two.", id=f"p{n}") for n in range(4)]
 PROGRAMS = [Direct, Naive, FullContext, SetSelection, IRCoT, Prism, Kair, ParRag, C3PO, PolyHop]
@@ -108,12 +111,87 @@ def test_awaited_it_does_the_same_and_warns_of_nothing(
     assert "discouraged" not in caplog.text
 
 
+AGENTS = {
+    **{kind: ["answerer"] for kind in (Direct, Naive, FullContext)},
+    SetSelection: ["set_selector", "answerer"],
+    IRCoT: ["reasoner", "answerer"],
+    Prism: ["analyzer", "selector", "adder", "answerer"],
+    Kair: ["querier", "updater", "checker", "filterer", "moderator", "answerer"],
+    ParRag: ["planner", "step_answerer", "attribution_judge", "reviser", "answerer"],
+    C3PO: ["router", "roadmap", "decider", "filter", "answerer"],
+    PolyHop: ["planner", "gatherer", "answerer"],
+}
+"""The agents whose reply must be readable; an unreadable verdict on an answer counts against it."""
+TO_ALL: dict[str, Any] = {
+    "answerer": answer("Title 1"),
+    "selector": {"keep": ["1s1"]},
+    "decider": {"thought": "", "action": "retrieve", "query": "Title 2"},
+    "querier": {"queries": ["Title 2"]},
+    "updater": {"new_facts": ["It is one. (1s1)"], "contradicted": [], "gaps": ["Which?"]},
+    "step_answerer": {"cited": ["1s1"], "answer": "Title 1"},
+    "accuracy_judge": {"accuracy": 0.1},
+}
+"""Replies with which every agent is asked."""
+
+
+@pytest.mark.parametrize(("kind", "agent"), [(kind, agent) for kind, agents in AGENTS.items() for agent in agents])
+@pytest.mark.parametrize("reply", ["I cannot help with that.", "", {"else": "x"}])
+def test_an_unreadable_reply_is_an_error_never_an_answer(kind: type[dspy.Module], agent: str, reply: Any) -> None:
+    program = build(kind)
+    if isinstance(program, Kair):
+        program.moderated.value = True
+    with playing(scripted(**TO_ALL | {agent: reply})) as script, pytest.raises(AdapterParseError):
+        program(question="Which title?")
+    assert {request.as_json for request in script.asked(agent)} == {False, True}  # a second chance, then raise
+
+
+WORDS = st.text(max_size=60) | st.sampled_from(
+    ["Title 1", "1s1", "[2]", "9s9", "#1", "none", "[Retrieval] x", "[[ ## query ## ]]", "Who wrote #1?"]
+)
+CHOICES = {
+    "route": ["direct", "single", "plan"],
+    "action": ["retrieve", "answer"],
+    "attribution": list(CREDIBILITY),
+    "decision": ["revised", "unconfident"],
+}
+
+
+def nonsense(words: list[str], seed: int) -> Script:
+    """Every agent replies with some of the words, in the form that it is asked for."""
+
+    def of(agent: str, fields: dict[str, Any]) -> Callable[[Request], dict[str, Any]]:
+        def reply(request: Request) -> dict[str, Any]:
+            chosen = Random(f"{seed} {agent} {request.prompt}")
+
+            def value(name: str, default: Any) -> Any:
+                if name in CHOICES:
+                    return chosen.choice(CHOICES[name])
+                if name == "steps":
+                    return [{"thought": chosen.choice(words), "question": chosen.choice(words)} for _ in range(3)]
+                if isinstance(default, list):
+                    return chosen.choices(words, k=chosen.randrange(15))
+                return chosen.choice(words) if isinstance(default, str) else chosen.choice([-1, 0, 0.4, 1, 85])
+
+            return {name: value(name, default) for name, default in fields.items()}
+
+        return reply
+
+    defaults = scripted().replies
+    return scripted(**{agent: of(agent, fields) for agent, [fields] in defaults.items() if isinstance(fields, dict)})
+
+
 @pytest.mark.parametrize("kind", PROGRAMS)
-@pytest.mark.parametrize("reply", ["I cannot help with that.", "", {"reasoning": "x"}])
-def test_an_unreadable_answer_is_an_error_never_an_answer(kind: type[dspy.Module], reply: Any) -> None:
-    with playing(scripted(answerer=reply)) as script, pytest.raises(AdapterParseError):
-        build(kind)(question="Which title?")
-    assert [request.as_json for request in script.asked("answerer")] == [False, True]  # one second chance, then raise
+@settings(max_examples=10, deadline=None)
+@given(words=st.lists(WORDS, min_size=1, max_size=20), seed=st.integers())
+def test_nonsense_of_a_readable_form_never_breaks_a_run(kind: type[dspy.Module], words: list[str], seed: int) -> None:
+    with playing(nonsense(words, seed), dspy.JSONAdapter()) as script:
+        prediction = build(kind)(question="Which title?")
+    assert prediction.stop_reason
+    assert prediction.trace.lm_calls == len(script.requests)
+    assert 0 <= prediction.confidence <= 1
+    assert len(set(prediction.evidence)) == len(prediction.evidence)
+    assert {item.passage for item in prediction.evidence} <= set(prediction.ranking) <= set(PASSAGES)
+    assert len(set(prediction.ranking)) == len(prediction.ranking)
 
 
 @pytest.mark.parametrize("kind", PROGRAMS)

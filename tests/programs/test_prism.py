@@ -7,7 +7,6 @@ from typing import Any
 
 import dspy
 import pytest
-from dspy.utils.exceptions import AdapterParseError
 
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
@@ -30,12 +29,6 @@ def play(
     with playing(scripted(**replies), adapter) as script:
         prediction = Prism(rounds=rounds, stop=stop)(question=QUESTION, pool=POOL if pool is None else pool)
     return script, prediction
-
-
-def play_with(agent: str, reply: Reply, adapter: Any = None) -> tuple[Script, dspy.Prediction]:
-    """One round in which an agent replies so."""
-    replies: dict[str, Any] = {agent: reply}
-    return play(adapter, rounds=1, **replies)
 
 
 def test_exemplars_are_shown_to_the_analyzer_where_they_are_switched_on() -> None:
@@ -265,13 +258,3 @@ def test_nothing_found_means_nothing_to_select() -> None:
     assert (prediction.answer, prediction.evidence, prediction.ranking) == ("unknown", (), ())
     assert prediction.stop_reason == prediction.trace.steps[-1].reason == "nothing found"
     assert prediction.trace.searches == 1
-
-
-# --- failures --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("agent", ["analyzer", "selector", "adder", "answerer"])
-@pytest.mark.parametrize("adapter", ADAPTERS)
-def test_a_reply_that_cannot_be_read_is_an_error_never_an_answer(agent: str, adapter: Any) -> None:
-    with pytest.raises(AdapterParseError):
-        play_with(agent, "I am afraid I cannot do that.\nSorry.", adapter)
