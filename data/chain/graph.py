@@ -222,10 +222,10 @@ class Graph:
 
     def _ranked(self, query: str, k: int) -> list[tuple[int, float]]:
         """The best hits. Which of equals at the end are among them does not depend on the order of rows."""
-        hits = self._source.ranking(query, k + _TIES)
+        hits = self._source.ranking(query, k + 1)
         if len(hits) <= k or hits[k - 1][1] > hits[k][1]:
             return hits[:k]
-        last = hits[k - 1][1]
+        hits, last = self._source.ranking(query, k + _TIES), hits[k][1]
         tied = sorted((row for row, score in hits if score == last), key=self._store.checksum)
         return ([hit for hit in hits if hit[1] > last] + [(row, last) for row in tied])[:k]
 
