@@ -227,19 +227,6 @@ def test_end_to_end_with_the_lexical_engine(question: str, expected: str, adapte
         assert {item.passage.id for item in prediction.evidence} >= {"vertigo", "hitchcock"}
 
 
-@pytest.mark.slow
-def test_runs_do_not_depend_on_the_process_or_on_which_thread_is_first(printed: Callable[[str], set[str]]) -> None:
-    code = (
-        "import dspy, polyhop\n"
-        "from polyhop.data.sample import load_sample, sample_passages\n"
-        "from polyhop.programs import ParRag\n"
-        "dspy.configure(lm=polyhop.lm('lexical'))\n"
-        "program = ParRag(polyhop.ChainRetriever(polyhop.PassagePool(sample_passages())))\n"
-        "print([program(**q.inputs()).trace.to_records() for q in load_sample('dev')[:6]])"
-    )
-    assert len(printed(code)) == 1
-
-
 # --- review ----------------------------------------------------------------------------------------------------------
 
 

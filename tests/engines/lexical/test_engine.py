@@ -108,15 +108,15 @@ def test_answers_of_every_type(question: str, answer: str) -> None:
 
 
 def test_replies_do_not_depend_on_the_process(printed: Callable[[str], set[str]]) -> None:
-    """The order of sets does (PYTHONHASHSEED)."""
+    """The order of sets does (PYTHONHASHSEED), and so does which thread is first."""
     code = (
         "import dspy, polyhop\n"
         "from polyhop.data.sample import load_sample, sample_passages\n"
-        "from polyhop.programs import C3PO, IRCoT, Prism\n"
+        "from polyhop.programs import C3PO, IRCoT, ParRag, Prism\n"
         "dspy.configure(lm=polyhop.lm('lexical'))\n"
-        "pool = polyhop.PassagePool(sample_passages())\n"
-        "for kind in (C3PO, IRCoT, Prism):\n"
-        "    print([kind(pool)(**q.inputs()).trace.to_records() for q in list(load_sample('dev'))[:2]])"
+        "chain = polyhop.ChainRetriever(polyhop.PassagePool(sample_passages()))\n"
+        "for kind in (C3PO, IRCoT, ParRag, Prism):\n"
+        "    print([kind(chain)(**q.inputs()).trace.to_records() for q in list(load_sample('dev'))[:2]])"
     )
     assert len(printed(code)) == 1
 
