@@ -33,7 +33,9 @@ _SKIPPED = frozenset(
     "script style noscript template nav footer aside form button select svg iframe head title object dialog".split()
 )
 _SKIPPED_ROLES = frozenset("navigation banner contentinfo search menu dialog".split())
-_SKIPPED_CLASSES = frozenset("navbar breadcrumb breadcrumbs sidebar pagination cookie-banner toc".split())
+_SKIPPED_NAMES = frozenset(  # of classes and ids
+    "nav navbar navigation breadcrumb breadcrumbs sidebar pagination footer cookie-banner toc".split()
+)
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 _INLINE = frozenset(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark meter output q ruby rt rp s "
@@ -219,12 +221,13 @@ class _Reader(HTMLParser):
         self.lines += [(line, is_main) for line in lines if line.text]
 
     def _is_skipped(self, tag: str, given: Mapping[str, str]) -> bool:
+        names = f"{given.get('class', '')} {given.get('id', '')}".split()
         return (
             tag in _SKIPPED
             or "hidden" in given
             or given.get("aria-hidden") == "true"
             or given.get("role") in _SKIPPED_ROLES
-            or (tag not in ("html", "body") and not _SKIPPED_CLASSES.isdisjoint(given.get("class", "").split()))
+            or (tag not in ("html", "body") and not _SKIPPED_NAMES.isdisjoint(names))
         )
 
     def _break(self) -> None:

@@ -292,7 +292,7 @@ def _holds_passage(line: bytes) -> bool:
         record = ujson.loads(line)
     except (ValueError, OverflowError):
         return line != b"{" and not _CONTEXTS.search(line)  # a brace alone opens an indented document
-    return isinstance(record, dict) and not record.keys().isdisjoint((*_TEXTS, "sentences", "kwargs"))
+    return isinstance(record, dict) and not record.keys().isdisjoint((*_TEXTS, "sentences", "kwargs", "text_resource"))
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -353,9 +353,11 @@ def _passage(record: Any) -> Passage | str:
 
 def _with_our_names(record: dict[str, Any]) -> Mapping[str, Any]:
     """Convert the fields of other tools. Pyserini's ``contents`` is a text, or a title and a text separated by a line
-    break; LangChain also writes a record as the ``kwargs`` of another."""
+    break; LangChain also writes a record as the ``kwargs`` of another, LlamaIndex a text in a ``text_resource``."""
     if isinstance(record.get("kwargs"), dict):
         record = record["kwargs"]
+    if isinstance(record.get("text_resource"), dict):
+        record = record | record["text_resource"]
     metadata = record.get("metadata", record.get("meta"))
     name = next((name for name in _TEXTS if record.get(name) is not None), "text")
     found: dict[str, Any] = {key: record.get(key) for key in ("title", "sentences", "place")} | {

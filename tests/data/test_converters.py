@@ -82,11 +82,11 @@ def test_markdown_is_parsed(tmp_path: Path) -> None:
 
 PAGE = """<!DOCTYPE html><html><head><title>Kiln | Example</title><style>p{}</style></head><body>
 <header><nav><a href=/>Home</a></nav></header><div class="sidebar x">Ads</div>
-<div role="main"><h1>Kiln <a href="#kiln" aria-hidden=true>#</a></h1>
+<ul class="nav"><li>Menu</ul><div role="main"><h1>Kiln <a href="#kiln" aria-hidden=true>#</a></h1>
 <p>Kiln is a <em>service</em>.<p>Berg owns it.
 <h2>Owners ¶</h2><table><tr><th>Name<th>Town<tr><td>Ada<td>Tarn<tr><td>Otto<td>Vale</table>
 <pre>kiln --start
-kiln --stop</pre><ul><li>One<li>Two</ul><form><button>Send</button></form></div>
+kiln --stop</pre><ul><li>One<li>Two</ul><form><button>Send</button></form><div id="footer">About</div></div>
 <footer>Imprint</footer><script>var x = "<p>no</p>"</script></body></html>"""
 
 

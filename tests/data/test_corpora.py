@@ -59,6 +59,7 @@ def test_records_of_other_tools(tmp_path: Path) -> None:
         },
         {"lc": 1, "type": "constructor", "id": ["langchain", "Document"], "kwargs": {"page_content": "Dumped."}},
         {"id_": "llama", "text": "LlamaIndex.", "metadata": {"title": "Guide", "file_name": "x.md"}},
+        {"id_": "node", "text_resource": {"text": "A node.", "mimetype": None}, "metadata": {"file_name": "y.md"}},
         {"id": "hay", "content": "Haystack.", "meta": {"file_name": "notes.txt"}, "score": None},
     ]
     passages, problems = read(made(tmp_path / "c.jsonl", "\n".join(map(json.dumps, records)).encode()))
@@ -71,6 +72,7 @@ def test_records_of_other_tools(tmp_path: Path) -> None:
         (content_id("guide", "LangChain."), "guide", "LangChain."),
         (content_id("", "Dumped."), "", "Dumped."),
         ("llama", "Guide", "LlamaIndex."),
+        ("node", "y", "A node."),
         ("hay", "notes", "Haystack."),
     ]
     assert passages[3][0].metadata == {"kept": True}
