@@ -19,7 +19,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 from weakref import finalize
 from zlib import crc32
 
@@ -149,7 +149,7 @@ class Store:
         tables = {name: kind for name, kind in _TYPES.items() if name != "words"}
         parts = [{name: _mapped(folder / name, kind) for name, kind in tables.items()} for folder in folders]
         for folder, part in zip(folders, parts, strict=True):
-            if (folder / "words").stat().st_size != 4 * int(part["starts"][-1]):
+            if (folder / "words").stat().st_size < 4 * int(part["starts"][-1]):  # more is of an update
                 raise ValueError(f"{folder / 'words'} is cut off")
         files = [os.open(folder / "words", os.O_RDONLY) for folder in folders]
 
@@ -302,7 +302,7 @@ class StoreWriter:
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
         self._folder, self._tables = folder, _Tables()
-        self._words = (folder / "words").open("wb")
+        self._words: BinaryIO = (folder / "words").open("wb")
         self._batch: list[Words] = []
 
     def copy(self, folder: Path, live: Bools, *, drop: bool) -> None:
@@ -314,8 +314,8 @@ class StoreWriter:
         """
         arrays = {name: _mapped(folder / name, kind) for name, kind in _TYPES.items()}
         if not drop:
-            with (folder / "words").open("rb") as file:
-                shutil.copyfileobj(file, self._words)
+            self._words.close()
+            self._words = _continued(folder / "words", self._folder / "words", 4 * int(arrays["starts"][-1]))
             self._tables.begin(arrays, live)
             return
         words, starts = arrays["words"], arrays["starts"]
@@ -343,6 +343,22 @@ class StoreWriter:
                 self._write()
                 for name, values in self._tables.finish().items():
                     (self._folder / name).write_bytes(values.astype(_TYPES[name]).tobytes())
+
+
+def _continued(before: Path, path: Path, size: int) -> BinaryIO:
+    """A file that begins with ``size`` bytes of another: the same file, if no copy of the index shares it. Readers of
+    the state before do not read beyond its end."""
+    path.unlink()
+    try:
+        if before.stat().st_nlink > 1:
+            raise OSError
+        os.link(before, path)
+    except OSError:
+        shutil.copyfile(before, path)
+    file = path.open("r+b")
+    file.truncate(size)  # without what a killed update has written
+    file.seek(size)
+    return file
 
 
 def counted(names: Hashes) -> tuple[Hashes, Ints]:

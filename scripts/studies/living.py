@@ -140,7 +140,7 @@ def _read(index: str, number: int, stop: Any, counts: Any) -> None:
             searches += 1
             if searches == 1:
                 counts.put("ready")
-            time.sleep(0.1)
+            time.sleep(0.25)
     counts.put({"searches": searches, "errors": errors})
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.chain.reading import LONGEST_NAME, Reading, read, stems_of, texts_of, without_flags
+from polyhop.data.chain.reading import LONGEST_NAME, Reading, read, record_of, stems_of, texts_of, without_flags
 from polyhop.data.chain.store import (
     Store,
     StoreWriter,
@@ -43,7 +43,7 @@ def title_hash(title: str) -> np.ndarray:
 @pytest.fixture(params=["memory", "disk", "shards"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "memory":
-        return Store.of(Reading(texts_of(passage)).record() for passage in PASSAGES)
+        return Store.of(record_of(passage) for passage in PASSAGES)
     if request.param == "shards":
         folders = [tmp_path / name for name in ("none", "first", "others")]
         for folder, passages in zip(folders, ([], PASSAGES[:1], PASSAGES[1:]), strict=True):
@@ -128,3 +128,24 @@ def test_occurrences_count_at_least_one() -> None:
     names = np.array([7, 8, 9], np.uint64)
     assert occurrences(names, counted(np.array([8, 9, 8], np.uint64))).tolist() == [1, 2, 1]
     assert occurrences(names, counted(np.zeros(0, np.uint64))).tolist() == [1, 1, 1]
+
+
+def test_a_store_continues_the_file_of_another_and_leaves_it_readable(tmp_path: Path) -> None:
+    with StoreWriter(tmp_path / "first") as writer:
+        writer.add(PASSAGES[:2])
+    first, everything = Store.open([tmp_path / "first"]), np.ones(2, bool)
+    with (tmp_path / "first" / "words").open("ab") as file:
+        file.write(b"what a killed update has written")
+    for name, of in (("second", "first"), ("third", "second")):
+        with StoreWriter(tmp_path / name) as writer:
+            writer.copy(tmp_path / of, everything, drop=False)
+            writer.add(PASSAGES[len(everything) : len(everything) + 1])
+        everything = np.ones(len(everything) + 1, bool)
+        whole = Store.of(record_of(passage) for passage in PASSAGES[: len(everything)])
+        opened, rows = Store.open([tmp_path / name]), range(len(everything))
+        assert opened.records(rows).words.tolist() == whole.records(rows).words.tolist()
+    # The second shares its file with the first, so the third has a file of its own.
+    inodes = [(tmp_path / name / "words").stat().st_ino for name in ("first", "second", "third")]
+    assert inodes[0] == inodes[1] != inodes[2]
+    for store in (first, Store.open([tmp_path / "first"])):
+        assert store.records([0, 1]).words.tolist() == opened.records([0, 1]).words.tolist()
