@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..metrics import dollars, quantity
+from ..metrics import quantity
 
 _PERCENTILES = {"seconds_p50": "Seconds, median", "seconds_p95": "Seconds, 95th percentile"}
 
@@ -17,20 +17,9 @@ def lower(metric: str) -> str:
 
 
 def number(value: float | None, metric: str, sign: str = "") -> str:
-    """A score in percent, a cost with its significant digits; a dash for None and NaN."""
-    if value is None or value != value:
-        return "–"
-    if metric == "cost_usd":
-        return ("−" if value < 0 else sign) + dollars(abs(value))
-    return _plain(value, metric, sign).replace("-", "−")
-
-
-def _plain(value: float, metric: str, sign: str) -> str:
-    if quantity(metric).kind == "percent":
-        return f"{100 * value:{sign}.1f}"
-    if abs(value) >= 1000:
-        return f"{value:{sign},.0f}"
-    return f"{value:{sign}.1f}" if abs(value) >= 10 else f"{value:{sign}.2f}"
+    """A value as tables show it, with a typographic minus sign; a dash for None and NaN."""
+    text = quantity(metric).text(value, sign)
+    return "−" + text[1:] if text.startswith("-") else text or "–"
 
 
 def between(ends: tuple[float, float], metric: str, sign: str = "") -> str:
