@@ -102,6 +102,7 @@ class Graph:
         node_of_sentence: The node of each sentence.
         node_has, node_pairs: The same in each node.
         length: The natural logarithm of the number of words, in hundreds.
+        total: The sum of the words of each node, to decide between equals.
         later: Whether it is a passage of a document, but not the first.
         surplus: The rarity of each title's words that the question does not have.
         match: Where the question has its title: the form, -1 for none.
@@ -127,7 +128,7 @@ class Graph:
         self._mentioned: dict[int, Ints] = {}
         words, pairs = len(self.question.words), len(self.question.pairs)
         self.bm25, self.similarity, self.surplus = np.zeros(0), np.zeros(0), np.zeros(0)
-        self.length, self.later = np.zeros(0), np.zeros(0, bool)
+        self.length, self.later, self.total = np.zeros(0), np.zeros(0, bool), np.zeros(0, np.int64)
         self.words, self._flags = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
         self.has, self.pairs = np.zeros((0, words), bool), np.zeros((0, pairs), bool)
         self.node_has, self.node_pairs = np.zeros((0, words), bool), np.zeros((0, pairs), bool)
@@ -288,6 +289,7 @@ class Graph:
         self.surplus = join([self.surplus, np.maximum(title - has[first] @ question.idf, 0.0)])
         self.length = join([self.length, np.log(records.sizes / 100)])
         self.later = join([self.later, records.later])
+        self.total = join([self.total, np.add.reduceat(words.astype(np.int64), starts)])
         self.words, self._flags = join([self.words, words]), join([self._flags, records.words])
         self.has, self.pairs = join([self.has, has]), join([self.pairs, pairs])
         self.node_has = join([self.node_has, np.logical_or.reduceat(has, first)])

@@ -33,6 +33,7 @@ _EXPANDED = 3  # chosen passages whose neighbors become candidates
 LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they have then
 _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
+_DIGITS = 9  # of gains that are compared
 _COPY = -9.0  # gain of a copy of a chosen passage
 _RELATIONS = {LINK: "link", BACK: "back", SHARED: "shared"}
 
@@ -123,9 +124,22 @@ class _Chain:
         open = np.ones(len(self._graph), bool)
         open[[each.node for each in self._chosen]] = False
         candidates = self._seen[open[self._seen]]
-        # The order of rows differs between builds, so it does not decide between equals.
-        order = candidates[np.lexsort((self._graph.names[candidates, 0], -gains[candidates]))[:most]]
-        return [self._step(node, gains, named) for node in order.tolist()]
+        return [self._step(node, gains, named) for node in self._ordered(candidates, gains, most)[:most]]
+
+    def _ordered(self, nodes: Ints, gains: Floats, most: int) -> list[int]:
+        """At least the ``most`` nodes with the highest gains. The order of rows differs between builds, so it does not
+        decide between equals: the title does, then the words, and the id if all words are equal."""
+        graph = self._graph
+        keys = graph.total[nodes], graph.names[nodes, 0], -gains[nodes].round(_DIGITS)
+        order = np.lexsort(keys)
+        differs = np.logical_or.reduce([key[order][1:] != key[order][:-1] for key in keys])
+        found: list[int] = []
+        for group in np.split(nodes[order], np.flatnonzero(differs) + 1):
+            if len(found) >= most:
+                break
+            equal = group.tolist()
+            found += sorted(equal, key=lambda node: graph.passage(node).id) if len(equal) > 1 else equal
+        return found
 
     def unseen(self, nodes: Ints) -> list[ChainStep]:
         """Those that are no candidates, in their order."""
