@@ -67,7 +67,8 @@ class Program(dspy.Module):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if cls.__call__ is Program.__call__ and "question" in signature(cls.forward).parameters:
+        forward = getattr(cls, "forward", None)  # a class of a script is unpickled before its methods
+        if forward and cls.__call__ is Program.__call__ and "question" in signature(forward).parameters:
             cls.__call__ = _as_tool(cls.__call__)  # type: ignore[method-assign]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:

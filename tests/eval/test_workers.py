@@ -30,6 +30,7 @@ from polyhop.eval.metrics import METRICS, Attempt, metric
 from polyhop.eval.records import QuestionRecord, read_records
 from polyhop.eval.run import evaluate
 from polyhop.eval.workers import Pool, Processes, WorkerLost
+from polyhop.programs.program import Program
 
 from . import small
 from .small import Fake, mixed, numbered
@@ -181,6 +182,16 @@ def command(process: Path) -> str:
         return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
     except OSError:
         return ""
+
+
+def test_a_program_of_a_script_is_sent_to_workers() -> None:
+    class Mine(Program):
+        """Knows one answer."""
+
+        def forward(self, question: str) -> dspy.Prediction:
+            return dspy.Prediction(answer="France", evidence=(), ranking=())
+
+    assert evaluate(Mine(), numbered(2), executor=Processes(1))["counts"]["answered"] == 2
 
 
 def test_what_does_not_pickle_is_said() -> None:
