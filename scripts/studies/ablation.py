@@ -18,13 +18,18 @@ from ..training.command import new_app, run_command
 FEATURES: dict[str, tuple[str, ...]] = {
     "the BM25 score": ("bm25",),
     "titles in the question": ("named",),
-    "words of the question": ("coverage", "sentence"),
+    "words of the question": ("coverage", "sentence", "opening", "pairs", "title"),
     "... in one sentence": ("sentence",),
+    "... in the first sentence": ("opening",),
+    "... in the title": ("title",),
+    "... in pairs": ("pairs",),
     "explained words count less": ("explained",),
     "links": ("link",),
     "shared names": ("shared",),
     "back-links": ("back",),
     "links, shared names, back-links": ("link", "shared", "back"),
+    "ties of a second kind": ("second",),
+    "ties to other passages": ("others",),
     "words beside a mention": ("cue",),
     "fit of what is linked": ("fit",),
     "rarity of names": ("rarity",),
@@ -35,7 +40,11 @@ FEATURES: dict[str, tuple[str, ...]] = {
 ROUND = dict.fromkeys(("coverage", "sentence", "named", "link", "cue", "fit"), 1.0) | {
     "bm25": 0.1,
     "in_title": 1.5,
-    **dict.fromkeys(("explained", "taken", "back", "shared", "rarity", "ambiguity"), 0.5),
+    "surplus": 0.1,
+    "length": 0.1,
+    **dict.fromkeys(("pairs", "title"), 1.0),
+    **dict.fromkeys(("opening", "explained", "inner", "taken", "later", "back", "shared", "second", "others"), 0.5),
+    **dict.fromkeys(("rarity", "ambiguity"), 0.5),
 }
 """Untuned, round weights."""
 
