@@ -257,11 +257,19 @@ def _convergence(group: Group) -> Context:
 def _calibration(group: Group) -> Context:
     found = [(run, calibration(*run.stated(), questions=run.done)) for run in group.runs]
     checked = [
-        [run.name, status, f"{len(stated):,}", share(stated.mean()), share(right.mean())]
+        [
+            run.name,
+            status,
+            f"{len(stated):,}",
+            share(stated.mean()),
+            share(right.mean()),
+            f"{at.ece:.3f}",
+            f"{at.aurc:.3f}",
+        ]
         for run in group.runs
         for status in dict.fromkeys(run.statuses)
         for stated, right in [run.stated(status)]
-        if status and len(stated)
+        if status and (at := calibration(stated, right, questions=len(stated)))
     ]
     return {"known": [(run, each) for run, each in found if each], "steady": STEADY, "checked": checked}
 

@@ -132,6 +132,15 @@ def change(run: Path, **changes: Any) -> None:
     (run / "summary.json").unlink()
 
 
+def test_calibration_by_how_answers_were_checked(tmp_path: Path) -> None:
+    evaluate(Fake(), numbered(8), tmp_path / "right")
+    right = tmp_path / "right"
+    change(right, confidence=0.75, status="verified")
+    words = report(right, out=tmp_path / "page.html").words
+    at = words.index("verified")
+    assert words[at - 1 : at + 6] == ["fake", "verified", "8", "75.0%", "100.0%", "0.250", "0.000"]
+
+
 def test_numbers_are_those_of_the_runs(page: Page, sample_runs: tuple[Path, Path]) -> None:
     text = " ".join(page.words)
     for run in sample_runs:
