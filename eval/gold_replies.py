@@ -218,13 +218,14 @@ class Sight:
 
         A title that the agent cannot know would make up for a search that failed.
         """
-        tried = [title_key(text) for name in ("queries", "earlier", "searched") for text in self.listed(name)]
         page = self.oracle.pages.get(passage or "")
         title = bare_title(page.title) if page is not None else ""
         known = [query, title] if title and f" {title_key(title)} " in self._read else [query]
-        return next(
-            (text for text in known if text and not any(said.startswith(title_key(text)) for said in tried)), ""
-        )
+        return next((text for text in known if text and not self.was_tried(text)), "")
+
+    def was_tried(self, query: str) -> bool:
+        tried = [title_key(text) for name in ("queries", "earlier", "searched") for text in self.listed(name)]
+        return any(text.startswith(title_key(query)) for text in tried)
 
     @cached_property
     def _read(self) -> str:
@@ -247,6 +248,12 @@ def likeness(one: str, other: str) -> float:
     """The share of topic words that two texts have in common."""
     left, right = frozenset(content_terms(one)), frozenset(content_terms(other))
     return len(left & right) / len(left | right) if left | right else float(title_key(one) == title_key(other))
+
+
+def _names_all(own: str, query: str) -> bool:
+    """Whether a query has all topic words of another one."""
+    words = set(content_terms(query))
+    return bool(words) and words <= set(content_terms(own))
 
 
 def _asked(item: Any) -> str:
@@ -305,7 +312,11 @@ def _route(sight: Sight) -> Any:
 @field("query")
 def _query(sight: Sight) -> Any:
     if "action" in sight.own:
-        return "none" if sight.own["action"] == "answer" else next(iter(sight.lacking), _UNTOLD)
+        if sight.own["action"] == "answer":
+            return "none"
+        own = str(sight.own.get("query", ""))
+        as_good = not sight.was_tried(own) and any(_names_all(own, query) for query in sight.lacking)
+        return own if as_good else next(iter(sight.lacking), _UNTOLD)
     return "none" if sight.own.get("route") == "plan" else _UNTOLD
 
 

@@ -127,6 +127,13 @@ def test_agents_that_go_on_or_stop() -> None:
     }
     tried = {**inputs, "queries": ['"Where was Andrei Tarkovsky born?" - nothing useful']}
     assert told(signatures.DecideNext, passages=FIRST, **tried)["query"] == "Andrei Tarkovsky"
+    for own, query in (
+        ("Andrei Tarkovsky's town", "Andrei Tarkovsky's town"),  # as good
+        ("Where was Andrei Tarkovsky born?", "Andrei Tarkovsky"),  # tried
+        ("Tarkovsky", "Andrei Tarkovsky"),
+    ):
+        reply = {"action": "retrieve", "query": own}
+        assert told(signatures.DecideNext, reply, passages=FIRST, **tried)["query"] == query
     tried["queries"] += ['"Andrei Tarkovsky" - no results']
     assert told(signatures.DecideNext, passages=FIRST, **tried) == {}
 
