@@ -15,7 +15,7 @@ import dspy
 import pytest
 
 from polyhop.data.chain import ChainRetriever
-from polyhop.data.passages import Evidence, Passage
+from polyhop.data.passages import Evidence, Passage, Place
 from polyhop.data.pool import PassagePool
 from polyhop.optimizers.credit import Call, Replay
 from polyhop.optimizers.credit.actions import choices
@@ -36,7 +36,12 @@ def _pool() -> PassagePool:
         [f"The {' '.join(dice.sample(WORDS, dice.randint(1, 6)))} of {dice.choice(TITLES)}." for _ in range(1 + n % 4)]
         for n in range(len(TITLES))
     ]
-    return PassagePool(Passage.of(title, sentences=text) for title, text in zip(TITLES, texts, strict=True))
+    opening = [Passage.of(title, sentences=text) for title, text in zip(TITLES, texts, strict=True)]
+    later = [
+        Passage(f"{each.id}-2", each.title, " ".join(text), place=Place(each.id, sentence=4))
+        for each, text in zip(opening[::2], reversed(texts), strict=False)
+    ]
+    return PassagePool([*opening, *later])
 
 
 POOL = _pool()
