@@ -92,6 +92,7 @@ def test_history_and_links(address: str, visit: Callable[..., Any]) -> None:
     page.click("#share")
     link = page.url
     page.reload()
+    page.wait_for_function("document.querySelector('#question').value && document.querySelector('#other').value")
     assert page.input_value("#question") == QUESTION
     assert page.input_value("#other") == "naive"
     assert page.locator(".run").count() == 0  # a link asks nothing by itself

@@ -131,5 +131,5 @@ def test_a_grid_has_no_points_that_differ_only_in_what_is_off() -> None:
     program = PolyHop()
     space = SearchSpace.of(program, freeze=[name for name in tunables(program) if name not in kept])
     points = space.grid(4)
-    assert len(points) == 2 * 4 * 2 + 1  # both reviews with all values, and none
+    assert len(points) == 3 * 4 * 2 + 1  # each kind of review with all values, and none
     assert all(space.covers(point) for point in points)
