@@ -10,28 +10,40 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
+
+from polyhop.optimizers.tunables.storage import trials_of
 
 from .joint import tiny
 
 THREADS = 2
-_PATIENCE = 300  # seconds; only a run that hangs takes so long
+_PATIENCE = 900  # seconds; only a run that hangs takes so long
 
 
 class Folder:
     """The folders of one run of ``tiny.py``."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, **settings: Any) -> None:
         self.run, self.cache, self.log = path / "run", path / "cache", path / "log"
+        self.settings = settings
         path.mkdir()
 
     def start(self) -> subprocess.Popen[bytes]:
         script = Path(tiny.__file__)
         environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENBLAS_NUM_THREADS": "1"}
-        command = [sys.executable, str(script), str(self.run), str(self.cache), str(self.log)]
+        command = [
+            sys.executable,
+            str(script),
+            str(self.run),
+            str(self.cache),
+            str(self.log),
+            json.dumps(self.settings),
+        ]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
 
     def finish(self) -> None:
@@ -61,7 +73,8 @@ class Folder:
     def result(self) -> dict[str, Any]:
         """Verdicts, trials, the best program, and its score on the test questions."""
         lines = [json.loads(line) for line in (self.run / "stages.jsonl").read_text().splitlines()]
-        trials = json.loads((self.run / "3-tunables" / "proposal.json").read_text())["study"]["trials"]
+        (proposal,) = self.run.glob("*-tunables/proposal.json")
+        trials = json.loads(proposal.read_text())["study"]["trials"]
         for trial in trials:
             trial["costs"] = {"lm_calls": trial["costs"]["lm_calls"]}  # the others depend on the cache
         best = self.run / "best"
@@ -88,3 +101,30 @@ def test_kills_change_nothing(tmp_path: Path) -> None:
     assert len(killed.calls) - len(set(killed.calls)) <= kills * THREADS
     spent = json.loads((killed.run / "spent.json").read_bytes())["calls"]
     assert 0 <= spent - len(killed.calls) <= kills * THREADS  # a call is recorded before it is made
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not find_spec("ray"), reason="Ray is not installed: pip install 'polyhop[ray]'")
+def test_a_driver_of_a_cluster_that_is_killed_twice_resumes_in_a_database(postgres: str, tmp_path: Path) -> None:
+    import ray
+    from ray.cluster_utils import Cluster
+
+    before = signal.getsignal(signal.SIGTERM)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False})
+    try:
+        settings = {"stages": ["tunables"], "parallel_trials": 2}
+        whole = Folder(tmp_path / "whole", **settings)
+        killed = Folder(tmp_path / "killed", **settings, workers=4, ray=cluster.address, storage=postgres)
+        whole.finish()
+        total = len(whole.calls)
+        assert killed.kill_at(total // 2)
+        assert killed.kill_at(total * 4 // 5)
+        killed.finish()
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+        signal.signal(signal.SIGTERM, before)
+    assert killed.result == whole.result
+    stored = optuna.load_study(study_name="run/1-tunables/tunables", storage=postgres)
+    assert [trial.number for trial in trials_of(stored)] == list(range(len(stored.trials))) == list(range(5))
+    assert len(killed.calls) - len(set(killed.calls)) <= 2 * 4 * THREADS

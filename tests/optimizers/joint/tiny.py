@@ -1,6 +1,6 @@
 """A fast program and model that every stage of an optimization can improve.
 
-As a script it runs an optimization in a folder, with DSPy's cache on disk: ``tiny.py RUN CACHE LOG``.
+As a script it runs an optimization in a folder, with DSPy's cache on disk: ``tiny.py RUN CACHE LOG SETTINGS``.
 """
 
 from __future__ import annotations
@@ -139,11 +139,13 @@ if __name__ == "__main__":
     from polyhop.optimizers.pipeline import optimize
     from polyhop.optimizers.settings import OptimizationSettings, Splits
 
-    run, cache, log = map(Path, sys.argv[1:])
+    run, cache, log = map(Path, sys.argv[1:4])
     dspy.configure_cache(enable_disk_cache=True, enable_memory_cache=True, disk_cache_dir=str(cache))
     optimize(
         make(Engine(log), cache=True),
         Splits(examples(0, 16), examples(100, 16), examples(200, 8)),
         run,
-        OptimizationSettings(metric="answer_em", optimizer="bootstrap", trials=5, seed=3, threads=2),
+        OptimizationSettings(
+            metric="answer_em", optimizer="bootstrap", trials=5, seed=3, threads=2, **json.loads(sys.argv[4])
+        ),
     )
