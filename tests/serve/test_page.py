@@ -14,6 +14,8 @@ from polyhop.scripts.studies.faults.server import Server
 
 from .conftest import QUESTION, faults
 
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
 
 def ask(page: Any, question: str = QUESTION, other: str = "") -> None:
     page.wait_for_selector("#program option", state="attached")
@@ -92,9 +94,8 @@ def test_history_and_links(address: str, visit: Callable[..., Any]) -> None:
     page.click("#share")
     link = page.url
     page.reload()
-    page.wait_for_function("document.querySelector('#question').value && document.querySelector('#other').value")
-    assert page.input_value("#question") == QUESTION
-    assert page.input_value("#other") == "naive"
+    playwright.expect(page.locator("#question")).to_have_value(QUESTION, timeout=30_000)
+    playwright.expect(page.locator("#other")).to_have_value("naive", timeout=30_000)
     assert page.locator(".run").count() == 0  # a link asks nothing by itself
     page.click("#history-button")
     assert not faults(page)
