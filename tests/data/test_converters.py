@@ -248,7 +248,7 @@ def test_conversions_keep_the_order(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_conversion_without_end_is_ended(tmp_path: Path) -> None:
-    write_pdf(tmp_path / "slow.pdf", ["word " * 15] * 200_000)
+    write_pdf(tmp_path / "slow.pdf", ["word " * 15] * 1_000_000)
     write_docx(tmp_path / "a.docx", [("", "After.")])
     with Conversions(seconds=20) as conversions:
         slow, after = conversions([tmp_path / "slow.pdf", tmp_path / "a.docx"])
