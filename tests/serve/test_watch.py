@@ -20,6 +20,8 @@ from polyhop.serve.service import Service
 from ..optimizers.report.run_folder import write_run
 from .conftest import faults, listening
 
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
 OPTIMIZE = [sys.executable, "-m", "polyhop.scripts.main", "optimize", "--program", "naive", "--retriever", "bm25"]
 OPTIMIZE += ["--stages", "tunables", "--metric", "evidence_f1", "--cost", "searches", "--budget-calls", "50000"]
 EVIL = "<img src=x onerror=alert(1)>"
@@ -161,9 +163,8 @@ def test_a_run_is_drawn_while_it_goes_on_and_stopped_on_the_page(
         page.wait_for_selector("#search-1-tunables svg.plot")
         assert page.inner_text("#state") == "Running"
         before = page.inner_text("#search-1-tunables")
-        page.wait_for_function(
-            "before => document.querySelector('#search-1-tunables').innerText !== before", arg=before
-        )
+        search = page.locator("#search-1-tunables")
+        playwright.expect(search).not_to_have_text(before, use_inner_text=True, timeout=300_000)
         assert not faults(page)
         page.click("#stop")
         page.click("#sure button[value='']")
