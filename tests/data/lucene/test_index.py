@@ -19,7 +19,7 @@ from polyhop.data.errors import CorpusError, IndexFault, Problem
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import BuildProgress, build_index, check_index
 from polyhop.data.lucene.jvm import autoclass, call
-from polyhop.data.lucene.layout import IndexManifest
+from polyhop.data.lucene.layout import SCHEMA, IndexManifest
 from polyhop.data.passages import Passage, Place
 
 RECORDS: list[dict[str, Any]] = [
@@ -298,11 +298,11 @@ def test_damaged_folders(damaged: Path, tmp_path: Path) -> None:
     manifest.model_copy(update={"passages": 5}).write(damaged)
     with pytest.raises(IndexFault, match="3000 of its 5 passages"):
         BM25Index(damaged)
-    for schema, message in ((99, "has format 99"), ("x", "not the manifest")):
+    for schema, message in ((SCHEMA - 1, f"has format {SCHEMA - 1}"), (99, "has format 99"), ("x", "not the manifest")):
         (damaged / "manifest.json").write_text(json.dumps({**manifest.to_json(), "schema": schema}))
         with pytest.raises(IndexFault, match=message):
             BM25Index(damaged)
-    (damaged / "manifest.json").write_text('{"schema": 4}')
+    (damaged / "manifest.json").write_text(json.dumps({"schema": SCHEMA}))
     with pytest.raises(IndexFault, match="passages: Field required"):
         BM25Index(damaged)
     (damaged / "manifest.json").write_text('{"pass')
