@@ -232,7 +232,7 @@ class IndexManifest(BaseModel):
 
     def advice(self, index: Path) -> str:
         """What to do if the index is damaged."""
-        return rebuild(index) + f" Or search its sound shards: polyhop index --partial {index}" * (self.shards > 1)
+        return rebuild(index) + f"; or search its sound shards: polyhop index --partial {index}" * (self.shards > 1)
 
     def write(self, index: Path) -> None:
         """Replace the manifest atomically and durably."""

@@ -95,6 +95,12 @@ class AnswerType:
 
 
 _WH = re.compile(r"\b(?:what|which|who(?:m|se)?|where|when|why|how)\b", re.I)
+# A text without these is a statement that holds or not. "This 4-letter name" in one sentence asks for the name.
+_ASKS = re.compile(
+    rf"\?|\bwhat\b|^(?:\w+,? (?:the )?)?{_WH.pattern}|{_WH.pattern}\W*$|"
+    r"^(?:i|name|find|give|list|tell|identify|state|determine)\b|^(?!.*\w{3}\. [A-Z]).*\bthis\b",
+    re.I | re.S,
+)
 _COUNT = re.compile(r"how many\b|(?:what|which)(?: (?:is|was|are|were))?(?: the)? (?:\w+ )?number\b", re.I)
 _MEASURE = re.compile(
     r"how (?:much|tall|high|long|far|old|large|big|deep|wide|fast|heavy|often)\b|"
@@ -125,6 +131,8 @@ def answer_type(question: str) -> AnswerType:
     text = mask(question).text.strip()
     if AUXILIARY.match(text):
         return AnswerType("either" if " or " in text else "yes/no")
+    if text.endswith(".") and not _ASKS.search(question.strip()):
+        return AnswerType("yes/no")
     wh = _question_word(text)
     rest = text[wh.start() :] if wh else text
     word = wh.group().lower() if wh else ""

@@ -129,6 +129,8 @@ def test_decomposition(question: str, sub_questions: list[str]) -> None:
         ("Which film came out first, Solaris or Stalker?", "either", "film"),
         ("Is Brno or Prague larger?", "either", ""),
         ("Are Brno and Prague in the same country?", "yes/no", ""),
+        ("The founder of the band that made Gift of Game is older than Ada Berg.", "yes/no", ""),
+        ("The club takes part in an activity with this 4-letter acronym name.", "what", ""),
         ("Why did the tower fall?", "reason", ""),
     ],
 )
