@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -38,7 +38,7 @@ _FACTORS = np.random.default_rng(20).integers(1, 2**63, LONGEST_NAME, np.uint64)
 _MARKS = 4096
 _BATCH = 256  # passages analyzed together
 _SMALL = 1 << 14  # stems; of more, a table is faster than a search
-_PENDING = 1 << 22  # counts of stems that are kept before they are added up
+_PENDING = 1 << 16  # counts of stems from which on a table of all stem numbers adds them up
 _TYPES = {
     "words": np.uint32, "starts": np.int64, "titles": np.uint64, "titled": np.uint32, "stems": np.uint32,
     "counts": np.uint32,
@@ -136,7 +136,7 @@ class Store:
         writer = _Tables()
         writer.add(kept)
         words = np.concatenate(kept) if kept else np.zeros(0, np.uint32)
-        return cls([writer.finish()], partial(_records, words))
+        return cls([dict(writer.finish())], partial(_records, words))
 
     @classmethod
     def open(cls, folders: Sequence[Path]) -> Store:
@@ -237,26 +237,28 @@ class _Tables:
     """Everything but the words, gathered batch by batch."""
 
     def __init__(self) -> None:
-        self._sizes: list[Ints] = []
+        self._sizes: list[NDArray[np.uint32]] = []
         self._titles: list[Hashes] = []
         self._titled: list[NDArray[np.uint32]] = []
         self._stems: list[Words] = []
-        self._counts: list[Ints] = []
+        self._counts: list[NDArray[Any]] = []
+        self._table: NDArray[np.uint32] | None = None  # 16 MB, more than a question's own passages are worth
         self._rows = self._pending = 0
 
     def begin(self, arrays: dict[str, NDArray[Any]], live: Bools) -> None:
         """Take over the tables of another store; titles of live passages only."""
         found = live[arrays["titled"]]
         self._titles, self._titled = [arrays["titles"][found]], [arrays["titled"][found]]
-        self._sizes = [np.diff(arrays["starts"])]
-        self._stems, self._counts = [arrays["stems"]], [arrays["counts"].astype(np.int64)]
+        self._sizes = [np.diff(arrays["starts"]).astype(np.uint32)]
+        self._stems, self._counts = [arrays["stems"]], [arrays["counts"]]
         self._rows = len(live)
 
     def add(self, batch: Sequence[Words]) -> None:
         if not batch:
             return
-        self._sizes.append(np.array([len(record) for record in batch], np.int64))
-        records = Records.of(np.concatenate(batch), self._sizes[-1])
+        sizes = np.array([len(record) for record in batch], np.int64)
+        self._sizes.append(sizes.astype(np.uint32))
+        records = Records.of(np.concatenate(batch), sizes)
         first = np.cumsum(records.sizes) - records.sizes
         spans = np.concatenate([np.stack([first, first + records.titles[:, part]], axis=-1) for part in (0, 1)])
         hashes = hash_names(spanned(without_flags(records.words), spans))
@@ -266,8 +268,9 @@ class _Tables:
         self._titles.append(hashes[keep])
         self._titled.append(rows[keep])
         owner = np.repeat(np.arange(len(batch), dtype=np.uint64), records.sizes)
-        pairs = np.unique(owner << np.uint64(32) | stems_of(records.words).astype(np.uint64))
-        stems, counts = np.unique((pairs & np.uint64(0xFFFFFFFF)).astype(np.uint32), return_counts=True)
+        pairs = np.sort(owner << np.uint64(32) | stems_of(records.words))  # np.unique's hashing is slower
+        pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
+        stems, counts = np.unique(pairs.astype(np.uint32), return_counts=True)  # the lower half
         self._stems.append(stems)
         self._counts.append(counts)
         self._rows += len(batch)
@@ -276,24 +279,36 @@ class _Tables:
             self._add_up()
 
     def _add_up(self) -> None:
-        """Make one count of each stem."""
-        stems, counts = _added_up(self._stems, self._counts)
-        self._stems, self._counts, self._pending = [stems], [counts], 0
+        if self._table is None:
+            self._table = np.zeros(1 << 32 - STEM_BITS, np.uint32)
+        for stems, counts in zip(self._stems, self._counts, strict=True):
+            self._table[stems] += counts.astype(np.uint32)
+        self._stems, self._counts, self._pending = [], [], 0
 
-    def finish(self) -> dict[str, NDArray[Any]]:
-        stems, counts = np.zeros(0, np.uint32), np.zeros(0, np.int64)
-        if self._stems:
+    def finish(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        """The tables, one after another: each column is freed before the next is made."""
+        none = np.zeros(0, np.uint32)
+        stems: Words
+        counts: NDArray[Any]
+        if self._table is None:
+            stems, counts = _added_up(self._stems or [none], self._counts or [none])
+        else:
             self._add_up()
-            [stems], [counts] = self._stems, self._counts
+            stems = np.flatnonzero(self._table).astype(np.uint32)
+            counts, self._table = self._table[stems], None
         topical = stems >= TOPIC
-        titles = np.concatenate([np.zeros(0, np.uint64), *self._titles])
-        titled = np.concatenate([np.zeros(0, np.uint32), *self._titled])
+        yield "stems", stems[topical]
+        yield "counts", counts[topical]
+        starts = np.zeros(self._rows + 1, np.int64)
+        np.cumsum(np.concatenate([none, *self._sizes]), out=starts[1:])
+        self._sizes = []
+        yield "starts", starts
+        del starts
+        titles, self._titles = np.concatenate([np.zeros(0, np.uint64), *self._titles]), []
         order = np.argsort(titles, kind="stable")
-        starts = np.concatenate([[0], *self._sizes]).cumsum()
-        return {
-            "starts": starts, "titles": titles[order], "titled": titled[order],
-            "stems": stems[topical], "counts": counts[topical],
-        }  # fmt: skip
+        yield "titles", titles[order]
+        del titles
+        yield "titled", np.concatenate([none, *self._titled])[order]
 
 
 class StoreWriter:
@@ -341,8 +356,8 @@ class StoreWriter:
         with self._words:
             if kind is None:
                 self._write()
-                for name, values in self._tables.finish().items():
-                    (self._folder / name).write_bytes(values.astype(_TYPES[name]).tobytes())
+                for name, values in self._tables.finish():
+                    (self._folder / name).write_bytes(values.astype(_TYPES[name], copy=False).data)
 
 
 def _continued(before: Path, path: Path, size: int) -> BinaryIO:
