@@ -50,7 +50,7 @@ from .records import (
     TestRecord,
 )
 from .settings import OptimizationSettings, Splits
-from .stages import RUN_STAGE, StageInput, StageProgress
+from .stages import RUN_STAGE, StageInput, StageProgress, values_of
 from .stopping import stoppable
 
 RESERVE = 1.25
@@ -140,6 +140,7 @@ def check_settings(settings: OptimizationSettings, program: dspy.Module, prompt_
         from .prompts import check
 
         check(settings.optimizer, program, preset=settings.auto, prompt_model=prompt_model)
+    values_of(settings.warm_start)
     if "tunables" in settings.stages:
         from .tunables.sampling import make_sampler
         from .tunables.space import SearchSpace

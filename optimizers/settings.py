@@ -123,6 +123,9 @@ class OptimizationSettings(BaseModel):
     ranges: dict[str, tuple[Any, ...]] = _option(
         {}, "A narrower range, or NAME=A,B for some choices. May be repeated.", "NAME=LOW..HIGH", "--range"
     )
+    warm_start: tuple[Path, ...] = _option(
+        (), "Begin that search with the best trials of an earlier run's. May be repeated.", "RUN"
+    )
     exemplars: int = _option(25, "New exemplars at most, for each number of hops.", ge=1)
     seed: int = _option(0, "Random seed.")
 

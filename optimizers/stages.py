@@ -9,6 +9,7 @@ from pathlib import Path
 
 import dspy
 
+from ..data.errors import PolyhopError
 from ..engines.budget import BudgetSpent
 from ..eval.charts import standalone
 from ..eval.metrics import Metric
@@ -17,7 +18,7 @@ from ..programs.complexity import estimate_complexity
 from ..programs.exemplars import ExemplarMemory, Exemplars
 from .settings import OptimizationSettings, divide
 from .tunables import StudyResult, TrialProgress, TunableSearch, plots
-from .tunables.space import matching
+from .tunables.space import Values, matching
 
 EXEMPLAR_TRIALS = 16  # of how many exemplars to show, and which
 
@@ -158,6 +159,19 @@ RUN_STAGE: dict[str, Callable[[StageInput], Proposal]] = {
 }
 
 
+def values_of(runs: Sequence[Path]) -> list[Values]:
+    """The values of the best trials of the searches of some runs of `polyhop optimize`."""
+    from .report.optimization import read_run
+
+    found: list[Values] = []
+    for run in runs:
+        studies = [study for _, study, _ in read_run(run).searches() if study]
+        if not studies:
+            raise PolyhopError(f"{run} has no finished search to start from")
+        found += [values for study in studies for values in study.leading]
+    return found
+
+
 def _search(
     stage: StageInput, program: dspy.Module, note: str, name: str, trials: int, *, only: Sequence[str] = ()
 ) -> Proposal:
@@ -183,6 +197,7 @@ def _search(
         cost=settings.cost,
         freeze=freeze,
         ranges=ranges,
+        start=values_of(settings.warm_start),
         seed=stage.seed,
         parallel_trials=settings.parallel_trials,
         threads=settings.threads,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -14,6 +15,8 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, computed_field
 
 from ...data.errors import PolyhopError
 from .sampling import quiet, study_in_memory
+
+_LEADING = 5
 
 
 class TrialRecord(BaseModel):
@@ -45,6 +48,7 @@ class StudySettings(BaseModel):
 
     program: dict[str, Any] = {}
     space: dict[str, str]
+    start: list[dict[str, Any]] = []
     questions: dict[str, Any]
     metric: str
     sampler: str
@@ -85,6 +89,24 @@ class StudyResult(BaseModel):
         """How many trials are complete, pruned and failed."""
         counts = Counter(trial.state for trial in self.trials)
         return {state: counts[state] for state in ("complete", "pruned", "failed")}
+
+    @property
+    def leading(self) -> list[dict[str, Any]]:
+        """The values of the best trial, and of others of the front or with high scores: five at most, none twice."""
+        complete = [trial for trial in self.trials if trial.state == "complete"]
+        others = sorted(complete, key=lambda trial: (-score_of(trial), trial.number))
+        unique = {trial.number: trial.values for trial in [self.best, *reversed(self.front), *others]}
+        return list(unique.values())[:_LEADING]
+
+    @property
+    def by_module(self) -> dict[str, float]:
+        """The importance of the tunables of each part of the program together, the largest first; "" are its own."""
+        found: dict[str, float] = {}
+        for name, share in self.importances.items():
+            part = re.match(r"\w+(?=[.\[])", name)
+            module = part[0] if part else ""
+            found[module] = found.get(module, 0.0) + share
+        return dict(sorted(found.items(), key=lambda each: -each[1]))
 
 
 def score_of(trial: TrialRecord) -> float:

@@ -39,7 +39,7 @@ from ...eval.workers import Workers
 from ..measure import Metric, measure, named
 from .result import StudyResult, StudySettings, TrialRecord, choose, importances, score_of, shown, within
 from .sampling import derived_seed, make_sampler
-from .space import Ranges, SearchSpace, with_values
+from .space import Ranges, SearchSpace, Values, with_values
 from .storage import attributes, open_study, trials_of
 from .workers import Asked, Draw, TrialPool
 
@@ -80,6 +80,8 @@ class TunableSearch(Teleprompter):
         at_most: Limits of costs, as means over the questions; a program beyond them is never chosen.
         freeze: Names or globs (``"search.*"``) of tunables that keep their values.
         ranges: Narrower ranges by name or glob: ``{"rounds": (1, 3), "stop": ("stable",)}``.
+        start: Values that the first trials after the program's own have, as of an earlier search
+            (`StudyResult.leading`). Tunables that are not named, or not with a value in range, keep the program's.
         prune: Stop a trial that is worse than the best one on the questions so far (Wilcoxon test, every 10 questions,
             which each trial answers in an order of its own); without effect if there is a cost. A pruned trial is never
             chosen, but its mean so far informs the sampler.
@@ -103,6 +105,7 @@ class TunableSearch(Teleprompter):
     at_most: Mapping[str, float] | None = None
     freeze: Sequence[str] = ()
     ranges: Ranges | None = None
+    start: Sequence[Values] = ()
     prune: bool = True
     parallel_trials: int = 1
     points: int = 5
@@ -171,6 +174,9 @@ class _Driver:
             limits=bool(self._at_most),
             points=search.points,
         )
+        self._start = self._space.starts(search.start)
+        if len(self._start) > 1 and search.sampler == "grid":
+            raise PolyhopError("a grid has points of its own: leave start out, or use another sampler")
         self._trials = search.trials
         if search.sampler == "grid":
             others = sum(values != self._space.defaults for values in self._space.grid(search.points))
@@ -245,7 +251,7 @@ class _Driver:
             if number >= len(self._records) + parallel:
                 break
             known = self._records[: max(0, number - parallel + 1)]
-            values = self._space.defaults if number == 0 else self._sampler(number, self._scored(known))
+            values = self._start[number] if number < len(self._start) else self._sampler(number, self._scored(known))
             try:
                 with_values(self._student, values)
             except (PolyhopError, ValueError) as error:
@@ -317,6 +323,7 @@ class _Driver:
         return StudySettings(
             program=ProgramSettings.of(self._student).model_dump(mode="json", by_alias=True, exclude={"name"}),
             space=self._space.describe(),
+            start=self._start[1:],
             questions={"count": len(self._questions), "hash": _hash(self._questions)},
             metric=named(search.metric),
             sampler=search.sampler,

@@ -88,6 +88,14 @@ class SearchSpace:
         """Whether the values are a point of the space."""
         return len(self.inside(values)) == len(self.distributions)
 
+    def starts(self, others: Iterable[Values]) -> list[Values]:
+        """The defaults, and the defaults with other values where they lie within their ranges; each once."""
+        found = [self.defaults]
+        for values in others:
+            point = self.defaults | self.active(self.defaults | self.inside(values))
+            found += [point] if point not in found else []
+        return found
+
     def describe(self) -> dict[str, str]:
         """The ranges as JSON, for the record."""
         return {name: distribution_to_json(each) for name, each in self.distributions.items()}

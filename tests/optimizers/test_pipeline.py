@@ -192,6 +192,21 @@ def test_frozen_tunables_and_ranges_apply_to_all_stages(tmp_path: Path) -> None:
     assert {trial["values"]["exemplars.count"] for trial in study["trials"][1:]} <= {2, 3}
 
 
+def test_a_warm_start_repeats_the_best_trials_of_another_run(tmp_path: Path) -> None:
+    run(tmp_path / "one")
+    run(tmp_path / "two", changed(stages=("tunables",), trials=3, warm_start=(tmp_path / "one",), seed=8))
+    one, two = (json.loads((tmp_path / name / "1-tunables/proposal.json").read_bytes()) for name in ("one", "two"))
+    assert two["study"]["trials"][1]["values"] == one["study"]["best"]["values"]
+    with pytest.raises(PolyhopError, match="has no finished search to start from"):
+        run(tmp_path / "three", changed(stages=("tunables",), warm_start=(labeled(tmp_path),)))
+
+
+def labeled(folder: Path) -> Path:
+    """A run without a search."""
+    run(folder / "labeled", changed(stages=("prompts",), optimizer="labeled"))
+    return folder / "labeled"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

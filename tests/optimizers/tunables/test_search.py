@@ -18,7 +18,7 @@ from polyhop.optimizers.tunables import StudyResult, TrialProgress, TunableSearc
 from polyhop.optimizers.tunables.sampling import SAMPLERS
 from polyhop.programs.tunable import integer, real, tunables
 
-from .world import Costly, Hill, height, numbered
+from .world import Costly, Hill, Parts, height, numbered
 
 SMALL: dict[str, Any] = {"trials": 12, "storage": None}
 
@@ -61,6 +61,30 @@ def test_frozen_tunables_keep_their_values() -> None:
     tuned = values(search.compile(Hill(), trainset=numbered(10)))
     assert (tuned["width"], tuned["rounds"], tuned["style"]) == (0.1, 3, "fancy")
     assert len(result(search).best.scores) == 10  # without a valset the trainset
+
+
+def test_a_search_begins_with_the_best_trials_of_an_earlier_one() -> None:
+    earlier = TunableSearch(height, trials=40, storage=None)
+    earlier.compile(Hill(), valset=numbered(30))
+    leading = result(earlier).leading
+    assert leading[0] == result(earlier).best.values
+    assert len(leading) == 5
+    search = TunableSearch(height, trials=7, freeze=["style"], start=[*leading, {"gone": 1}], seed=9, storage=None)
+    search.compile(Hill(), valset=numbered(10))
+    tried = [trial.values for trial in result(search).trials]
+    inside = [{name: values[name] for name in ("width", "rounds")} for values in leading]  # "style" is frozen
+    assert tried[: 1 + len(inside)] == [{"width": 0.1, "rounds": 2}, *inside]
+    assert (result(search).best.score or 0) > (result(search).default.score or 1) + 0.3
+    with pytest.raises(PolyhopError, match="a grid has points of its own"):
+        TunableSearch(height, sampler="grid", start=leading, **SMALL).compile(Hill(), valset=numbered(4))
+
+
+def test_importances_by_part_of_the_program() -> None:
+    search = TunableSearch(height, trials=30, storage=None)
+    search.compile(Parts(), valset=numbered(20))
+    shares, found = result(search).by_module, result(search).importances
+    assert list(shares) == ["hill", ""]
+    assert shares == pytest.approx({"hill": sum(found.values()) - found["lift"], "": found["lift"]})
 
 
 def test_the_defaults_are_kept_if_no_trial_is_better() -> None:
@@ -261,6 +285,7 @@ def test_a_finished_search_asks_nothing(tmp_path: Path) -> None:
         ({"metric": lambda example, prediction: 1.0}, "metric: height before, <lambda> now"),
         ({"freeze": ["width"]}, "space.width: .* before, nothing now"),
         ({"sampler": "random"}, "sampler: tpe before, random now"),
+        ({"start": [{"rounds": 5}]}, "start: "),
     ],
 )
 def test_another_search_in_the_same_storage_is_refused(other: dict[str, Any], message: str, tmp_path: Path) -> None:

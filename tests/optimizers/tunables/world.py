@@ -54,6 +54,18 @@ class Costly(dspy.Module):
         return dspy.Prediction(trace=trace, height=gained + noise)
 
 
+class Parts(dspy.Module):
+    """A `Hill` as a part, and a tunable of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hill = Hill()
+        self.lift = real(0.0, 0.0, 0.2)
+
+    def forward(self, question: str) -> dspy.Prediction:
+        return dspy.Prediction(height=self.hill(question=question).height + self.lift.value)
+
+
 def wait(question: str) -> None:
     time.sleep(0.005)
 
