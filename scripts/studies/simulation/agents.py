@@ -26,7 +26,8 @@ class Rates:
     """Error probabilities of agents.
 
     Attributes:
-        miss: Selector and Adder overlook a piece of gold evidence (each independently).
+        miss: Selector and Adder overlook a piece of gold evidence (each independently); an answerer does not cite it,
+            and half the time cites another sentence in its place.
         false_keep: The Selector keeps the first sentence of a non-gold passage (each independently); the Adder adds one
             such passage per call.
         wrong_verdict: A judgement is inverted: what is still required, whether an answer is right or supported, and how
@@ -316,8 +317,12 @@ def confidence(scene: Scene) -> float:
 
 
 def citations(scene: Scene) -> list[str]:
-    """All gold evidence that is shown; of a step its own."""
-    return [id for n, (_, ids) in enumerate(scene.gold) if scene.step in (None, n) for id in ids]
+    """The gold evidence that is shown and not missed, of a step its own; and sentences cited in place of it."""
+    gold = [id for n, (_, ids) in enumerate(scene.gold) if scene.step in (None, n) for id in ids]
+    others = [sentence.id for page in scene.others for sentence in page.sentences]
+    missed = [id for id in gold if scene.errs("miss", id)]
+    false = [scene.one_of(others, "cited", id) for id in missed if others and scene.draw("replaced", id) < 0.5]
+    return [*(id for id in gold if id not in missed), *false]
 
 
 def decision(scene: Scene) -> str:

@@ -8,10 +8,12 @@ from pathlib import Path
 import dspy
 import pytest
 
+from polyhop.programs.candidates import Candidates
 from polyhop.scripts.studies.simulation import Rates, simulated_lm
 from polyhop.scripts.studies.simulation.annotations import LOST, lock
 from polyhop.signatures import (
     AnswerFromEvidence,
+    AnswerWithCitations,
     VerifyAnswer,
 )
 
@@ -95,3 +97,23 @@ def test_answers_are_wrong_or_lucky_at_the_stated_rates(tmp_path: Path) -> None:
 
     assert near(right(TOWN, RIVER), MANY, 0.8)
     assert near(right(TOWN), MANY, 0.3)
+
+
+def test_citations_are_missed_and_replaced_at_the_stated_rate(tmp_path: Path) -> None:
+    examples = hotpotqa(tmp_path, MANY)
+
+    def cited(rate: float) -> list[str]:
+        lm = simulated_lm(examples, Rates(miss=rate))
+        asked = [
+            ask(
+                lm, AnswerWithCitations, question=each.question, sub_questions=[], passages=Candidates(each.pool).show()
+            )
+            for each in examples
+        ]
+        return [id for reply in asked for id in reply.citations]
+
+    assert cited(0.0) == [TOWN, RIVER] * MANY
+    found = cited(0.2)
+    right = sum(id in (TOWN, RIVER) for id in found)
+    assert near(2 * MANY - right, 2 * MANY, 0.2)
+    assert near(len(found) - right, 2 * MANY - right, 0.5)
