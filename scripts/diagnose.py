@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from os.path import splitdrive
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -82,20 +83,15 @@ def diagnose(
     """
     from ..engines.budget import Budget, BudgetSpent
     from ..engines.models import language_model
-    from ..eval.folder import DIAGNOSIS, MANIFEST
+    from ..eval.folder import DIAGNOSIS
     from ..eval.metrics import find_metric
     from ..eval.official.files import write_object
-    from ..eval.settings import RunManifest
     from ..optimizers.credit import REFERENCES, Diagnosis, roles_of
     from ..optimizers.credit import diagnose as repeat
 
     metrics = [find_metric(name) for name in metric or _METRICS]
-    manifest = RunManifest.read(run)
-    try:
-        asked, source, repeated = _repeated(run, manifest, lm or (), program)
-        examples = _chosen(asked, limit, until_clear)
-    except ValueError as error:
-        raise PolyhopError(f"{run / MANIFEST} is damaged: {str(error)[:200]}") from error
+    asked, source, repeated = repeated_run(run, lm or (), program)
+    examples = _chosen(asked, limit, until_clear)
     reference = against if against in REFERENCES else language_model(against)
     among = chosen_roles(repeated, roles_of(repeated, reference), agent or ())
     most = _most_calls(run, {str(example.get("id") or n) for n, example in examples})
@@ -123,6 +119,11 @@ def diagnose(
         if not found:
             raise PolyhopError(f"the budget ({spent}) is spent before the first question is done") from None
         warn(f"the budget ({spent}) is spent after {len(found)} of {len(examples)} questions")
+    failures = [one.error for one in found if one.error]
+    if len(failures) == len(found):
+        raise PolyhopError(f"every question failed: {failures[0]}")
+    if failures:
+        warn(f"{len(failures)} of {len(found)} questions failed and do not count: {failures[0]}")
     result = Diagnosis(found, metrics, among)
     if rollouts is not None:
         from ..optimizers.rollouts import write_rollouts
@@ -144,16 +145,30 @@ def diagnose(
         _print(metrics, result)
 
 
+def repeated_run(run: Path, models: Sequence[str], own: str | None) -> tuple[Questions, Source, dspy.Module]:
+    """The questions of a run, what is searched, and the program as it was.
+
+    Args:
+        models: Instead of those of the run.
+        own: The program, if it is one of your own.
+
+    Raises:
+        PolyhopError: the folder is not that of a run, or the program, the questions or the index have changed since.
+    """
+    from ..eval.folder import MANIFEST
+    from ..eval.settings import RunManifest
+
+    try:
+        return _repeated(run, RunManifest.read(run), models, own)
+    except ValueError as error:  # a setting that no run has
+        raise PolyhopError(f"{run / MANIFEST} is damaged: {str(error)[:200]}") from error
+
+
 def _repeated(
     run: Path, manifest: RunManifest, models: Sequence[str], own: str | None
 ) -> tuple[Questions, Source, dspy.Module]:
-    """The questions of a run, what is searched, and the program as it was.
-
-    Raises:
-        ValueError: the manifest has a setting that no run has.
-    """
     from ..eval.questions import Questions
-    from ..eval.settings import ProgramSettings
+    from ..eval.settings import EvaluationSettings
     from ..programs.tunable import tunables
 
     if manifest.simulation:
@@ -185,10 +200,14 @@ def _repeated(
     for name, value in was.tunables.items():
         if name in known:
             known[name].value = value
-    if ProgramSettings.of(program).state_hash != was.state_hash:
-        raise PolyhopError(
-            f"the program of {run} has changed since (prompts, exemplars or tunables): evaluate it again"
-        )
+    now = EvaluationSettings.of(program, questions, index=source.index.manifest if source.index else None)
+    for what, before, after in (
+        ("program (prompts, exemplars or tunables)", was.state_hash, now.program.state_hash),
+        ("question file", asked.hash, now.questions.hash),
+        ("index", manifest.index, now.index),
+    ):
+        if before != after:
+            raise PolyhopError(f"the {what} of {run} has changed since: evaluate it again")
     return questions, source, program
 
 
@@ -232,14 +251,18 @@ def _chosen(questions: Questions, limit: int | None, at_random: bool) -> list[tu
 
 
 def _most_calls(run: Path, ids: set[str]) -> int:
-    """The calls of the run, once more for each agent that had one and once for the searches."""
+    """The calls of the run, once more for each agent that had one and once for the searches; as many on average for
+    questions that the run did not finish."""
     from ..eval.records import read_records
 
-    total = 0.0
-    for record in read_records(run):
-        if record.id in ids:
-            total += record.costs.get("lm_calls", 0) * (2 + (len(record.costs_by_agent) or 5))
-    return round(total)
+    known = [
+        record.costs.get("lm_calls", 0) * (2 + (len(record.costs_by_agent) or 5))
+        for record in read_records(run)
+        if record.id in ids and not record.error
+    ]
+    if not known:
+        raise PolyhopError(f"{run} has no question that was answered: evaluate it first")
+    return ceil(sum(known) * len(ids) / len(known))
 
 
 def _record(run: Path, against: str, metrics: Sequence[Metric], result: Diagnosis) -> dict[str, Any]:

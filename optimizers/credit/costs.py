@@ -40,7 +40,8 @@ class QuestionCosts:
     """What each role costs on one question: the scores with the reference in its place, less the scores as they are.
 
     ``changes`` are by role and metric; NaN where the annotations do not tell what the role should have replied.
-    ``corrected`` are the calls of each role for which the reference has another reply, with it.
+    ``corrected`` are the calls of each role for which the reference has another reply, with it. Where a run fails
+    (``error``), nothing is known: there are no changes.
     """
 
     id: str
@@ -136,8 +137,10 @@ class _Diagnostician:
         oracle = GoldReplies(in_words(example), [*found, *seen])
         calls = Counter(call.role for call in start.calls)
         changes, corrected = dict[str, dict[str, float]](), dict[str, Any]()
-        before, replaced, pending, asked = start, set[str](), set[str](), start.asked
+        before, replaced, pending, asked, error = start, set[str](), set[str](), start.asked, start.error
         for role in [*calls, *(role for role in self.roles if role not in calls)]:
+            if error is not None:
+                break
             if role not in among:
                 pending |= {role}
                 continue
@@ -152,6 +155,7 @@ class _Diagnostician:
             elif any(call.role == role for call in before.calls):
                 other = self._with({role}, replaced, example, start, before, oracle)
             asked += other.run.asked if other.run is not base else 0
+            error = before.error or other.run.error
             changes[role] = {
                 named(metric): other.run.score(example, metric) - base.score(example, metric) if other.told else nan
                 for metric in self.metrics
@@ -159,8 +163,10 @@ class _Diagnostician:
             corrected[role] = other.corrected
             if not self.alone and role != RETRIEVAL:
                 before, replaced = other.run, replaced | {role}
+        if error is not None:
+            changes, corrected = {}, {}
         scores = {named(metric): start.score(example, metric) for metric in self.metrics}
-        why = "" if start.error is None else f"{type(start.error).__name__}: {start.error}"[:200]
+        why = "" if error is None else f"{type(error).__name__}: {error}"[:200]
         id = str(example.get("id") or example.question)
         return QuestionCosts(
             id, example.get("hops"), example.get("kind"), scores, changes, calls, asked, why, corrected

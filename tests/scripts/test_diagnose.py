@@ -16,6 +16,9 @@ from polyhop.optimizers.credit import roles_of
 from polyhop.programs import C3PO
 from polyhop.scripts.diagnose import chosen_roles
 from polyhop.scripts.main import app
+from polyhop.scripts.studies.faults.faults import FAULTS
+from polyhop.scripts.studies.faults.schedule import Always, Schedule, Share
+from polyhop.scripts.studies.faults.server import Server
 
 
 def polyhop(*arguments: str | Path) -> Result:
@@ -121,19 +124,64 @@ def test_a_budget_ends_with_what_is_known(run: Path) -> None:
     assert polyhop("diagnose", run, "--budget-calls", "1").exit_code == 1
 
 
-def test_a_changed_program_is_refused(run: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    copy.mkdir()
-    for file in run.iterdir():
-        if file.is_file():
-            (copy / file.name).write_bytes(file.read_bytes())
+@pytest.mark.parametrize(
+    ("part", "name", "what"), [("program", "state_hash", "program (prompts"), ("questions", "hash", "question file")]
+)
+def test_a_changed_run_is_refused(part: str, name: str, what: str, run: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "copy"))
     manifest = json.loads((copy / "manifest.json").read_text())
-    manifest["program"]["state_hash"] = "0" * 32
+    manifest[part][name] = "0" * 32
     (copy / "manifest.json").write_text(json.dumps(manifest))
     result = polyhop("diagnose", copy)
     assert result.exit_code == 1
-    assert "has changed since" in result.stderr
+    assert f"the {what}" in result.stderr
+    assert "has changed since" in " ".join(result.stderr.split())
     assert polyhop("diagnose", tmp_path).exit_code == 1
+
+
+def test_a_changed_index_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Ada Berg works for Aurora Pumps.")
+    (tmp_path / "q.jsonl").write_text('{"question": "Who does Ada Berg work for?", "answer": "Aurora Pumps"}')
+    index: list[str | Path] = ["index", tmp_path / "a.txt", "--out", tmp_path / "index"]
+    assert polyhop(*index).exit_code == 0
+    asked = ("--questions", tmp_path / "q.jsonl", "--index", tmp_path / "index", "--program", "naive")
+    assert polyhop("evaluate", *asked, "--out", tmp_path / "run").exit_code == 0
+    assert polyhop("diagnose", tmp_path / "run").exit_code == 0
+    shutil.rmtree(tmp_path / "index")
+    (tmp_path / "a.txt").write_text("Ada Berg works for Borealis Pumps.")
+    assert polyhop(*index).exit_code == 0
+    result = polyhop("diagnose", tmp_path / "run")
+    assert result.exit_code == 1
+    assert "the index of" in result.stderr
+
+
+def test_an_unfinished_run_is_diagnosed_as_a_whole(run: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(run, tmp_path / "copy"))
+    lines = (run / "predictions.jsonl").read_text().splitlines(keepends=True)
+    whole = int(polyhop("diagnose", run, "--dry-run").stderr.split()[2])
+    (copy / "predictions.jsonl").write_text("".join(lines[:3]))
+    result = polyhop("diagnose", copy, "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert int(result.stderr.split()[2]) == whole  # every question of this run takes as many calls
+    (copy / "predictions.jsonl").write_text("")
+    assert "has no question that was answered" in polyhop("diagnose", copy).stderr
+
+
+def test_questions_that_fail_do_not_count(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def diagnosed(schedule: Schedule) -> Result:
+        with Server([(schedule, FAULTS["401-echo"])]) as server:
+            monkeypatch.setenv("OPENAI_API_BASE", server.url)
+            return polyhop("diagnose", run, "--lm", "openai/behind-http", "--metric", "evidence_f1", "--json")
+
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    result = diagnosed(Always())
+    assert result.exit_code == 1
+    assert "every question failed: " in result.stderr
+    result = diagnosed(Share(0.1))
+    found = json.loads(result.stdout)
+    assert 0 < found["failed"] < 8
+    assert max(found["asked"].values()) == 8 - found["failed"]
+    assert f"{found['failed']} of 8 questions failed and do not count: " in result.stderr
 
 
 def test_a_run_names_neither_code_nor_servers_nor_profiles(

@@ -11,7 +11,7 @@ from polyhop.optimizers.credit import RETRIEVAL, Diagnosis, QuestionCosts, diagn
 from polyhop.optimizers.credit.costs import BATCH
 from polyhop.programs import Prism
 
-from ...programs.scripted import Script, answer, lm
+from ...programs.scripted import Request, Script, answer, lm
 from ..prompts.world import questions
 from .world import GOLD, example, prism
 
@@ -35,6 +35,19 @@ def test_the_agent_that_errs_costs_the_points() -> None:
     assert found["selector"] == pytest.approx((1.0, 1 / 3))
     assert found["adder"] == (0.0, 0.0)  # nothing is left to add
     assert (found["analyzer"], found["answerer"]) == ((0.0, 0.0), (0.0, 0.0))  # the answer was not in the evidence
+
+
+def test_a_question_on_which_a_run_fails_tells_nothing() -> None:
+    def fails(request: Request) -> dict[str, object]:
+        if "born in" in request.inputs["evidence"]:
+            raise RuntimeError("the model is gone")
+        return answer("unknown", 0.9)
+
+    for keep in (["1s2"], GOLD):  # with the reply of the annotations, and in the run as it is
+        program, _ = prism(selector={"keep": keep}, adder={"add": []}, answerer=fails)
+        (one,) = diagnose(program, [example()], METRICS).questions
+        assert "the model is gone" in one.error
+        assert (one.changes, one.corrected) == ({}, {})
 
 
 def test_every_call_of_a_model_counts_once() -> None:
