@@ -6,7 +6,6 @@ from typing import Any
 
 import dspy
 import pytest
-from dspy.clients.provider import Provider
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.endpoint import Endpoint, GuardedLM
@@ -17,21 +16,9 @@ from polyhop.programs import C3PO
 
 from ..programs.scripted import Request, Script, answer, lm, scripted
 from .prompts.world import TOWNS, questions
+from .school import School
 
 PROXY = C3PO.role_groups["proxy"]
-
-
-class School(Provider):
-    """Keeps what it is sent; the trained model has the same engine."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.finetunable = True
-        self.lessons: list[tuple[str, list[dict[str, Any]], Any, Any]] = []
-
-    def finetune(self, job: Any, model: str, train_data: Any, train_data_format: Any, train_kwargs: Any = None) -> str:
-        self.lessons.append((model, train_data, train_data_format, train_kwargs))
-        return "trained"
 
 
 def decide(request: Request) -> dict[str, Any]:
