@@ -130,7 +130,9 @@ class Graph:
         self.bm25, self.similarity, self.surplus = np.zeros(0), np.zeros(0), np.zeros(0)
         self.length, self.later, self.total = np.zeros(0), np.zeros(0, bool), np.zeros(0, np.int64)
         self.words, self._flags = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
+        self._capitals = np.zeros(1, np.int64)  # the number of words inside capitalized names before each word
         self.has, self.pairs = np.zeros((0, words), bool), np.zeros((0, pairs), bool)
+        self._with_title = np.zeros((0, words), bool)  # the question's words in each sentence and its title
         self.node_has, self.node_pairs = np.zeros((0, words), bool), np.zeros((0, pairs), bool)
         self.first_sentence, self.node_of_sentence = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.match, self.span = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
@@ -170,8 +172,7 @@ class Graph:
 
     def in_sentences(self, weights: Floats) -> tuple[Floats, Floats]:
         """The weight of the question's words in each node's title and best sentence, and in title and first one."""
-        titles = self.has[self.first_sentence]
-        found = (self.has | titles[self.node_of_sentence]) @ weights
+        found = self._with_title @ weights
         opening = np.minimum(self.first_sentence + 1, np.append(self.first_sentence[1:], len(found)) - 1)
         return np.maximum.reduceat(found, self.first_sentence), found[opening]
 
@@ -190,12 +191,11 @@ class Graph:
         if self._start is None:
             hits = self._ranked(self.question.text, _QUESTION_HITS)
             self._best = hits[0][1] if hits else 0.0
-            found = self._add(hits)
             numbers = self.question.numbers
-            if len(found) < len(self._store):
+            if len(hits) < len(self._store):
                 named = self._titled(numbers, np.ones(len(numbers), bool), _LONGEST_IN_QUESTION)
-                found = np.union1d(found, self._add([(row, 0.0) for row in named]))
-            self._start = np.sort(found)
+                hits += [(row, 0.0) for row in named]
+            self._start = np.sort(self._add(hits))
         return self._start
 
     def beyond(self, depth: int) -> Ints:
@@ -234,17 +234,21 @@ class Graph:
         """The rows of the passages whose title is a run of words from one of ``starts`` to a topic word."""
         padded = np.append(words, np.zeros(longest, np.uint32))
         inside = starts & (words > 0)
-        hashes, spans = [], []
+        hashes, places = [], []
         for length, found in enumerate(hash_runs(words, longest), 1):
             last = padded[length - 1 : length - 1 + len(words)]
             inside = inside & (last > 0)
             first = np.flatnonzero(inside & (last >= _TOPIC))
             hashes.append(found[first])
-            spans.append(np.stack([first, first + length], axis=1))
-        distinct, kept = np.unique(np.concatenate(hashes), return_index=True)
-        rows, which = self._store.titled(distinct)
+            places.append(first)
+        runs = np.concatenate(hashes)
+        titles = np.flatnonzero(self._store.has_titles(runs))
+        titles = titles[np.unique(runs[titles], return_index=True)[1]]
+        rows, which = self._store.titled(runs[titles])
         if len(rows) > _TITLE_HITS:
-            names = spanned(words, np.concatenate(spans)[kept][which])
+            lengths = np.repeat(np.arange(1, longest + 1), [len(each) for each in places])
+            first, size = (each[titles[which]] for each in (np.concatenate(places), lengths))
+            names = spanned(words, np.stack([first, first + size], axis=1))
             rows = rows[np.argsort(-self._store.rarity(names), kind="stable")]
         return list(dict.fromkeys(rows.tolist()))[:_TITLE_HITS]
 
@@ -291,7 +295,9 @@ class Graph:
         self.later = join([self.later, records.later])
         self.total = join([self.total, np.add.reduceat(words.astype(np.int64), starts)])
         self.words, self._flags = join([self.words, words]), join([self._flags, records.words])
+        self._capitals = join([self._capitals, np.cumsum(records.words & NAMED > 0) + self._capitals[-1]])
         self.has, self.pairs = join([self.has, has]), join([self.pairs, pairs])
+        self._with_title = join([self._with_title, has | has[first][node_of_sentence]])
         self.node_has = join([self.node_has, np.logical_or.reduceat(has, first)])
         self.node_pairs = join([self.node_pairs, np.logical_or.reduceat(pairs, first)])
         self.first_sentence = join([self.first_sentence, first + sentences])
@@ -365,9 +371,8 @@ class Graph:
         keep = (best[node] == form) & (self.names[node, 0] != self.names[chosen, 0])
         node, named, form, place = node[keep], named[keep], form[keep], place[keep]
         length = np.count_nonzero(self._forms[named, form], axis=1)
-        capitals = np.append(0, np.cumsum(self._flags & NAMED > 0)) if len(place) else np.zeros(1, np.int64)
         end = np.minimum(place + length, len(self.words))
-        certainty = _CERTAINTY[form] * np.where(capitals[end] > capitals[place], 1.0, _LOWER_CASE)
+        certainty = _CERTAINTY[form] * np.where(self._capitals[end] > self._capitals[place], 1.0, _LOWER_CASE)
         return Edges(
             node,
             np.full(len(node), relation),
@@ -442,7 +447,8 @@ def _forms(words: Words, starts: Ints, titles: Ints) -> Words:
         (starts + 1, np.where(article, bare - 1, 0)),
         (starts, np.zeros_like(starts)),
     ]
-    forms = np.stack([spanned(words, np.stack([start, start + size], axis=1)) for start, size in spans], axis=1)
+    start, size = np.array(spans).transpose(1, 2, 0)
+    forms = spanned(words, np.stack([start, start + size], axis=2).reshape(-1, 2)).reshape(-1, _FORMS, LONGEST_NAME)
     forms[person, -1, 0] = words[starts[person]]
     forms[person, -1, 1] = words[starts[person] + bare[person] - 1]
     forms[~(forms >= _TOPIC).any(axis=2)] = 0

@@ -47,13 +47,17 @@ class Word(NamedTuple):
     joins: bool
 
 
+def _forms_of(written: str) -> tuple[str, ...]:
+    return (written.lower(),) if written.isascii() and written.isalnum() else tuple(key_words(written))
+
+
 class _Known(dict[str, Word]):
     """Words seen before; several times faster than an lru_cache."""
 
     def __missing__(self, written: str) -> Word:
         if len(self) >= _CACHED:
             self.clear()
-        forms = (written.lower(),) if written.isascii() and written.isalnum() else tuple(key_words(written))
+        forms = _forms_of(written)
         lower = written[0].islower()
         joins = len(forms) == 1 and forms[0] in _JOINING
         numbers = tuple(number(form) | (0 if lower else STARTS) for form in forms)
@@ -97,7 +101,7 @@ def texts_of(passage: Passage) -> tuple[str, ...]:
 
 def folded(text: str) -> list[str]:
     """The folded words of a title or a sentence."""
-    return [form for word in read(text) for form in word.forms]
+    return [form for written in WORD.findall(join_initials(text)) for form in _forms_of(written)]
 
 
 def record_of(passage: Passage) -> Words:

@@ -129,8 +129,10 @@ class _Chain:
     def _ordered(self, nodes: Ints, gains: Floats, most: int) -> list[int]:
         """At least the ``most`` nodes with the highest gains. The order of rows differs between builds, so it does not
         decide between equals: the title does, then the words, and the id if all words are equal."""
-        graph = self._graph
-        keys = graph.total[nodes], graph.names[nodes, 0], -gains[nodes].round(_DIGITS)
+        graph, losses = self._graph, -gains.round(_DIGITS)
+        if len(nodes) > most:  # only those that can be among them
+            nodes = nodes[losses[nodes] <= np.partition(losses[nodes], most - 1)[most - 1]]
+        keys = graph.total[nodes], graph.names[nodes, 0], losses[nodes]
         order = np.lexsort(keys)
         differs = np.logical_or.reduce([key[order][1:] != key[order][:-1] for key in keys])
         found: list[int] = []

@@ -173,6 +173,15 @@ class Store:
     def checksum(self, row: int) -> int:
         return crc32(self._read(*self._places(np.array([row]))).tobytes())
 
+    def has_titles(self, hashes: Hashes) -> Bools:
+        """Whether a passage has each title."""
+        found = np.zeros(len(hashes), bool)
+        for part in self._parts:
+            if len(part.titles):
+                at = np.minimum(np.searchsorted(part.titles, hashes), len(part.titles) - 1)
+                found |= part.titles[at] == hashes
+        return found
+
     def titled(self, hashes: Hashes) -> tuple[Ints, Ints]:
         """The rows of passages with one of these titles, and the place of the title among the hashes."""
         found = []
