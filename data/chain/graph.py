@@ -30,11 +30,12 @@ from .store import Floats, Hashes, Ints, Store, find_names, hash_names, hash_run
 _QUESTION_HITS = 50
 _TIES = 50  # hits after the last that may have its score
 _NAME_HITS = 20  # passages found by the names that a passage mentions
-_NAMES = 8  # names of a passage to search for, the rarest
+_NAMES = 4  # names of a passage to search for
 _TITLE_HITS = 60  # passages found by title per look-up
 _LONGEST_RUN = 7  # words of a text that may be a title
 _LONGEST_IN_QUESTION = 12
 _LOWER_CASE = 0.4  # certainty of a name without capitals: "his father" is not the page "Father"
+_DIGITS = 9  # of weights that are compared
 _COPY = 0.7  # share of the shorter passage's distinct words that a copy has
 _FORMS = 5  # of a title: whole, without disambiguation, to the first comma, without article, first and last name
 _CERTAINTY = np.array([1.0, 0.9, 0.6, 0.6, 0.6])  # that a form means the passage
@@ -214,7 +215,7 @@ class Graph:
         if (found := self._neighbors.get(chosen)) is None:
             text = slice(self._first[chosen], self._first[chosen + 1])
             rows = self._titled(self.words[text], self._flags[text] & STARTS > 0, _LONGEST_RUN)
-            if names := self._rarest_names(chosen):
+            if names := self._names_to_search(chosen):
                 had = self.node_has[chosen].tolist()
                 missing = [word for word, has in zip(self.question.words, had, strict=True) if not has]
                 rows += [row for row, _ in self._ranked(" ".join((*names, *missing)), _NAME_HITS)]
@@ -252,11 +253,13 @@ class Graph:
             rows = rows[np.argsort(-self._store.rarity(names), kind="stable")]
         return list(dict.fromkeys(rows.tolist()))[:_TITLE_HITS]
 
-    def _rarest_names(self, chosen: int) -> list[str]:
+    def _names_to_search(self, chosen: int) -> list[str]:
+        """Those in sentences with most of the question's words; of equals the rarest."""
         spans = self._names(chosen)
         if not len(spans):
             return []
-        order = np.argsort(-self._store.rarity(spanned(self.words, spans)), kind="stable")
+        beside = (self.has[self._sentence[spans[:, 0]]] @ self.question.weights).round(_DIGITS)
+        order = np.lexsort((-self._store.rarity(spanned(self.words, spans)), -beside))
         return [self.text(start, end - start) for start, end in spans[order[:_NAMES]].tolist()]
 
     # --- nodes --------------------------------------------------------------------------------------------------------

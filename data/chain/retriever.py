@@ -33,6 +33,8 @@ _EXPANDED = 3  # chosen passages whose neighbors become candidates
 LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they have then
 _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
+_ASTRAY = 0.6  # factor for the edges of a chosen passage that explains nothing of what the others left
+_ON_TRACK = 0.36  # share of what they left from which on its edges count in full
 _DIGITS = 9  # of gains that are compared
 _COPY = -9.0  # gain of a copy of a chosen passage
 _RELATIONS = {LINK: "link", BACK: "back", SHARED: "shared"}
@@ -50,12 +52,13 @@ class Tie(NamedTuple):
 
 @dataclass
 class _Chosen:
-    """A chosen passage, the weights of the question's words before and after it, and how many nodes it was compared
-    with."""
+    """A chosen passage, the weights of the question's words before and after it, the factor for its edges, and how many
+    nodes it was compared with."""
 
     node: int
     before: Floats
     after: Floats
+    trust: float
     compared: int = 0
 
 
@@ -113,10 +116,13 @@ class _Chain:
 
     def take(self, node: int) -> None:
         graph, explained = self._graph, self._weights.explained
-        before, after = self._words, self._words * np.where(graph.node_has[node], 1 - explained, 1.0)
+        before, has = self._words, graph.node_has[node]
+        after = before * np.where(has, 1 - explained, 1.0)
+        share = float(has @ before) / (before.sum() or 1.0)
+        trust = _ASTRAY + (1 - _ASTRAY) * min(share / _ON_TRACK, 1.0)
         self._words = after
         self._pairs = self._pairs * ~graph.node_pairs[node]
-        self._chosen.append(_Chosen(node, before, after))
+        self._chosen.append(_Chosen(node, before, after, trust))
 
     def best(self, most: int) -> list[ChainStep]:
         """The candidates with the highest gains as the next passage; of equals, always the same."""
@@ -222,7 +228,7 @@ class _Chain:
     def _strength(self, edges: Edges, chosen: _Chosen) -> Floats:
         graph, weights = self._graph, self._weights
         link, shared = edges.relation == LINK, edges.relation == SHARED
-        strength = edges.certainty * specificity(edges.rarity, weights.rarity)
+        strength = chosen.trust * edges.certainty * specificity(edges.rarity, weights.rarity)
         strength *= np.where(edges.in_question, _IN_QUESTION, 1.0)
         strength *= np.array([weights.link, weights.back, weights.shared])[edges.relation]
         strength *= np.where(shared & edges.in_title, weights.in_title, 1.0)

@@ -137,3 +137,30 @@ def test_a_long_ranking_leaves_the_graph_as_it_was_for_a_short_one() -> None:
 
     assert ids(used) == ids(fresh)
     assert ids(used)[:2] == ["bridge", "target"]
+
+
+def test_names_beside_the_questions_words_are_searched_first() -> None:
+    others = "Ada Ork, Bo Pell, Cy Quint, Dee Rusk, Eve Sorn, Flo Tarn, Gus Umber, Hal Vance, Ivy Wick"
+    passages = [
+        Passage.of("Norrsken", f"Norrsken is a ship. On board were {others}. The captain was Lena Quist.", id="ship"),
+        Passage.of("Silver Palette", "The jury honoured Lena Quist.", id="palette"),
+        *(Passage.of(f"Jury {n}", f"The jury honoured {name}.") for n, name in enumerate(others.split(", "))),
+        *(Passage.of(f"Noise {n}", f"A captain may win, number {n}.") for n in range(55)),
+    ]
+    graph = graph_of("What did the captain of Norrsken win?", *passages)
+    [ship] = [node for node in graph.start() if graph.passage(node).id == "ship"]
+    assert "palette" in [graph.passage(node).id for node in graph.neighbors(ship)]
+
+
+def test_a_passage_that_explains_nothing_lends_less_to_those_that_it_mentions() -> None:
+    def gain(work: str) -> float:
+        graph = graph_of(
+            "Where was the wife of the director of Solaris born?",
+            Passage.of("Solaris", "Its maker was Andrei Tarkovsky.", id="film"),
+            Passage.of("Andrei Tarkovsky", f"He was a {work}. He married Irma Rausch.", id="maker"),
+            Passage.of("Irma Rausch", "She grew up there.", id="person"),
+        )
+        gains = {graph.passage(step.node).id: step.gain for step in follow(graph, ChainWeights(), 3)}
+        return gains["person"]
+
+    assert 0 < gain("sailor") < 0.9 * gain("director")
