@@ -148,14 +148,15 @@ def markdown(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in lines:
         groups.setdefault((line["cell"]["dataset"], line["cell"]["program"]), []).append(line)
-    totals, near = [_Counts() for _ in LEADS], _Counts()
+    totals, near = [_Counts(), _Counts()], _Counts()
     for (dataset, program), found in groups.items():
         truth = _true(found)
         lead = {role: _lead(truth[role], role) for role in truth}
         tried = [line for line in found if line["cell"]["seed"] not in TRUTH]
         counts = _Counts.of([line for line in tried if lead[line["cell"]["role"]] > 0])
-        for least, total in zip(LEADS, totals, strict=True):
-            total += _Counts.of([line for line in tried if lead[line["cell"]["role"]] > least])
+        clear = {role: _leads_beyond_chance(known, role) for role, known in _true_changes(found).items()}
+        totals[0] += counts
+        totals[1] += _Counts.of([line for line in tried if clear[line["cell"]["role"]]])
         near += _Counts(
             len(tried),
             sum(_is_near(truth[line["cell"]["role"]], _first(_means(line["changes"][:20]))) for line in tried),
@@ -176,18 +177,15 @@ def markdown(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
             f"| {counts.late} of {counts.all} | {size:.0f} | {late} | {sum(within)} of {len(within)} |"
         )
     yield ""
-    for least, total in zip(LEADS, totals, strict=True):
-        yield (
-            f"Ahead of the next by more than {100 * least:.0f} points: first after 20 questions {total.early} of "
-            f"{total.all}, first when clear {total.late}."
-        )
+    for what, total in zip(("Truly first", "Truly first beyond chance (95%)"), totals, strict=True):
+        yield f"{what}: first after 20 questions {total.early} of {total.all}, first when clear {total.late}."
     yield (
         f"All conditions: the first role costs as much as any, but for {100 * NEAR:.0f} points, after 20 questions in "
         f"{near.early} of {near.all}, when clear in {near.late}."
     )
 
 
-LEADS, NEAR = (0.0, 0.02, 0.05), 0.02
+NEAR = 0.02
 
 
 @dataclass
@@ -210,11 +208,16 @@ class _Counts:
 
 def _true(lines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """The true costs of all roles, by planted role."""
+    return {role: _means(each) for role, each in _true_changes(lines).items()}
+
+
+def _true_changes(lines: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, float]]]:
+    """The true costs of all roles on each question, by planted role."""
     changes: dict[str, list[dict[str, float]]] = {}
     for line in lines:
         if line["cell"]["seed"] in TRUTH:
             changes.setdefault(line["cell"]["role"], []).extend(line["changes"])
-    return {role: _means(each) for role, each in changes.items()}
+    return changes
 
 
 def _means(changes: Sequence[dict[str, float]]) -> dict[str, float]:
@@ -229,6 +232,15 @@ def _means(changes: Sequence[dict[str, float]]) -> dict[str, float]:
 def _lead(costs: dict[str, float], role: str) -> float:
     """By how much a role costs more than any other."""
     return costs[role] - max(cost for other, cost in costs.items() if other != role)
+
+
+def _leads_beyond_chance(changes: Sequence[dict[str, float]], role: str) -> bool:
+    """Whether a role costs more than any other by the 95% interval of each paired difference."""
+    from ....eval.statistics import interval
+
+    others = {other for one in changes for other in one} - {role}
+    leads = ([one[role] - one[other] for one in changes if role in one and other in one] for other in others)
+    return all(interval([lead for lead in each if not isnan(lead)]).low > 0 for each in leads)
 
 
 def _is_near(costs: dict[str, float], role: str) -> bool:
