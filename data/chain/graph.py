@@ -1,6 +1,6 @@
 """The passages that a question leads to and the edges between them, as arrays.
 
-Nothing here depends on weights. A graph can be kept while weights are tuned, so that nothing is searched twice.
+A graph is for one chain: how many passages share a name is counted among those that were found.
 """
 
 from __future__ import annotations
@@ -124,8 +124,6 @@ class Graph:
         self._texts: dict[int, list[str]] = {}  # the folded words of sentences
         self._best = 0.0  # BM25 score
         self._start: Ints | None = None
-        self._neighbors: dict[int, Ints] = {}
-        self._edges: dict[tuple[int, int, int], Edges] = {}
         self._mentioned: dict[int, Ints] = {}
         words, pairs = len(self.question.words), len(self.question.pairs)
         self.bm25, self.similarity, self.surplus = np.zeros(0), np.zeros(0), np.zeros(0)
@@ -212,15 +210,13 @@ class Graph:
         """The passages whose titles a passage mentions, and those with its names and other question words."""
         if len(self.start()) == len(self._store):
             return np.zeros(0, np.int64)  # all are candidates
-        if (found := self._neighbors.get(chosen)) is None:
-            text = slice(self._first[chosen], self._first[chosen + 1])
-            rows = self._titled(self.words[text], self._flags[text] & STARTS > 0, _LONGEST_RUN)
-            if names := self._names_to_search(chosen):
-                had = self.node_has[chosen].tolist()
-                missing = [word for word, has in zip(self.question.words, had, strict=True) if not has]
-                rows += [row for row, _ in self._ranked(" ".join((*names, *missing)), _NAME_HITS)]
-            found = self._neighbors[chosen] = self._add([(row, 0.0) for row in rows])
-        return found
+        text = slice(self._first[chosen], self._first[chosen + 1])
+        rows = self._titled(self.words[text], self._flags[text] & STARTS > 0, _LONGEST_RUN)
+        if names := self._names_to_search(chosen):
+            had = self.node_has[chosen].tolist()
+            missing = [word for word, has in zip(self.question.words, had, strict=True) if not has]
+            rows += [row for row, _ in self._ranked(" ".join((*names, *missing)), _NAME_HITS)]
+        return self._add([(row, 0.0) for row in rows])
 
     def _ranked(self, query: str, k: int) -> list[tuple[int, float]]:
         """The best hits. Which of equals at the end are among them does not depend on the order of rows."""
@@ -339,25 +335,21 @@ class Graph:
 
     def edges(self, chosen: int, first: int = 0) -> Edges:
         """All mentions that tie a chosen passage to the nodes from a number on."""
-        key = chosen, first, len(self)
-        if (found := self._edges.get(key)) is None:
-            names = np.concatenate([self._forms[chosen], spanned(self.words, self._names(chosen))])
-            which, place = find_names(names, self.words[self._first[first] :])
-            place += self._first[first]
-            sentence = self._sentence[place]
-            node = self.node_of_sentence[sentence]
-            in_title = sentence == self.first_sentence[node]
-            back = (which < _FORMS) & ~in_title
-            other = (which >= _FORMS) & (node != chosen)
-            parts = (
-                self._links(chosen, first),
-                self._titled_edges(
-                    BACK, chosen, node[back], np.full(np.count_nonzero(back), chosen), which[back], place[back]
-                ),
-                self._shared(names[_FORMS:], which[other] - _FORMS, place[other], node[other], in_title[other]),
-            )
-            found = self._edges[key] = Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-        return found
+        names = np.concatenate([self._forms[chosen], spanned(self.words, self._names(chosen))])
+        which, place = find_names(names, self.words[self._first[first] :])
+        place += self._first[first]
+        sentence = self._sentence[place]
+        node = self.node_of_sentence[sentence]
+        in_title = sentence == self.first_sentence[node]
+        back = (which < _FORMS) & ~in_title
+        other = (which >= _FORMS) & (node != chosen)
+        named = np.full(np.count_nonzero(back), chosen)
+        parts = (
+            self._links(chosen, first),
+            self._titled_edges(BACK, chosen, node[back], named, which[back], place[back]),
+            self._shared(names[_FORMS:], which[other] - _FORMS, place[other], node[other], in_title[other]),
+        )
+        return Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def _links(self, chosen: int, done: int) -> Edges:
         start = int(self._first[chosen] + self._titles[chosen, 0])  # the end of the title

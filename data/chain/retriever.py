@@ -314,7 +314,7 @@ class ChainRetriever(SearchTool, Shared):
         return search_each(self.search, queries, k)
 
     def graph(self, query: str) -> Graph:
-        """The passages around a query, independent of the weights."""
+        """The passages around a query, for one chain."""
         if self.source is None:
             raise PolyhopError("nothing to search: give ChainRetriever an index, or each question its own pool")
         return Graph(query, self.source.pinned(), self._similarities(query))

@@ -1,7 +1,4 @@
-"""Worker processes that measure many weights: each keeps the graphs of its share of the questions.
-
-A question's graph, with all its searches, does not depend on the weights and is built once.
-"""
+"""Worker processes that measure many weights, each on its share of the questions."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from ....data.chain.weights import ChainWeights
 from ....data.errors import PolyhopError
 
 if TYPE_CHECKING:
-    from ....data.chain.graph import Graph
+    from ....data.chain import ChainRetriever
 
 _DEPTH = 5  # passages of a ranking
 _LONGEST = 6  # passages of a chain; no adaptive one is longer
@@ -85,7 +82,7 @@ Chains = dict[str, list[Chain]]  # by set
 
 
 class Workers:
-    """Processes that keep the graphs of a share of the questions each; use it in a ``with`` block.
+    """Processes with a share of the questions each; use it in a ``with`` block.
 
     Args:
         sets: The questions.
@@ -104,7 +101,7 @@ class Workers:
     def __init__(self, sets: Sequence[QuestionSet], jobs: int, folds: int, limit: int | None, seed: int) -> None:
         if len({each.name for each in sets}) < len(sets):
             raise PolyhopError("two of the sets have the same name: a set is named after its file")
-        # Java does not survive a fork. One process per pool, so that a question's graph stays in its process.
+        # Java does not survive a fork. One process per pool, so that a question stays in its process.
         spawn = get_context("spawn")
         self._pools = [ProcessPoolExecutor(1, spawn) for _ in range(jobs)]
         try:
@@ -173,7 +170,18 @@ class _Held:
     set: str
     fold: int
     gold: frozenset[str]
-    graph: Graph
+    text: str
+    retriever: ChainRetriever
+
+    def chain(self, weights: ChainWeights, most: int, *, adaptive: bool = False) -> list[tuple[float, bool, str]]:
+        """Gain, whether it is gold, and id of each passage. The graph is new: how many passages share a name depends on
+        those that were found, and so on weights."""
+        from ....data.chain.retriever import follow
+
+        graph = self.retriever.graph(self.text)
+        steps = follow(graph, weights, most, adaptive=adaptive)
+        ids = [graph.passage(step.node).id for step in steps]
+        return [(step.gain, id in self.gold, id) for step, id in zip(steps, ids, strict=True)]
 
 
 _held: list[_Held] = []  # of this worker
@@ -204,7 +212,7 @@ def _hold(sets: Sequence[QuestionSet], folds: int, limit: int | None, seed: int,
             fold = _fold(example.official_id, folds, seed)
             if each.weight:
                 share.folds.add(fold)
-            _held.append(_Held(each.name, fold, gold, retriever.graph(example.question)))
+            _held.append(_Held(each.name, fold, gold, example.question, retriever))
         share.questions[each.name], share.missing[each.name] = count, missing
     return share
 
@@ -228,25 +236,22 @@ def _joined(question_set: QuestionSet, shares: Iterable[_Share]) -> dict[str, in
 
 
 def _recalls(weights: ChainWeights, folds: frozenset[int], sets: frozenset[str]) -> list[tuple[str, dict[str, float]]]:
-    from ....data.chain.retriever import follow
     from ....eval.scoring import ranking_scores
 
     found = []
     for held in _held:
         if held.fold in folds and held.set in sets:
-            ranking = [held.graph.passage(choice.node).id for choice in follow(held.graph, weights, _DEPTH)]
+            ranking = [id for _, _, id in held.chain(weights, _DEPTH)]
             found.append((held.set, ranking_scores(ranking, held.gold, (_DEPTH,))))
     return found
 
 
 def _chains(weights: ChainWeights, folds: frozenset[int]) -> list[tuple[str, Chain]]:
-    from ....data.chain.retriever import follow
-
     endless = replace(weights, enough=0.0)  # where a chain stops does not change its passages
     found = []
     for held in _held:
         if held.fold in folds:
-            choices = follow(held.graph, endless, _LONGEST, adaptive=True)
-            right = tuple(held.graph.passage(choice.node).id in held.gold for choice in choices)
-            found.append((held.set, Chain(tuple(choice.gain for choice in choices), right, len(held.gold))))
+            steps = held.chain(endless, _LONGEST, adaptive=True)
+            gains, right = tuple(gain for gain, _, _ in steps), tuple(right for _, right, _ in steps)
+            found.append((held.set, Chain(gains, right, len(held.gold))))
     return found
