@@ -24,7 +24,7 @@ from polyhop.programs import PROGRAMS, Oracle, tunables
 from polyhop.programs.program import conditions_of
 from polyhop.signatures.fields import NumberedPassages
 
-RUNS, OFF_RUNS = 80, 5
+RUNS, OFF_RUNS = 400, 5
 IDS = {"keep", "add", "useful", "chosen", "cited", "citations"}
 WORDS = "old new red tower river poet king city novel bridge song war".split()
 TITLES = [" ".join(words).title() for words in (*permutations(WORDS[:9], 2), *zip(WORDS[:9]))]
