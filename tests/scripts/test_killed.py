@@ -30,15 +30,25 @@ def finished(arguments: list[str]) -> tuple[str, float]:
     return done.stdout, time.monotonic() - started
 
 
-def kill(arguments: list[str], after: float) -> bool:
-    """Kill a command and the processes that it started after some seconds; whether it was still running."""
+def kill(arguments: list[str], when: Callable[[], bool]) -> bool:
+    """Kill a command and the processes that it started at a moment; whether it was still running."""
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-    time.sleep(after)
+    while process.poll() is None and not when():
+        time.sleep(0.002)
     running = process.poll() is None
     if running:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     return running
+
+
+def after(seconds: float) -> Callable[[], bool]:
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() >= end
+
+
+def has_lines(file: Path, count: int) -> Callable[[], bool]:
+    return lambda: file.exists() and file.read_bytes().count(b"\n") >= count
 
 
 def polyhop(*arguments: str | Path) -> list[str]:
@@ -54,7 +64,7 @@ def test_a_table(write_hotpotqa: Callable[[int], Path], tmp_path: Path) -> None:
     arguments = ["table", "--on", f"hotpotqa:{write_hotpotqa(60)}", "--program", "naive", "--markdown", "--out"]
     whole, seconds = finished(polyhop(*arguments, tmp_path / "whole"))
     interrupted, chance = polyhop(*arguments, tmp_path / "killed"), random.Random(1)
-    assert sum(kill(interrupted, chance.uniform(0.1, 0.8) * seconds) for _ in range(4)) > 0
+    assert sum(kill(interrupted, after(chance.uniform(0.1, 0.8) * seconds)) for _ in range(4)) > 0
     assert without_seconds(finished(interrupted)[0]) == without_seconds(whole)
     name = Path("naive-hotpotqa-dev-distractor", "predictions.jsonl")
     assert len((tmp_path / "killed" / name).read_bytes().splitlines()) == 60
@@ -65,16 +75,14 @@ def test_answers(tmp_path: Path) -> None:
     questions.write_text("".join(f"{each.question}\n" for each in load_sample()[:30]), "utf-8")
     arguments = ["answer", str(questions), "--index", "sample", "--out"]
     whole, out = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
-    _, seconds = finished(polyhop(*arguments, whole))
-    interrupted, chance, kills = polyhop(*arguments, out), random.Random(3), 0
+    finished(polyhop(*arguments, whole))
+    interrupted, records = polyhop(*arguments, out), tmp_path / "killed.jsonl.run" / "predictions.jsonl"
     done = b""
-    for _ in range(3):
-        kills += kill(interrupted, chance.uniform(0.3, 0.9) * seconds)
-        records = tmp_path / "killed.jsonl.run" / "predictions.jsonl"
-        found = records.read_bytes() if records.exists() else b""
+    for count in (3, 11, 20):
+        assert kill(interrupted, has_lines(records, count))
+        found = records.read_bytes()
         assert found.startswith(done)  # nothing is lost
         done = found[: found.rfind(b"\n") + 1]
-    assert kills > 0
     finished(interrupted)
     assert answers(out) == answers(whole)  # and nothing is repeated
     assert [id for id, *_ in answers(out)] == [str(n) for n in range(1, 31)]
@@ -94,7 +102,7 @@ def test_a_report(tmp_path: Path) -> None:
     whole, chance = page.read_bytes(), random.Random(2)
     kills = 0
     for _ in range(4):
-        kills += kill(arguments, chance.uniform(0.1, 0.8) * seconds)
+        kills += kill(arguments, after(chance.uniform(0.1, 0.8) * seconds))
         assert page.read_bytes() == whole  # the old page or the new one
     assert kills > 0
     finished(arguments)
