@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import PolyhopError
 from ..lucene.searcher import adapt
-from ..passages import Hit, Reason, SearchTool, Shared, check_page, search_each
+from ..passages import Hit, Reason, SearchTool, Shared, check_page
 from .graph import BACK, LINK, SHARED, ChainSource, Edges, Graph
 from .question import Bools, specificity
 from .store import Floats, Ints, counted, occurrences
@@ -311,7 +311,8 @@ class ChainRetriever(SearchTool, Shared):
         return [Hit(graph.passage(step.node), score, rank, _reason(graph, step)) for rank, (step, score) in ranked]
 
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
-        return search_each(self.search, queries, k)
+        # Threads are slower: most of the work is Python's.
+        return [self.search(query, k) for query in queries]
 
     def graph(self, query: str) -> Graph:
         """The passages around a query, for one chain."""
