@@ -37,6 +37,7 @@ def finetune(
 
     questions, _, repeated = repeated_run(run, lm or (), program)
     agents = chosen_roles(repeated, list(roles(repeated)), agent)
+    provider = roles(repeated)[agents[0]][0].lm.model.partition("/")[0]
     try:
         trained = train(repeated, list(questions), find_metric(metric), agents, threads=threads)
     except PolyhopError:
@@ -44,4 +45,5 @@ def finetune(
     except Exception as error:
         raise PolyhopError(f"the training failed: {error}") from error
     model = roles(trained)[agents[0]][0].lm.model
+    model = model if "/" in model else f"{provider}/{model}"  # OpenAI's names have no provider
     typer.echo(" ".join(f"--lm {name}={model}" for name in agent))

@@ -30,8 +30,11 @@ def test_agents_of_a_run_are_trained(tmp_path: Path, monkeypatch: pytest.MonkeyP
         asked = server.requests
         result = polyhop("finetune", run, "--agent", "proxy")
         assert result.exit_code == 0, result.output
-        assert result.stdout == "--lm proxy=trained\n"
+        assert result.stdout == "--lm proxy=openai/trained\n"
         assert server.requests == asked  # replies come from the cache
+        question = ("Who wrote the novel that the film Solaris is based on?", "--index", "sample", "--program", "c3po")
+        assert polyhop("ask", *question, *result.stdout.split()).exit_code == 0
+        assert server.requests > asked
     ((model, lessons, *_),) = school.lessons
     assert model == "openai/small"
     assert 0 < len(lessons) <= asked
