@@ -140,7 +140,7 @@ def check_settings(settings: OptimizationSettings, program: dspy.Module, prompt_
         from .prompts import check
 
         check(settings.optimizer, program, preset=settings.auto, prompt_model=prompt_model)
-    values_of(settings.warm_start)
+    values_of(settings.warm_start)  # raises if there are none
     if "tunables" in settings.stages:
         from .tunables.sampling import make_sampler
         from .tunables.space import SearchSpace

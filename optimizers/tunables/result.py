@@ -16,7 +16,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, computed_field
 from ...data.errors import PolyhopError
 from .sampling import quiet, study_in_memory
 
-_LEADING = 5
+_LEADING = 5  # trials that another search begins with
 
 
 class TrialRecord(BaseModel):

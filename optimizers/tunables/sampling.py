@@ -30,7 +30,7 @@ SAMPLERS = ("tpe", "cmaes", "random", "grid")
 _STEP = 1 / 6  # initial step of CMA-ES, as a fraction of each range
 
 Sampler = Callable[[int, Sequence[FrozenTrial]], Values]
-"""Called with the number of a trial, from 1, and the earlier ones with a score, in their order."""
+"""Called with the number of a draw, from 1, and the earlier trials with a score, in their order."""
 
 
 def make_sampler(

@@ -175,12 +175,10 @@ class _Driver:
             points=search.points,
         )
         self._start = self._space.starts(search.start)
-        if len(self._start) > 1 and search.sampler == "grid":
-            raise PolyhopError("a grid has points of its own: leave start out, or use another sampler")
         self._trials = search.trials
         if search.sampler == "grid":
             others = sum(values != self._space.defaults for values in self._space.grid(search.points))
-            self._trials = min(search.trials, 1 + others)
+            self._trials = min(search.trials, len(self._start) + others)
         self._settings = self._describe()
         self._pruners: dict[int, _Pruner] = {}  # of trials that were drawn and have not ended
         self._ended: dict[int, TrialRecord] = {}  # that wait for those before them
@@ -251,7 +249,8 @@ class _Driver:
             if number >= len(self._records) + parallel:
                 break
             known = self._records[: max(0, number - parallel + 1)]
-            values = self._start[number] if number < len(self._start) else self._sampler(number, self._scored(known))
+            drawn = number - len(self._start) + 1
+            values = self._start[number] if drawn < 1 else self._sampler(drawn, self._scored(known))
             try:
                 with_values(self._student, values)
             except (PolyhopError, ValueError) as error:

@@ -107,6 +107,7 @@ def test_of_what_is_paid_for_five_questions_are_asked(tmp_path: Path, sold: list
         (["--stages", "tunables", "--range", "beauty=1..2"], "beauty"),
         (["--stages", "tunables", "--freeze", "beauty"], "the program has no tunable 'beauty'"),
         (["--stages", "prompts", "--optimizer", "gepa"], "lexical cannot write instructions"),
+        (["--warm-start", "nowhere"], "nowhere is not a run folder"),
         (["--stages", "prompts", "--optimizer", "magic"], "unknown prompt optimizer 'magic'"),
         (["--program", "magic"], "unknown program 'magic'"),
         (["--dataset", "sample", "--train", "mine.jsonl"], "the sample has its own questions: name the --dataset"),

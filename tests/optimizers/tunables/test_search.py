@@ -75,8 +75,6 @@ def test_a_search_begins_with_the_best_trials_of_an_earlier_one() -> None:
     inside = [{name: values[name] for name in ("width", "rounds")} for values in leading]  # "style" is frozen
     assert tried[: 1 + len(inside)] == [{"width": 0.1, "rounds": 2}, *inside]
     assert (result(search).best.score or 0) > (result(search).default.score or 1) + 0.3
-    with pytest.raises(PolyhopError, match="a grid has points of its own"):
-        TunableSearch(height, sampler="grid", start=leading, **SMALL).compile(Hill(), valset=numbered(4))
 
 
 def test_importances_by_part_of_the_program() -> None:
@@ -98,6 +96,12 @@ def test_a_grid_ends_with_its_last_point() -> None:
     search.compile(Hill(), valset=numbered(10))
     tried = [tuple(trial.values.values()) for trial in result(search).trials]
     assert len(tried) == len(set(tried)) == 6 * 2
+    search = TunableSearch(height, sampler="grid", freeze=["width"], points=6, start=[{"rounds": 5}], storage=None)
+    search.compile(Hill(), valset=numbered(10))
+    tried = [tuple(trial.values.values()) for trial in result(search).trials]
+    assert tried[1] == (5, "fancy")
+    assert len(tried) == 2 + 6 * 2 - 1  # the first two, and the grid without the defaults
+    assert len(set(tried)) == 6 * 2
 
 
 def test_bad_trials_are_pruned_whatever_the_threads() -> None:
