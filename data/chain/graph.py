@@ -35,7 +35,7 @@ _TITLE_HITS = 60  # passages found by title per look-up
 _LONGEST_RUN = 7  # words of a text that may be a title
 _LONGEST_IN_QUESTION = 12
 _LOWER_CASE = 0.4  # certainty of a name without capitals: "his father" is not the page "Father"
-_DIGITS = 9  # of weights that are compared
+DIGITS = 9  # of weights that are compared
 _COPY = 0.7  # share of the shorter passage's distinct words that a copy has
 _FORMS = 5  # of a title: whole, without disambiguation, to the first comma, without article, first and last name
 _CERTAINTY = np.array([1.0, 0.9, 0.6, 0.6, 0.6])  # that a form means the passage
@@ -254,7 +254,7 @@ class Graph:
         spans = self._names(chosen)
         if not len(spans):
             return []
-        beside = (self.has[self._sentence[spans[:, 0]]] @ self.question.weights).round(_DIGITS)
+        beside = (self.has[self._sentence[spans[:, 0]]] @ self.question.weights).round(DIGITS)
         order = np.lexsort((-self._store.rarity(spanned(self.words, spans)), -beside))
         return [self.text(start, end - start) for start, end in spans[order[:_NAMES]].tolist()]
 

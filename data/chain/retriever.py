@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import PolyhopError
 from ..lucene.searcher import adapt
 from ..passages import Hit, Reason, SearchTool, Shared, check_page
-from .graph import BACK, LINK, SHARED, ChainSource, Edges, Graph
+from .graph import BACK, DIGITS, LINK, SHARED, ChainSource, Edges, Graph
 from .question import Bools, specificity
 from .store import Floats, Ints, counted, occurrences
 from .weights import ChainWeights
@@ -35,7 +35,6 @@ _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
 _ASTRAY = 0.6  # factor for the edges of a chosen passage that explains nothing of what the others left
 _ON_TRACK = 0.36  # share of what they left from which on its edges count in full
-_DIGITS = 9  # of gains that are compared
 _COPY = -9.0  # gain of a copy of a chosen passage
 _RELATIONS = {LINK: "link", BACK: "back", SHARED: "shared"}
 
@@ -135,7 +134,7 @@ class _Chain:
     def _ordered(self, nodes: Ints, gains: Floats, most: int) -> list[int]:
         """At least the ``most`` nodes with the highest gains. The order of rows differs between builds, so it does not
         decide between equals: the title does, then the words, and the id if all words are equal."""
-        graph, losses = self._graph, -gains.round(_DIGITS)
+        graph, losses = self._graph, -gains.round(DIGITS)
         if len(nodes) > most:  # only those that can be among them
             nodes = nodes[losses[nodes] <= np.partition(losses[nodes], most - 1)[most - 1]]
         keys = graph.total[nodes], graph.names[nodes, 0], losses[nodes]
