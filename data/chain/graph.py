@@ -31,6 +31,7 @@ _QUESTION_HITS = 50
 _TIES = 50  # hits after the last that may have its score
 _NAME_HITS = 20  # passages found by the names that a passage mentions
 _NAMES = 4  # names of a passage to search for
+_NEAR = 8  # words beside a name that tell what it is
 _TITLE_HITS = 60  # passages found by title per look-up
 _LONGEST_RUN = 7  # words of a text that may be a title
 _LONGEST_IN_QUESTION = 12
@@ -87,6 +88,7 @@ class Edges(NamedTuple):
     sentence: Ints  # of the mention; -1 for a title
     place: Ints  # of the mention: its first word in `Graph.words`
     length: Ints  # of the mention, in words
+    origin: Ints  # of a shared name: its first sentence in the chosen passage; -1 for titles
     sharing: Floats  # the number of compared nodes with a shared name; 0 for titles
 
 
@@ -250,12 +252,21 @@ class Graph:
         return list(dict.fromkeys(rows.tolist()))[:_TITLE_HITS]
 
     def _names_to_search(self, chosen: int) -> list[str]:
-        """Those in sentences with most of the question's words; of equals the rarest."""
+        """Those with most of the question's words near them, or else in their sentences; of equals the rarest."""
         spans = self._names(chosen)
         if not len(spans):
             return []
-        beside = (self.has[self._sentence[spans[:, 0]]] @ self.question.weights).round(DIGITS)
-        order = np.lexsort((-self._store.rarity(spanned(self.words, spans)), -beside))
+        weights, start = self.question.weights, self._first[chosen]
+        place, which = self.question.places(self._flags[start : self._first[chosen + 1]])
+        place += start
+        gap = np.maximum(spans[:, :1] - place, place - spans[:, 1:] + 1)  # shape (names, places)
+        close = (gap > 0) & (gap <= _NEAR) & (self._sentence[spans[:, :1]] == self._sentence[place])
+        near = np.zeros((len(spans), len(weights)), bool)
+        name, at = close.nonzero()
+        near[name, which[at]] = True
+        in_sentence = self.has[self._sentence[spans[:, 0]]] @ weights
+        rarity = self._store.rarity(spanned(self.words, spans))
+        order = np.lexsort((-rarity, -in_sentence.round(DIGITS), -(near @ weights).round(DIGITS)))
         return [self.text(start, end - start) for start, end in spans[order[:_NAMES]].tolist()]
 
     # --- nodes --------------------------------------------------------------------------------------------------------
@@ -335,7 +346,8 @@ class Graph:
 
     def edges(self, chosen: int, first: int = 0) -> Edges:
         """All mentions that tie a chosen passage to the nodes from a number on."""
-        names = np.concatenate([self._forms[chosen], spanned(self.words, self._names(chosen))])
+        spans = self._names(chosen)
+        names = np.concatenate([self._forms[chosen], spanned(self.words, spans)])
         which, place = find_names(names, self.words[self._first[first] :])
         place += self._first[first]
         sentence = self._sentence[place]
@@ -347,7 +359,7 @@ class Graph:
         parts = (
             self._links(chosen, first),
             self._titled_edges(BACK, chosen, node[back], named, which[back], place[back]),
-            self._shared(names[_FORMS:], which[other] - _FORMS, place[other], node[other], in_title[other]),
+            self._shared(names[_FORMS:], spans, which[other] - _FORMS, place[other], node[other], in_title[other]),
         )
         return Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
@@ -379,10 +391,11 @@ class Graph:
             self._sentence[place],
             place,
             length,
+            np.full(len(node), -1),
             np.zeros(len(node)),
         )
 
-    def _shared(self, names: Words, which: Ints, place: Ints, node: Ints, in_title: Bools) -> Edges:
+    def _shared(self, names: Words, spans: Ints, which: Ints, place: Ints, node: Ints, in_title: Bools) -> Edges:
         has, about = np.zeros((2, len(names), len(self)), bool)
         has[which, node] = True
         about[which[in_title], node[in_title]] = True
@@ -397,6 +410,7 @@ class Graph:
             np.where(in_title, -1, self._sentence[place]),
             place,
             np.count_nonzero(names, axis=1)[which],
+            self._sentence[spans[which, 0]],
             has.sum(axis=1, dtype=float)[which],
         )
 

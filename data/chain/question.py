@@ -63,6 +63,11 @@ class Question:
         self._pair[first_of_pair, first_of_pair + 1] = np.arange(len(first_of_pair))
         self._pair[first_of_pair + 1, first_of_pair] = np.arange(len(first_of_pair))
 
+    def places(self, words: Words) -> tuple[Ints, Ints]:
+        """Where the question's words are among those of passages, with flags: which place, which word."""
+        place, which = locate(stems_of(words), self._stems, self._order)
+        return place, self._word[which]
+
     def occurrences(self, words: Words, sentence: Ints, sentences: int) -> tuple[Bools, Bools]:
         """Which words and which pairs are in each sentence: shapes (sentences, words) and (sentences, pairs).
 
@@ -72,8 +77,7 @@ class Question:
             sentences: The number of sentences.
         """
         has = np.zeros((sentences, len(self.words)), bool)
-        place, which = locate(stems_of(words), self._stems, self._order)
-        which = self._word[which]
+        place, which = self.places(words)
         has[sentence[place], which] = True
         near = np.zeros((sentences, len(self.pairs)), bool)
         pair = self._pair[which[:-1], which[1:]] if len(which) else np.zeros(0, np.int64)

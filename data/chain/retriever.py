@@ -12,7 +12,7 @@ gain is the weight of the question's words that it alone explains, plus the stre
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -34,6 +34,7 @@ LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they ha
 _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
 _ASTRAY = 0.6  # factor for the edges of a chosen passage that explains nothing of what the others left
+_LED = 0.9  # factor for the edges of a passage for each chosen one that it led to
 _ON_TRACK = 0.36  # share of what they left from which on its edges count in full
 _COPY = -9.0  # gain of a copy of a chosen passage
 _RELATIONS = {LINK: "link", BACK: "back", SHARED: "shared"}
@@ -51,14 +52,21 @@ class Tie(NamedTuple):
 
 @dataclass
 class _Chosen:
-    """A chosen passage, the weights of the question's words before and after it, the factor for its edges, and how many
-    nodes it was compared with."""
+    """A chosen passage.
+
+    Attributes:
+        before, after: The weights of the question's words before and after it.
+        trust: The factor for its edges.
+        ties: The strength of its strongest edge of each relation to each node that it was compared with.
+        led: The number of chosen passages that it led to.
+    """
 
     node: int
     before: Floats
     after: Floats
     trust: float
-    compared: int = 0
+    ties: Floats = field(default_factory=lambda: np.zeros((len(_RELATIONS), 0)))
+    led: int = 0
 
 
 class ChainStep(NamedTuple):
@@ -80,7 +88,7 @@ def follow(graph: Graph, weights: ChainWeights, most: int, *, adaptive: bool = F
             break
         steps += best
         if len(steps) < most:
-            chain.take(best[0].node)
+            chain.take(best[0])
             if len(steps) <= _EXPANDED:
                 chain.add(graph.neighbors(best[0].node))
     if adaptive or len(steps) == most:
@@ -99,10 +107,8 @@ class _Chain:
         self._chosen: list[_Chosen] = []
         self._titles = counted(np.zeros(0, np.uint64))  # the candidates'
         self._named = np.zeros(0)  # the gain of each node for its title in the question
-        # Of each node: the strength of its strongest edge, of that of each relation, and of those to each chosen
-        # passage together; whether it is a copy of one.
-        self._tied, self._related, self._total = np.zeros(0), np.zeros((len(_RELATIONS), 0)), np.zeros(0)
-        self._copies = np.zeros(0, bool)
+        self._tied = np.zeros(0)  # the strength of each node's strongest edge
+        self._copies = np.zeros(0, bool)  # whether it is a copy of a chosen passage
         self._told = np.zeros(0)  # the strength of the edge in `_ties`, as a reason
         self._ties = np.zeros((0, len(Tie._fields)), np.int64)
 
@@ -113,8 +119,10 @@ class _Chain:
         self._titles = counted(self._graph.names[self._seen[~self._graph.later[self._seen]]])  # documents
         self._named = self._titles_asked()
 
-    def take(self, node: int) -> None:
-        graph, explained = self._graph, self._weights.explained
+    def take(self, step: ChainStep) -> None:
+        graph, explained, node = self._graph, self._weights.explained, step.node
+        for each in self._chosen:
+            each.led += step.tie is not None and step.tie.chosen == each.node
         before, has = self._words, graph.node_has[node]
         after = before * np.where(has, 1 - explained, 1.0)
         share = float(has @ before) / (before.sum() or 1.0)
@@ -171,11 +179,10 @@ class _Chain:
         gains += weights.similarity * graph.similarity
         gains += weights.title * (graph.has[graph.first_sentence] @ self._words)
         gains -= weights.surplus * graph.surplus + weights.length * graph.length
-        self._tie()
+        tied, second, others = self._compare()
         taken = graph.overlapping([each.node for each in self._chosen])
         named = self._named * np.where(taken, weights.taken, 1.0)
-        second = np.sort(self._related, axis=0)[-2]
-        gains += named + self._tied + weights.second * second + weights.others * (self._total - self._tied)
+        gains += named + tied + weights.second * second + weights.others * others
         gains[self._copies] = _COPY
         return gains, named
 
@@ -193,25 +200,26 @@ class _Chain:
         found[nodes] = weights.named * strength * np.where(within.any(axis=1), weights.inner, 1.0)
         return found
 
-    def _tie(self) -> None:
-        """Compare the chosen passages with the nodes that they were not compared with."""
+    def _compare(self) -> tuple[Floats, Floats, Floats]:
+        """Compare the chosen passages with the nodes that they were not compared with.
+
+        Returns:
+            The strength of each node's strongest edge, of the strongest one of another relation, and of the strongest
+            ones to the other chosen passages, together.
+        """
         graph, size = self._graph, len(self._graph)
-        if new := size - len(self._tied):
-            self._tied, self._total = np.append(self._tied, np.zeros(new)), np.append(self._total, np.zeros(new))
-            self._related = np.append(self._related, np.zeros((len(_RELATIONS), new)), axis=1)
+        if new := size - len(self._copies):
             self._copies = np.append(self._copies, np.zeros(new, bool))
             self._told = np.append(self._told, np.zeros(new))
             self._ties = np.append(self._ties, np.zeros((new, len(Tie._fields)), np.int64), axis=0)
         for each in self._chosen:
-            if each.compared == size:
+            compared = each.ties.shape[1]
+            if compared == size:
                 continue
-            edges = graph.edges(each.node, each.compared)
+            edges = graph.edges(each.node, compared)
             strength = self._strength(edges, each)
-            best = np.zeros(size)
-            np.maximum.at(best, edges.node, strength)
-            self._total += best
-            np.maximum.at(self._related, (edges.relation, edges.node), strength)
-            self._tied = np.maximum(self._tied, best)
+            each.ties = np.append(each.ties, np.zeros((len(_RELATIONS), size - compared)), axis=1)
+            np.maximum.at(each.ties, (edges.relation, edges.node), strength)
             # A shared name that is a title is told as the link that it mostly is.
             in_title = (edges.relation == SHARED) & edges.in_title
             told = strength / np.where(in_title, self._weights.in_title, 1.0)
@@ -222,7 +230,12 @@ class _Chain:
             columns = edges.relation, edges.sentence, edges.place, edges.length
             self._ties[node, 0], self._ties[node, 1:] = each.node, np.stack(columns, axis=1)[order]
             self._copies[graph.copies(each.node)] = True
-            each.compared = size
+        ties = np.zeros((1, len(_RELATIONS), size))  # of each chosen passage, each relation, each node
+        if self._chosen:
+            ties = np.stack([each.ties * _LED**each.led for each in self._chosen])
+        related = np.sort(ties.max(axis=0), axis=0)
+        self._tied = related[-1]
+        return self._tied, related[-2], ties.max(axis=1).sum(axis=0) - self._tied
 
     def _strength(self, edges: Edges, chosen: _Chosen) -> Floats:
         graph, weights = self._graph, self._weights
@@ -236,7 +249,9 @@ class _Chain:
         strength *= bearers**-weights.ambiguity
         beside = graph.has[edges.sentence] & (edges.sentence >= 0)[:, None]
         cue = np.where(link, beside @ chosen.before, beside @ chosen.after)
-        found: Floats = strength * (1 + weights.cue * cue + weights.fit * (graph.node_has[edges.node] @ chosen.after))
+        origin = graph.has[edges.origin] & (edges.origin >= 0)[:, None]
+        about = weights.cue * cue + weights.origin * (origin @ chosen.before)
+        found: Floats = strength * (1 + about + weights.fit * (graph.node_has[edges.node] @ chosen.after))
         return found
 
 

@@ -35,6 +35,8 @@ class ChainWeights:
         others: The strongest edges to the other chosen passages, together.
         in_title: Factor for a shared name in the title.
         cue: Increase of an edge by the weight of the question's words in the sentence of the mention.
+        origin: Increase of an edge by a shared name by the weight of the question's words in the sentence in which the
+            chosen passage has it first.
         fit: Increase of an edge by the weight of the question's words that only this passage explains.
         rarity: Rarity at which a name counts half; 1 is a word of a single passage. "John" is less specific than
             "Zavrazhye".
@@ -59,10 +61,11 @@ class ChainWeights:
     link: float = _weight(0.72, 0.0, 3.0)
     back: float = _weight(0.62, 0.0, 3.0)
     shared: float = _weight(0.6, 0.0, 3.0)
-    second: float = _weight(0.55, 0.0, 3.0)
+    second: float = _weight(0.45, 0.0, 3.0)
     others: float = _weight(0.3, 0.0, 3.0)
     in_title: float = _weight(1.54, 1.0, 5.0)
     cue: float = _weight(1.98, 0.0, 5.0)
+    origin: float = _weight(1.0, 0.0, 5.0)
     fit: float = _weight(0.62, 0.0, 3.0)
     rarity: float = _weight(0.6, 0.0, 3.0)
     ambiguity: float = _weight(0.28, 0.0, 2.0)
