@@ -6,8 +6,10 @@ words have stems below `TOPIC`. 0 separates the title and the sentences.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
+from html import unescape
 from typing import NamedTuple
 from zlib import crc32
 
@@ -28,6 +30,7 @@ _LONGEST_TITLE = 127  # words
 _MOST_NAMES = 255  # of a passage
 _JOINING = frozenset("of the and de la le du des del della di da von van der den for in".split())
 _CACHED = 200_000
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|\w{2,8});")
 
 
 class Word(NamedTuple):
@@ -88,9 +91,16 @@ def number(form: str) -> int:
     return slot << STEM_BITS | (crc32(form.encode(), 1) & 0xFF) << FORM_BITS | cased
 
 
+def prepared(text: str) -> str:
+    """A text whose words are read: no HTML entities, which HotpotQA's titles have, "and" for "&", joined initials."""
+    if "&" in text:
+        text = _ENTITY.sub(lambda found: unescape(found.group()), text).replace(" & ", " and ")
+    return join_initials(text)
+
+
 def read(text: str) -> list[Word]:
     """The words of a title or a question."""
-    return [_known[written] for written in WORD.findall(join_initials(text))]
+    return [_known[written] for written in WORD.findall(prepared(text))]
 
 
 def texts_of(passage: Passage) -> tuple[str, ...]:
@@ -101,7 +111,7 @@ def texts_of(passage: Passage) -> tuple[str, ...]:
 
 def folded(text: str) -> list[str]:
     """The folded words of a title or a sentence."""
-    return [form for written in WORD.findall(join_initials(text)) for form in _forms_of(written)]
+    return [form for written in WORD.findall(prepared(text)) for form in _forms_of(written)]
 
 
 def record_of(passage: Passage) -> Words:
@@ -141,7 +151,7 @@ class Reading:
         self._wordings: set[tuple[str, ...]] = {tuple(self.forms[: counts[1]])}
         for sentence in sentences:
             self._break()
-            self._sentence(join_initials(sentence))
+            self._sentence(prepared(sentence))
         del self.names[_MOST_NAMES:]
 
     def record(self) -> Words:

@@ -46,7 +46,7 @@ from ..passages import Passage
 from ..text import bare_title, plain, title_key
 from .jvm import autoclass, call, java_exception, open_directory, reason
 
-SCHEMA = 5
+SCHEMA = 6
 MANIFEST = "manifest.json"
 PROBLEMS = "problems.jsonl"
 LOCK = ".lock"

@@ -43,6 +43,9 @@ def ties(graph: Graph, chosen: str, other: str) -> dict[int, set[str]]:
         ("John Ronald Tolkien", "It is a book by John Tolkien."),
         ("The Beatles", "It is a Beatles song."),
         ("Spider-Man", "There is Spider Man."),
+        ("Will &amp; Grace", "It was like Will & Grace."),  # HotpotQA has HTML entities in titles
+        ("Eddie &quot;The Eagle&quot; Ork", 'He met Eddie "The Eagle" Ork.'),
+        ("Love & Other Drugs", "She is in Love and Other Drugs."),
         ("Zola", "It was Zola’s house."),
         ("Москва", "Столица — город Москва."),
         ("Αθήνα", "Πρωτεύουσα είναι η Αθηνα."),
@@ -147,9 +150,28 @@ def test_names_beside_the_questions_words_are_searched_first() -> None:
         *(Passage.of(f"Jury {n}", f"The jury honoured {name}.") for n, name in enumerate(others.split(", "))),
         *(Passage.of(f"Noise {n}", f"A captain may win, number {n}.") for n in range(55)),
     ]
-    graph = graph_of("What did the captain of Norrsken win?", *passages)
-    [ship] = [node for node in graph.start() if graph.passage(node).id == "ship"]
-    assert "palette" in [graph.passage(node).id for node in graph.neighbors(ship)]
+    assert "palette" in neighbors("What did the captain of Norrsken win?", "ship", *passages)
+
+
+def test_of_the_names_of_one_sentence_those_near_the_questions_words_are_searched_first() -> None:
+    pairs = ("Ada Ork as Bo Pell", "Cy Quint as Dee Rusk", "Lena Quist as Captain Mork", "Flo Tarn as Gus Umber")
+    cast = "; with the voice of the narrator, ".join((*pairs, "Hal Vance as Ivy Wick"))
+    passages = [
+        Passage.of("Norrsken", f"In Norrsken appeared {cast}.", id="film"),
+        Passage.of("Silver Palette", "The jury honoured Lena Quist.", id="palette"),
+        *(
+            Passage.of(f"Jury {n}", f"The jury honoured {name}.")
+            for n, name in enumerate(" as ".join(pairs).split(" as "))
+        ),
+        *(Passage.of(f"Noise {n}", f"A prize may be won, number {n}.") for n in range(55)),
+    ]
+    assert "palette" in neighbors("What prize was won by the one who is Mork in Norrsken?", "film", *passages)
+
+
+def neighbors(question: str, chosen: str, *passages: Passage) -> list[str]:
+    graph = graph_of(question, *passages)
+    [found] = [node for node in graph.start() if graph.passage(node).id == chosen]
+    return [graph.passage(node).id for node in graph.neighbors(found)]
 
 
 def test_a_passage_that_explains_nothing_lends_less_to_those_that_it_mentions() -> None:
@@ -164,3 +186,28 @@ def test_a_passage_that_explains_nothing_lends_less_to_those_that_it_mentions() 
         return gains["person"]
 
     assert 0 < gain("sailor") < 0.9 * gain("director")
+
+
+def test_a_shared_name_counts_more_if_the_chosen_passage_has_it_with_the_questions_words() -> None:
+    graph = graph_of(
+        "Which band did the drummer of Norrsken join?",
+        Passage.of("Norrsken", "Norrsken had the drummer Lena Quist. It was seen by Hal Vance.", id="first"),
+        Passage.of("Silver", "It was with Lena Quist from 1990 on.", id="drummer"),
+        Passage.of("Golden", "It was with Hal Vance from 1990 on.", id="listener"),
+    )
+    gains = {graph.passage(step.node).id: step.gain for step in follow(graph, ChainWeights(), 3)}
+    assert gains["drummer"] > 1.2 * gains["listener"] > 0
+
+
+def test_a_passage_that_led_to_another_lends_less_to_the_next() -> None:
+    def gain(*before: str) -> float:
+        graph = graph_of(
+            "Who made Solaris?",
+            Passage.of("Solaris", "Solaris was made by Andrei Tark. It was seen by Irma Rausch.", id="film"),
+            *(Passage.of(name, "Born there.", id=name) for name in (*before, "Irma Rausch")),
+        )
+        steps = follow(graph, ChainWeights(), 3)
+        assert [graph.passage(step.node).id for step in steps] == ["film", *before, "Irma Rausch"]
+        return steps[-1].gain
+
+    assert 0 < gain("Andrei Tark") < 0.95 * gain()
