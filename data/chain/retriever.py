@@ -11,6 +11,7 @@ gain is the weight of the question's words that it alone explains, plus the stre
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -35,6 +36,7 @@ _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
 _ASTRAY = 0.6  # factor for the edges of a chosen passage that explains nothing of what the others left
 _LED = 0.9  # factor for the edges of a passage for each chosen one that it led to
+_GROWN = 0.9  # the same for each passage that its tree has more than that of another title in the question
 _ON_TRACK = 0.36  # share of what they left from which on its edges count in full
 _COPY = -9.0  # gain of a copy of a chosen passage
 _RELATIONS = {LINK: "link", BACK: "back", SHARED: "shared"}
@@ -57,6 +59,7 @@ class _Chosen:
     Attributes:
         before, after: The weights of the question's words before and after it.
         trust: The factor for its edges.
+        tree: The passage at the beginning of what led to it; itself if nothing did.
         ties: The strength of its strongest edge of each relation to each node that it was compared with.
         led: The number of chosen passages that it led to.
     """
@@ -65,6 +68,7 @@ class _Chosen:
     before: Floats
     after: Floats
     trust: float
+    tree: int
     ties: Floats = field(default_factory=lambda: np.zeros((len(_RELATIONS), 0)))
     led: int = 0
 
@@ -121,15 +125,18 @@ class _Chain:
 
     def take(self, step: ChainStep) -> None:
         graph, explained, node = self._graph, self._weights.explained, step.node
+        tree = node
         for each in self._chosen:
-            each.led += step.tie is not None and step.tie.chosen == each.node
+            if step.tie and step.tie.chosen == each.node:
+                each.led += 1
+                tree = each.tree
         before, has = self._words, graph.node_has[node]
         after = before * np.where(has, 1 - explained, 1.0)
         share = float(has @ before) / (before.sum() or 1.0)
         trust = _ASTRAY + (1 - _ASTRAY) * min(share / _ON_TRACK, 1.0)
         self._words = after
         self._pairs = self._pairs * ~graph.node_pairs[node]
-        self._chosen.append(_Chosen(node, before, after, trust))
+        self._chosen.append(_Chosen(node, before, after, trust, tree))
 
     def best(self, most: int) -> list[ChainStep]:
         """The candidates with the highest gains as the next passage; of equals, always the same."""
@@ -232,7 +239,11 @@ class _Chain:
             self._copies[graph.copies(each.node)] = True
         ties = np.zeros((1, len(_RELATIONS), size))  # of each chosen passage, each relation, each node
         if self._chosen:
-            ties = np.stack([each.ties * _LED**each.led for each in self._chosen])
+            sizes = Counter(each.tree for each in self._chosen)
+            least = min((size for tree, size in sizes.items() if graph.match_certainty[tree]), default=1)
+            grown = [max(sizes[each.tree] - least, 0) for each in self._chosen]
+            factors = [_LED**each.led * _GROWN**more for each, more in zip(self._chosen, grown, strict=True)]
+            ties = np.stack([each.ties * factor for each, factor in zip(self._chosen, factors, strict=True)])
         related = np.sort(ties.max(axis=0), axis=0)
         self._tied = related[-1]
         return self._tied, related[-2], ties.max(axis=1).sum(axis=0) - self._tied
