@@ -31,6 +31,7 @@ _MOST_NAMES = 255  # of a passage
 _JOINING = frozenset("of the and de la le du des del della di da von van der den for in".split())
 _CACHED = 200_000
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|\w{2,8});")
+_AND = re.compile(r"\s*&\s*")
 
 
 class Word(NamedTuple):
@@ -94,7 +95,7 @@ def number(form: str) -> int:
 def prepared(text: str) -> str:
     """A text whose words are read: no HTML entities, which HotpotQA's titles have, "and" for "&", joined initials."""
     if "&" in text:
-        text = _ENTITY.sub(lambda found: unescape(found.group()), text).replace(" & ", " and ")
+        text = _AND.sub(" and ", _ENTITY.sub(lambda found: unescape(found.group()), text))
     return join_initials(text)
 
 
@@ -139,7 +140,7 @@ class Reading:
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
-        title, *sentences = texts
+        title, *sentences = map(prepared, texts)
         self.forms: list[str] = []
         self.numbers: list[int] = []
         self.names: list[tuple[int, int]] = []
@@ -151,7 +152,7 @@ class Reading:
         self._wordings: set[tuple[str, ...]] = {tuple(self.forms[: counts[1]])}
         for sentence in sentences:
             self._break()
-            self._sentence(prepared(sentence))
+            self._sentence(sentence)
         del self.names[_MOST_NAMES:]
 
     def record(self) -> Words:
@@ -183,7 +184,7 @@ class Reading:
             written = match.group()
             word = known[written]
             if start >= 0:
-                gap = sentence[after : match.start()].strip(" \u00a0-–&")
+                gap = sentence[after : match.start()].strip(" \u00a0-–")
                 if (gap and not (gap == "." and initials)) or not (word.upper or word.joins):
                     self._name(start, end, first)
                     start = -1

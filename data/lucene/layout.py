@@ -46,7 +46,7 @@ from ..passages import Passage
 from ..text import bare_title, plain, title_key
 from .jvm import autoclass, call, java_exception, open_directory, reason
 
-SCHEMA = 6
+SCHEMA = 7
 MANIFEST = "manifest.json"
 PROBLEMS = "problems.jsonl"
 LOCK = ".lock"
