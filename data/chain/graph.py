@@ -31,13 +31,13 @@ _QUESTION_HITS = 50
 _TIES = 50  # hits after the last that may have its score
 _NAME_HITS = 20  # passages found by the names that a passage mentions
 _NAMES = 4  # names of a passage to search for
-_NEAR = 8  # words beside a name that tell what it is
+_BESIDE = 8  # words beside a name that tell what it is
 _TITLE_HITS = 60  # passages found by title per look-up
 _LONGEST_RUN = 7  # words of a text that may be a title
 _LONGEST_IN_QUESTION = 12
 _LOWER_CASE = 0.4  # certainty of a name without capitals: "his father" is not the page "Father"
 DIGITS = 9  # of weights that are compared
-_COPY = 0.7  # share of the shorter passage's distinct words that a copy has
+_COPY = 0.7  # share of the shorter passage's distinct words that a copy has (without titles, of the longer one's)
 _FORMS = 5  # of a title: whole, without disambiguation, to the first comma, without article, first and last name
 _CERTAINTY = np.array([1.0, 0.9, 0.6, 0.6, 0.6])  # that a form means the passage
 _ARTICLES = np.array([word.numbers[0] >> FORM_BITS for word in read("the a an")], np.uint32)
@@ -100,10 +100,10 @@ class Graph:
         bm25: Its score divided by the best score; 0 if the question did not find it.
         similarity: Its cosine with the question; 0 without vectors.
         words: The words of all nodes, without flags, each title and each sentence ending in 0.
-        has, pairs: The question's words, and its pairs of neighbours, in each title and each sentence.
+        has: The question's words in each title and each sentence, shape (sentences, words).
         first_sentence: Of each node: its title; the text follows.
         node_of_sentence: The node of each sentence.
-        node_has, node_pairs: The same in each node.
+        node_has, node_pairs: The question's words, and its pairs of neighbours in one sentence, in each node.
         length: The natural logarithm of the number of words, in hundreds.
         total: The sum of the words of each node, to decide between equals.
         later: Whether it is a passage of a document, but not the first.
@@ -132,7 +132,7 @@ class Graph:
         self.length, self.later, self.total = np.zeros(0), np.zeros(0, bool), np.zeros(0, np.int64)
         self.words, self._flags = np.zeros(0, np.uint32), np.zeros(0, np.uint32)
         self._capitals = np.zeros(1, np.int64)  # the number of words inside capitalized names before each word
-        self.has, self.pairs = np.zeros((0, words), bool), np.zeros((0, pairs), bool)
+        self.has = np.zeros((0, words), bool)
         self._with_title = np.zeros((0, words), bool)  # the question's words in each sentence and its title
         self.node_has, self.node_pairs = np.zeros((0, words), bool), np.zeros((0, pairs), bool)
         self.first_sentence, self.node_of_sentence = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -221,7 +221,7 @@ class Graph:
         return self._add([(row, 0.0) for row in rows])
 
     def _ranked(self, query: str, k: int) -> list[tuple[int, float]]:
-        """The best hits. Which of equals at the end are among them does not depend on the order of rows."""
+        """The best hits. Which of equals at the end (up to `_TIES`) are among them is the same in any order of rows."""
         hits = self._source.ranking(query, k + 1)
         if len(hits) <= k or hits[k - 1][1] > hits[k][1]:
             return hits[:k]
@@ -248,7 +248,8 @@ class Graph:
             lengths = np.repeat(np.arange(1, longest + 1), [len(each) for each in places])
             first, size = (each[titles[which]] for each in (np.concatenate(places), lengths))
             names = spanned(words, np.stack([first, first + size], axis=1))
-            rows = rows[np.argsort(-self._store.rarity(names), kind="stable")]
+            sums = np.array([self._store.checksum(row) for row in rows.tolist()])  # the order of rows differs by build
+            rows = rows[np.lexsort((sums, -self._store.rarity(names).round(DIGITS)))]
         return list(dict.fromkeys(rows.tolist()))[:_TITLE_HITS]
 
     def _names_to_search(self, chosen: int) -> list[str]:
@@ -260,7 +261,7 @@ class Graph:
         place, which = self.question.places(self._flags[start : self._first[chosen + 1]])
         place += start
         gap = np.maximum(spans[:, :1] - place, place - spans[:, 1:] + 1)  # shape (names, places)
-        close = (gap > 0) & (gap <= _NEAR) & (self._sentence[spans[:, :1]] == self._sentence[place])
+        close = (gap > 0) & (gap <= _BESIDE) & (self._sentence[spans[:, :1]] == self._sentence[place])
         near = np.zeros((len(spans), len(weights)), bool)
         name, at = close.nonzero()
         near[name, which[at]] = True
@@ -306,7 +307,7 @@ class Graph:
         self.total = join([self.total, np.add.reduceat(words.astype(np.int64), starts)])
         self.words, self._flags = join([self.words, words]), join([self._flags, records.words])
         self._capitals = join([self._capitals, np.cumsum(records.words & NAMED > 0) + self._capitals[-1]])
-        self.has, self.pairs = join([self.has, has]), join([self.pairs, pairs])
+        self.has = join([self.has, has])
         self._with_title = join([self._with_title, has | has[first][node_of_sentence]])
         self.node_has = join([self.node_has, np.logical_or.reduceat(has, first)])
         self.node_pairs = join([self.node_pairs, np.logical_or.reduceat(pairs, first)])
@@ -433,10 +434,11 @@ class Graph:
         alike &= ~(self.node_has & ~self.node_has[chosen]).any(axis=1)
         alike[chosen] = False
         mine = self._distinct(chosen) if alike.any() else frozenset()
+        compared = min if self.names[chosen, 0] else max  # without a title a short text is no version of a long one
         found = []
         for node in np.flatnonzero(alike).tolist():
             theirs = self._distinct(node)
-            if len(mine & theirs) >= _COPY * min(len(mine), len(theirs)):
+            if len(mine & theirs) >= _COPY * compared(len(mine), len(theirs)):
                 found.append(node)
         return np.array(found, np.int64)
 

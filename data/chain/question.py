@@ -49,7 +49,11 @@ class Question:
         self.words = [texts[place] for place in at.tolist()]
         self.idf = store.idf(stems[at])
         # "directed" counts for "director": Porter's stems differ, unlike those of "composed" and "composer".
-        agents = [which for which, place in enumerate(at.tolist()) if self.forms[place].endswith("tor")]
+        agents = [
+            which
+            for which, place in enumerate(at.tolist())
+            if self.forms[place].endswith("tor") and len(self.forms[place]) > 4
+        ]
         verbs = stems_of(np.array([number(self.forms[at[which]][:-2]) for which in agents], np.uint32))
         new = np.flatnonzero(~np.isin(verbs, stems[at]))
         self._stems = np.append(stems[at], verbs[new])

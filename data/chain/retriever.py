@@ -36,7 +36,7 @@ _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
 _ASTRAY = 0.6  # factor for the edges of a chosen passage that explains nothing of what the others left
 _LED = 0.9  # factor for the edges of a passage for each chosen one that it led to
-_GROWN = 0.9  # the same for each passage that its tree has more than that of another title in the question
+_GROWN = 0.9  # the same for each passage of its tree beyond the smallest tree of a title in the question, or beyond one
 _ON_TRACK = 0.36  # share of what they left from which on its edges count in full
 _COPY = -9.0  # gain of a copy of a chosen passage
 _RELATIONS = {LINK: "link", BACK: "back", SHARED: "shared"}
@@ -61,7 +61,10 @@ class _Chosen:
         trust: The factor for its edges.
         tree: The passage at the beginning of what led to it; itself if nothing did.
         ties: The strength of its strongest edge of each relation to each node that it was compared with.
+        told: The strength of its edge to each node that is told as a reason.
+        reasons: That edge: the columns of a `Tie` but the first; shape (nodes, 4).
         led: The number of chosen passages that it led to.
+        factor: For the strength of its edges, by what it and its tree led to.
     """
 
     node: int
@@ -70,11 +73,15 @@ class _Chosen:
     trust: float
     tree: int
     ties: Floats = field(default_factory=lambda: np.zeros((len(_RELATIONS), 0)))
+    told: Floats = field(default_factory=lambda: np.zeros(0))
+    reasons: Ints = field(default_factory=lambda: np.zeros((0, len(Tie._fields) - 1), np.int64))
     led: int = 0
+    factor: float = 1.0
 
 
 class ChainStep(NamedTuple):
-    """A chosen passage and its gain over those chosen before it, and its strongest edge, if that is the main reason."""
+    """A chosen passage and its gain over those chosen before it, and its strongest edge, if that counts more than its
+    title in the question."""
 
     node: int
     gain: float
@@ -113,8 +120,6 @@ class _Chain:
         self._named = np.zeros(0)  # the gain of each node for its title in the question
         self._tied = np.zeros(0)  # the strength of each node's strongest edge
         self._copies = np.zeros(0, bool)  # whether it is a copy of a chosen passage
-        self._told = np.zeros(0)  # the strength of the edge in `_ties`, as a reason
-        self._ties = np.zeros((0, len(Tie._fields)), np.int64)
 
     def add(self, nodes: Ints) -> None:
         new = np.ones(len(self._graph), bool)
@@ -141,9 +146,9 @@ class _Chain:
     def best(self, most: int) -> list[ChainStep]:
         """The candidates with the highest gains as the next passage; of equals, always the same."""
         gains, named = self._gains()
-        open = np.ones(len(self._graph), bool)
-        open[[each.node for each in self._chosen]] = False
-        candidates = self._seen[open[self._seen]]
+        free = np.ones(len(self._graph), bool)
+        free[[each.node for each in self._chosen]] = False
+        candidates = self._seen[free[self._seen]]
         return [self._step(node, gains, named) for node in self._ordered(candidates, gains, most)[:most]]
 
     def _ordered(self, nodes: Ints, gains: Floats, most: int) -> list[int]:
@@ -164,12 +169,15 @@ class _Chain:
         return found
 
     def unseen(self, nodes: Ints) -> list[ChainStep]:
-        """Those that are no candidates, in their order."""
-        gains, named = self._gains()
-        return [self._step(node, gains, named) for node in nodes[~np.isin(nodes, self._seen)].tolist()]
+        """Those that are no candidates, in their order. How many there are decides their edges, so none is told."""
+        gains, _ = self._gains()
+        return [ChainStep(node, float(gains[node]), None) for node in nodes[~np.isin(nodes, self._seen)].tolist()]
 
     def _step(self, node: int, gains: Floats, named: Floats) -> ChainStep:
-        tie = Tie(*self._ties[node].tolist()) if self._tied[node] > named[node] else None
+        tie = None
+        if self._tied[node] > named[node]:
+            strongest = max(self._chosen, key=lambda each: each.factor * each.told[node])
+            tie = Tie(strongest.node, *strongest.reasons[node].tolist())
         return ChainStep(node, float(gains[node]), tie)
 
     def _gains(self) -> tuple[Floats, Floats]:
@@ -217,8 +225,6 @@ class _Chain:
         graph, size = self._graph, len(self._graph)
         if new := size - len(self._copies):
             self._copies = np.append(self._copies, np.zeros(new, bool))
-            self._told = np.append(self._told, np.zeros(new))
-            self._ties = np.append(self._ties, np.zeros((new, len(Tie._fields)), np.int64), axis=0)
         for each in self._chosen:
             compared = each.ties.shape[1]
             if compared == size:
@@ -226,24 +232,24 @@ class _Chain:
             edges = graph.edges(each.node, compared)
             strength = self._strength(edges, each)
             each.ties = np.append(each.ties, np.zeros((len(_RELATIONS), size - compared)), axis=1)
+            each.told = np.append(each.told, np.zeros(size - compared))
+            each.reasons = np.append(each.reasons, np.zeros((size - compared, len(Tie._fields) - 1), np.int64), axis=0)
             np.maximum.at(each.ties, (edges.relation, edges.node), strength)
             # A shared name that is a title is told as the link that it mostly is.
             in_title = (edges.relation == SHARED) & edges.in_title
             told = strength / np.where(in_title, self._weights.in_title, 1.0)
             order = np.argsort(told, kind="stable")
-            order = order[told[order] > self._told[edges.node[order]]]
             node = edges.node[order]
-            self._told[node] = told[order]  # the last one stays
-            columns = edges.relation, edges.sentence, edges.place, edges.length
-            self._ties[node, 0], self._ties[node, 1:] = each.node, np.stack(columns, axis=1)[order]
+            each.told[node] = told[order]  # the last one stays
+            each.reasons[node] = np.stack([edges.relation, edges.sentence, edges.place, edges.length], axis=1)[order]
             self._copies[graph.copies(each.node)] = True
         ties = np.zeros((1, len(_RELATIONS), size))  # of each chosen passage, each relation, each node
         if self._chosen:
             sizes = Counter(each.tree for each in self._chosen)
-            least = min((size for tree, size in sizes.items() if graph.match_certainty[tree]), default=1)
-            grown = [max(sizes[each.tree] - least, 0) for each in self._chosen]
-            factors = [_LED**each.led * _GROWN**more for each, more in zip(self._chosen, grown, strict=True)]
-            ties = np.stack([each.ties * factor for each, factor in zip(self._chosen, factors, strict=True)])
+            least = min((passages for tree, passages in sizes.items() if graph.match_certainty[tree]), default=1)
+            for each in self._chosen:
+                each.factor = _LED**each.led * _GROWN ** max(sizes[each.tree] - least, 0)
+            ties = np.stack([each.ties * each.factor for each in self._chosen])
         related = np.sort(ties.max(axis=0), axis=0)
         self._tied = related[-1]
         return self._tied, related[-2], ties.max(axis=1).sum(axis=0) - self._tied
@@ -285,7 +291,8 @@ def _among(words: Sequence[str], has: Bools) -> tuple[str, ...]:
 class ChainRetriever(SearchTool, Shared):
     """A thread-safe `Retriever` that follows chains of evidence through a BM25 index or a question's own pool.
 
-    A question costs at most four searches, or five for more than 50 passages. Copying returns the retriever itself.
+    A question costs at most four searches, or five for more than 50 passages; one whose last hits are equal is repeated
+    for more of them. Copying returns the retriever itself.
 
     Args:
         source: A `BM25Index`, a `LuceneSearcher` of Pyserini or a `PassagePool`; None if every question has its own

@@ -40,7 +40,8 @@ class ChainWeights:
         fit: Increase of an edge by the weight of the question's words that only this passage explains.
         rarity: Rarity at which a name counts half; 1 is a word of a single passage. "John" is less specific than
             "Zavrazhye".
-        ambiguity: Exponent by which a name loses weight with the number of candidates that have it.
+        ambiguity: Exponent by which a name loses weight with the number of passages that have it, of those
+            that are compared at once.
         similarity: Cosine of question and passage, if the retriever has vectors.
         enough: Least gain to continue an adaptive chain.
     """

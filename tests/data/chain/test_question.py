@@ -42,6 +42,7 @@ def test_the_verb_counts_for_who_does_it() -> None:
     assert words_of(question, "She acted.")[0] == {"actor"}
     both = Question("Who directed what the director acts in?", STORE)
     assert words_of(both, "It was directed by her.")[0] == {"directed"}
+    assert words_of(Question("What does Tor hide?", STORE), "T is a letter.")[0] == set()
 
 
 def test_rarer_words_weigh_more_and_unknown_ones_nothing() -> None:
