@@ -230,7 +230,10 @@ class Graph:
         return ([hit for hit in hits if hit[1] > last] + [(row, last) for row in tied])[:k]
 
     def _titled(self, words: Words, starts: Bools, longest: int) -> list[int]:
-        """The rows of the passages whose title is a run of words from one of ``starts`` to a topic word."""
+        """The rows of the passages whose title is a run of words from one of ``starts`` to a topic word.
+
+        At most `_TITLE_HITS`: of the rarest titles, each with all its passages, or with none where these are too many.
+        """
         padded = np.append(words, np.zeros(longest, np.uint32))
         inside = starts & (words > 0)
         hashes, places = [], []
@@ -246,11 +249,10 @@ class Graph:
         rows, which = self._store.titled(runs[titles])
         if len(rows) > _TITLE_HITS:
             lengths = np.repeat(np.arange(1, longest + 1), [len(each) for each in places])
-            first, size = (each[titles[which]] for each in (np.concatenate(places), lengths))
-            names = spanned(words, np.stack([first, first + size], axis=1))
-            sums = np.array([self._store.checksum(row) for row in rows.tolist()])  # the order of rows differs by build
-            rows = rows[np.lexsort((sums, -self._store.rarity(names).round(DIGITS)))]
-        return list(dict.fromkeys(rows.tolist()))[:_TITLE_HITS]
+            first, size = np.concatenate(places)[titles], lengths[titles]
+            rarity = self._store.rarity(spanned(words, np.stack([first, first + size], axis=1))).round(DIGITS)
+            rows = rows[np.isin(which, _fitting(np.lexsort((runs[titles], -rarity)), np.bincount(which), _TITLE_HITS))]
+        return list(dict.fromkeys(rows.tolist()))
 
     def _names_to_search(self, chosen: int) -> list[str]:
         """Those with most of the question's words near them, or else in their sentences; of equals the rarest."""
@@ -444,6 +446,16 @@ class Graph:
 
     def _distinct(self, node: int) -> frozenset[int]:
         return frozenset(self.words[self._first[node] : self._first[node + 1]].tolist()) - {0}
+
+
+def _fitting(order: Ints, counts: Ints, room: int) -> list[int]:
+    """Which groups fit into a room, in their order."""
+    found = []
+    for group in order.tolist():
+        if counts[group] <= room:
+            found.append(group)
+            room -= int(counts[group])
+    return found
 
 
 def _forms(words: Words, starts: Ints, titles: Ints) -> Words:
