@@ -28,6 +28,7 @@ from .reading import (
 from .store import Floats, Hashes, Ints, Store, find_names, hash_names, hash_runs, spanned
 
 _QUESTION_HITS = 50
+_SPARE = 5  # hits after the last that mostly show whether it has equals
 _TIES = 50  # hits after the last that may have its score
 _NAME_HITS = 20  # passages found by the names that a passage mentions
 _NAMES = 4  # names of a passage to search for
@@ -222,10 +223,13 @@ class Graph:
 
     def _ranked(self, query: str, k: int) -> list[tuple[int, float]]:
         """The best hits. Which of equals at the end (up to `_TIES`) are among them is the same in any order of rows."""
-        hits = self._source.ranking(query, k + 1)
-        if len(hits) <= k or hits[k - 1][1] > hits[k][1]:
+        for more in (_SPARE, _TIES):
+            hits = self._source.ranking(query, k + more)
+            if len(hits) < k + more or hits[-1][1] < hits[k - 1][1]:
+                break
+        if len(hits) <= k or hits[k][1] < hits[k - 1][1]:
             return hits[:k]
-        hits, last = self._source.ranking(query, k + _TIES), hits[k][1]
+        last = hits[k][1]
         tied = sorted((row for row, score in hits if score == last), key=self._store.checksum)
         return ([hit for hit in hits if hit[1] > last] + [(row, last) for row in tied])[:k]
 
