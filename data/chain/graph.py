@@ -27,7 +27,7 @@ from .reading import (
 )
 from .store import Floats, Hashes, Ints, Store, find_names, hash_names, hash_runs, spanned
 
-_QUESTION_HITS = 50
+_QUESTION_HITS = 30
 _SPARE = 5  # hits after the last that mostly show whether it has equals
 _TIES = 50  # hits after the last that may have its score
 _NAME_HITS = 20  # passages found by the names that a passage mentions
@@ -209,16 +209,16 @@ class Graph:
             return np.zeros(0, np.int64)
         return self._add(self._source.ranking(self.question.text, depth + _TIES))
 
-    def neighbors(self, chosen: int) -> Ints:
-        """The passages whose titles a passage mentions, and those with its names and other question words."""
+    def neighbors(self, chosen: int, *, names: bool = True) -> Ints:
+        """The passages whose titles a passage mentions, and with ``names`` those with its names and missing words."""
         if len(self.start()) == len(self._store):
             return np.zeros(0, np.int64)  # all are candidates
         text = slice(self._first[chosen], self._first[chosen + 1])
         rows = self._titled(self.words[text], self._flags[text] & STARTS > 0, _LONGEST_RUN)
-        if names := self._names_to_search(chosen):
+        if names and (wanted := self._names_to_search(chosen)):
             had = self.node_has[chosen].tolist()
             missing = [word for word, has in zip(self.question.words, had, strict=True) if not has]
-            rows += [row for row, _ in self._ranked(" ".join((*names, *missing)), _NAME_HITS)]
+            rows += [row for row, _ in self._ranked(" ".join((*wanted, *missing)), _NAME_HITS)]
         return self._add([(row, 0.0) for row in rows])
 
     def _ranked(self, query: str, k: int) -> list[tuple[int, float]]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..dense import DenseIndex
 
 _EXPANDED = 3  # chosen passages whose neighbors become candidates
+_SEARCHED = 2  # of these, those whose names are searched; of the others the titles that they mention must do
 LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they have then
 _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
@@ -101,7 +102,7 @@ def follow(graph: Graph, weights: ChainWeights, most: int, *, adaptive: bool = F
         if len(steps) < most:
             chain.take(best[0])
             if len(steps) <= _EXPANDED:
-                chain.add(graph.neighbors(best[0].node))
+                chain.add(graph.neighbors(best[0].node, names=len(steps) <= _SEARCHED))
     if adaptive or len(steps) == most:
         return steps
     steps += chain.best(most - len(steps))
@@ -291,8 +292,8 @@ def _among(words: Sequence[str], has: Bools) -> tuple[str, ...]:
 class ChainRetriever(SearchTool, Shared):
     """A thread-safe `Retriever` that follows chains of evidence through a BM25 index or a question's own pool.
 
-    A question costs at most four searches, or five for more than 50 passages; one whose last hits are equal is repeated
-    for more of them. Copying returns the retriever itself.
+    A question costs at most three searches, or four for more than 30 passages; one whose last hits are equal is
+    repeated for more of them. Copying returns the retriever itself.
 
     Args:
         source: A `BM25Index`, a `LuceneSearcher` of Pyserini or a `PassagePool`; None if every question has its own
