@@ -436,13 +436,14 @@ class Graph:
 
     def copies(self, chosen: int) -> Ints:
         """The versions of a passage's page, with the same title and mostly the same words, that explain no more."""
-        alike = (self.names[:, 0] == self.names[chosen, 0]) & (self._titles[:, 0] == self._titles[chosen, 0])
-        alike &= ~(self.node_has & ~self.node_has[chosen]).any(axis=1)
-        alike[chosen] = False
-        mine = self._distinct(chosen) if alike.any() else frozenset()
+        same = (self.names[:, 0] == self.names[chosen, 0]) & (self._titles[:, 0] == self._titles[chosen, 0])
+        same[chosen] = False
+        alike = np.flatnonzero(same)
+        alike = alike[~(self.node_has[alike] & ~self.node_has[chosen]).any(axis=1)]
+        mine = self._distinct(chosen) if len(alike) else frozenset()
         compared = min if self.names[chosen, 0] else max  # without a title a short text is no version of a long one
         found = []
-        for node in np.flatnonzero(alike).tolist():
+        for node in alike.tolist():
             theirs = self._distinct(node)
             if len(mine & theirs) >= _COPY * compared(len(mine), len(theirs)):
                 found.append(node)
