@@ -236,7 +236,7 @@ class Graph:
     def _titled(self, words: Words, starts: Bools, longest: int) -> list[int]:
         """The rows of the passages whose title is a run of words from one of ``starts`` to a topic word.
 
-        At most `_TITLE_HITS`: of the rarest titles, each with all its passages, or with none where these are too many.
+        At most `_TITLE_HITS`: of the rarest titles, and of the last one the first in the index: they open documents.
         """
         padded = np.append(words, np.zeros(longest, np.uint32))
         inside = starts & (words > 0)
@@ -255,7 +255,8 @@ class Graph:
             lengths = np.repeat(np.arange(1, longest + 1), [len(each) for each in places])
             first, size = np.concatenate(places)[titles], lengths[titles]
             rarity = self._store.rarity(spanned(words, np.stack([first, first + size], axis=1))).round(DIGITS)
-            rows = rows[np.isin(which, _fitting(np.lexsort((runs[titles], -rarity)), np.bincount(which), _TITLE_HITS))]
+            rank = np.argsort(np.lexsort((runs[titles], -rarity)))
+            rows = rows[np.lexsort((rows, rank[which]))[:_TITLE_HITS]]
         return list(dict.fromkeys(rows.tolist()))
 
     def _names_to_search(self, chosen: int) -> list[str]:
@@ -451,16 +452,6 @@ class Graph:
 
     def _distinct(self, node: int) -> frozenset[int]:
         return frozenset(self.words[self._first[node] : self._first[node + 1]].tolist()) - {0}
-
-
-def _fitting(order: Ints, counts: Ints, room: int) -> list[int]:
-    """Which groups fit into a room, in their order."""
-    found = []
-    for group in order.tolist():
-        if counts[group] <= room:
-            found.append(group)
-            room -= int(counts[group])
-    return found
 
 
 def _forms(words: Words, starts: Ints, titles: Ints) -> Words:
