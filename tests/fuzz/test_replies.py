@@ -41,6 +41,7 @@ def server() -> Iterator[Listening]:
         yield server
 
 
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # quote surrogates, which end a worker of xdist
 @pytest.mark.parametrize("engine", ["lm15", "litellm"])
 def test_a_body(engine: str, server: Listening) -> None:
     """What a server sends as the JSON of a completion, and what it sends as HTTP."""
