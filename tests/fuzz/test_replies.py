@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
+import warnings
 from collections.abc import Iterator
 from time import monotonic, process_time
 from typing import Any
@@ -41,7 +43,17 @@ def server() -> Iterator[Listening]:
         yield server
 
 
-@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # quote surrogates, which end a worker of xdist
+@pytest.fixture
+def silence() -> Iterator[None]:
+    """No log and no warning: they quote replies, and a worker of xdist cannot report surrogates."""
+    logging.disable()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.usefixtures("silence")
 @pytest.mark.parametrize("engine", ["lm15", "litellm"])
 def test_a_body(engine: str, server: Listening) -> None:
     """What a server sends as the JSON of a completion, and what it sends as HTTP."""
