@@ -255,9 +255,8 @@ class Graph:
             lengths = np.repeat(np.arange(1, longest + 1), [len(each) for each in places])
             first, size = np.concatenate(places)[titles], lengths[titles]
             rarity = self._store.rarity(spanned(words, np.stack([first, first + size], axis=1))).round(DIGITS)
-            rank = np.argsort(np.lexsort((runs[titles], -rarity)))
-            rows = rows[np.lexsort((rows, rank[which]))[:_TITLE_HITS]]
-        return list(dict.fromkeys(rows.tolist()))
+            rows = rows[np.lexsort((rows, runs[titles[which]], -rarity[which]))]
+        return list(dict.fromkeys(rows.tolist()))[:_TITLE_HITS]
 
     def _names_to_search(self, chosen: int) -> list[str]:
         """Those with most of the question's words near them, or else in their sentences; of equals the rarest."""

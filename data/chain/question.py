@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +14,7 @@ from .store import Floats, Ints, Store, locate
 Bools = NDArray[np.bool_]
 
 _MOST_WORDS = 300
+_AGENT = re.compile(r".{2,}tor")  # who does what the word says without "or": not Tor
 _NEAR = 3  # words between which two are neighbours
 
 
@@ -49,11 +52,7 @@ class Question:
         self.words = [texts[place] for place in at.tolist()]
         self.idf = store.idf(stems[at])
         # "directed" counts for "director": Porter's stems differ, unlike those of "composed" and "composer".
-        agents = [
-            which
-            for which, place in enumerate(at.tolist())
-            if self.forms[place].endswith("tor") and len(self.forms[place]) > 4
-        ]
+        agents = [which for which, place in enumerate(at.tolist()) if _AGENT.fullmatch(self.forms[place])]
         verbs = stems_of(np.array([number(self.forms[at[which]][:-2]) for which in agents], np.uint32))
         new = np.flatnonzero(~np.isin(verbs, stems[at]))
         self._stems = np.append(stems[at], verbs[new])

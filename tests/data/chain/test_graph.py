@@ -142,6 +142,30 @@ def test_of_a_title_with_more_passages_than_fit_the_first_are_candidates() -> No
     assert {passage.id for passage in pages} & found == {passage.id for passage in pages[:15]}
 
 
+@pytest.mark.parametrize(("equal", "searches"), [(33, 1), (45, 2)])
+def test_equals_at_the_end_are_chosen_in_one_search_if_they_are_few(
+    equal: int, searches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And always the same ones."""
+    asked: list[int] = []
+    ranking = PassagePool.ranking
+
+    def counted(self: PassagePool, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:
+        asked.append(k)
+        return ranking(self, query, k, offset)
+
+    monkeypatch.setattr(PassagePool, "ranking", counted)
+    letters = [f"{one}{two}" for one in "abcdefg" for two in "klmnopq"][:equal]
+    bands = [Passage.of(f"Noise {word}", f"A band {word}.", id=word) for word in letters]
+    found = []
+    for order in (bands, bands[::-1]):
+        graph = graph_of("Which band?", *order)
+        found.append({graph.passage(node).id for node in range(len(graph))})
+    assert len(asked) == 2 * searches
+    assert found[0] == found[1]
+    assert len(found[0]) == 30
+
+
 def test_the_reason_is_the_edge_that_counts_most() -> None:
     """Solaris led to a passage already, so its edges count less than those of the equal one."""
     graph = graph_of(
