@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # for type checkers and editors; `_EXPORTS` is for run time
     from .data.lucene.jvm import start_java
     from .data.passages import Evidence, Fact, Hit, Passage, Reason, Retriever
     from .data.pool import PassagePool
-    from .data.remote import RemoteIndex
     from .data.sample import load_sample
     from .engines.models import language_model
     from .eval.questions import Questions
@@ -66,7 +65,6 @@ _EXPORTS = {
     "data.lucene.jvm": "start_java",
     "data.passages": "Evidence Fact Hit Passage Reason Retriever",
     "data.pool": "PassagePool",
-    "data.remote": "RemoteIndex",
     "data.sample": "load_sample",
     "eval.questions": "Questions",
     "eval.run": "evaluate",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,12 +84,3 @@ def read_json(path: Path) -> Any:
     except UnicodeEncodeError:
         raise ValueError("it has a lone surrogate") from None
     return value
-
-
-_ADDRESS = re.compile(r"(https?):/{1,2}([^/].*?)/*")
-
-
-def address_of(index: object) -> str | None:
-    """The address of a server, also one that a `Path` has shortened ("http:/host"); None for a file or folder."""
-    match = _ADDRESS.fullmatch(str(index))
-    return f"{match[1]}://{match[2]}" if match else None

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from .dense import DenseIndex
     from .lucene.bm25 import BM25Index
     from .pool import PassagePool
-    from .remote import RemoteIndex
 
-    SearchSource: TypeAlias = BM25Index | PassagePool | RemoteIndex | None  # None if each question has its own pool
+    SearchSource: TypeAlias = BM25Index | PassagePool | None  # None if each question has its own pool
 
 _CHAIN = "chain.retriever.ChainRetriever"
 
@@ -119,15 +118,11 @@ def build_retriever(name: str, source: SearchSource) -> Retriever | None:
     if name not in RETRIEVERS:
         known = ", ".join(RETRIEVERS)
         raise PolyhopError(f"no retriever {name!r}: choose {known}, or your own as MODULE:FUNCTION")
-    if _is(source, "remote.RemoteIndex"):
-        return cast("RemoteIndex", source).following(name)
     return RETRIEVERS[name].build(source)
 
 
 def retriever_name(retriever: Retriever | None) -> str:
     """The name of a retriever's entry, or `OTHER`; without a retriever, programs search pools with BM25."""
-    if _is(retriever, "remote.RemoteIndex"):
-        return cast("RemoteIndex", retriever).kind
     return next((name for name, entry in RETRIEVERS.items() if entry.recognizes(retriever)), OTHER)
 
 

@@ -20,7 +20,6 @@ from .options import (
     SettingsOption,
     build_program,
     open_source,
-    source_name,
 )
 from .text import warn
 
@@ -80,7 +79,7 @@ def ask(
         )
     from . import view
 
-    searched = source_name(index, source) if searches else None
+    searched = str(index) if searches else None
     for asked in questions:
         start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
         with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):

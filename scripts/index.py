@@ -37,9 +37,6 @@ def index(
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad or duplicate record.")] = False,
-    shards: Annotated[
-        int, typer.Option(min=1, help="Parts of the index, built by parallel processes and searched as one.")
-    ] = 1,
     dense: Annotated[
         bool,
         typer.Option("--dense", help="Add vectors for dense retrieval: to the new index, or to an existing one."),
@@ -59,10 +56,6 @@ def index(
         bool, typer.Option("--update", help="Read again what has changed in folders of the index in --out.")
     ] = False,
     check: Annotated[bool, typer.Option("--check", help="Verify the checksums of an existing index.")] = False,
-    partial: Annotated[
-        bool,
-        typer.Option("--partial", help="Search without the shards that are missing or damaged."),
-    ] = False,
 ) -> None:
     """Build a BM25 index of a corpus, or --add, --delete or --update documents of one; --adopt one of Pyserini, add
     --dense vectors to one, or --check one.
@@ -72,15 +65,12 @@ def index(
     """
     names = names or []
     corpus = [Path(name) for name in names]
-    if check + dense + adopt + add + delete + update + partial > 1:
-        raise typer.BadParameter("choose one of --add, --delete, --update, --partial, --adopt, --check and --dense")
+    if check + dense + adopt + add + delete + update > 1:
+        raise typer.BadParameter("choose one of --add, --delete, --update, --adopt, --check and --dense")
     if add or delete or update:
         if not names or out is None:
             raise typer.BadParameter("name what to change, and the index: polyhop index --update notes/ --out DIR")
         _change(out, add=corpus * add, delete=names * delete, folders=corpus * update)
-        return
-    if partial:
-        _leave_out(_existing(corpus, out, "--partial"))
         return
     if adopt:
         _adopt(_existing(corpus, out, "--adopt"))
@@ -93,7 +83,7 @@ def index(
         raise typer.BadParameter("name a corpus and a folder: polyhop index CORPUS... --out DIR")
     else:
         encoder = _encoder() if dense else None  # fails early if it is not installed
-        _build(corpus, out, max_words, strict, shards)
+        _build(corpus, out, max_words, strict)
         if encoder:
             _embed(out, encoder)
 
@@ -133,7 +123,7 @@ def _adopt(folder: Path) -> None:
     )
 
 
-def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, shards: int) -> None:
+def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool) -> None:
     from rich.progress import DownloadColumn
 
     from ..data.lucene.index import BuildProgress, build_index
@@ -154,9 +144,7 @@ def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool, s
             state = "merging" if built.read == built.size else f"{built.passages:,} passages, {rate:,.0f}/s"
             bar.update(task, completed=built.read, total=built.size, description=state)
 
-        manifest = build_index(
-            corpus, out, max_words=max_words, strict=strict, shards=shards, on_progress=show, on_problem=remember
-        )
+        manifest = build_index(corpus, out, max_words=max_words, strict=strict, on_progress=show, on_problem=remember)
     _summarize(manifest, out, monotonic() - started, first)
 
 
@@ -184,15 +172,14 @@ def _change(index: Path, add: list[Path], delete: list[str], folders: list[Path]
 def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: list[Problem]) -> None:
     from ..data.passages import PAGE
 
-    files = [file for folder in manifest.folders(out) for file in folder.rglob("*") if file.is_file()]
-    size = sum(file.stat().st_size for file in files)
+    size = sum(file.stat().st_size for file in manifest.folder(out).rglob("*") if file.is_file())
     is_split = manifest.documents < manifest.passages
     rows = [
         ("index", str(out)),
         ("corpus", ", ".join(manifest.corpus)),
         ("passages", f"{manifest.passages:,}" + (f" of {manifest.documents:,} documents" if is_split else "")),
         ("skipped", f"{manifest.malformed:,} not readable, {manifest.duplicates:,} duplicate"),
-        ("size", f"{size / 1e6:,.1f} MB" + f" in {manifest.shards} shards" * (manifest.shards > 1)),
+        ("size", f"{size / 1e6:,.1f} MB"),
         ("time", f"{seconds:.1f} s ({manifest.passages / seconds:,.0f} passages/s)"),
     ]
     _table(rows)
@@ -256,21 +243,15 @@ def _embed(folder: Path, encoder: Encoder | None = None) -> None:
     _table(rows)
 
 
-def _leave_out(folder: Path) -> None:
-    from ..data.lucene.index import leave_out_damaged
-
-    manifest = leave_out_damaged(folder)
-    typer.echo(f"{folder} is searched {manifest.left_out or 'as a whole'}: {manifest.passages:,} passages")
-
-
 def _check(folder: Path) -> None:
     from ..data.lucene.index import check_index
+    from ..data.lucene.layout import rebuild
 
     report = check_index(folder)
     if report.problems:
         for problem in report.problems:
             warn(f"  {problem}")
-        raise PolyhopError(f"the index {folder} is damaged. {report.manifest.advice(folder)}")
+        raise PolyhopError(f"the index {folder} is damaged. {rebuild(folder)}")
     manifest = report.manifest
     typer.echo(
         f"{folder} is sound: {manifest.passages:,} passages of {', '.join(manifest.corpus)}, built {manifest.created}"

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.errors import PolyhopError
-from ..data.files import address_of
 from ..data.importing import import_named
 from ..data.retrievers import RETRIEVERS, build_retriever, follows_chain, retriever_name
 from .text import warn
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
     from ..data.lucene.bm25 import BM25Index
     from ..data.pool import PassagePool
-    from ..data.remote import RemoteIndex
     from ..optimizers.artifact import Artifact
     from ..optimizers.artifact_format import Manifest
     from ..programs import Program
@@ -101,30 +99,13 @@ RayOption = Annotated[
 DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=1000, help="Passages per search.")]
 
 
-def open_source(index: Path) -> BM25Index | PassagePool | RemoteIndex:
-    """An index, the index of a server, or the sample corpus in memory."""
+def open_source(index: Path) -> BM25Index | PassagePool:
+    """An index, or the sample corpus in memory."""
     if str(index) == SAMPLE and not index.exists():
         return sample_pool()
-    if address := address_of(index):
-        from ..data.remote import RemoteIndex
-
-        return RemoteIndex(address, "bm25")
-    return open_index(index)
-
-
-def open_index(index: Path) -> BM25Index:
     from ..data.lucene.bm25 import BM25Index
 
-    opened = BM25Index(index)
-    if opened.manifest.lost:
-        warn(f"{index} is searched {opened.manifest.left_out}: results are partial")
-    return opened
-
-
-def source_name(index: Path | None, source: BM25Index | PassagePool | RemoteIndex | None) -> str:
-    """What was given as ``--index``, and what is left out of it; a `Path` shortens an address."""
-    left_out = getattr(getattr(source, "manifest", None), "left_out", "")
-    return f"{address_of(index) or index} {left_out}".rstrip()
+    return BM25Index(index)
 
 
 def sample_pool() -> PassagePool:
@@ -136,7 +117,7 @@ def sample_pool() -> PassagePool:
 
 def build_program(
     name: str,
-    source: BM25Index | PassagePool | RemoteIndex | None,
+    source: BM25Index | PassagePool | None,
     models: Sequence[str] = (),
     k: int | None = None,
     *,
@@ -239,7 +220,7 @@ def _own_class(name: str) -> type[Program] | None:
 
 
 def _program(
-    name: str, source: BM25Index | PassagePool | RemoteIndex | None, retriever: str | None, preset: str | None = None
+    name: str, source: BM25Index | PassagePool | None, retriever: str | None, preset: str | None = None
 ) -> dspy.Module:
     from ..programs import PROGRAMS
 
@@ -260,7 +241,7 @@ def _program(
 
 def _loaded(
     artifact: Artifact,
-    source: BM25Index | PassagePool | RemoteIndex | None,
+    source: BM25Index | PassagePool | None,
     retriever: str | None,
     own: type[Program] | None,
 ) -> dspy.Module:

@@ -26,7 +26,6 @@ from .options import (
     build_program,
     label,
     open_source,
-    source_name,
 )
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def serve(
     # The embedded engine computes here: more threads would only keep events of others waiting.
     embedded = not names or all(predictor.lm.model in FREE for predictor in build(default).predictors())
     limits = Limits(concurrency=concurrency or (4 if embedded else 64), seconds=timeout)
-    called, examples = (Path(source_name(index, source)).name, _examples(index)) if index else ("", [])
+    called, examples = (index.name, _examples(index)) if index else ("", [])
     service = Service(build, names, source, index=called, examples=examples, limits=limits, budget=budget)
     if names:
         service.program(default)  # a wrong option is an error now

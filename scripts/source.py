@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..data.errors import PolyhopError
-from ..data.files import address_of
 from .evaluation_view import evaluation_bar
-from .options import open_index, open_source, sample_pool
+from .options import sample_pool
 from .text import warn
 from .tracking import tracked
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from ..data.lucene.bm25 import BM25Index
     from ..data.passages import Passage
     from ..data.pool import PassagePool
-    from ..data.remote import RemoteIndex
     from ..eval.questions import Questions
 
 
@@ -62,15 +60,15 @@ class Source:
     """The questions, and what is searched for their answers."""
 
     def __init__(self, questions: Questions, index: Path | None) -> None:
+        from ..data.lucene.bm25 import BM25Index
+
         self.questions = questions
         self.index: BM25Index | None = None
-        self.searched: BM25Index | PassagePool | RemoteIndex | None = None
+        self.searched: BM25Index | PassagePool | None = None
         self.look_up: Callable[[str], list[Passage]] | None = None
         self.path = index
-        if index is not None and address_of(index):
-            self.searched, self.path = open_source(index), None
-        elif index is not None:
-            self.index = self.searched = open_index(index)
+        if index is not None:
+            self.index = self.searched = BM25Index(index)
             self.path = self.index.path
             self.look_up = self.index.named
         elif questions.dataset == "sample":

@@ -88,7 +88,7 @@ class Service:
     Args:
         build: Makes a program from its name.
         programs: The names, the default first; none if there is nothing to ask.
-        source: What the programs search: a `BM25Index`, a `PassagePool` or a `RemoteIndex`; None if they do not.
+        source: What the programs search: a `BM25Index` or a `PassagePool`; None if they do not.
         index: What the source is called.
         examples: Questions that the page suggests.
         budget: Of all questions together.

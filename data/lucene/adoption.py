@@ -48,7 +48,7 @@ def adopt_index(
     manifest = IndexManifest.of_foreign(index)
     home = manifest.home(index)
     done = overlong = 0
-    with write_faults(home), building(home) as [folder], StoreWriter(folder / STORE) as store:
+    with write_faults(home), building(home) as folder, StoreWriter(folder / STORE) as store:
         readers = OpenReaders(index, manifest)
         try:
             passage_of = StoredPassages(readers.reader, index, foreign=True)

@@ -27,7 +27,7 @@ from ..errors import IndexFault
 from ..passages import Hit, Passage, SearchTool, Shared, check_page, search_each
 from ..text import clean
 from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
-from .layout import BARE_TITLE, CONTENTS, DOCUMENT, ID, STORE, TITLE, IndexManifest, title_terms
+from .layout import BARE_TITLE, CONTENTS, DOCUMENT, ID, STORE, TITLE, IndexManifest, rebuild, title_terms
 from .prebuilt import locate
 from .readers import Current, OpenReaders, titles_folder
 from .stored import StoredPassages
@@ -203,7 +203,7 @@ class LuceneReader:
             self._readers = OpenReaders(path, manifest)
             self._close = finalize(self, _closed, self._readers)  # when no search uses it any more
             self._close.atexit = False
-            self._reader, self.shards = self._readers.reader, self._readers.shards
+            self._reader, self.leaves = self._readers.reader, self._readers.leaves
             found = call(self._reader, "numDocs")
             self.has_deletions = bool(call(self._reader, "hasDeletions"))
             self._passage = StoredPassages(self._reader, path, foreign=manifest.foreign)
@@ -211,9 +211,7 @@ class LuceneReader:
             ties_by_id = _has_values(call(infos, "fieldInfo", ID))
             self.has_titles = call(infos, "fieldInfo", BARE_TITLE) is not None
         if found != manifest.passages:
-            raise IndexFault(
-                f"The index {path} has {found} of its {manifest.passages} passages. {manifest.advice(path)}"
-            )
+            raise IndexFault(f"The index {path} has {found} of its {manifest.passages} passages. {rebuild(path)}")
         self._analyzer = english_analyzer()
         self._bag_of_words = autoclass("io.anserini.search.query.BagOfWordsQueryGenerator")()
         self._scored_docs = autoclass("io.anserini.search.ScoredDocs")
@@ -311,14 +309,11 @@ class LuceneReader:
     @cached_property
     def store(self) -> Store:
         self.check_titles()
-        titles = titles_folder(self._path, self.manifest)
-        folders = [titles] if titles else self.manifest.folders(self._path)
+        folder = titles_folder(self._path, self.manifest) or self.manifest.folder(self._path)
         try:
-            return Store.open([folder / STORE for folder in folders])
+            return Store.open([folder / STORE])
         except (OSError, ValueError) as error:
-            raise IndexFault(
-                f"The index {self._path} is damaged ({error}). {self.manifest.advice(self._path)}"
-            ) from error
+            raise IndexFault(f"The index {self._path} is damaged ({error}). {rebuild(self._path)}") from error
 
     def ranking(self, k1: float, b: float, query: str, k: int, offset: int) -> list[tuple[int, float]]:
         attach()
@@ -367,9 +362,7 @@ class LuceneReader:
             what = reason(error)
             if what.startswith("AlreadyClosed"):
                 raise IndexFault(f"The index {self._path} is closed.") from error
-            raise IndexFault(
-                f"The index {self._path} is damaged ({what}). {self.manifest.advice(self._path)}"
-            ) from error
+            raise IndexFault(f"The index {self._path} is damaged ({what}). {rebuild(self._path)}") from error
 
 
 def _closed(readers: OpenReaders) -> None:

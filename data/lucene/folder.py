@@ -14,26 +14,22 @@ from filelock import FileLock, Timeout
 from ..errors import IndexFault, PolyhopError
 from ..files import check_unlinked
 from .jvm import java_exception, reason
-from .layout import LOCK, LUCENE, MANIFEST, PROBLEMS, SHARD, VECTORS, IndexManifest, folders_of
+from .layout import LOCK, LUCENE, MANIFEST, PROBLEMS, VECTORS, IndexManifest
 
 
 @contextmanager
-def building(out: Path, shards: int = 1) -> Iterator[list[Path]]:
-    """New folders in ``out``, one for each shard; they replace the current ones, or are removed after an error."""
+def building(out: Path) -> Iterator[Path]:
+    """A new folder in ``out``; it replaces the current one, or is removed after an error."""
     _refuse_foreign(out)
     created = [folder for folder in (out, *out.parents) if not folder.exists()]
     out.mkdir(parents=True, exist_ok=True)
-    name = f"{LUCENE}{uuid4().hex[:12]}"
+    folder = out / f"{LUCENE}{uuid4().hex[:12]}"
     with locked(out):
         try:
             _clear(out, keep=_current(out))
-            folders = folders_of(out, name, shards)
-            for folder in folders:
-                if folder.parent.is_symlink():
-                    raise IndexFault(f"{folder.parent} is a link. Remove it, or build into another folder.")
-                folder.mkdir(parents=True)
-            yield folders
-            _clear(out, keep=name)
+            folder.mkdir()
+            yield folder
+            _clear(out, keep=folder.name)
         except BaseException:
             _clear(out, keep=_current(out))
             if created:
@@ -83,13 +79,8 @@ def _refuse_foreign(out: Path) -> None:
         raise IndexFault(f"{out} is a file. Name a folder for the index.")
     names = [path.name for path in out.iterdir()]
     ours = (MANIFEST, PROBLEMS, LOCK)
-    ours_too = (VECTORS, SHARD)
-    foreign = sorted(
-        name
-        for name in names
-        if not name.startswith((LUCENE, *ours)) and not any(form.fullmatch(name) for form in ours_too)
-    )
-    if not foreign and (MANIFEST not in names or any(name.startswith((LUCENE, "shard-")) for name in names)):
+    foreign = sorted(name for name in names if not name.startswith((LUCENE, *ours)) and not VECTORS.fullmatch(name))
+    if not foreign and (MANIFEST not in names or any(name.startswith(LUCENE) for name in names)):
         return
     if _current(out) is None:
         found = ", ".join((foreign or names)[:3])
@@ -108,17 +99,13 @@ def _clear(out: Path, keep: str | None) -> None:
 
     What Windows refuses to remove while it is in use goes with the next build.
     """
-    shards = [path for path in out.iterdir() if SHARD.fullmatch(path.name) and not path.is_symlink()]
-    for path in [path for folder in (out, *shards) for path in folder.glob(f"{LUCENE}*")]:
+    for path in list(out.glob(f"{LUCENE}*")):
         if path.name == keep:
             continue
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-    for shard in shards:
-        with suppress(OSError):
-            shard.rmdir()  # if it is empty
     for path in list(out.iterdir()):
         if (vectors := VECTORS.fullmatch(path.name)) and f"{LUCENE}{vectors['build']}" != keep:
             with suppress(OSError):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -18,17 +19,17 @@ from typing import NamedTuple
 
 import ujson
 
-from ..chain.store import Store
+from ..chain.store import Store, StoreWriter
 from ..corpora import Corpus
-from ..errors import CorpusError, IndexFault, Problem
+from ..errors import CorpusError, Problem
 from ..passages import PAGE, Passage, content_id
 from ..splitting import MAX_WORDS
 from .bm25 import LuceneReader
-from .folder import building, locked, write_faults
+from .folder import building, write_faults
 from .jvm import anserini_jar, attach, autoclass, call, call_long, java_exception, open_directory, reason
-from .layout import ANALYZER, PROBLEMS, STORE, IndexManifest, rebuild
+from .layout import ANALYZER, PROBLEMS, STORE, IndexManifest
 from .readers import titles_folder
-from .shards import ShardProcesses, ShardWriter, shard_of
+from .writer import LuceneWriter
 
 LISTED_PROBLEMS = 1000  # written to problems.jsonl; all are counted
 _PROGRESS_EVERY = 500  # passages
@@ -49,7 +50,6 @@ def build_index(
     *,
     max_words: int | None = None,
     strict: bool = False,
-    shards: int = 1,
     on_progress: Callable[[BuildProgress], None] = lambda progress: None,
     on_problem: Callable[[Problem], None] = lambda problem: None,
 ) -> IndexManifest:
@@ -63,26 +63,20 @@ def build_index(
         max_words: Split everything that has more words; 0 to split nothing. By default documents are split into
             passages of at most `MAX_WORDS` words, and passages stay as they are (see `Corpus`).
         strict: Stop at the first malformed or duplicate record instead of skipping it.
-        shards: Parts of the index, which parallel processes write, one for each processor.
         on_progress: Called every 500 passages.
         on_problem: Called with each skipped record.
     """
-    for name, value, least in (("max_words", max_words or 0, 0), ("shards", shards, 1)):
-        if value < least:
-            raise ValueError(f"{name} must be {least} or more, got {value}")
+    if max_words is not None and max_words < 0:
+        raise ValueError(f"max_words must be 0 or more, got {max_words}")
     out = Path(out)
     skipped = SkippedRecords(on_problem)
     corpus = Corpus([Path(path) for path in corpora], max_words=max_words, strict=strict, on_problem=skipped.add)
     passages = documents = duplicates = overlong = 0
     read, is_new = ("", ""), False
     digest = blake2b(digest_size=16)
-    batches: list[list[tuple[Passage, str]]] = [[] for _ in range(shards)]
-    with write_faults(out), building(out, shards) as folders:
-        name = folders[0].name
-        with (
-            closing(_SeenIds(out / f"{name}.ids")) as seen,
-            ShardProcesses(folders, out) if shards > 1 else ShardWriter(dict(enumerate(folders))) as writer,
-        ):
+    batch: list[tuple[Passage, str]] = []
+    with write_faults(out), building(out) as folder:
+        with closing(_SeenIds(out / f"{folder.name}.ids")) as seen, _Writer(folder) as writer:
             for passage, where in corpus:
                 digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
                 if read != (read := (passage.document, where)):
@@ -96,11 +90,10 @@ def build_index(
                         duplicates += 1
                 if not is_new or (passage.place and seen.earlier(passage.id, where)):
                     continue
-                batch = batches[shard := shard_of(passage.document, shards)]
                 batch.append((passage, corpus.version))
                 if len(batch) == _BATCH:
-                    writer.write(shard, batch)
-                    batches[shard] = []
+                    writer.write(batch)
+                    batch = []
                 passages += 1
                 overlong += len(passage.text) > PAGE
                 if passages % _PROGRESS_EVERY == 0:
@@ -108,8 +101,7 @@ def build_index(
             if not passages:
                 raise CorpusError(f"No passage in {', '.join(corpus.names)}: {skipped.summary()}. Nothing was written.")
             on_progress(BuildProgress(corpus.size, corpus.size, passages))
-            for shard, batch in enumerate(batches):
-                writer.write(shard, batch)
+            writer.write(batch)
             writer.commit()
         manifest = IndexManifest(
             passages=passages,
@@ -125,14 +117,39 @@ def build_index(
             polyhop=version("polyhop"),
             anserini=anserini_jar().stem.split("-")[1],
             lucene=call(autoclass("org.apache.lucene.util.Version").LATEST, "toString"),
-            lucene_folder=name,
+            lucene_folder=folder.name,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
-            shards=shards,
         )
         LuceneReader(out, manifest).close()  # checks the number of passages
         skipped.write(out)
         manifest.write(out)
     return manifest
+
+
+class _Writer(ExitStack):
+    """Writes passages for Lucene, in a thread of its own, and for the chain retriever beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._lucene = self.enter_context(LuceneWriter(folder))
+        self._store = self.enter_context(StoreWriter(folder / STORE))
+        self._pool = self.enter_context(ThreadPoolExecutor(1, thread_name_prefix="polyhop-index"))
+        self._writing: Future[None] | None = None
+
+    def write(self, batch: Sequence[tuple[Passage, str]]) -> None:
+        """Add passages, each with the version of its document."""
+        self._wait()
+        self._writing = self._pool.submit(self._lucene.add, batch)
+        self._store.add(passage for passage, _ in batch)
+
+    def commit(self) -> None:
+        """Merge and sync."""
+        self._wait()
+        self._lucene.commit()
+
+    def _wait(self) -> None:
+        if self._writing:
+            self._writing.result()
 
 
 class SkippedRecords:
@@ -200,51 +217,15 @@ def check_index(index: Path | str) -> IndexReport:
     index = Path(index)
     manifest = IndexManifest.read(index)
     attach()
-    problems = [problem for shard in range(manifest.shards) for problem in _shard_damage(index, manifest, shard)]
+    folder = manifest.folder(index)
+    problems = _damage(folder) + ([] if manifest.foreign else _store_damage(folder))
     if titles := titles_folder(index, manifest):
         segments = sorted(each for each in titles.iterdir() if each.name != STORE)
         problems += [problem for each in segments for problem in _damage(each)]
         problems += _store_damage(titles)
-    if manifest.lost and not problems:
-        problems.append(f"it is searched {manifest.left_out}, which is sound again: polyhop index --partial {index}")
-    if not problems and (found := sum(map(_count, manifest.folders(index)))) != manifest.passages:
+    if not problems and (found := _count(folder)) != manifest.passages:
         problems.append(f"it has {found:,} passages, but its manifest says {manifest.passages:,}")
     return IndexReport(manifest, tuple(problems))
-
-
-def leave_out_damaged(index: Path | str) -> IndexManifest:
-    """Let an index be searched without its missing and damaged shards, and again with those that are sound again.
-
-    Frequencies and lengths are those of the passages that are left. The manifest, also that of a run, names the shards
-    that are left out. The index cannot be updated meanwhile.
-
-    Raises:
-        IndexFault: the index has no shards, or no sound one.
-    """
-    index = Path(index)
-    if IndexManifest.read(index).shards == 1:
-        raise IndexFault(f"The index {index} has no shards.")
-    with write_faults(index), locked(index):
-        manifest = IndexManifest.read(index)
-        lost = [shard for shard in range(manifest.shards) if _shard_damage(index, manifest, shard)]
-        if len(lost) == manifest.shards:
-            raise IndexFault(f"The index {index} has no sound shard. {rebuild(index)}")
-        manifest = manifest.model_copy(update={"lost": tuple(lost) or None})
-        passages = sum(map(_count, manifest.folders(index)))
-        manifest = manifest.model_copy(update={"passages": passages})
-        manifest.write(index)
-    return manifest
-
-
-def _shard_damage(index: Path, manifest: IndexManifest, shard: int) -> list[str]:
-    try:
-        folder = manifest.folder(index, shard)
-    except IndexFault as error:
-        if manifest.shards == 1:
-            raise
-        return [str(error)]
-    problems = _damage(folder) + ([] if manifest.foreign else _store_damage(folder))
-    return [f"shard {shard}: {problem}" if manifest.shards > 1 else problem for problem in problems]
 
 
 def _store_damage(folder: Path) -> list[str]:

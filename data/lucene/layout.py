@@ -4,7 +4,6 @@
     DIR/problems.jsonl       the first skipped records, with file, line and reason
     DIR/lucene-<build>/      a plain Lucene index with Anserini's fields, which Anserini and Pyserini can open
     DIR/lucene-<build>/chain/      the words of its passages for the chain retriever (see `polyhop.data.chain.store`)
-    DIR/shard-<number>/lucene-<build>/     instead, of an index in shards, each of them
     DIR/vectors-<build>-<encoder>.f16, .json         dense vectors of its passages, if any (see `polyhop.data.dense`)
 
 The manifest is replaced atomically when a build or an update is complete, so a folder has either a complete index or
@@ -55,7 +54,6 @@ STORE = "chain"
 ADOPTED = "polyhop"
 ANALYZER = "Anserini DefaultEnglishAnalyzer (Porter)"
 VECTORS = re.compile(r"vectors-(?P<build>[0-9a-f]{12})-.+\.(f16|json|json\.part)")
-SHARD = re.compile(r"shard-\d+")
 _SEGMENTS = re.compile(r"segments_[0-9a-z]+")
 
 # Anserini's own fields: the id (stored, and as doc values to break ties), the analyzed text, the stored record.
@@ -111,7 +109,6 @@ class IndexManifest(BaseModel):
 
     Attributes:
         overlong: Passages longer than `polyhop.data.passages.PAGE` characters, of which only the start is read.
-        lost: The shards that are left out, if any (see `leave_out_damaged`); ``passages`` are those of the others.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -135,14 +132,6 @@ class IndexManifest(BaseModel):
     foreign: bool = False  # Anserini or Pyserini made the Lucene index, and `corpus_hash` is of its list of segments
     adopted: bool = False  # and polyhop added the titles
     updates: NonNegativeInt = 0  # that followed the build
-    shards: PositiveInt = 1
-    lost: tuple[NonNegativeInt, ...] | None = None
-
-    @property
-    def left_out(self) -> str:
-        """What is left out, for people: ``"without shard-3 of 8"``; empty if it is nothing."""
-        lost = ", ".join(f"shard-{shard}" for shard in self.lost or ())
-        return f"without {lost} of {self.shards}" if lost else ""
 
     @classmethod
     def read(cls, index: Path) -> IndexManifest:
@@ -216,23 +205,14 @@ class IndexManifest(BaseModel):
         """The folder that polyhop writes to."""
         return index / ADOPTED if self.foreign else index
 
-    def folders(self, index: Path) -> list[Path]:
-        """The Lucene index of each shard that is not left out, in the folder of the index and nowhere else."""
-        return [self.folder(index, shard) for shard in range(self.shards) if shard not in (self.lost or ())]
-
-    def folder(self, index: Path, shard: int) -> Path:
-        """The Lucene index of a shard."""
+    def folder(self, index: Path) -> Path:
+        """The folder of the Lucene index: in the folder of the index and nowhere else."""
         if self.foreign:
             return index
-        folder = folders_of(index, self.lucene_folder, self.shards)[shard]
-        if not folder.is_dir() or any(path.is_symlink() for path in (folder, *folder.parents[: self.shards > 1])):
-            name = folder.relative_to(index).as_posix()
-            raise IndexFault(f"The folder {name} of the index {index} is missing. {self.advice(index)}")
+        folder = index / self.lucene_folder
+        if not folder.is_dir() or folder.is_symlink():
+            raise IndexFault(f"The folder {folder.name} of the index {index} is missing. {rebuild(index)}")
         return folder
-
-    def advice(self, index: Path) -> str:
-        """What to do if the index is damaged."""
-        return rebuild(index) + f"; or search its sound shards: polyhop index --partial {index}" * (self.shards > 1)
 
     def write(self, index: Path) -> None:
         """Replace the manifest atomically and durably."""
@@ -247,11 +227,6 @@ class IndexManifest(BaseModel):
     def to_json(self) -> dict[str, Any]:
         """The JSON object in the file."""
         return self.model_dump(mode="json", by_alias=True)
-
-
-def folders_of(index: Path, name: str, shards: int) -> list[Path]:
-    """Where a state of an index is: one folder for each shard."""
-    return [index / name] if shards == 1 else [index / f"shard-{number}" / name for number in range(shards)]
 
 
 def is_foreign(index: Path) -> bool:

@@ -51,11 +51,9 @@ class Current(Generic[Reader]):
 class OpenReaders:
     """The readers of an index, until `close`.
 
-    Lucene reads shards as the segments of one index, with the document frequencies and lengths of all.
-
     Attributes:
         reader: Reads the whole index.
-        shards: For each shard, the readers of the segments of Lucene's own files, in the order of document numbers.
+        leaves: The readers of the segments of Lucene's own files, in the order of document numbers.
     """
 
     def __init__(self, index: Path, manifest: IndexManifest) -> None:
@@ -63,21 +61,14 @@ class OpenReaders:
             autoclass(f"{_INDEX}{returned}")  # see `autoclass`
         self._opened: list[Any] = []
         try:
-            shards = [self._open(folder) for folder in manifest.folders(index)]
-            self.shards = [leaves_of(shard) for shard in shards]
-            titles = titles_folder(index, manifest)
-            if titles is not None:
-                self.reader = self._joined(self._with_titles(self.leaves, titles))
-            else:
-                self.reader = shards[0] if len(shards) == 1 else self._joined(shards)
+            self.reader = self._open(manifest.folder(index))
+            self.leaves = leaves_of(self.reader)
+            if titles := titles_folder(index, manifest):
+                self.reader = autoclass(f"{_INDEX}MultiReader")(*self._with_titles(titles))
+                self._opened.append(self.reader)
         except BaseException:
             self.close()
             raise
-
-    @property
-    def leaves(self) -> list[Any]:
-        """The readers of all segments."""
-        return [leaf for shard in self.shards for leaf in shard]
 
     def close(self) -> None:
         for reader in reversed(self._opened):
@@ -88,14 +79,10 @@ class OpenReaders:
         self._opened.append(reader)
         return reader
 
-    def _joined(self, readers: list[Any]) -> Any:
-        self._opened.append(autoclass(f"{_INDEX}MultiReader")(*readers))
-        return self._opened[-1]
-
-    def _with_titles(self, leaves: list[Any], folder: Path) -> list[Any]:
+    def _with_titles(self, folder: Path) -> list[Any]:
         """Segments, each with its titles."""
         pairs = []
-        for number, leaf in enumerate(leaves):
+        for number, leaf in enumerate(self.leaves):
             [titles] = leaves_of(self._open(folder / str(number)))
             # The first reader decides which documents are deleted, and has all fields with a name that both have.
             pairs.append(autoclass(f"{_INDEX}ParallelLeafReader")(False, leaf, titles))

@@ -16,7 +16,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from hashlib import blake2b
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +32,6 @@ from .index import BuildProgress, SkippedRecords
 from .jvm import attach, autoclass, call, open_directory
 from .layout import DOCUMENT, ID, STORE, VERSION, IndexManifest, is_foreign
 from .readers import leaves_of
-from .shards import shard_of
 from .writer import LuceneWriter
 
 _MOST_SEGMENTS = 30  # with so many, a search takes a tenth of a millisecond more
@@ -84,12 +82,12 @@ def update_index(
     attach()
     if is_foreign(index):
         raise IndexFault(f"The index {index} was not made by polyhop, which changes its own only.")
-    shards = _complete(index).shards  # fails before anything is written into a folder without an index
+    IndexManifest.read(index)  # fails before anything is written into a folder without an index
     try:
-        with write_faults(index), building(index, shards) as states:
-            before = _complete(index)
+        with write_faults(index), building(index) as folder:
+            before = IndexManifest.read(index)
             with closing(LuceneReader.open(index)) as lucene:
-                update = _Update(index, states, before, lucene, compact, on_progress, on_problem)
+                update = _Update(index, folder, before, lucene, compact, on_progress, on_problem)
                 return update.run(add, delete, folders)
     except _Unchanged as unchanged:
         return unchanged.changes
@@ -102,15 +100,8 @@ class _Unchanged(Exception):
         self.changes = changes
 
 
-def _complete(index: Path) -> IndexManifest:
-    manifest = IndexManifest.read(index)
-    if manifest.lost:
-        raise IndexFault(f"The index {index} is searched {manifest.left_out}: restore these before you change it.")
-    return manifest
-
-
-class _Shard:
-    """The Lucene index of a shard, before and after.
+class _Lucene:
+    """The Lucene index, before and after.
 
     Args:
         before: Its folder, which stays as it is.
@@ -122,7 +113,6 @@ class _Shard:
     def __init__(self, before: Path, folder: Path, segments: Sequence[Any], writers: ExitStack) -> None:
         self._before, self._folder, self._segments, self._writers = before, folder, segments, writers
         self._writer: LuceneWriter | None = None
-        self.added = 0
         _link(before, folder)
 
     @property
@@ -173,7 +163,7 @@ class _Update:
     def __init__(
         self,
         index: Path,
-        folders: Sequence[Path],
+        folder: Path,
         before: IndexManifest,
         lucene: LuceneReader,
         compact: bool,
@@ -182,11 +172,8 @@ class _Update:
     ) -> None:
         self._index, self._before, self._lucene, self._writers = index, before, lucene, ExitStack()
         self._compact, self._on_progress, self._skipped = compact, on_progress, SkippedRecords(on_problem)
-        self._name = folders[0].name
-        self._shards = [
-            _Shard(old, new, segments, self._writers)
-            for old, new, segments in zip(before.folders(index), folders, lucene.shards, strict=True)
-        ]
+        self._name = folder.name
+        self._new_state = _Lucene(before.folder(index), folder, lucene.leaves, self._writers)
         self._gone = set[str]()  # documents that are deleted
         self._new = set[str]()
         self._digest = blake2b(before.corpus_hash.encode(), digest_size=16)
@@ -203,9 +190,8 @@ class _Update:
                 self._add(self._corpus_of([Path(path) for path in add], set()))
             if not (self.added or self._gone or self._compact):
                 raise _Unchanged(Changes(before, 0, 0, self.unchanged))
-            for shard in self._shards:
-                shard.commit()
-        kept = sum(shard.merge(self._compact) for shard in self._shards)
+            self._new_state.commit()
+        kept = self._new_state.merge(self._compact)
         passages = kept + self.added
         if not passages:
             raise IndexFault(f"Nothing would be left in the index {self._index}. Remove its folder instead.")
@@ -223,11 +209,9 @@ class _Update:
             }
         )
         with closing(LuceneReader(self._index, manifest)) as lucene:
-            end = 0
-            for shard, segments in zip(self._shards, lucene.shards, strict=True):
-                end += sum(call(segment, "maxDoc") for segment in segments)
-                batches = range(end - shard.added, end, _BATCH)
-                shard.write_store(lucene.stored(range(n, min(n + _BATCH, end))) for n in batches)
+            end = sum(call(segment, "maxDoc") for segment in lucene.leaves)
+            batches = range(end - self.added, end, _BATCH)
+            self._new_state.write_store(lucene.stored(range(n, min(n + _BATCH, end))) for n in batches)
         self._skipped.write(self._index)
         manifest.write(self._index)
         return Changes(manifest, self.added, before.passages - kept, self.unchanged)
@@ -261,7 +245,7 @@ class _Update:
         self._gone.difference_update(documents[version] for version in kept)
         for version in sorted(known - kept):
             self._digest.update(version.encode())
-            self._shard(documents[version]).writer.delete(VERSION, version)
+            self._new_state.writer.delete(VERSION, version)
         self.unchanged += len(corpus.unchanged)
 
     def _add(self, corpus: Corpus) -> None:
@@ -271,9 +255,7 @@ class _Update:
                 is_new = self._is_new(passage.document, corpus, where)
             if is_new:
                 self._digest.update(f"{passage.id}\n{passage.searched}".encode())
-                shard = self._shard(passage.document)
-                shard.writer.add([(passage, corpus.version)])
-                shard.added += 1
+                self._new_state.writer.add([(passage, corpus.version)])
                 self.added += 1
                 self.overlong += len(passage.text) > PAGE
                 self._on_progress(BuildProgress(corpus.position, corpus.size, self.added))
@@ -308,19 +290,16 @@ class _Update:
                 return documents
         raise IndexFault(f"The index {self._index} has no document {name!r}.")
 
-    def _shard(self, document: str) -> _Shard:
-        return self._shards[shard_of(document, len(self._shards))]
-
     def _delete(self, documents: Sequence[str]) -> None:
         for document in dict.fromkeys(documents):
             for passage in self._passages_of(document):
-                self._shard(document).writer.delete(ID, passage.id)
+                self._new_state.writer.delete(ID, passage.id)
             self._digest.update(document.encode())
             self._gone.add(document)
 
     def _versions(self, prefix: str) -> Iterator[str]:
         """The versions of the live documents of a folder."""
-        for leaf in chain.from_iterable(self._lucene.shards):
+        for leaf in self._lucene.leaves:
             terms = call(leaf, "terms", VERSION)
             if terms is None:
                 continue

@@ -111,8 +111,8 @@ def benchmark(
     typer.echo("\n" + table(rows))
     for note in (
         *notes,
-        f"Search: the top {K} passages, one question at a time on one CPU. Build: bm25 and chain share an index, and "
-        "so do both in 8 shards, built by processes; rank-bm25 has none and is rebuilt whenever it is opened.",
+        f"Search: the top {K} passages, one question at a time on one CPU. Build: bm25 and chain share an index; "
+        "rank-bm25 has none and is rebuilt whenever it is opened.",
         f"Recall and all gold: the gold passages of generated questions in the top {_TOP}: a sanity check, not a "
         "measure of quality.",
     ):

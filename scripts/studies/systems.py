@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,10 +42,10 @@ def read_records(file: Path) -> Iterator[dict[str, Any]]:
         yield from map(ujson.loads, lines)
 
 
-def _build_bm25(corpus: Path, folder: Path, shards: int = 1) -> None:
+def _build_bm25(corpus: Path, folder: Path) -> None:
     from ...data.lucene.index import build_index
 
-    build_index([corpus], folder, shards=shards)
+    build_index([corpus], folder)
 
 
 def _open_bm25(corpus: Path, folder: Path) -> Search:
@@ -116,8 +115,6 @@ def _open_rank_bm25(corpus: Path, folder: Path) -> Search:
 SYSTEMS = {
     "bm25": System(_open_bm25, _build_bm25, "index", threads=True),
     "chain": System(_open_chain, _build_bm25, "index", threads=True),
-    "bm25-shards": System(_open_bm25, partial(_build_bm25, shards=8), "shards", threads=True),
-    "chain-shards": System(_open_chain, partial(_build_bm25, shards=8), "shards", threads=True),
     "bm25s": System(_open_bm25s, _build_bm25s, "bm25s", "bm25s"),
     "rank-bm25": System(_open_rank_bm25, None, "rank-bm25", "rank_bm25", most=(100_000, 30)),
 }

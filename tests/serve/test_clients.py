@@ -1,12 +1,12 @@
-"""Clients of others: OpenAI's, MCP's, DSPy's, and polyhop itself over a remote index."""
+"""Clients of others: OpenAI's, MCP's, DSPy's, and polyhop itself over the index of another machine."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import pickle
+import re
 import sys
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import dspy
@@ -17,15 +17,10 @@ from mcp import StdioServerParameters
 from mcp.client import Client
 
 from polyhop.data.chain import ChainRetriever
-from polyhop.data.errors import IndexFault
-from polyhop.data.passages import Retriever
 from polyhop.data.pool import PassagePool
-from polyhop.data.remote import RemoteIndex
-from polyhop.data.retrievers import build_retriever, retriever_name
 from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.models import language_model
 from polyhop.programs import PROGRAMS, PolyHop, new_program
-from polyhop.scripts.options import open_source
 
 from .conftest import QUESTION
 
@@ -133,40 +128,15 @@ def test_react_with_mcp_tools(address: str, known: dict[str, dspy.Prediction]) -
     assert result.trajectory["observation_1"].startswith(known[QUESTION].answer)
 
 
-def test_a_remote_index_is_a_retriever(address: str) -> None:
-    pool = PassagePool(sample_passages())
-    remote = RemoteIndex(address)
-    assert isinstance(remote, Retriever)
-    assert len(remote) == len(pool)
-    for kind, local in (("chain", ChainRetriever(pool)), ("bm25", pool)):
-        each = remote.following(kind)
-        assert each.search(QUESTION, 5) == local.search(QUESTION, 5)
-        assert each.search(QUESTION, 3, 4) == local.search(QUESTION, 3, 4)
-        assert each.search_many([QUESTION, "Solaris"], 2) == local.search_many([QUESTION, "Solaris"], 2)
-        assert each.with_bm25(2.0, 0.1).search(QUESTION, 5) == local.with_bm25(2.0, 0.1).search(QUESTION, 5)
-        assert pickle.loads(pickle.dumps(each)).search(QUESTION, 5) == each.search(QUESTION, 5)
-    assert remote.passages(["stalker-1979-film"]) == [p for p in pool.passages if p.id == "stalker-1979-film"]
-
-
 @pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"oracle", "full_context", "direct"}))
-def test_programs_over_a_remote_index_answer_as_over_a_local_one(name: str, address: str) -> None:
-    from pathlib import Path
-
-    pool, remote = PassagePool(sample_passages()), open_source(Path(address))  # which shortens "//"
-    chain = build_retriever("chain", remote)
-    assert retriever_name(chain) == "chain"
+def test_programs_over_the_remote_index_of_the_docs_answer_as_over_a_local_one(name: str, address: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "extending.md").read_text("utf-8")
+    names: dict[str, Any] = {}
+    [example] = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class Remote" in block]
+    exec(example, names)
+    pool = PassagePool(sample_passages())
     with dspy.context(lm=language_model("lexical")):
-        over_remote = new_program(name, chain, remote)(question=QUESTION)
-        over_local = new_program(name, ChainRetriever(pool), pool)(question=QUESTION)
+        over_remote = new_program(name, names["Remote"](address))(question=QUESTION)
+        over_local = new_program(name, ChainRetriever(pool))(question=QUESTION)
     assert over_remote.answer == over_local.answer
     assert over_remote.evidence == over_local.evidence
-
-
-def test_a_remote_index_tells_what_is_wrong(start: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(IndexFault, match="cannot be reached"):
-        RemoteIndex("http://127.0.0.1:9")
-    guarded = start(token="right")
-    with pytest.raises(IndexFault, match=r"a token is needed.*set POLYHOP_TOKEN"):
-        RemoteIndex(guarded)
-    monkeypatch.setenv("POLYHOP_TOKEN", "right")
-    assert RemoteIndex(guarded).search(QUESTION, 1)

@@ -40,11 +40,11 @@ def title_hash(title: str) -> np.ndarray:
     return hash_names(spanned(words, np.array([[0, len(words)]])))
 
 
-@pytest.fixture(params=["memory", "disk", "shards"])
+@pytest.fixture(params=["memory", "disk", "parts"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "memory":
         return Store.of(record_of(passage) for passage in PASSAGES)
-    if request.param == "shards":
+    if request.param == "parts":
         folders = [tmp_path / name for name in ("none", "first", "others")]
         for folder, passages in zip(folders, ([], PASSAGES[:1], PASSAGES[1:]), strict=True):
             with StoreWriter(folder) as writer:

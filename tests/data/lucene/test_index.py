@@ -155,8 +155,6 @@ def test_foreign_folders_are_refused(tmp_path: Path, write: Write) -> None:
 def test_arguments(tmp_path: Path, write: Write) -> None:
     with pytest.raises(ValueError, match="max_words"):
         build_index([write()], tmp_path / "ix", max_words=-1)
-    with pytest.raises(ValueError, match="shards"):
-        build_index([write()], tmp_path / "ix", shards=0)
 
 
 # --- stopped builds --------------------------------------------------------------------------------------------------

@@ -41,10 +41,10 @@ def put(root: Path, files: dict[str, str]) -> None:
         (root / name).write_text(text)
 
 
-@pytest.fixture(params=[1, 3])
-def index(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
     put(tmp_path, NOTES)
-    build_index([tmp_path / "notes"], tmp_path / "ix", shards=request.param)
+    build_index([tmp_path / "notes"], tmp_path / "ix")
     return tmp_path / "ix"
 
 
@@ -162,7 +162,7 @@ def test_many_updates_are_merged(tmp_path: Path, index: Path, monkeypatch: pytes
         )
         update_index(index, folders=[tmp_path / "notes"])
         assert check_index(index).problems == ()
-    assert len(list(index.rglob("*.si"))) <= 5 * IndexManifest.read(index).shards
+    assert len(list(index.rglob("*.si"))) <= 5
     assert contents(index) == fresh(tmp_path)
     with BM25Index(index) as living, BM25Index(tmp_path / "fresh") as new:
         question = "Where does the grebe 7 live?"
