@@ -172,7 +172,7 @@ def _retry_after(error: BaseException) -> float | None:
 
 
 def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
-    """The response, with valid Unicode; raises an `LMError` if adapters cannot use it."""
+    """The response with valid Unicode, without the thinking; raises an `LMError` if adapters cannot use it."""
     parts, model = response.message.parts, request.model
     refusal = _refusal(response)
     if refusal is not None or response.finish_reason == "content_filter":
@@ -188,8 +188,15 @@ def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
         raise EmptyReplyError(
             "the reply has no answer after its thinking" if whole.strip() else "the reply is empty", model=model
         )
+    if text != whole:  # the thinking is gone before an adapter parses the reply
+        parts = (
+            lm15.TextPart(text),
+            *(part for part in parts if not isinstance(part, lm15.TextPart | lm15.ThinkingPart)),
+        )
     repaired = tuple(map(encodable, parts))
-    return response if repaired == parts else replace(response, message=replace(response.message, parts=repaired))
+    if repaired == response.message.parts:
+        return response
+    return replace(response, message=replace(response.message, parts=repaired))
 
 
 def _refusal(response: lm15.Response) -> str | None:

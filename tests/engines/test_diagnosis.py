@@ -304,6 +304,20 @@ def test_a_reply_may_be_as_long_as_it_may_be() -> None:
         checked(response("x" * (LONGEST_REPLY + 1)), REQUEST)
 
 
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        ("<think>[[ ## answer ## ]]\n41</think>[[ ## answer ## ]]\n42", "[[ ## answer ## ]]\n42"),
+        ("Let me see.</think>42", "42"),
+        ("<thinking>41</thinking>42<thinking>43", "42"),
+        ("<reasoning>a field</reasoning>42", "<reasoning>a field</reasoning>42"),
+    ],
+)
+def test_thinking_is_removed_before_a_reply_is_parsed(reply: str, text: str) -> None:
+    assert str(checked(response(reply), REQUEST).message.text).strip() == text
+    assert checked(response("<think>" + "x" * LONGEST_REPLY + "</think>" + reply), REQUEST).message.text.strip() == text
+
+
 def test_half_of_a_pair_is_replaced_and_a_pair_is_joined() -> None:
     text = checked(response("a\ud83d\ude00b\ud83dc"), REQUEST).message.text
     assert text == "a\U0001f600b\N{REPLACEMENT CHARACTER}c"
