@@ -72,8 +72,7 @@ class Conversions:
             return Unreadable(f"its conversion failed, or took more than {self._seconds:g} s or {MEMORY >> 30} GB")
         if "error" in reply:
             return Unreadable(reply["error"])
-        lines = [Line(text, tuple(headings), *rest) for text, headings, *rest in reply["lines"]]
-        return Text(reply["title"], lines, reply["metadata"])
+        return Text(reply["title"], [Line.of(values) for values in reply["lines"]], reply["metadata"])
 
 
 class _Process:

@@ -13,12 +13,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import accumulate, repeat
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, Self, get_args, runtime_checkable
 
 from .text import clean, split_sentences
 
 PAGE = 20_000
 """Programs read this many characters of a passage; the rest is only searched."""
+
+MOST_LINKS, MOST_ANCHORS, MOST_TERMS = 200, 200, 100  # of a passage
+LONGEST_NAME = 500  # characters of a target or an anchor
 
 _TOLD = 2_000  # characters of a passage in the result of a tool
 
@@ -47,6 +50,26 @@ class Place(NamedTuple):
     headings: tuple[str, ...] = ()
 
 
+LinkKind = Literal["text", "contents", "see"]
+
+
+class Link(NamedTuple):
+    """A hyperlink of a passage.
+
+    Attributes:
+        target: What it leads to, see `polyhop.data.links.resolve`: "python/library/os.html#os.urandom".
+        text: What is underlined, with white space folded, at most 200 characters.
+        sentence: The number of the sentence in the passage that it stands in.
+        kind: "contents" in a list or a region whose text is almost only links, "see" under a heading such as "See
+            also" or in such a box, "text" elsewhere.
+    """
+
+    target: str
+    text: str
+    sentence: int
+    kind: LinkKind = "text"
+
+
 @dataclass(frozen=True)
 class Passage:
     """A titled piece of text.
@@ -58,6 +81,9 @@ class Passage:
         given_sentences: The corpus's own sentences, if any; gold facts refer to these.
         place: Where it is in its document; None for a whole document.
         metadata: What else the corpus says about its document, as JSON.
+        links: Its hyperlinks in order, at most `MOST_LINKS`.
+        anchors: The fragment identifiers that start in it, at most `MOST_ANCHORS`.
+        terms: What it defines, such as "os.urandom" or "--prune-empty", at most `MOST_TERMS`.
     """
 
     id: str
@@ -66,6 +92,9 @@ class Passage:
     given_sentences: tuple[str, ...] | None = field(default=None, repr=False)
     place: Place | None = field(default=None, repr=False)
     metadata: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    links: tuple[Link, ...] = field(default=(), repr=False)
+    anchors: tuple[str, ...] = field(default=(), repr=False)
+    terms: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(
@@ -137,11 +166,17 @@ class Passage:
             record["text"] = self.text
         if self.place:
             record["place"] = self.place._asdict() | {"headings": list(self.place.headings)}
+        if self.links:
+            record["links"] = [list(link) if link.kind != "text" else list(link[:3]) for link in self.links]
+        record |= {name: list(found) for name in ("anchors", "terms") if (found := getattr(self, name))}
         return record | {"metadata": self.metadata} if self.metadata else record
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Passage:
-        """Read ``{id?, title?, text}`` or ``{id?, title?, sentences}``, each with ``place?`` and ``metadata?``."""
+        """Read ``{id?, title?, text}`` or ``{id?, title?, sentences}``, each with ``place?``, ``metadata?``,
+        ``links?: [[target, text, sentence, kind?], ...]``, ``anchors?`` and ``terms?``; of these, what others call so
+        is left out.
+        """
         if not isinstance(record, Mapping):
             raise ValueError(f"expected an object with 'title' and 'text', got {type(record).__name__}")
         title, text, sentences, id = (record.get(key) for key in ("title", "text", "sentences", "id"))
@@ -161,8 +196,13 @@ class Passage:
         metadata = record.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else None
         passage = cls.of(title or "", text, sentences=sentences, id=id, metadata=metadata)
-        place = _place(record.get("place"))
-        return replace(passage, place=place) if place else passage
+        found = {
+            "place": _place(record.get("place")),
+            "links": _links(record.get("links"), passage),
+            "anchors": _names(record.get("anchors"), MOST_ANCHORS),
+            "terms": _names(record.get("terms"), MOST_TERMS),
+        }
+        return replace(passage, **{name: value for name, value in found.items() if value})  # type: ignore[arg-type]
 
 
 def _place(record: Any) -> Place | None:
@@ -173,6 +213,27 @@ def _place(record: Any) -> Place | None:
     texts = isinstance(headings, list) and all(isinstance(heading, str) for heading in headings)
     known = texts and isinstance(document, str) and type(sentence) is int and sentence >= 0
     return Place(document, sentence, tuple(headings)) if known else None
+
+
+def _links(record: Any, passage: Passage) -> tuple[Link, ...]:
+    if not isinstance(record, list) or not record:
+        return ()
+    found, most = [], len(passage.all_sentences)
+    for each in record[:MOST_LINKS]:
+        if not isinstance(each, list) or len(each) not in (3, 4):
+            return ()
+        target, text, sentence, kind = each if len(each) == 4 else (*each, "text")
+        names = _names([target, text], 2)
+        if type(sentence) is not int or not 0 <= sentence < most or kind not in get_args(LinkKind) or not names:
+            return ()
+        found.append(Link(names[0], names[1], sentence, kind))
+    return tuple(found)
+
+
+def _names(record: Any, most: int) -> tuple[str, ...]:
+    if not isinstance(record, list) or not all(isinstance(each, str) and len(each) <= LONGEST_NAME for each in record):
+        return ()
+    return tuple(map(clean, record[:most]))
 
 
 def content_id(title: str, text: str) -> str:

@@ -7,13 +7,15 @@ are among those of the document. A sentence is in one passage only, unless it is
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby, takewhile
+from dataclasses import dataclass, replace
+from itertools import chain, groupby, islice, takewhile
 from math import ceil
 from typing import Any, NamedTuple
 
-from .passages import Passage, Place
+from .links import resolve
+from .passages import MOST_ANCHORS, MOST_LINKS, MOST_TERMS, Link, LinkKind, Passage, Place
 from .text import clean
 
 MAX_WORDS = 120  # of a passage
@@ -24,18 +26,45 @@ _LONGEST_WORD = 24  # characters; what is longer has no spaces between its words
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 
 
+class Href(NamedTuple):
+    """A hyperlink of a sentence.
+
+    Attributes:
+        at: How many characters of the sentence, without white space, are before it.
+        target: As the document writes it.
+    """
+
+    at: int
+    target: str
+    text: str
+    kind: LinkKind = "text"
+
+
 class Line(NamedTuple):
     """A sentence of a document.
 
     Attributes:
         headings: The headings above it, from the outermost; of a heading, itself included.
         apart: Which of the blocks it belongs to that are kept apart from other text, such as code; 0 for none.
+        links: In their order.
+        anchors: The fragment identifiers that start here.
+        terms: What is defined here, such as "os.urandom".
     """
 
     text: str
     headings: tuple[str, ...] = ()
     is_heading: bool = False
     apart: int = 0
+    links: tuple[Href, ...] = ()
+    anchors: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> Line:
+        """What JSON has made of a line."""
+        text, headings, is_heading, apart, links, anchors, terms = values
+        hrefs = tuple(Href(*link) for link in links)
+        return cls(text, tuple(headings), is_heading, apart, hrefs, tuple(anchors), tuple(terms))
 
 
 @dataclass(frozen=True)
@@ -54,7 +83,26 @@ class Document:
     def whole(self) -> Passage:
         """The document as one passage."""
         sentences = [line.text for line in self.lines]
-        return Passage.of(self.title, sentences=sentences, id=self.id, metadata=self.metadata)
+        passage = Passage.of(self.title, sentences=sentences, id=self.id, metadata=self.metadata)
+        return replace(passage, **_marks(self.id, self.lines, self.lines))
+
+
+def _marks(document: str, lines: Sequence[Line], above: Iterable[Line]) -> dict[str, Any]:
+    """The links of the lines of a passage, and the anchors and terms of the lines that it stands for, which are also
+    headings above it: a fragment names what follows."""
+    links = (
+        Link(target, href.text, number, href.kind)
+        for number, line in enumerate(lines)
+        for href in line.links
+        if (target := resolve(document, href.target))
+    )
+    found = [(line.anchors, line.terms) for line in above if line.anchors or line.terms]
+    anchors, terms = (dict.fromkeys(each for line in found for each in line[n]) for n in (0, 1))
+    return {
+        "links": tuple(islice(links, MOST_LINKS)),
+        "anchors": tuple(islice(anchors, MOST_ANCHORS)),
+        "terms": tuple(islice(terms, MOST_TERMS)),
+    }
 
 
 def count_words(text: str) -> int:
@@ -88,8 +136,11 @@ def split(document: Document, max_words: int = MAX_WORDS) -> list[Passage]:
     if sum(each.size for each in sized) <= max_words and len({each.line.apart for each in sized}) <= 1:
         return [document.whole()]
     passages: list[Passage] = []
+    reached = 0  # lines whose anchors are in a passage
     for piece in _pieces(sized, max_words):
         first, headings = piece[0].number, _headings(piece)
+        above = document.lines[reached : piece[-1].number + 1]
+        reached = max(reached, piece[-1].number + 1)
         passages.append(
             Passage(
                 id=f"{document.id}#{len(passages) + 1}",
@@ -98,6 +149,7 @@ def split(document: Document, max_words: int = MAX_WORDS) -> list[Passage]:
                 given_sentences=tuple(each.line.text for each in piece),
                 place=Place(document.id, first, headings),
                 metadata=document.metadata,
+                **_marks(document.id, [each.line for each in piece], above),
             )
         )
     return passages
@@ -164,14 +216,16 @@ def _cut(lines: Iterable[_Sized], max_words: int) -> Iterator[_Sized]:
             yield each
             continue
         part: list[str] = []
-        used = 0
-        for word in _short_words(each.line.text.split(), max_words):
-            if part and used + _weight(word) > max_words:
-                yield _Sized(each.line._replace(text=" ".join(part)), each.number, used)
-                part, used = [], 0
+        used = start = 0
+        places = [link.at for link in each.line.links]
+        for word in chain(_short_words(each.line.text.split(), max_words), [""]):
+            if part and (not word or used + _weight(word) > max_words):
+                end = start + sum(map(len, part))
+                links = each.line.links[bisect_left(places, start) : bisect_left(places, end)]
+                yield _Sized(each.line._replace(text=" ".join(part), links=links), each.number, used)
+                part, used, start = [], 0, end
             part.append(word)
             used += _weight(word)
-        yield _Sized(each.line._replace(text=" ".join(part)), each.number, used)
 
 
 def _short_words(words: Iterable[str], most: int) -> Iterator[str]:

@@ -64,6 +64,7 @@ def test_markdown_is_parsed(tmp_path: Path) -> None:
     )
     assert texts(text) == [
         "Intro with a link and code.",
+        "On call:",
         "Tollgate is on call.",
         "Service: Ledger; Owner: Ada.",
         "Service: Kiln.",
@@ -75,8 +76,8 @@ def test_markdown_is_parsed(tmp_path: Path) -> None:
         "Quoted.",
         "Bold",
     ]
-    assert [line.apart for line in text.lines] == [0] * 4 + [1] * 2 + [0] * 5
-    assert text.lines[-1].headings == ("Leave",)
+    assert [line.apart for line in text.lines] == [0] * 5 + [1] * 2 + [0] * 5
+    assert text.lines[-1].headings == ("On call", "Leave")
     assert len(split(Document("h", text.title, text.lines))) == 3  # code apart
 
 
@@ -109,7 +110,7 @@ def test_html_in_other_encodings_and_without_a_heading(tmp_path: Path) -> None:
 
 def test_tables_for_layout_and_tag_soup() -> None:
     long = "This is a sentence of a page. " * 20
-    assert texts(of_html(f"<table><tr><td><h2>Hi</h2>{long}<td>Menu</table>"))[0] == "Menu."
+    assert texts(of_html(f"<table><tr><td><h2>Hi</h2>{long}<td>Aside</table>"))[::21] == ["Hi:", "Aside"]
     assert len(texts(of_html(f"<table><tr><td>{long}</table>"))) == 20
     assert texts(of_html("<p>a</b></div></table>b<td>c</tr><table>d<tr>e")) == ["ab", "c", "d", "e"]
     assert texts(of_html("<div><nav>x</div><p>y")) == ["y"]  # never closed
@@ -121,15 +122,22 @@ def test_tables_for_layout_and_tag_soup() -> None:
 @pytest.mark.parametrize(
     "markup",
     [
-        "<div>" * 200_000 + "x",
-        "<b>" * 200_000 + "x" + "</b>" * 200_000,
+        "<div>" * 1_000 + "x",
+        "<b>" * 1_000 + "x" + "</b>" * 1_000,
         "<script>" + "a<b" * 400_000 + "</script>x",
         "<p>x" * 50_000,
+        "<p>x<div>" + "<div>" * 300 + "<p><a>next</a></p>" * 10_000,
     ],
-    ids=["deep", "deep and closed", "a megabyte of script", "never closed"],
+    ids=["deep", "deep and closed", "a megabyte of script", "never closed", "rows of navigation"],
 )
 def test_hostile_html_is_read_in_linear_time(markup: str) -> None:
     assert set(texts(of_html(markup))) == {"x"}
+
+
+@pytest.mark.parametrize("tag", ["div", "b", "table", "ul"])
+def test_elements_thousands_deep_are_refused(tag: str) -> None:
+    with pytest.raises(Unreadable, match="elements are nested too deep"):
+        of_html(f"<{tag}>" * 100_000 + "x")
 
 
 PIECES = st.sampled_from("< > / &nbsp; p td tr table h1 pre nav main <td> <tr> </h1> x".split())
@@ -139,6 +147,93 @@ PIECES = st.sampled_from("< > / &nbsp; p td tr table h1 pre nav main <td> <tr> <
 def test_no_html_fails(markup: str) -> None:
     for line in of_html(markup).lines:
         assert line.text
+
+
+LINKS = """<title>Kiln</title><main><h1 id=top>Kiln</h1>
+<p>Kiln uses <a href="ledger.html#pay">the <b>ledger</b></a>. <span id=mid></span>It calls
+<a href=tarn.html><img alt="Tarn"></a><a name=old></a> and <a href="mailto:a@example.org">Ada</a>.
+<h2 id=own>Owners<a href="#own">¶</a></h2>
+<p><a href=ada.html>Ada Berg. She owns it</a> <a href=empty.html></a>
+<ul><li><a href=a.html>One</a><li><a href=b.html>Two</a><li><a href=c.html>Three</a>, ok</ul>
+<table><tr><th>Service<th>Owner<tr id=row><td>The kiln<td>is of <a href=otto.html>Otto</a></table>
+<div class=box><p>See also</p><p>The <a href=vale.html>vale</a>.</p></div><p>A <a href=last.html>last one</a>.
+<h3>Related topics</h3><p><a href=t.html>Tollgate</a></main>"""
+
+
+def test_links_and_anchors_stand_where_they_are() -> None:
+    text = of_html(LINKS)
+    assert [(line.text, [(*link,) for link in line.links], line.anchors) for line in text.lines] == [
+        ("Kiln uses the ledger.", [(8, "ledger.html#pay", "the ledger", "text")], ("top",)),
+        (
+            "It calls and Ada.",
+            [(7, "tarn.html", "Tarn", "text"), (10, "mailto:a@example.org", "Ada", "text")],
+            ("mid", "old"),
+        ),
+        ("Owners:", [], ("own",)),
+        ("Ada Berg.", [(0, "ada.html", "Ada Berg. She owns it", "text")], ()),
+        ("She owns it", [], ()),
+        ("One", [(0, "a.html", "One", "contents")], ()),
+        ("Two", [(0, "b.html", "Two", "contents")], ()),
+        ("Three, ok", [(0, "c.html", "Three", "contents")], ()),
+        ("Service: The kiln; Owner: is of Otto.", [(26, "otto.html", "Otto", "text")], ("row",)),
+        ("See also", [], ()),
+        ("The vale.", [(3, "vale.html", "vale", "see")], ()),
+        ("A last one.", [(1, "last.html", "last one", "text")], ()),
+        ("Related topics:", [], ()),
+        ("Tollgate", [(0, "t.html", "Tollgate", "see")], ()),
+    ]
+    [passage] = split(Document("docs/kiln.html", text.title, text.lines))
+    assert passage.links[0] == ("docs/ledger.html#pay", "the ledger", 0, "text")
+    assert [link.sentence for link in passage.links] == [0, 1, 3, 5, 6, 7, 8, 10, 11, 13]  # no address of mail
+    assert passage.anchors == ("top", "mid", "old", "own", "row")
+
+
+def test_links_of_markdown(tmp_path: Path) -> None:
+    source = """# T
+
+A [link](b.md "t"), [one][ref], [ref], <https://example.org/x>, [[Page Name]] and [[Other|words]].
+Not one: `[[code]]`, [[1]](c.md). <a href="raw.html">Raw</a> and [Hugo]({{< ref "d.md#x" >}}).
+
+[ref]: ../r.md
+"""
+    [line, other, last] = convert(written(tmp_path / "a.md", source)).lines
+    assert [link[1:3] for link in line.links] == [
+        *(("b.md", "link"), ("../r.md", "one"), ("../r.md", "ref")),
+        *(("https://example.org/x",) * 2, ("[[Page Name]]", "Page Name"), ("[[Other]]", "words")),
+    ]
+    assert [link[1:3] for link in other.links] == [("c.md", "[1]")]
+    assert [link[1:3] for link in last.links] == [("raw.html", "Raw"), ("d.md#x", "Hugo")]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("os.urandom(size, /)¶", ["os.urandom"]),
+        ("class tempfile.NamedTemporaryFile(mode='w+b')", ["tempfile.NamedTemporaryFile"]),
+        ("exception asyncio.TimeoutError", ["asyncio.TimeoutError"]),
+        ("void *mem_alloc(struct pool *p, size_t n)", ["mem_alloc"]),
+        ("sys.version_info: tuple[int, ...] = (3,)", ["sys.version_info"]),
+        ("max_lag (integer)", ["max_lag"]),
+        ("-p, --[no-]prune=<when>", ["-p", "--prune", "--no-prune"]),
+        ("--window <n>", ["--window"]),
+        ("ACCESS EXCLUSIVE", ["ACCESS EXCLUSIVE"]),
+        ("“Kiln”:", ["Kiln"]),
+        ("1.", []),
+        ("A sentence that says much more than any name does.", []),
+    ],
+)
+def test_what_a_term_defines(text: str, names: list[str]) -> None:
+    assert of_html(f"<dl><dt>{text.replace('<', '&lt;')}</dt><dd>It is.</dd></dl>").lines[0].terms == tuple(names)
+
+
+def test_terms_of_marks() -> None:
+    page = """<h2><code>kiln.fire</code> — light it</h2><ul><li><b>Ash</b>: what is left<li><p><code>--dry</code></p>
+    <li><b>Note</b> that it is hot<li><a href=x><code>elsewhere</code></a>: a link</ul>
+    <table><tr><th>Name<th>Use<tr><td><code>max_heat</code><td><code>a</code></table>
+    <dl><dt>pot, <a href=pot.html>Pots</a><dd>x</dl>"""
+    assert [line.terms for line in of_html(page).lines] == [
+        *(("kiln.fire",), ("Ash",), ("--dry",), (), (), ("max_heat",), (), ()),
+    ]
 
 
 def test_pdf_pages(tmp_path: Path) -> None:

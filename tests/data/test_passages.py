@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.passages import PAGE, Evidence, Passage, content_id
+from polyhop.data.passages import PAGE, Evidence, Link, Passage, content_id
 
 ANY_TEXT = st.text(st.characters(codec=None, categories=None), max_size=30)  # with NULs and lone surrogates
 
@@ -107,3 +107,36 @@ def test_passages_are_values() -> None:
     assert pickle.loads(pickle.dumps(passage)) == passage
     with pytest.raises(AttributeError):
         passage.title = "U"  # type: ignore[misc]
+
+
+LINK = ["docs/b.md#x", "b", 1]
+
+
+def test_links_are_read_back() -> None:
+    passage = Passage(
+        *("a", "T", "One. Two.", ("One.", "Two.")),
+        links=(Link("docs/b.md#x", "b", 1), Link("c.md", "", 0, "see")),
+        anchors=("x",),
+        terms=("os.urandom",),
+    )
+    record = passage.to_record()
+    assert record["links"] == [LINK, ["c.md", "", 0, "see"]]
+    assert Passage.from_record(json.loads(json.dumps(record))) == passage
+    assert not {"links", "anchors", "terms"} & Passage("a", "T", "x").to_record().keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            ("links", links)
+            for links in ("x", {}, 1, ["b.md"], [[]], [LINK[:2]], [[*LINK, "other"]], [[*LINK, "see", 1]])
+        ),
+        *(("links", [link]) for link in ([1, "b", 1], ["b", None, 1], ["b", "b", True], ["b", "b", 2], ["b", "b", -1])),
+        *(("anchors", value) for value in ("x", {"x": 1}, [1], [None], ["x" * 501])),
+        *(("terms", value) for value in (1, ["x", 2])),
+    ],
+)
+def test_what_others_call_links_is_left_out(name: str, value: object) -> None:
+    passage = Passage.from_record({"title": "T", "sentences": ["One.", "Two."], name: value})
+    assert (passage.links, passage.anchors, passage.terms) == ((), (), ())

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.data.passages import Passage, Place
-from polyhop.data.splitting import Document, Line, bounded_metadata, count_words, split
+from polyhop.data.passages import Link, Passage, Place
+from polyhop.data.splitting import Document, Href, Line, bounded_metadata, count_words, split
 
 TEAM = Document(
     "team.md",
@@ -118,6 +118,45 @@ def test_only_small_metadata_is_kept() -> None:
     assert bounded_metadata({"a": "x"}) == {"a": "x"}
     assert bounded_metadata({"a": "x" * 5000}) is None
     assert bounded_metadata(["a"]) is None
+
+
+def test_links_anchors_and_terms_go_with_their_lines() -> None:
+    document = Document(
+        "a/b.md",
+        "T",
+        [
+            Line("One two.", (), links=(Href(0, "c.md", "One"), Href(3, "mailto:x", "two"), Href(3, "#x", "two"))),
+            Line("Leave:", ("Leave",), True, anchors=("leave",), terms=("leave",)),
+            Line("Three four.", ("Leave",), anchors=("three",), links=(Href(5, "../d.md", "four", "see"),)),
+            Line("w " * 30 + "end", ("Long",), anchors=("long",), links=(Href(0, "e", "w"), Href(30, "f", "end"))),
+        ],
+    )
+    whole = split(document)[0]
+    assert whole.links == (
+        ("a/c.md", "One", 0, "text"),
+        ("a/b.md#x", "two", 0, "text"),
+        ("d.md", "four", 2, "see"),
+        *(("a/e", "w", 3, "text"), ("a/f", "end", 3, "text")),
+    )
+    assert (whole.anchors, whole.terms) == (("leave", "three", "long"), ("leave",))
+    first, second, third, *_, last = split(document, 2)
+    assert (first.links, first.anchors) == (whole.links[:2], ())
+    assert (second.text, second.links) == ("Three four.", (Link("d.md", "four", 0, "see"),))
+    assert (second.anchors, second.terms) == (("leave", "three"), ("leave",))  # also those of the heading above it
+    assert (third.links, third.anchors, last.links, last.anchors) == (
+        (Link("a/e", "w", 0),),
+        ("long",),
+        (Link("a/f", "end", 0),),
+        (),
+    )
+
+
+def test_links_are_bounded() -> None:
+    many = tuple(Href(0, f"{n}.md", "x") for n in range(500))
+    line = Line("x", links=many, anchors=tuple(map(str, range(500))), terms=tuple(map(str, range(500))))
+    [passage] = split(Document("a", "T", [line]))
+    assert (len(passage.links), len(passage.anchors), len(passage.terms)) == (200, 200, 100)
+    assert Passage.from_record(passage.to_record()) == passage
 
 
 HEADINGS = st.sampled_from(["A", "B", "C c"])

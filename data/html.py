@@ -1,0 +1,621 @@
+"""The text of HTML: sentences under headings with their links, anchors and terms, without navigation."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from lxml import etree
+
+from .passages import LinkKind
+from .splitting import Href, Line
+from .text import split_sentences
+
+LONGEST_HEADING = 200  # characters
+_LONGEST_CELL = 300  # characters of a cell that belongs into a sentence of its row
+_LONGEST_TERM, _MOST_TERM_WORDS = 80, 6
+_LONGEST_ANCHOR = 200
+LONGEST_ANCHOR_TEXT = 200
+_DENSE = 0.7  # share of the text that is in links where it only lists them, ...
+_FEWEST_LINKS = 3  # ... with so many or more
+_MOST_SPANNED = 100  # columns or rows
+_MOST_COLUMNS = 1000
+
+_SKIPPED = frozenset(
+    "script style noscript template nav footer aside form button select svg iframe title object dialog".split()
+)
+_SKIPPED_ROLES = frozenset("navigation banner contentinfo search menu dialog doc-toc".split())
+_SKIPPED_NAMES = frozenset(  # of classes and ids, by which generators mark navigation
+    # everybody; Sphinx; DocBook; javadoc; MkDocs; GitBook; texinfo
+    "nav navbar navigation breadcrumb breadcrumbs sidebar pagination footer cookie-banner toc skip-link sr-only "
+    "related sphinxsidebar headerlink linenos clearer prev-next-area "
+    "navheader navfooter topnav subnav bottomnav skipnav navlist md-header md-sidebar md-nav md-footer md-tabs "
+    "rst-versions wy-nav-side book-summary book-header page-toc bd-sidebar on-this-page".split()
+)
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+_INLINE = frozenset(
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark meter output q ruby rt rp s "
+    "samp small span strike strong sub sup time tt u var wbr".split()
+)
+_LEADS = frozenset("b code kbd samp strong tt".split())
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_PERMALINK = re.compile(r"\s*[¶#§🔗]+\s*$")
+_SEE = re.compile(
+    r"(?:see also|related(?: \w+){0,2}|further reading|read more|learn more|external links|siehe auch|voir aussi"
+    r"|véase también|vedi anche|veja também|zie ook|関連項目|参见)\W*",
+    re.IGNORECASE,
+)
+_SEE_ALSO = re.compile(r"see also\b", re.IGNORECASE)
+_LISTS = frozenset("ul ol dl table menu".split())
+_ITEMS = frozenset((*_HEADINGS, "li", "dt", "td", "th"))
+_DEFINES = re.compile(r"\s*(?:$|[:–—=]|-\s)")
+_KEYWORDS = re.compile(
+    r"(?:(?:abstract|async|class|classmethod|const|coroutine|def|enum|event|exception|final|func|function|interface"
+    r"|macro|member|method|property|public|static|staticmethod|struct|template|type|union|virtual)\s+)+"
+)
+_NEVER = sys.maxsize
+_PARTS = frozenset("html body main article section".split())
+_ROWS = frozenset("p div ul ol table center header span dl".split())
+_STEPS = frozenset(  # what the links of rows of navigation say
+    [
+        *"prev previous next up home top contents index back forward modules search skip toc".split(),
+        *("previous page", "next page", "previous topic", "next topic", "general index", "table of contents"),
+        *("back to top", "skip to content", "skip to main content", "edit this page", "edit on github"),
+    ]
+)
+_LONGEST_ROW = 300  # characters of such a row
+_MOST_WORDS_BESIDE = 12  # its links
+
+
+class Unreadable(Exception):
+    """A document cannot be converted; the message is the reason."""
+
+
+class Text(NamedTuple):
+    """What a file says: its title, or "" for none, its lines, and its metadata."""
+
+    title: str
+    lines: list[Line]
+    metadata: Mapping[str, Any] | None = None
+
+
+def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Text:
+    """The text of HTML: of its main part, without navigation, scripts and forms.
+
+    Args:
+        title: The title, if it is known; else it is a heading, or that of the page.
+        first_heading: The first heading is the title, whatever its level; else only one of the highest level.
+
+    Raises:
+        Unreadable: elements are nested thousands deep.
+    """
+    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
+    root = etree.HTML(markup.encode(), parser)
+    if any(error.type_name == "ERR_RESOURCE_LIMIT" for error in parser.error_log):
+        raise Unreadable("elements are nested too deep")
+    if root is None:
+        return Text(title, [])
+    reader = _Reader(title, first_heading)
+    reader.read(root)
+    named = root.find("head/title")
+    page_title = "" if named is None else _folded("".join(named.itertext()))[:LONGEST_HEADING]
+    return Text(reader.title or page_title, reader.lines())
+
+
+class Cell(NamedTuple):
+    """A cell of a table.
+
+    Attributes:
+        links: With their places in the text, see `Href.at`.
+        anchors: Also with their places.
+        columns: How many it takes; ``rows`` likewise.
+    """
+
+    text: str
+    links: Sequence[Href] = ()
+    anchors: Sequence[tuple[int, str]] = ()
+    terms: Sequence[str] = ()
+    is_header: bool = False
+    columns: int = 1
+    rows: int = 1
+
+
+class _Found(NamedTuple):
+    """A line, and what tells later whether it is kept."""
+
+    line: Line
+    is_main: bool
+    lists: tuple[int, ...]  # the outermost and the innermost list or table that it is in
+
+
+class _Frame(NamedTuple):
+    """An element that is open, and what was known before."""
+
+    tag: str
+    path: tuple[tuple[int, str], ...]
+
+
+class _Table:
+    def __init__(self) -> None:
+        self.columns: list[str] = []
+        self.cells: list[Cell] = []
+        self.in_cell = self._has_rows = False
+        self._below: dict[int, tuple[int, Cell]] = {}  # cells that reach into the rows below: how many, by column
+
+    def end_row(self) -> list[Cell]:
+        """The cells of a row, one for each column, with those that reach into it; none if it is a header."""
+        given, self.cells = deque(self.cells), []
+        row: list[Cell] = []
+        while given or len(row) in self._below:
+            if len(row) in self._below:
+                left, cell = self._below.pop(len(row))
+                if left > 1:
+                    self._below[len(row)] = left - 1, cell
+                row.append(cell)
+                continue
+            cell = given.popleft()
+            short = len(cell.text) <= _LONGEST_CELL
+            for n in range(cell.columns if len(row) < _MOST_COLUMNS else 1):
+                if cell.rows > 1 and short:
+                    again = cell.text if n == 0 or cell.is_header else ""
+                    self._below[len(row)] = cell.rows - 1, Cell(again, is_header=cell.is_header)
+                row.append(cell if n == 0 or (cell.is_header and short) else Cell(""))
+        if len(row) > 1 and not self._has_rows and all(cell.is_header for cell in row if cell.text):
+            names = [*self.columns, *[""] * (len(row) - len(self.columns))]
+            texts = [cell.text for cell in row] + [""] * (len(names) - len(row))
+            self.columns = [
+                name if text == name else f"{name} {text}".strip() for name, text in zip(names, texts, strict=True)
+            ]
+            return []
+        self._has_rows = True
+        return row
+
+
+class _Reader:
+    """Collects lines, in time and memory that grow with the text."""
+
+    def __init__(self, title: str, first_heading: bool) -> None:
+        self.title = title
+        self._first_heading = first_heading
+        self._found: list[_Found] = []
+        self._frames: list[_Frame] = []
+        self._open = Counter[str]()  # names of open elements, and "main"
+        self._path: tuple[tuple[int, str], ...] = ()  # levels and headings
+        self._under_heading = 0  # lines before the first one that is below the last heading
+        self._see_from = _NEVER  # frames that are open around what follows "See also" without a heading
+        self._see_term = False
+        self._code = self._list_count = 0
+        self._lists: list[int] = []
+        self._tables: list[_Table | None] = []  # None for one that is only layout
+        # Of the block that is being read:
+        self._text: list[str] = []
+        self._size = 0  # characters without white space
+        self._links: list[Href] = []
+        self._anchors: list[tuple[int, str]] = []
+        self._terms: list[str] = []
+        self._link: tuple[str, int, int] | None = None  # an open one: its target, its `Href.at`, texts before it
+        self._image = ""  # what it shows instead of a text
+        self._item = False  # the block is the start of an item, a cell or a heading
+        self._lead: tuple[int, int] | None = None  # frames and characters in the mark that the item starts with
+
+    def read(self, root: Any) -> None:
+        rows = _rows_of_steps(root)
+        left_out = None
+        walk = etree.iterwalk(root, events=("start", "end"))
+        for event, element in walk:
+            if event == "end":
+                if element is left_out:
+                    left_out = None
+                else:
+                    self._end(element)
+                self._add(element.tail)
+            elif element in rows or _is_left_out(element):
+                walk.skip_subtree()
+                left_out = element
+                if element.tag not in _INLINE:
+                    self._break()
+            else:
+                self._start(element)
+                self._add(element.text)
+        self._flush()
+        if self._anchors and self._found:
+            last = self._found[-1]
+            anchors = (*last.line.anchors, *(name for _, name in self._anchors))
+            self._found[-1] = last._replace(line=last.line._replace(anchors=anchors))
+
+    def lines(self) -> list[Line]:
+        """The lines of the main part, if the page has one that is worth it."""
+        found = self._found
+        inside = [each for each in found if each.is_main]
+        if 4 * sum(len(each.line.text) for each in inside) >= sum(len(each.line.text) for each in found):
+            found = inside
+        return _with_kinds(found)
+
+    # --- events
+
+    def _start(self, element: Any) -> None:
+        tag, given = element.tag, element.attrib
+        if tag not in _INLINE:
+            self._break()
+        if tag in _VOID:
+            if tag in ("br", "hr"):
+                self._break()
+            elif tag == "img" and self._link:
+                self._image = given.get("alt", "")
+            return
+        if given and (name := given.get("id") or (tag == "a" and given.get("name"))) and len(name) <= _LONGEST_ANCHOR:
+            self._anchors.append((self._size, name))
+        self._frames.append(_Frame(tag, self._path))
+        self._open[tag] += 1
+        if given.get("role") == "main":
+            self._open["main"] += 1
+        if tag == "a":
+            self._end_link()
+            if target := given.get("href"):
+                self._link = target, self._size, len(self._text)
+        elif tag in _LEADS:
+            if self._item and not self._size and not self._link and not self._lead:
+                self._lead = len(self._frames), 0
+        elif tag in _LISTS:
+            self._list_count += 1
+            self._lists.append(self._list_count)
+            if tag == "table":
+                self._tables.append(None if _is_layout(element) else _Table())
+        elif tag == "pre":
+            self._code += 1
+        elif tag in ("td", "th") and self._table:
+            self._table.in_cell = True
+        if tag in _ITEMS:
+            self._item, self._lead = True, None
+
+    def _end(self, element: Any) -> None:
+        tag = element.tag
+        if tag in _VOID:
+            return
+        if tag == "a":
+            self._end_link()
+        elif tag in _LEADS and self._lead == (len(self._frames), 0):
+            self._lead = -1, self._size
+        elif tag in _HEADINGS and not self._in_cell:
+            self._end_heading(int(tag[1]))
+        elif tag in ("td", "th") and self._in_cell:
+            self._end_cell(element)
+        elif tag == "tr" and self._table:
+            self._flush()
+            self._end_row(self._table)
+        elif tag not in _INLINE:
+            self._break(is_end=True)
+        if tag in _LISTS:
+            self._lists.pop()
+            if tag == "table":
+                self._tables.pop()
+        frame = self._frames.pop()
+        self._open[tag] -= 1
+        if element.attrib.get("role") == "main":
+            self._open["main"] -= 1
+        if len(self._frames) < self._see_from:
+            self._see_from = _NEVER
+        # A heading is above what is in the same part of the page, if there is anything.
+        if tag not in _INLINE and len(self._found) > self._under_heading:
+            self._path = frame.path
+
+    def _add(self, text: str | None) -> None:
+        if text:
+            self._text.append(text)
+            self._size += len("".join(text.split()))
+
+    # --- blocks
+
+    @property
+    def _table(self) -> _Table | None:
+        return self._tables[-1] if self._tables else None
+
+    @property
+    def _in_cell(self) -> bool:
+        return self._table is not None and self._table.in_cell
+
+    def _break(self, is_end: bool = False) -> None:
+        """The end of a block, or a space in a cell, in a heading or in code."""
+        if self._in_cell or any(self._open[heading] for heading in _HEADINGS):
+            self._text.append(" ")
+        elif not self._open["pre"] or (is_end and self._frames[-1].tag == "pre"):
+            self._flush()
+        else:
+            self._text.append("\n")
+
+    def _taken(self) -> Cell:
+        """The block up to here, which ends."""
+        self._end_link()
+        text = "".join(self._text)
+        text = text if self._open["pre"] and not self._in_cell else _folded(text)
+        terms = list(self._terms)
+        if self._lead and self._lead[0] < 0:
+            lead = _first(text, self._lead[1])
+            if _DEFINES.match(text[len(lead) :]) or lead.endswith(":"):
+                terms += names(lead)
+        block = Cell(text, self._links, self._anchors, terms)
+        self._text, self._size, self._item, self._lead = [], 0, False, None
+        self._links, self._anchors, self._terms = [], [], []
+        return block
+
+    def _flush(self) -> None:
+        """Make lines of the block."""
+        if not self._size:
+            self._end_link()
+            self._text = []
+            return
+        tag = self._frames[-1].tag if self._frames else ""
+        block = self._taken()
+        if self._open["pre"]:
+            self._lines((line.strip() for line in block.text.splitlines()), block, apart=self._code)
+            return
+        if tag == "dt":
+            self._see_term = bool(_SEE.fullmatch(block.text))
+            before = block.text if not block.links else _first(block.text, block.links[0].at)
+            if before and not before.endswith(","):
+                block = block._replace(terms=[*block.terms, *names(before)])
+        elif not block.links and _SEE.fullmatch(block.text):
+            self._see_from = len(self._frames) - (tag not in ("div", "body", "section", "aside"))
+        self._lines(split_sentences(block.text), block)
+
+    def _lines(self, texts: Iterable[str], block: Cell, *, is_heading: bool = False, apart: int = 0) -> None:
+        """Add lines, and what stands in each of them."""
+        headings = tuple(text for _, text in self._path)
+        sees = (
+            len(self._frames) >= self._see_from
+            or (self._see_term and self._open["dd"] > 0)
+            or any(map(_SEE.fullmatch, headings))
+        )
+        links, anchors = deque(block.links), deque(block.anchors)
+        start, terms = 0, tuple(dict.fromkeys(block.terms))
+        is_main = bool(self._open["main"] or self._open["article"])
+        lists = (self._lists[0], self._lists[-1]) if self._lists else ()
+        for text in filter(None, texts):
+            end = start + _size(text)
+            see: LinkKind = "see" if sees or _SEE_ALSO.match(text) else "text"
+            line = Line(
+                text,
+                headings,
+                is_heading,
+                apart,
+                tuple(link._replace(at=max(0, link.at - start), kind=see) for link in _until(end, links)),
+                tuple(name for _, name in _until(end, anchors)),
+                terms,
+            )
+            self._found.append(_Found(line, is_main, lists))
+            start, terms = end, ()
+        self._anchors = [*((0, name) for _, name in anchors), *self._anchors]
+
+    def _end_link(self) -> None:
+        """Also where a block ends in a link: then it has the text up to there."""
+        if self._link:
+            target, at, texts = self._link
+            text = _folded("".join(self._text[texts:])) or _folded(self._image)
+            if text:
+                self._links.append(Href(at, target, text[:LONGEST_ANCHOR_TEXT]))
+                self._link = None
+        self._image = ""
+
+    def _end_heading(self, level: int) -> None:
+        if not self._size:
+            self._flush()
+            return
+        block = self._taken()
+        text = _PERMALINK.sub("", block.text)[:LONGEST_HEADING]
+        path = tuple((above, heading) for above, heading in self._path if above < level)
+        self._see_from = _NEVER
+        if not self.title and (self._first_heading or level == 1):
+            self.title, self._path = text, ()
+        elif text.casefold() == (path[-1][1] if path else self.title).casefold():
+            self._path = path
+        else:
+            self._path = (*path, (level, text))
+            text = text if text[-1] in ".?!:…。？！" else f"{text}:"
+            self._lines([text], block, is_heading=True)
+            block = Cell("")
+        self._under_heading = len(self._found)
+        self._anchors = [*((0, name) for _, name in block.anchors), *self._anchors]
+
+    def _end_cell(self, element: Any) -> None:
+        assert self._table
+        self._table.in_cell = False
+        sole = self._lead is not None and self._lead == (-1, self._size)
+        cell = self._taken()
+        given = element.attrib
+        self._table.cells.append(
+            cell._replace(
+                terms=cell.terms if sole and not self._table.cells and not cell.links else (),
+                is_header=element.tag == "th" or self._open["thead"] > 0,
+                columns=_number(given.get("colspan")),
+                rows=_number(given.get("rowspan")),
+            )
+        )
+
+    def _end_row(self, table: _Table) -> None:
+        before = table.cells
+        if row := table.end_row():
+            for texts, cell in of_row(table.columns, row):
+                self._lines(texts, cell)
+        else:
+            self._anchors += [(0, name) for cell in before for _, name in cell.anchors]
+
+
+# --- tables ----------------------------------------------------------------------------------------------------------
+
+
+def of_row(columns: Sequence[str], cells: Sequence[Cell]) -> Iterator[tuple[list[str], Cell]]:
+    """A row of a table as a sentence, "Service: Ledger; Owner: Ada Berg.", and the sentences of long cells, each with a
+    cell that says what stands in them."""
+    heads = list(columns)
+    if not columns and len(cells) > 1 and cells[0].is_header and not cells[1].is_header:
+        heads, cells = ["", cells[0].text], cells[1:]
+    named = [(heads[n] if n < len(heads) else "", cell) for n, cell in enumerate(cells) if cell.text]
+    short = [(name, cell) for name, cell in named if len(cell.text) <= _LONGEST_CELL]
+    if short:
+        parts: list[str] = []
+        links: list[Href] = []
+        anchors: list[tuple[int, str]] = []
+        size = 0
+        for name, cell in short:
+            start = size + (_size(name) + 1 if name else 0)
+            links += (link._replace(at=start + link.at) for link in cell.links)
+            anchors += ((start + at, name) for at, name in cell.anchors)
+            parts.append(f"{name}: {cell.text}" if name else cell.text)
+            size = start + _size(cell.text) + 1
+        text = "; ".join(parts) + ("" if parts[-1].endswith((".", "!", "?")) else ".")
+        yield [text], Cell(text, links, anchors, [term for _, cell in short for term in cell.terms])
+    for _, cell in named:
+        if len(cell.text) > _LONGEST_CELL:
+            yield split_sentences(cell.text), cell
+
+
+# --- what is left out ------------------------------------------------------------------------------------------------
+
+
+def _is_left_out(element: Any) -> bool:
+    tag, given = element.tag, element.attrib
+    if tag in _SKIPPED:
+        return True
+    if not given:
+        return False
+    if "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") in _SKIPPED_ROLES:
+        return True
+    if tag == "a" and given.get("href", "").startswith("#") and not re.search(r"\w", "".join(element.itertext())):
+        return True  # the mark of a permanent link
+    marks = f"{given.get('class', '')} {given.get('id', '')}".lower().split()
+    return tag not in ("html", "body") and not _SKIPPED_NAMES.isdisjoint(marks)
+
+
+def _rows_of_steps(root: Any) -> set[Any]:
+    """Rows such as "Prev Up Home Next": short elements of links that say so."""
+    found = set()
+    for link in root.iter("a"):
+        if not _is_step(link):
+            continue
+        row, inside = None, link
+        while (inside := inside.getparent()) is not None and inside.tag not in _PARTS:
+            text = _short_text(inside)
+            if text is None:
+                break
+            links = list(inside.iter("a"))
+            steps = sum(map(_is_step, links))
+            for each in links:
+                text = text.replace(_folded("".join(each.itertext())), " ", 1)
+            rest = [word for word in re.findall(r"[^\W\d]+", text.casefold()) if word not in _STEPS]
+            if inside.tag in _ROWS and (not rest or (steps > 1 and len(rest) <= _MOST_WORDS_BESIDE)):
+                row = inside
+        if row is not None:
+            found.add(row)
+    return found
+
+
+def _is_step(link: Any) -> bool:
+    text = _short_text(link)
+    return text is not None and (
+        link.get("rel") in ("prev", "next", "up") or text.strip(" «»←→<>|:·‹›").casefold() in _STEPS
+    )
+
+
+def _short_text(element: Any) -> str | None:
+    """The text of a small element; None for others."""
+    texts, size = [], 0
+    for text in element.itertext():
+        texts.append(text)
+        size += len(text)
+        if size > _LONGEST_ROW:
+            return None
+    return _folded("".join(texts))
+
+
+def _is_layout(table: Any) -> bool:
+    """Whether a table only places what stands in it: headings, code, other tables, a single column."""
+    if table.get("role") == "presentation" or next(table.iterdescendants("table", *_HEADINGS), None) is not None:
+        return True
+    if any("\n" in "".join(code.itertext()).strip() for code in table.iter("pre")):
+        return True
+    return all(len(row) < 2 for row in table.iter("tr"))
+
+
+def _with_kinds(found: Sequence[_Found]) -> list[Line]:
+    """The lines with the kinds of their links. A list that leads to parts of its own page is left out."""
+    text, linked, links, away = Counter[int](), Counter[int](), Counter[int](), Counter[int]()
+    for line, _, lists in found:
+        for each in {*lists}:
+            text[each] += len(line.text)
+            linked[each] += sum(len(link.text) for link in line.links)
+            links[each] += len(line.links)
+            away[each] += sum(not link.target.startswith("#") for link in line.links)
+    dense = {each for each in text if links[each] >= _FEWEST_LINKS and linked[each] >= _DENSE * text[each]}
+    lines: list[Line] = []
+    for line, _, lists in found:
+        if any(each in dense and not away[each] for each in lists):
+            continue
+        if line.links:
+            many = len(line.links) >= _FEWEST_LINKS
+            listed = many and sum(len(link.text) for link in line.links) >= _DENSE * len(line.text)
+            if listed or not dense.isdisjoint(lists):
+                hrefs = (link._replace(kind="contents") if link.kind == "text" else link for link in line.links)
+                line = line._replace(links=tuple(hrefs), terms=())
+        lines.append(line)
+    return lines
+
+
+# --- terms -----------------------------------------------------------------------------------------------------------
+
+
+def names(text: str) -> list[str]:
+    """What a text defines, a term or a signature: "os.urandom(size)" defines os.urandom, "-a, --[no-]all=<x>" -a,
+    --all and --no-all, "max_wal_senders (integer)" max_wal_senders; a sentence nothing."""
+    text = _PERMALINK.sub("", text).strip().rstrip(":;,.–— ")
+    if text.startswith(("-", "+")):
+        found = [option for part in re.split(r",\s+|\s*\|\s*", text) for option in _option(part)]
+        return found[:10]
+    text = _KEYWORDS.sub("", text)
+    called = re.match(r"([^(\[{=;]*?)([^\s(\[{=;*&]+)\(", text)
+    if called and not re.search(r"[,.:] ", called[1]):
+        text = called[2]
+    else:
+        text = re.split(r"\s*(?:[(\[={<]| ->|: )", text, maxsplit=1)[0].strip()
+    text = text.strip("\"'“”„`´ ")
+    short = len(text) <= _LONGEST_TERM and len(text.split()) <= _MOST_TERM_WORDS
+    return [text] if short and any(map(str.isalpha, text)) else []
+
+
+def _option(text: str) -> Iterator[str]:
+    if found := re.match(r"([-+]{1,2})(?:\[(no-)\])?([\w?@#][\w.:+-]*)", text):
+        yield found[1] + found[3]
+        if found[2]:
+            yield found[1] + found[2] + found[3]
+
+
+# --- places in a text ------------------------------------------------------------------------------------------------
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _size(text: str) -> int:
+    """Characters that are no white space."""
+    return len("".join(text.split()))
+
+
+def _first(text: str, size: int) -> str:
+    """The start of a text, with so many characters that are no white space."""
+    sizes = accumulate(not character.isspace() for character in text)
+    return text[: next((n for n, reached in enumerate(sizes, 1) if reached >= size), 0)] if size else ""
+
+
+def _until(end: int, marks: deque[Any]) -> Iterator[Any]:
+    """Take the marks that are before a place."""
+    while marks and marks[0][0] < end:
+        yield marks.popleft()
+
+
+def _number(text: str | None) -> int:
+    """Of columns or rows."""
+    return max(1, min(int(text), _MOST_SPANNED)) if text and text.strip().isdecimal() else 1

@@ -1,0 +1,102 @@
+"""Where hyperlinks lead: targets as the ids of documents, without a look at any file.
+
+A converter keeps a reference as it is written ("../tutorial/io.html?x#files"); `resolve` says which document and which
+place in it that is, seen from the document that it stands in, and `address` in which form targets and documents are
+compared.
+"""
+
+from __future__ import annotations
+
+import re
+from posixpath import dirname, normpath
+from urllib.parse import unquote
+
+SUFFIXES = frozenset(".html .htm .xhtml .md .markdown .mdx .rst .txt .pdf .docx .epub .ipynb .csv .tsv .gz".split())
+"""Ends of file names that are left out when addresses are compared."""
+
+LONGEST_TARGET = 500  # characters
+
+# Hugo's {{< ref "page.md" >}} and {{% relref page %}}, Jekyll's {% link page.md %}, {{ site.baseurl }}
+TEMPLATE = re.compile(
+    r"""\{\{[<%]\s*(?:rel)?ref\s+(?:path=)?["']?([^"'<>%{}\s]+)["']?[^{}]{0,80}?[>%]\}\}"""
+    r"""|\{%-?\s*(?:link|post_url)\s+([^{}%\s]+)\s*-?%\}"""
+    r"""|\{\{\s*["']([^"'{}]+)["']\s*\|\s*(?:relative|absolute)_url\s*\}\}"""
+    r"""|\{\{\s*site\.(?:base)?url\s*\}\}"""
+)
+_WIKI = re.compile(r"\[\[([^\[\]|#]*)(#[^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_REMOVED = re.compile(r"[\x00-\x1f\x7f]+")  # what browsers leave out
+
+
+def untemplated(text: str) -> str:
+    """A text with the references of site generators as plain paths: Hugo's ``{{< ref "page.md" >}}`` is page.md."""
+    return TEMPLATE.sub(_plain, text) if "{" in text else text
+
+
+def _plain(found: re.Match[str]) -> str:
+    page, linked, site = found.groups()
+    return page or (f"/{linked.lstrip('/')}" if linked else "") or site or ""
+
+
+def resolve(base: str, href: str) -> str:
+    """What a reference in the document ``base`` names, or "" for nothing that can be read.
+
+    Seen from "python/library/os.html", "random.html#random.seed" is "python/library/random.html#random.seed", "#x" is
+    "python/library/os.html#x", "https://Example.org/a?b#c" is "//example.org/a#c", "/docs/x/" stays "/docs/x/", and
+    "[[Page name|text]]" is "[[Page name]]". Percent signs are decoded, queries are dropped; of mail addresses, scripts,
+    data, and files above all folders nothing is left. A "#" in the name of a file is written "%23".
+    """
+    base = base.replace("#", "%23")
+    href = _REMOVED.sub("", untemplated(href)).strip()
+    if wiki := _WIKI.fullmatch(href):
+        name = " ".join(wiki[1].split())
+        target = f"[[{name}]]{wiki[2] or ''}" if name else f"{base}{wiki[2] or ''}"
+        return target if len(target) <= LONGEST_TARGET and target != base else ""
+    if scheme := _SCHEME.match(href):
+        if scheme[1].lower() not in ("http", "https"):
+            return ""
+        href = href[scheme.end() :]
+        if not href.startswith("//"):
+            return ""
+    path, _, fragment = href.partition("#")
+    path = path.partition("?")[0].replace("\\", "/")
+    host = ""
+    if path.startswith("//"):
+        host, slash, path = path[2:].partition("/")
+        host = "//" + host.rpartition("@")[2].lower().removesuffix(":80").removesuffix(":443")
+        if host == "//":
+            return ""
+        path = slash + path
+    decoded = _REMOVED.sub("", unquote(path)).replace("#", "%23")
+    if decoded:
+        is_folder = decoded.endswith(("/", "/.", "/..")) or decoded in (".", "..")
+        rooted = bool(host) or decoded.startswith("/")
+        joined = normpath("/" + decoded.lstrip("/")) if rooted else normpath(f"{dirname(base)}/{decoded}".lstrip("/"))
+        if joined == ".." or joined.startswith("../"):
+            return ""
+        target = joined.rstrip("/") + "/" if is_folder else joined
+        target = host + ("" if target == "./" else target)
+    else:
+        target = host or (base if fragment else "")
+    fragment = _REMOVED.sub("", unquote(fragment))
+    if fragment and target:
+        target += f"#{fragment}"
+    return target if len(target) <= LONGEST_TARGET else ""
+
+
+def address(target: str) -> str:
+    """The form in which a target or the id of a document is compared: without fragment, extension, "/index",
+    "/README" and the slash at its end, in the case in which it is written. A "#" in an id has to be written "%23"."""
+    if target.startswith("[["):
+        return target[: target.find("]]") + 2] if "]]" in target else target
+    path = target.partition("#")[0]
+    while True:
+        path = path.rstrip("/")
+        folder, slash, name = path.rpartition("/")
+        stem, _, suffix = name.rpartition(".")
+        if stem and f".{suffix}".lower() in SUFFIXES:
+            path = folder + slash + stem
+        elif slash and folder.strip("/") and name in ("index", "_index", "README", "readme"):
+            path = folder
+        else:
+            return path

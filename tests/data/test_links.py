@@ -1,0 +1,112 @@
+"""Hyperlinks: what they name, and how targets and documents are compared."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from polyhop.data.links import LONGEST_TARGET, address, resolve, untemplated
+
+BASE = "docs/guide/install.html"
+
+
+@pytest.mark.parametrize(
+    ("href", "target"),
+    [
+        ("start.html#first", "docs/guide/start.html#first"),
+        (" ./start.html ", "docs/guide/start.html"),
+        ("../api/", "docs/api/"),
+        ("../../other/x.md", "other/x.md"),
+        ("../../../x.md", ""),  # above all folders
+        ("..", "docs/"),
+        ("#first", "docs/guide/install.html#first"),
+        ("#", ""),
+        ("", ""),
+        ("?page=2", ""),
+        ("?page=2#x", "docs/guide/install.html#x"),
+        ("a.html?v=1#b%20c", "docs/guide/a.html#b c"),
+        ("/docs/x/", "/docs/x/"),
+        ("/docs/../x", "/x"),
+        ("/../..", "/"),
+        ("https://Example.org:443/A/?q#b", "//example.org/A/#b"),
+        ("HTTP://ada@example.org", "//example.org"),
+        ("//example.org/x", "//example.org/x"),
+        ("https:x", ""),
+        ("https://", ""),
+        ("a%20b.html", "docs/guide/a b.html"),
+        ("caf%C3%A9.html", "docs/guide/café.html"),
+        ("c%23.html#x", "docs/guide/c%23.html#x"),
+        ("sub\\a.html", "docs/guide/sub/a.html"),
+        ("mailto:ada@example.org", ""),
+        ("JavaScript:alert(1)", ""),
+        ("java\tscript:alert(1)", ""),
+        ("data:text/html,x", ""),
+        ("file:///etc/passwd", ""),
+        ("C:\\x.html", ""),
+        ('{{< ref "start.md#x" >}}', "docs/guide/start.md#x"),
+        ("{{% relref start %}}", "docs/guide/start"),
+        ("{% link _posts/a.md %}", "/_posts/a.md"),
+        ("{{ site.baseurl }}/a.md", "/a.md"),
+        ("{{ '/a/' | relative_url }}", "/a/"),
+        ("[[Owners]]", "[[Owners]]"),
+        ("[[Owners  list|who]]", "[[Owners list]]"),
+        ("[[Owners#Ada]]", "[[Owners]]#Ada"),
+        ("[[#Ada]]", "docs/guide/install.html#Ada"),
+        ("x" * LONGEST_TARGET, ""),
+    ],
+)
+def test_a_reference_is_resolved(href: str, target: str) -> None:
+    assert resolve(BASE, href) == target
+
+
+@pytest.mark.parametrize(
+    ("targets", "form"),
+    [
+        ("docs/ docs docs/index.html docs/index docs/_index.md docs/README.md docs/index.html#x docs.html", "docs"),
+        ("a/git-gc.html a/git-gc.txt a/git-gc.rst.txt a/git-gc.txt.gz a/git-gc.HTM#x", "a/git-gc"),
+        ("v1.2 v1.2/ v1.2/index.html", "v1.2"),
+        ("//example.org //example.org/ //example.org/index.html", "//example.org"),
+        ("A/b.md", "A/b"),
+        ("a/.md", "a/.md"),
+        ("index.html", "index"),
+    ],
+)
+def test_addresses(targets: str, form: str) -> None:
+    assert {address(target) for target in targets.split()} == {form}
+
+
+def test_the_address_of_a_wiki_link() -> None:
+    assert address("[[Owners list]]#Ada") == "[[Owners list]]"
+
+
+NAMES = st.sampled_from(["a", "b.html", "index.html", "C d", "é", "x.y"])
+IDS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
+SOUP = st.text(st.sampled_from("ab./\\#?%2:[]|{}<> \n\x00é&@"), max_size=30)
+
+
+@given(IDS, IDS, st.sampled_from(["", "x", "a.b"]))
+def test_a_relative_path_finds_its_document(base: str, document: str, fragment: str) -> None:
+    """From every document, to every document."""
+    up = "../" * base.count("/")
+    target = resolve(base, up + document.replace(" ", "%20") + (f"#{fragment}" if fragment else ""))
+    assert target == document + (f"#{fragment}" if fragment else "")
+    assert address(target) == address(document)
+
+
+@given(IDS, st.one_of(SOUP, st.text(max_size=30)))
+@example("a", "//[")
+@example("a", "/..//x")
+def test_no_reference_fails(base: str, href: str) -> None:
+    target = resolve(base, href)
+    assert len(target) <= LONGEST_TARGET
+    assert not any(ord(character) < 32 for character in target)
+    assert ".." not in target.partition("#")[0].split("/")[:-1] or target.startswith("[[")
+    assert address(address(target)) == address(target)
+
+
+def test_only_references_of_site_generators_are_replaced() -> None:
+    assert (
+        untemplated('see {{< ref "a.md" >}} and {{ price }} and {{< note >}}')
+        == "see a.md and {{ price }} and {{< note >}}"
+    )
