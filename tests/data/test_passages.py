@@ -128,10 +128,8 @@ def test_links_are_read_back() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *(
-            ("links", links)
-            for links in ("x", {}, 1, ["b.md"], [[]], [LINK[:2]], [[*LINK, "other"]], [[*LINK, "see", 1]])
-        ),
+        *(("links", "x"), ("links", {"x": 1}), ("links", ["b.md"])),
+        *(("links", [link]) for link in (LINK[:2], [*LINK, "x"], [*LINK, "see", 1])),
         *(("links", [link]) for link in ([1, "b", 1], ["b", None, 1], ["b", "b", True], ["b", "b", 2], ["b", "b", -1])),
         *(("anchors", value) for value in ("x", {"x": 1}, [1], [None], ["x" * 501])),
         *(("terms", value) for value in (1, ["x", 2])),
