@@ -6,7 +6,7 @@ import re
 import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 from lxml import etree
@@ -20,8 +20,9 @@ _LONGEST_CELL = 300  # characters of a cell that belongs into a sentence of its 
 _LONGEST_TERM, _MOST_TERM_WORDS = 80, 6
 _LONGEST_ANCHOR = 200
 LONGEST_ANCHOR_TEXT = 200
-_DENSE = 0.7  # share of the text that is in links where it only lists them, ...
-_FEWEST_LINKS = 3  # ... with so many or more
+_DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...
+_FEWEST_LINKS = 2  # ... with so many or more
+_LONG_LIST, _MOST_LINES = 10, 0.8  # also a list of so many lines of which this share starts with a link
 _MOST_SPANNED = 100  # columns or rows
 _MOST_COLUMNS = 1000
 
@@ -51,12 +52,20 @@ _SEE = re.compile(
 )
 _SEE_ALSO = re.compile(r"see also\b", re.IGNORECASE)
 _LISTS = frozenset("ul ol dl table menu".split())
+_LABELS = frozenset(  # of boxes: no headings
+    "note notes tip hint warning caution important attention danger error info abstract example achtung hinweis".split()
+)
 _ITEMS = frozenset((*_HEADINGS, "li", "dt", "td", "th"))
 _DEFINES = re.compile(r"\s*(?:$|[:–—=]|-\s)")
 _KEYWORDS = re.compile(
     r"(?:(?:abstract|async|class|classmethod|const|coroutine|def|enum|event|exception|final|func|function|interface"
     r"|macro|member|method|property|public|static|staticmethod|struct|template|type|union|virtual)\s+)+"
 )
+_NO_LETTERS = re.compile(r"[\W_]+")
+_NUMBERED = re.compile(
+    r"(?:(?:chapter|section|appendix|part)\s+)?(?:[A-Z]\.)?[\dIVX]+(?:\.\d+)*[.:]?\s+", re.IGNORECASE
+)
+_ADDED = re.compile(r"\s+(?:[|–—·»]|-)\s.*|\s+\([^()]*\)$")  # to the title of a page, such as the site's name
 _NEVER = sys.maxsize
 _PARTS = frozenset("html body main article section".split())
 _ROWS = frozenset("p div ul ol table center header span dl".split())
@@ -99,10 +108,12 @@ def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Tex
         raise Unreadable("elements are nested too deep")
     if root is None:
         return Text(title, [])
-    reader = _Reader(title, first_heading)
-    reader.read(root)
     named = root.find("head/title")
     page_title = "" if named is None else _folded("".join(named.itertext()))[:LONGEST_HEADING]
+    if next(root.iter("h1"), None) is None and not first_heading:
+        title = title or page_title
+    reader = _Reader(title, first_heading)
+    reader.read(root)
     return Text(reader.title or page_title, reader.lines())
 
 
@@ -345,22 +356,31 @@ class _Reader:
     def _flush(self) -> None:
         """Make lines of the block."""
         if not self._size:
-            self._end_link()
-            self._text = []
+            self._text, self._links, self._link = [], [], None  # pictures
             return
         tag = self._frames[-1].tag if self._frames else ""
         block = self._taken()
         if self._open["pre"]:
-            self._lines((line.strip() for line in block.text.splitlines()), block, apart=self._code)
+            self._lines((line.rstrip() for line in block.text.splitlines()), block, apart=self._code)
             return
         if tag == "dt":
             self._see_term = bool(_SEE.fullmatch(block.text))
             before = block.text if not block.links else _first(block.text, block.links[0].at)
-            if before and not before.endswith(","):
+            if before and not before.endswith((",", ":")):
                 block = block._replace(terms=[*block.terms, *names(before)])
         elif not block.links and _SEE.fullmatch(block.text):
             self._see_from = len(self._frames) - (tag not in ("div", "body", "section", "aside"))
-        self._lines(split_sentences(block.text), block)
+        if not self._label(block):
+            self._lines(split_sentences(block.text), block)
+
+    def _label(self, block: Cell) -> bool:
+        """Whether a block is only the label of a box, which then is the start of the next one: "Note: It is hot."."""
+        label = block.text.rstrip(":! ")
+        if block.links or block.terms or (label.casefold() not in _LABELS and not _SEE.fullmatch(label)):
+            return False
+        self._anchors = [(0, name) for _, name in block.anchors]
+        self._add(f"{label}: ")
+        return True
 
     def _lines(self, texts: Iterable[str], block: Cell, *, is_heading: bool = False, apart: int = 0) -> None:
         """Add lines, and what stands in each of them."""
@@ -408,9 +428,12 @@ class _Reader:
         text = _PERMALINK.sub("", block.text)[:LONGEST_HEADING]
         path = tuple((above, heading) for above, heading in self._path if above < level)
         self._see_from = _NEVER
+        if text.casefold() in _LABELS and self.title:
+            self._label(block)
+            return
         if not self.title and (self._first_heading or level == 1):
             self.title, self._path = text, ()
-        elif text.casefold() == (path[-1][1] if path else self.title).casefold():
+        elif _bare(text) == _bare(path[-1][1] if path else self.title):  # once is enough
             self._path = path
         else:
             self._path = (*path, (level, text))
@@ -425,6 +448,8 @@ class _Reader:
         self._table.in_cell = False
         sole = self._lead is not None and self._lead == (-1, self._size)
         cell = self._taken()
+        if cell.text.startswith("-"):
+            sole, cell = True, cell._replace(terms=names(cell.text))
         given = element.attrib
         self._table.cells.append(
             cell._replace(
@@ -442,6 +467,11 @@ class _Reader:
                 self._lines(texts, cell)
         else:
             self._anchors += [(0, name) for cell in before for _, name in cell.anchors]
+
+
+def _bare(title: str) -> str:
+    """A title without its number and what sites add."""
+    return _ADDED.sub("", _NUMBERED.sub("", title)).casefold() or title.casefold()
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -499,14 +529,13 @@ def _rows_of_steps(root: Any) -> set[Any]:
         row, inside = None, link
         while (inside := inside.getparent()) is not None and inside.tag not in _PARTS:
             text = _short_text(inside)
-            if text is None:
+            if text is None or next(inside.iter(*_HEADINGS), None) is not None:
                 break
-            links = list(inside.iter("a"))
-            steps = sum(map(_is_step, links))
-            for each in links:
+            steps = list(filter(_is_step, inside.iter("a")))
+            for each in steps:
                 text = text.replace(_folded("".join(each.itertext())), " ", 1)
             rest = [word for word in re.findall(r"[^\W\d]+", text.casefold()) if word not in _STEPS]
-            if inside.tag in _ROWS and (not rest or (steps > 1 and len(rest) <= _MOST_WORDS_BESIDE)):
+            if inside.tag in _ROWS and (not rest or (len(steps) > 1 and len(rest) <= _MOST_WORDS_BESIDE)):
                 row = inside
         if row is not None:
             found.add(row)
@@ -537,31 +566,54 @@ def _is_layout(table: Any) -> bool:
         return True
     if any("\n" in "".join(code.itertext()).strip() for code in table.iter("pre")):
         return True
+    if next(table.iter("th"), None) is None and any(
+        sum(1 for _ in islice(cell.iter("p", "div", "li", "dd"), 2)) > 1 for cell in table.iter("td")
+    ):
+        return True
     return all(len(row) < 2 for row in table.iter("tr"))
 
 
 def _with_kinds(found: Sequence[_Found]) -> list[Line]:
     """The lines with the kinds of their links. A list that leads to parts of its own page is left out."""
     text, linked, links, away = Counter[int](), Counter[int](), Counter[int](), Counter[int]()
+    count, first = Counter[int](), Counter[int]()  # lines, and those that start with a link
     for line, _, lists in found:
         for each in {*lists}:
-            text[each] += len(line.text)
-            linked[each] += sum(len(link.text) for link in line.links)
+            count[each] += 1
+            first[each] += bool(line.links) and line.links[0].at == 0
+            text[each] += _letters(line.text)
+            linked[each] += sum(_letters(link.text) for link in line.links)
             links[each] += len(line.links)
-            away[each] += sum(not link.target.startswith("#") for link in line.links)
-    dense = {each for each in text if links[each] >= _FEWEST_LINKS and linked[each] >= _DENSE * text[each]}
+            away[each] += _leads_away(line)
+    dense = {
+        each
+        for each in text
+        if (links[each] >= _FEWEST_LINKS and linked[each] >= _DENSE_LIST * text[each])
+        or (count[each] >= _LONG_LIST and first[each] >= _MOST_LINES * count[each])
+    }
     lines: list[Line] = []
     for line, _, lists in found:
         if any(each in dense and not away[each] for each in lists):
             continue
         if line.links:
-            many = len(line.links) >= _FEWEST_LINKS
-            listed = many and sum(len(link.text) for link in line.links) >= _DENSE * len(line.text)
+            many = len(line.links) > _FEWEST_LINKS and not line.is_heading
+            listed = many and sum(_letters(link.text) for link in line.links) >= _DENSE_LINE * _letters(line.text)
+            if listed and not _leads_away(line):
+                continue
             if listed or not dense.isdisjoint(lists):
                 hrefs = (link._replace(kind="contents") if link.kind == "text" else link for link in line.links)
                 line = line._replace(links=tuple(hrefs), terms=())
         lines.append(line)
     return lines
+
+
+def _leads_away(line: Line) -> int:
+    """The number of links of a line that lead to other pages."""
+    return sum(not link.target.startswith("#") for link in line.links)
+
+
+def _letters(text: str) -> int:
+    return len(_NO_LETTERS.sub("", text))
 
 
 # --- terms -----------------------------------------------------------------------------------------------------------
@@ -572,7 +624,7 @@ def names(text: str) -> list[str]:
     --all and --no-all, "max_wal_senders (integer)" max_wal_senders; a sentence nothing."""
     text = _PERMALINK.sub("", text).strip().rstrip(":;,.–— ")
     if text.startswith(("-", "+")):
-        found = [option for part in re.split(r",\s+|\s*\|\s*", text) for option in _option(part)]
+        found = [option for part in re.split(r",\s+|\s*\|\s*|\s+/\s+", text) for option in _option(part)]
         return found[:10]
     text = _KEYWORDS.sub("", text)
     called = re.match(r"([^(\[{=;]*?)([^\s(\[{=;*&]+)\(", text)

@@ -7,7 +7,7 @@ pool and on every machine.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -103,10 +103,15 @@ class Passage:
         text: str | None = None,
         *,
         sentences: Iterable[str] | None = None,
+        breaks: Collection[int] = (),
         id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Passage:
         """Build a passage from a text or from sentences.
+
+        Args:
+            breaks: The numbers of the sentences that start a line of the text, as those of code do: with any, the
+                sentences keep their indentation.
 
         Raises:
             ValueError: neither or both of ``text`` and ``sentences`` are given.
@@ -116,9 +121,9 @@ class Passage:
         title = clean(title).strip()
         given = None
         if sentences is not None:
-            given = tuple(clean(sentence).strip() for sentence in sentences)
-            text = " ".join(given)
-        text = clean(text or "").strip()
+            given = tuple(clean(sentence).rstrip() if breaks else clean(sentence).strip() for sentence in sentences)
+            text = _joined(given, breaks)
+        text = text or "" if breaks else clean(text or "").strip()
         return cls(clean(id) if id else content_id(title, text), title, text, given, metadata=metadata)
 
     @property
@@ -162,6 +167,7 @@ class Passage:
         record: dict[str, Any] = {"id": self.id, "title": self.title}
         if self.given_sentences is not None:
             record["sentences"] = list(self.given_sentences)
+            record |= {"breaks": breaks} if (breaks := self._breaks(self.given_sentences)) else {}
         else:
             record["text"] = self.text
         if self.place:
@@ -171,9 +177,16 @@ class Passage:
         record |= {name: list(found) for name in ("anchors", "terms") if (found := getattr(self, name))}
         return record | {"metadata": self.metadata} if self.metadata else record
 
+    def _breaks(self, sentences: Sequence[str]) -> list[int]:
+        if "\n" not in self.text:
+            return []
+        ends = accumulate((len(sentence) + 1 for sentence in sentences), initial=-1)
+        breaks = [number for number, end in enumerate(ends) if end >= 0 and self.text[end : end + 1] == "\n"]
+        return breaks if _joined(sentences, breaks) == self.text else []
+
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Passage:
-        """Read ``{id?, title?, text}`` or ``{id?, title?, sentences}``, each with ``place?``, ``metadata?``,
+        """Read ``{id?, title?, text}`` or ``{id?, title?, sentences, breaks?}``, each with ``place?``, ``metadata?``,
         ``links?: [[target, text, sentence, kind?], ...]``, ``anchors?`` and ``terms?``; of these, what others call so
         is left out.
         """
@@ -195,7 +208,8 @@ class Passage:
             raise ValueError(f"'text' must be a string, got {type(text).__name__}")
         metadata = record.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else None
-        passage = cls.of(title or "", text, sentences=sentences, id=id, metadata=metadata)
+        breaks = _numbers(record.get("breaks"), len(sentences)) if sentences else ()
+        passage = cls.of(title or "", text, sentences=sentences, breaks=breaks, id=id, metadata=metadata)
         found = {
             "place": _place(record.get("place")),
             "links": _links(record.get("links"), passage),
@@ -234,6 +248,18 @@ def _names(record: Any, most: int) -> tuple[str, ...]:
     if not isinstance(record, list) or not all(isinstance(each, str) and len(each) <= LONGEST_NAME for each in record):
         return ()
     return tuple(map(clean, record[:most]))
+
+
+def _numbers(record: Any, most: int) -> frozenset[int]:
+    known = isinstance(record, list) and all(type(each) is int and 0 < each < most for each in record)
+    return frozenset(record) if known else frozenset()
+
+
+def _joined(sentences: Sequence[str], breaks: Collection[int]) -> str:
+    if not breaks:
+        return " ".join(sentences)
+    breaks = frozenset(breaks)
+    return "".join(("\n" if number in breaks else " ") + text for number, text in enumerate(sentences))[1:]
 
 
 def content_id(title: str, text: str) -> str:

@@ -10,8 +10,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby, islice, takewhile
+from itertools import chain, groupby, islice, pairwise, takewhile
 from math import ceil
+from textwrap import dedent
 from typing import Any, NamedTuple
 
 from .links import resolve
@@ -82,27 +83,35 @@ class Document:
 
     def whole(self) -> Passage:
         """The document as one passage."""
-        sentences = [line.text for line in self.lines]
-        passage = Passage.of(self.title, sentences=sentences, id=self.id, metadata=self.metadata)
-        return replace(passage, **_marks(self.id, self.lines, self.lines))
+        return _passage(self, self.id, self.lines, self.lines)
 
 
-def _marks(document: str, lines: Sequence[Line], above: Iterable[Line]) -> dict[str, Any]:
-    """The links of the lines of a passage, and the anchors and terms of the lines that it stands for, which are also
-    headings above it: a fragment names what follows."""
+def _passage(
+    document: Document, id: str, lines: Sequence[Line], above: Iterable[Line], place: Place | None = None
+) -> Passage:
+    """A passage of some lines, with the links of these, and the anchors and terms of the lines that it stands for:
+    also of headings above it, since a fragment names what follows."""
+    sentences: list[str] = []
+    for apart, block in groupby(lines, key=lambda line: line.apart):
+        texts = [line.text for line in block]
+        sentences += dedent("\n".join(texts)).split("\n") if apart else texts
+    breaks = [n for n, (one, other) in enumerate(pairwise(lines), 1) if one.apart or other.apart]
+    passage = Passage.of(document.title, sentences=sentences, breaks=breaks, id=id, metadata=document.metadata)
     links = (
         Link(target, href.text, number, href.kind)
         for number, line in enumerate(lines)
         for href in line.links
-        if (target := resolve(document, href.target))
+        if (target := resolve(document.id, href.target))
     )
     found = [(line.anchors, line.terms) for line in above if line.anchors or line.terms]
     anchors, terms = (dict.fromkeys(each for line in found for each in line[n]) for n in (0, 1))
-    return {
-        "links": tuple(islice(links, MOST_LINKS)),
-        "anchors": tuple(islice(anchors, MOST_ANCHORS)),
-        "terms": tuple(islice(terms, MOST_TERMS)),
-    }
+    return replace(
+        passage,
+        place=place,
+        links=tuple(islice(links, MOST_LINKS)),
+        anchors=tuple(islice(anchors, MOST_ANCHORS)),
+        terms=tuple(islice(terms, MOST_TERMS)),
+    )
 
 
 def count_words(text: str) -> int:
@@ -141,17 +150,8 @@ def split(document: Document, max_words: int = MAX_WORDS) -> list[Passage]:
         first, headings = piece[0].number, _headings(piece)
         above = document.lines[reached : piece[-1].number + 1]
         reached = max(reached, piece[-1].number + 1)
-        passages.append(
-            Passage(
-                id=f"{document.id}#{len(passages) + 1}",
-                title=document.title,
-                text=" ".join(each.line.text for each in piece),
-                given_sentences=tuple(each.line.text for each in piece),
-                place=Place(document.id, first, headings),
-                metadata=document.metadata,
-                **_marks(document.id, [each.line for each in piece], above),
-            )
-        )
+        place, id = Place(document.id, first, headings), f"{document.id}#{len(passages) + 1}"
+        passages.append(_passage(document, id, [each.line for each in piece], above, place))
     return passages
 
 

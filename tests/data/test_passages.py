@@ -109,6 +109,19 @@ def test_passages_are_values() -> None:
         passage.title = "U"  # type: ignore[misc]
 
 
+@given(st.lists(ANY_TEXT, min_size=1, max_size=5), st.sets(st.integers(1, 4)))
+def test_lines_survive_their_record(sentences: list[str], breaks: set[int]) -> None:
+    breaks = {number for number in breaks if number < len(sentences)}
+    passage = Passage.of("T", sentences=sentences, breaks=breaks)
+    assert len(passage.sentences) == len(sentences)
+    assert Passage.from_record(json.loads(json.dumps(passage.to_record()))) == passage
+
+
+@pytest.mark.parametrize("breaks", ["1", [0], [2], [True], [1.0], [-1], {"1": 1}])
+def test_what_others_call_breaks_is_left_out(breaks: object) -> None:
+    assert Passage.from_record({"sentences": ["One.", " Two."], "breaks": breaks}).text == "One. Two."
+
+
 LINK = ["docs/b.md#x", "b", 1]
 
 

@@ -74,20 +74,24 @@ def test_the_parts_of_a_section_have_about_the_same_length() -> None:
     assert sizes == [16, 15]
 
 
-def test_code_is_kept_apart() -> None:
+def test_code_is_kept_apart_and_in_lines() -> None:
     lines = [
         Line("Run this:"),
-        Line("make test", apart=1),
-        Line("make lint", apart=1),
+        Line("    if ready:", apart=1),
+        Line("        run()", apart=1),
         Line("Then that:"),
-        Line("ls", apart=2),
+        Line("  ls", apart=2),
+        Line("  pwd", apart=3),
     ]
-    assert [passage.text for passage in split(Document("d", "T", lines))] == [
-        "Run this:",
-        "make test make lint",
-        "Then that:",
-        "ls",
-    ]
+    document = Document("d", "T", lines)
+    first, code, *others = split(document)
+    assert (code.text, code.sentences) == ("if ready:\n    run()", ("if ready:", "    run()"))
+    assert [passage.text for passage in (first, *others)] == ["Run this:", "Then that:", "ls", "pwd"]
+    whole = document.whole()
+    assert whole.text == "Run this:\nif ready:\n    run()\nThen that:\nls\npwd"
+    assert len(whole.sentences) == len(lines)
+    for passage in (code, whole):
+        assert Passage.from_record(passage.to_record()) == passage
 
 
 def test_a_document_of_headings_keeps_them() -> None:
