@@ -19,7 +19,7 @@ PYTEST = pytest -n 2 --dist worksteal
 # it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow test-dspy lint format docs dense pyserini tracking serve constraints clean
+.PHONY: help demo test test-slow test-dspy lint format docs documents dense pyserini tracking serve constraints clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -52,6 +52,9 @@ format: $(DEV) ## format the code and fix what can be fixed
 docs: $(DEV) ## build the documentation into build/docs
 	@$(INSTALL) --overrides overrides.txt --editable '.[dev,docs]'
 	$(BIN)/sphinx-build --quiet --fail-on-warning docs build/docs
+
+documents: $(INSTALLED) ## add what PDF, Word and reStructuredText files need
+	@$(INSTALL) --overrides overrides.txt --editable '.[documents]'
 
 dense: $(INSTALLED) ## add dense retrieval: sentence-transformers with PyTorch
 	@# UV_TORCH_BACKEND=cpu (or cu128, ...) chooses the build of PyTorch; an installed one is kept.

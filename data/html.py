@@ -27,7 +27,7 @@ _MOST_SPANNED = 100  # columns or rows
 _MOST_COLUMNS = 1000
 
 _SKIPPED = frozenset(
-    "script style noscript template nav footer aside form button select svg iframe title object dialog".split()
+    "script style noscript template nav footer form button select svg iframe title object dialog".split()
 )
 _SKIPPED_ROLES = frozenset("navigation banner contentinfo search menu dialog doc-toc".split())
 _SKIPPED_NAMES = frozenset(  # of classes and ids, by which generators mark navigation
@@ -510,13 +510,15 @@ def _is_left_out(element: Any) -> bool:
     tag, given = element.tag, element.attrib
     if tag in _SKIPPED:
         return True
-    if not given:
+    if not given and tag != "aside":
         return False
     if "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") in _SKIPPED_ROLES:
         return True
     if tag == "a" and given.get("href", "").startswith("#") and not re.search(r"\w", "".join(element.itertext())):
         return True  # the mark of a permanent link
     marks = f"{given.get('class', '')} {given.get('id', '')}".lower().split()
+    if tag == "aside" and "admonition" not in marks and not given.get("role", "").startswith(("doc-", "note")):
+        return next(element.iterancestors("article"), None) is None  # beside the page, or a remark
     return tag not in ("html", "body") and not _SKIPPED_NAMES.isdisjoint(marks)
 
 

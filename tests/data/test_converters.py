@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import json
 import sys
 import zipfile
 from pathlib import Path
@@ -11,10 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pypdf import PdfReader, PdfWriter
+from pypdf.annotations import Link
+from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject
 
 from polyhop.data.conversion import Conversions
-from polyhop.data.converters import Text, Unreadable, convert, of_html
-from polyhop.data.splitting import Document, Line, split
+from polyhop.data.converters import Text, Unreadable, convert, of_html, suffix_of
+from polyhop.data.splitting import Document, Href, Line, split
 from polyhop.scripts.studies.folder.files import write_docx, write_pdf
 
 
@@ -282,7 +286,14 @@ with zipfile.ZipFile(BOMB, "w", zipfile.ZIP_DEFLATED) as bomb, bomb.open("word/d
         ("a.docx", b"PK\x03\x04nonsense", "not a Word file"),
         ("a.docx", BOMB.getvalue(), "it unpacks to more than 512 MB"),
         ("a.md", b"a\x00b", "a binary file"),
-        ("a.txt", b"caf\xe9", "not UTF-8 (byte 4)"),
+        ("a.txt", "Привет, мир".encode("cp1251"), "not UTF-8 (byte 1): save it as UTF-8"),
+        ("a.txt.gz", b"\x1f\x8bnonsense", "the gzip file is damaged"),
+        ("a.txt.gz", gzip.compress(b"x" * (33 << 20)), "it unpacks to more than 32 MB"),
+        ("a.epub", b"PK\x03\x04nonsense", "not a book"),
+        ("a.epub", BOMB.getvalue(), "it unpacks to more than 512 MB"),
+        ("a.ipynb", b"[]", "not a notebook"),
+        ("a.ipynb", b'{"cells": [1]}', "not a notebook"),
+        ("a.ipynb", b"[" * 100_000, "not a notebook"),
         ("a.txt", b" \n", "empty"),
         ("a.csv", b'a,b\n"' + b"x" * 10, "empty"),
     ],
@@ -296,12 +307,11 @@ def test_what_cannot_be_read_has_a_reason(tmp_path: Path, name: str, content: by
 
 
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("pypdf", "mammoth"):
+    for module in ("pypdf", "mammoth", "docutils"):
         monkeypatch.setitem(sys.modules, module, None)
-    write_docx(tmp_path / "a.docx", [("", "x")])
-    for name in ("a.pdf", "a.docx"):
-        with pytest.raises(Unreadable, match=r"pip install 'polyhop\[documents\]'"):
-            convert(tmp_path / name)
+    for name in ("a.pdf", "a.docx", "a.rst"):
+        with pytest.raises(Unreadable, match="run `make documents`"):
+            convert(written(tmp_path / name, "x"))
 
 
 def test_word_files(tmp_path: Path) -> None:
@@ -328,6 +338,189 @@ def test_tables(tmp_path: Path) -> None:
         rows = [["service", "owner"], ["Ledger", "Ada Berg"], ["Kiln", ""], ["霧", "x" * 400]]
         text = convert(written(tmp_path / name, "\n".join(mark.join(row) for row in rows)))
         assert texts(text) == ["Service: Ledger; Owner: Ada Berg.", "Service: Kiln.", "Service: 霧.", "x" * 400]
+
+
+RST = """
+Kiln
+====
+
+See :ref:`the target <x>`, :func:`kiln.fire`, :doc:`a page </guide/b>` and `more <https://example.org/x>`_.
+
+.. _x:
+
+Owners
+------
+
+.. note::
+
+   It is hot.
+
+.. py:function:: kiln.fire(heat=None)
+   :noindex:
+
+   Light it.
+
+.. versionadded:: 3.2
+
+.. code-block:: python
+   :linenos:
+
+   def f():
+       return 1
+
+.. toctree::
+   :maxdepth: 2
+
+   intro
+   Usage <guide/usage>
+
+.. include:: /etc/passwd
+
+.. raw:: html
+
+   <b>raw</b>
+
+.. csv-table::
+   :file: /etc/passwd
+
+.. list-table::
+   :header-rows: 1
+
+   * - Service
+     - Owner
+   * - Ledger
+     - Ada
+
+.. unknown:: An argument
+   :option: 1
+
+   Its :unknown:`content`.
+
+.. seealso::
+
+   The :doc:`guide`.
+"""
+
+
+def test_restructured_text(tmp_path: Path) -> None:
+    text = convert(written(tmp_path / "a.rst", RST))
+    assert text.title == "Kiln"
+    assert texts(text) == [
+        *("See the target, kiln.fire, a page and more.", "Owners:", "Note: It is hot.", "kiln.fire(heat=None)"),
+        *("Light it.", "New in version 3.2", "def f():", "    return 1", "intro", "Usage"),
+        *("Service: Ledger; Owner: Ada.", "An argument", "Its content.", "See also: The guide."),
+    ]
+    assert [(link.target, link.kind) for line in text.lines for link in line.links] == [
+        *(("#x", "text"), ("/guide/b", "text"), ("https://example.org/x", "text")),
+        *(("intro", "contents"), ("guide/usage", "contents"), ("guide", "see")),
+    ]
+    assert [line.terms for line in text.lines if line.terms] == [("kiln.fire",)]
+    assert "x" in text.lines[1].anchors
+
+
+def test_a_notebook(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# Kiln\n", "It is [hot](heat.md)."]},
+        {
+            "cell_type": "code",
+            "source": "print('```')\n",
+            "outputs": [{"text": ["```\n"]}, {"data": {"text/plain": "x" * 5000, "image/png": "y"}}, {"ename": "E"}],
+        },
+    ]
+    text = convert(written(tmp_path / "a.ipynb", json.dumps({"cells": cells})))
+    assert (text.title, [line.text[:20] for line in text.lines]) == (
+        "Kiln",
+        ["It is hot.", "print('```')", "```", "x" * 20],
+    )
+    assert text.lines[0].links[0].target == "heat.md"
+    assert len(text.lines[-1].text) < 2001
+
+
+def test_a_book(tmp_path: Path) -> None:
+    page = "<html xmlns='http://www.w3.org/1999/xhtml'><head><title/></head><body>{}</body></html>"
+    parts = {
+        "META-INF/container.xml": """<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
+            <rootfile full-path="in/book.opf"/></rootfiles></container>""",
+        "in/book.opf": """<!DOCTYPE p [<!ENTITY e SYSTEM "file:///etc/passwd">]>
+            <package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">
+            <metadata><dc:title>The &amp; Kiln</dc:title><dc:title>&e;</dc:title></metadata>
+            <manifest><item id="b" href="b%20c.xhtml"/><item id="a" href="a.xhtml"/></manifest>
+            <spine><itemref idref="a"/><itemref idref="gone"/><itemref idref="b"/></spine></package>""",
+        "in/a.xhtml": page.format("<ul><li><a href='b%20c.xhtml'>Ash</a></li><li><a href='a.xhtml'>Top</a></li></ul>"),
+        "in/b c.xhtml": page.format(
+            "<h1>Ash</h1><p>See <a href='a.xhtml#x'>x</a>, <a href='https://example.org'>y</a>.</p><h2>Use</h2><p>None."
+        ),
+    }
+    with zipfile.ZipFile(tmp_path / "a.epub", "w") as book:
+        for name, content in parts.items():
+            book.writestr(name, content)
+    assert convert(tmp_path / "a.epub") == Text(
+        "The & Kiln",
+        [
+            Line("Ash:", ("Ash",), True),
+            Line("See x, y.", ("Ash",), links=(Href(3, "#x", "x"), Href(5, "https://example.org", "y"))),
+            Line("Use:", ("Ash", "Use"), True),
+            Line("None.", ("Ash", "Use")),
+        ],
+    )
+
+
+def test_compressed_texts_and_other_encodings(tmp_path: Path) -> None:
+    for name, content in (("a.txt.gz", "Grüße."), ("a.MD.GZ", "# T\n\nGrüße."), ("a.html.gz", "<p>Grüße.")):
+        assert texts(convert(written(tmp_path / name, gzip.compress(content.encode())))) == ["Grüße."]
+    for name, content in (("a.txt", ""), ("a.md", "# T\n\n"), ("a.csv", "a\n")):
+        text = f"{content}Viele Grüße aus Köln – „Ada“."
+        assert convert(written(tmp_path / name, text.encode("cp1252"))).lines[-1].text.endswith("Köln – „Ada“.")
+    names = ("a.txt.gz", "a.pdf.gz", "a.gz", "A.HTM")
+    assert [suffix_of(Path(name)) for name in names] == [".txt", ".gz", ".gz", ".htm"]
+
+
+def pdf_of(content: str) -> PdfWriter:
+    """One page, whose font has the widths of Helvetica but says that a space is very wide."""
+    writer = PdfWriter()
+    page = writer.add_blank_page(612, 792)
+    font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Kiln", "/FirstChar": 32, "/LastChar": 126}
+    made = DictionaryObject(
+        {NameObject(k): NameObject(v) if isinstance(v, str) else NumberObject(v) for k, v in font.items()}
+    )
+    made[NameObject("/Widths")] = ArrayObject([NumberObject(1000 if n == 32 else 500) for n in range(32, 127)])
+    fonts = DictionaryObject({NameObject("/F1"): made})
+    page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+    stream = DecodedStreamObject()
+    stream.set_data(content.encode())
+    page[NameObject("/Contents")] = stream
+    return writer
+
+
+def test_glued_words_of_a_pdf_are_separated(tmp_path: Path) -> None:
+    row = (
+        "["
+        + "-250".join(f"({word})" for word in ("Kilns", "of", "Tarn", "have", "to", "be", "fired", "twice"))
+        + "] TJ"
+    )
+    kerned = "[(A)-60(v)-60(a)-250(rests.)] TJ"
+    lines = " 0 -20 Td ".join([row] * 5 + [kerned])
+    pdf_of(f"BT /F1 12 Tf 72 700 Td {lines} ET").write(tmp_path / "a.pdf")
+    found = convert(tmp_path / "a.pdf")
+    assert found.title == "Kilns of Tarn have to be fired twice"
+    assert " ".join(texts(found)) == " ".join([found.title] * 4 + ["Ava rests."])
+
+
+def test_links_of_a_pdf(tmp_path: Path) -> None:
+    writer = pdf_of(
+        "BT /F1 12 Tf 72 700 Td (Heat is in ) Tj ET BT 222 700 Td (the guide) Tj ET BT 322 700 Td ( to all.) Tj ET "
+        "BT 72 680 Td (More of it is elsewhere.) Tj ET"
+    )
+    writer.add_annotation(0, Link(rect=(222, 695, 300, 715), url="guide.pdf#page=2"))
+    writer.add_annotation(0, Link(rect=(400, 10, 500, 20), url="https://example.org/x"))  # of a picture
+    writer.add_annotation(0, Link(rect=(72, 675, 100, 690), target_page_index=0))
+    writer.write(tmp_path / "a.pdf")
+    first, second = convert(tmp_path / "a.pdf").lines
+    assert first.links == (
+        Href(0, "https://example.org/x", "https://example.org/x"),
+        Href(8, "guide.pdf#page=2", "the guide"),
+    )
+    assert second.links == ()
 
 
 def test_conversions_keep_the_order(tmp_path: Path) -> None:
