@@ -113,7 +113,7 @@ def test_folder_of_texts(tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     made(folder / "b.txt", "Grüße.".encode())
     made(folder / "a" / "x.md", b"Intro.\n\n## The *Title* ##\n\nBody.\n")
-    made(folder / "a" / "bad.txt", b"caf\xe9")
+    made(folder / "a" / "bad.txt", b"\xcf\xf0\xe8\xe2\xe5\xf2")
     made(folder / "a" / "binary.txt", b"a\x00b")
     made(folder / "empty.md", b" \n")
     made(folder / ".git" / "c.txt", b"hidden")
@@ -125,7 +125,7 @@ def test_folder_of_texts(tmp_path: Path) -> None:
     ]
     assert passages[0][0].text.split() == ["Intro.", "Body."]
     assert [(problem.where, problem.reason) for problem in problems] == [
-        ("notes/a/bad.txt", "not UTF-8 (byte 4)"),
+        ("notes/a/bad.txt", "not UTF-8 (byte 1): save it as UTF-8"),
         ("notes/a/binary.txt", "a binary file"),
         ("notes/d.xyz", "no reader for files of the kind .xyz"),
         ("notes/empty.md", "empty"),
