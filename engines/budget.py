@@ -3,19 +3,19 @@
     budget = Budget(calls=2_000, usd=5.0, file=Path("runs/x/spent.json"))
     lm = budget.meter(dspy.LM("openai/gpt-4o-mini"))
 
-A metered model pays before each request; cached replies are free, retries are not. The most that a request can cost is
-reserved before it and corrected after it. A file shares the budget between processes and keeps it when a run is
-interrupted; a killed process has paid for the requests it had begun.
+A metered model pays before each request; cached replies are free, repeated requests are not. The most that a request
+can cost is reserved before it and corrected after it. A file shares the budget between processes and keeps it when a
+run is interrupted; a killed process has paid for the requests it had begun.
 """
 
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from threading import RLock
 from time import monotonic
 from typing import Annotated, Any, ClassVar
 
@@ -27,8 +27,8 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from ..data.errors import PolyhopError
 from ..data.files import read_bytes
 from .costs import longest_reply, price
-from .diagnosis import prompt_text
-from .endpoint import GuardedLM
+from .limits import LimitedLM
+from .replies import prompt_text
 
 
 class BudgetSpent(BaseException):
@@ -64,7 +64,6 @@ class Budget:
     Args:
         calls, usd, minutes: The limits; None for no limit.
         file: Where the spending is recorded.
-        driver: In a worker process: the budget of the process that started it, which pays.
 
     Raises:
         PolyhopError: the file contains something else.
@@ -76,27 +75,30 @@ class Budget:
         usd: float | None = None,
         minutes: float | None = None,
         file: Path | None = None,
-        driver: Any = None,
     ) -> None:
-        self._driver = driver
         self.calls, self.usd, self.minutes, self.file = calls, usd, minutes, file
-        self._spent = Spent()
-        self._pending = Spent()  # corrections, written with the next request
+        self.shared: Any = None  # in a worker: the budget that pays (see `polyhop.engines.shared`)
         self._reserve = Spent()
         self._models: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock = RLock()
         self._file_lock = FileLock(file.with_suffix(".lock")) if file else None
-        self._opened = monotonic()
-        self._seconds_before = read_spent(file).seconds if file else 0.0
+        self._spent = read_spent(file) if file else Spent()
+        self._opened = monotonic() - self._spent.seconds
+
+    @contextmanager
+    def _account(self) -> Iterator[None]:
+        """Inside, ``_spent`` is what all processes have spent; changes are written."""
+        with self._lock, self._file_lock or nullcontext():
+            known = read_spent(self.file) if self.file else self._spent
+            self._spent = replace(known, seconds=max(known.seconds, monotonic() - self._opened))
+            yield
+            if self.file and self._spent != known:
+                _write(self.file, self._spent)
 
     @property
     def spent(self) -> Spent:
-        with self._lock, self._file_lock or nullcontext():
-            known = read_spent(self.file) if self.file else self._spent
-            return replace(known.plus(**asdict(self._pending)), seconds=self._seconds())
-
-    def _seconds(self) -> float:
-        return self._seconds_before + monotonic() - self._opened
+        with self._account():
+            return self._spent
 
     @contextmanager
     def keeping_back(self, calls: int = 0, usd: float = 0.0, seconds: float = 0.0) -> Iterator[None]:
@@ -120,7 +122,7 @@ class Budget:
         Raises:
             PolyhopError: the model has another budget, or dollars are limited and its prices are unknown.
         """
-        endpoint, budget = (lm.engine.endpoint, lm.engine.budget) if isinstance(lm, GuardedLM) else (None, None)
+        limit, budget = (lm.engine.limit, lm.engine.budget) if isinstance(lm, LimitedLM) else (None, None)
         if budget is self:
             return lm
         if budget is not None:
@@ -130,7 +132,7 @@ class Budget:
                 f"the prices of {lm.model} are unknown: set a budget of calls or minutes instead of dollars"
             )
         self._models.add(lm.model)
-        return lm.through(endpoint, self) if isinstance(lm, GuardedLM) else GuardedLM(lm, budget=self)
+        return lm.through(limit, self) if isinstance(lm, LimitedLM) else LimitedLM(lm, budget=self)
 
     def meter_program(self, program: dspy.Module) -> None:
         """Meter the models of a program's predictors, in place."""
@@ -142,7 +144,7 @@ class Budget:
     def paid(self, send: Callable[[lm15.Request], lm15.Response], request: lm15.Request) -> lm15.Response:
         """Send a request and pay for it, or raise `BudgetSpent` and do not send it."""
         reserved = self._most(request)
-        self.pay(usd=reserved)
+        self.pay(reserved)
         try:
             response = send(request)
         except BaseException:
@@ -164,8 +166,8 @@ class Budget:
 
     def pay(self, usd: float = 0.0) -> None:
         """Record a call and reserve its dollars, or raise `BudgetSpent` and record nothing."""
-        if self._driver is not None:
-            self._driver.pay(usd)
+        if self.shared is not None:
+            self.shared.pay(usd)
             return
         with self._account():
             after, reserve = self._spent.plus(calls=1, usd=usd), self._reserve
@@ -173,34 +175,22 @@ class Budget:
                 raise BudgetSpent(f"{self.calls:,} LM calls")
             if self.usd is not None and after.usd > self.usd - reserve.usd:
                 raise BudgetSpent(f"${self.usd:,g}")
-            if self.minutes is not None and self._seconds() > 60 * self.minutes - reserve.seconds:
+            if self.minutes is not None and after.seconds > 60 * self.minutes - reserve.seconds:
                 raise BudgetSpent(f"{self.minutes:g} minutes")
             self._spent = after
 
     def correct(self, **more: float) -> None:
         """Record what is known after a call: tokens, and dollars to add to those reserved."""
-        if self._driver is not None:
-            self._driver.correct(**more)
+        if self.shared is not None:
+            self.shared.correct(**more)
             return
-        with self._lock:
-            self._pending = self._pending.plus(**more)
+        with self._account():
+            self._spent = self._spent.plus(**more)
 
     def close(self) -> None:
-        """Write pending corrections to the file."""
+        """Write the seconds to the file."""
         with self._account():
             pass
-
-    @contextmanager
-    def _account(self) -> Iterator[None]:
-        """Inside, ``_spent`` is what all processes have spent; changes are written back."""
-        with self._lock, self._file_lock or nullcontext():
-            known = read_spent(self.file) if self.file else self._spent
-            self._spent, self._pending = known.plus(**asdict(self._pending)), Spent()
-            try:
-                yield
-            finally:
-                if self.file:
-                    _write(self.file, replace(self._spent, seconds=max(known.seconds, self._seconds())))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Budget:
         return self
@@ -213,9 +203,7 @@ class Budget:
 def read_spent(file: Path) -> Spent:
     try:
         content = read_bytes(file)
-        return (
-            _SPENT.validate_json(content, strict=True) if content else Spent()
-        )  # empty: killed before the first write
+        return _SPENT.validate_json(content, strict=True) if content else Spent()  # empty: killed before a write
     except FileNotFoundError:
         return Spent()
     except (OSError, ValueError) as error:

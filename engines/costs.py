@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from importlib.metadata import distribution
 from math import fsum
+from pathlib import Path
 from threading import Event, Lock
 from time import sleep
 from typing import Any
 
 import dspy
 from dspy import lm15
-from dspy.utils.usage_tracker import UsageTracker
 
 _AGENT: ContextVar[str] = ContextVar("agent", default="")
 
@@ -35,38 +37,7 @@ class Abandoned(BaseException):
     """Stops a program whose question was given up. Not an `Exception`, so that it cannot become an answer."""
 
 
-class Abandonment(Event):
-    """Set when a question is given up; then calls what was registered with `stopping`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._stops: dict[object, Callable[[], object]] = {}
-        self._registering = Lock()
-
-    def set(self) -> None:
-        with self._registering:
-            super().set()
-            stops = list(self._stops.values())
-        for stop in stops:
-            stop()
-
-    @contextmanager
-    def stopping(self, stop: Callable[[], object]) -> Iterator[None]:
-        """Inside, ``stop`` is called, from any thread, as soon as the question is given up."""
-        key = object()
-        with self._registering:
-            self._stops[key] = stop
-            late = self.is_set()
-        if late:
-            stop()
-        try:
-            yield
-        finally:
-            with self._registering:
-                del self._stops[key]
-
-
-class Ledger(UsageTracker):
+class Ledger:
     """The calls for one question: ``dspy.context(usage_tracker=Ledger())``. Cached replies do not count.
 
     DSPy's own tracker does not see the threads of a program; this one is shared with them. ``attempt`` is 1 for a
@@ -74,9 +45,8 @@ class Ledger(UsageTracker):
     """
 
     def __init__(self, attempt: int = 1, on_incident: Callable[[str], None] = lambda incident: None) -> None:
-        super().__init__()
         self.attempt, self._on_incident = attempt, on_incident
-        self.abandoned = Abandonment()
+        self.abandoned = Event()  # set when the question is given up
         self._lock = Lock()
         self._calls: list[tuple[str, str, dict[str, Any]]] = []  # agent, model, usage
         self._incidents: Counter[str] = Counter()
@@ -88,7 +58,6 @@ class Ledger(UsageTracker):
         if self.abandoned.is_set():
             raise Abandoned
         with self._lock:
-            super().add_usage(lm, usage_entry)
             self._calls.append((_AGENT.get() or OTHER, lm, dict(usage_entry)))
 
     def record(self, incident: str) -> None:
@@ -146,12 +115,10 @@ def pause(seconds: float) -> None:
         raise Abandoned
 
 
-@contextmanager
-def stopping(stop: Callable[[], object]) -> Iterator[None]:
-    """Inside, ``stop`` is called, from any thread, as soon as the current question is given up."""
+def is_abandoned() -> bool:
+    """Whether the current question was given up."""
     ledger = dspy.settings.usage_tracker
-    with ledger.abandoned.stopping(stop) if isinstance(ledger, Ledger) else nullcontext():
-        yield
+    return isinstance(ledger, Ledger) and ledger.abandoned.is_set()
 
 
 def sum_costs(costs: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -197,7 +164,7 @@ def _count(usage: Mapping[str, Any], name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-# --- prices, from the list that comes with DSPy ----------------------------------------------------------------------
+# --- prices, from the list that comes with LiteLLM --------------------------------------------------------------------
 
 
 def price(model: str, tokens_in: int, tokens_out: int, cached: int = 0) -> float | None:
@@ -216,14 +183,11 @@ def price(model: str, tokens_in: int, tokens_out: int, cached: int = 0) -> float
 @cache
 def _rates(model: str) -> tuple[float, float, float] | None:
     """Dollars per token in, out, and in from the provider's cache."""
-    from dspy.clients.model_metadata import rate
-
     info = _model_info(model)
-    rate_in, rate_out = rate(info, "input_cost_per_token"), rate(info, "output_cost_per_token")
+    rate_in, rate_out = info.get("input_cost_per_token"), info.get("output_cost_per_token")
     if rate_in is None or rate_out is None:
         return None
-    rate_cached = rate(info, "cache_read_input_token_cost")
-    return rate_in, rate_out, rate_in if rate_cached is None else rate_cached
+    return rate_in, rate_out, info.get("cache_read_input_token_cost", rate_in)
 
 
 def longest_reply(model: str) -> int:
@@ -234,7 +198,13 @@ def longest_reply(model: str) -> int:
 
 @cache
 def _model_info(model: str) -> dict[str, Any]:
-    from dspy.clients.model_metadata import model_info
-
     provider, _, name = model.partition("/")
-    return dict(model_info(provider, name)) if name else {}
+    info: dict[str, Any] = _price_list().get(model) or _price_list().get(name) or {}
+    return info if info.get("litellm_provider") == provider else {}
+
+
+@cache
+def _price_list() -> dict[str, Any]:
+    """LiteLLM's list as a file: to import LiteLLM takes seconds. Without the file, prices are unknown."""
+    file = Path(str(distribution("litellm").locate_file("litellm/model_prices_and_context_window_backup.json")))
+    return json.loads(file.read_bytes()) if file.exists() else {}

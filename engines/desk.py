@@ -24,7 +24,7 @@ from filelock import FileLock
 from ..data.errors import PolyhopError
 from ..data.lucene.bm25 import OpenIndex
 from .budget import Budget
-from .gate import Gate
+from .limits import RateLimit
 
 Call = Callable[[int, str, tuple[Any, ...], dict[str, Any]], Any]
 """Calls a method of a shared object, by its number."""
@@ -64,7 +64,7 @@ class Desk:
     def call(self, worker: int, number: int, method: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Call a method for a worker."""
         shared = self._objects[number]
-        if not isinstance(shared, Gate):
+        if not isinstance(shared, RateLimit):
             return getattr(shared, method)(*arguments, **named)
         if method == "leave" and not self._count(worker, number, -1):
             return None  # given back when the worker was lost
@@ -96,8 +96,8 @@ class _Pickler(cloudpickle.Pickler):
         self._desk = desk
 
     def persistent_id(self, value: Any) -> Any:
-        if isinstance(value, Gate):
-            return "gate", self._desk.number(value), None
+        if isinstance(value, RateLimit):
+            return "limit", self._desk.number(value), value.limits
         if isinstance(value, Budget):
             return "budget", self._desk.number(value), value.usd
         if isinstance(value, OpenIndex):
@@ -109,12 +109,14 @@ class _Unpickler(pickle.Unpickler):
     def __init__(self, content: bytes, call: Call) -> None:
         super().__init__(io.BytesIO(content))
         self._call = call
-        self._budgets: dict[int, Budget] = {}
+        self._made: dict[int, Any] = {}
 
     def persistent_load(self, pid: Any) -> Any:
-        kind, number, usd = pid
-        shared = _Remote(number, self._call)
-        return shared if kind == "gate" else self._budgets.setdefault(number, Budget(usd=usd, driver=shared))
+        kind, number, settings = pid
+        if number not in self._made:
+            made = self._made[number] = RateLimit(settings) if kind == "limit" else Budget(usd=settings)
+            made.shared = _Remote(number, self._call)
+        return self._made[number]
 
 
 def loads(content: bytes, call: Call) -> Any:

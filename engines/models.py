@@ -3,7 +3,25 @@
 A spec names a model: ``lexical`` is the embedded engine, anything else a LiteLLM name such as ``openai/gpt-4o-mini`` or
 ``ollama_chat/qwen3``. ``ROLE=SPEC`` gives a model to one agent, or to a group of agents that the program names; a role
 is the name of a predictor in the program.
-``FILE.toml`` is a profile. Keys are read from the environment.
+``FILE.toml`` is a profile:
+
+    lm = "openai/gpt-4o-mini"                 # for all agents that are not listed below
+
+    [roles]
+    selector = "lexical"
+    verifier = "ollama_chat/qwen3"
+
+    [models."openai/*"]                       # all models that match a pattern share its limits
+    concurrency = 16
+    requests_per_minute = 500
+    tokens_per_minute = 200_000
+    timeout = 60                              # seconds per request
+
+    [models."ollama_chat/qwen3"]
+    api_base = "http://localhost:11434"
+    temperature = 0.2
+
+Keys are read from the environment: ``api_key_env`` names the variable of one that is not in the provider's usual one.
 """
 
 from __future__ import annotations
@@ -11,38 +29,43 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from functools import cache, partial
+from contextlib import suppress
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import dspy
-from dspy.clients import DISK_CACHE_DIR
-from dspy.utils.exceptions import AdapterParseError, DSPyError, LMError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from ..data.errors import PolyhopError
-from ..signatures.replies import without_thinking
-from .endpoint import Endpoint
-from .profile import SUFFIX, Profile, read_profile
-from .secrets import without_secrets
+from ..data.files import read_bytes
+from .limits import LimitedLM, Limits, RateLimit
+from .replies import ModelError, model_errors
 
 DEFAULT = "lexical"
+SUFFIX = ".toml"
 VARIABLE = "POLYHOP_LM"
 """The environment variable that replaces the default."""
 
 _PROVIDER_AND_NAME = re.compile(r"[\w.-]+(/[^\s/]+)+")
 _ROLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_LARGEST = 1 << 20  # bytes of a profile
+_SECRETS = ("api_key", "apikey", "headers", "authorization", "token", "password", "secret", "credential")
 
 
-class ModelError(PolyhopError):
-    """A language model is unknown, cannot be reached, or gives unusable replies."""
+class ProfileError(PolyhopError):
+    """A profile cannot be read or is not valid."""
 
 
 def language_model(
     spec: str = DEFAULT, profile: Profile | None = None, arguments: Mapping[str, Any] | None = None
 ) -> dspy.LM:
-    """The language model of a spec, behind an endpoint. It is not contacted yet.
+    """The language model of a spec, with its limits. It is not contacted yet.
 
     Args:
         profile: How the model is reached, and its limits.
@@ -66,7 +89,7 @@ def language_model(
     section = profile.section(spec) if profile else None
     with model_errors():  # reasoning models refuse a temperature, for example
         lm = dspy.LM(spec, **_placeholder_key(spec, settings), **settings)
-    return (section.endpoint if section else Endpoint()).guard(lm)
+    return LimitedLM(lm, section.limit if section else RateLimit())
 
 
 def _placeholder_key(spec: str, settings: Mapping[str, Any]) -> dict[str, str]:
@@ -146,7 +169,7 @@ def chosen_models(specs: Sequence[str]) -> tuple[dict[str, str], str, Profile | 
 
 
 def profile_at(path: str) -> Profile:
-    """A profile, read again only when it changes: the programs of a process share its endpoints and their limits."""
+    """A profile, read again only when it changes: the programs of a process share its limits."""
     file = Path(path).absolute()
     return _read_once(path, file, file.stat().st_mtime_ns if file.exists() else 0)
 
@@ -163,7 +186,7 @@ def protect_cache() -> None:
     Replies are stored as pickles; by default DSPy runs what another process has put there. The command line calls this;
     it replaces an earlier `dspy.configure_cache`. Without a usable folder, the cache is in memory only.
     """
-    folder = Path(DISK_CACHE_DIR)
+    folder = Path(os.environ.get("DSPY_CACHEDIR") or Path.home() / ".dspy_cache")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(OSError):  # it belongs to another user: then only the restriction protects
@@ -173,60 +196,128 @@ def protect_cache() -> None:
         dspy.configure_cache(enable_disk_cache=False)
 
 
-@contextmanager
-def model_errors() -> Iterator[None]:
-    """Turn errors of models into a `ModelError` that says what to do."""
+# --- profiles ---------------------------------------------------------------------------------------------------------
+
+
+def _address(address: str) -> str:
     try:
-        yield
-    except (LMError, AdapterParseError) as error:
-        raise ModelError(explain(error)) from error
+        parts = urlsplit(address)
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must begin with http:// or https://")
+    if parts.username is not None or parts.password is not None or parts.query:
+        raise ValueError("must not contain a user, a password or parameters")
+    return address
 
 
-def explain(error: BaseException) -> str:
-    """An error in one line, with advice, without keys."""
-    return without_secrets(_explained(error))
+_Name = Annotated[str, Field(pattern=r"\S")]
 
 
-def _explained(error: BaseException) -> str:
-    if isinstance(error, AdapterParseError):
-        fields = ", ".join(error.signature.output_fields)
-        whole = str(error.lm_response)
-        if whole.strip() and not without_thinking(whole, fields=error.signature.output_fields).strip():
-            return (
-                f"the model's reply to {error.signature.__name__} has no answer after its thinking. "
-                "Raise max_tokens in a profile, or try a model that thinks less."
+class Section(Limits):
+    """A table ``[models."PATTERN"]``: limits, settings of `dspy.LM`, and the variable of the key."""
+
+    api_base: Annotated[str, AfterValidator(_address)] | None = None
+    api_version: str | None = None
+    model_type: Literal["chat", "responses"] | None = None
+    reasoning_effort: str | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    cache: bool | None = None
+    extra_body: dict[str, Any] | None = None
+    """Fields that only this server knows."""
+    api_key_env: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$")] | None = None
+
+    @cached_property
+    def limit(self) -> RateLimit:
+        return RateLimit(Limits(**self.model_dump(include=set(Limits.model_fields))))
+
+    def settings(self) -> dict[str, Any]:
+        """Arguments of `dspy.LM`, without the key."""
+        return self.model_dump(exclude={*Limits.model_fields, "api_key_env"}, exclude_none=True)
+
+
+class Profile(BaseModel):
+    """A profile as it is written."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    path: Path = Field(exclude=True)
+    lm: _Name | None = None
+    roles: dict[str, _Name] = {}
+    models: dict[str, Section] = {}
+
+    def pattern(self, spec: str) -> str | None:
+        """The section of a model: the one with its name, else the first whose pattern matches."""
+        return spec if spec in self.models else next((each for each in self.models if fnmatchcase(spec, each)), None)
+
+    def section(self, spec: str) -> Section | None:
+        pattern = self.pattern(spec)
+        return None if pattern is None else self.models[pattern]
+
+    def settings(self, spec: str) -> dict[str, Any]:
+        """Arguments of `dspy.LM` for a model, with its key."""
+        section = self.section(spec)
+        if section is None:
+            return {}
+        variable = section.api_key_env
+        if variable is None:
+            return section.settings()
+        if not os.environ.get(variable):
+            raise ProfileError(f"{self.path} reads the key of {spec} from {variable}: export {variable}=...")
+        return {**section.settings(), "api_key": os.environ[variable]}
+
+
+def read_profile(path: Path | str) -> Profile:
+    """Read a profile.
+
+    Raises:
+        ProfileError: it cannot be read, is not TOML, has unknown or invalid settings, or contains a key.
+    """
+    path = Path(path)
+    try:
+        content = tomllib.loads(read_bytes(path, _LARGEST).decode("utf-8"))
+    except OSError as error:
+        raise ProfileError(f"cannot read the profile {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, or not TOML
+        raise ProfileError(f"{path} is not a profile: {error}") from error
+    models = content.get("models")
+    for name, section in (models if isinstance(models, dict) else {}).items():
+        if isinstance(section, dict) and any(map(_is_secret, _names(section))):
+            raise ProfileError(
+                f'{path}, [models."{name}"]: profiles do not contain keys; use api_key_env = "VARIABLE" to name the '
+                "environment variable that does"
             )
-        reply = " ".join(without_secrets(whole).split()) or "nothing"
-        return (
-            f"the model's reply to {error.signature.__name__} does not have the expected fields ({fields}): "
-            f"{reply[:160]!r}. Try a more capable model for this role."
-        )
-    if isinstance(error, DSPyError):
-        # The first line: advice for programmers and the provider's details follow. Redacted before it is truncated.
-        first, _, _ = without_secrets(str(error)).strip().partition("\n")
-        code = error.code or ""
-        if "connection error" in first.lower():  # LiteLLM's wording for an unreachable server
-            code = "transport"
-        return first[:_LONGEST_LINE] + _ADVICE.get(code, "")
-    text = shortened(" ".join(str(error).split()))
-    return text if isinstance(error, PolyhopError) else f"{type(error).__name__}: {text}".rstrip(": ")
+    try:
+        return Profile(**{**content, "path": path})
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        raise ProfileError(f"{path}{_problem(first['loc'], first['type'], first['msg'])}") from None
 
 
-def shortened(text: str, most: int = 2_000) -> str:
-    """A text with at most so many characters: its middle is left out, since advice stands at the end."""
-    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+def _names(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Names of settings, and of texts inside them: ``skip_special_tokens = true`` is not a key."""
+    for name, value in settings.items():
+        yield name
+        if isinstance(value, Mapping):
+            yield from _names({key: each for key, each in value.items() if isinstance(each, str | Mapping)})
 
 
-_LONGEST_LINE = 600  # characters: a provider's error may be a whole page of HTML
+def _is_secret(name: str) -> bool:
+    return any(word in name.lower() for word in _SECRETS) and name not in Section.model_fields
 
-_ADVICE = {
-    "not_configured": " Or use --lm lexical, which needs no key.",
-    "auth": " (check the provider's key in the environment)",
-    "transport": " (is the server up and the network reachable? --lm lexical needs neither)",
-    "timeout": " (a profile can raise the timeout)",
-    "rate_limit": " (wait, use fewer --threads, or set requests_per_minute in a profile)",
-    "context_window_exceeded": " (give the program fewer passages with -k)",
-    "overlong_reply": " (set max_tokens in a profile, or try a more capable model)",
-    "cut_reply": " (raise max_tokens in a profile)",
-    "empty_reply": " (try a more capable model, or raise max_tokens if it thinks before it answers)",
-}
+
+def _problem(loc: tuple[int | str, ...], kind: str, message: str) -> str:
+    """A validation error in the words of the file. Values are not repeated: one may be a key."""
+    table = f', [models."{loc[1]}"]' if loc[0] == "models" and len(loc) > 1 else ", [roles]" if len(loc) > 1 else ""
+    name = str(loc[2] if loc[0] == "models" and len(loc) > 2 else loc[-1])
+    if kind == "extra_forbidden":
+        known = [*Section.model_fields] if table else ["lm", "roles", "models"]
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+        return f"{table}: unknown setting {name!r}; {hint}"
+    if kind == "string_pattern_mismatch":
+        message = "must be the name of an environment variable, in capitals" if name == "api_key_env" else "is empty"
+    return f"{table}: {name} {message.replace('Input should', 'must').removeprefix('Value error, ')}"

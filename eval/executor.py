@@ -23,8 +23,7 @@ from dspy.utils.exceptions import AdapterParseError, LMError
 
 from ..data.passages import Evidence, Passage
 from ..engines.costs import Ledger
-from ..engines.diagnosis import CutReplyError, EmptyReplyError, OverlongReplyError, RefusedError
-from ..engines.models import explain
+from ..engines.replies import CutReplyError, EmptyReplyError, OverlongReplyError, RefusedError, explain
 from ..engines.secrets import learn_models
 from .gold import LookUp, ProgramOutput, gold_evidence
 from .metrics import METRICS, Metric, score

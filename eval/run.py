@@ -39,7 +39,7 @@ class RunProgress:
     done: int = 0
     failed: int = 0
     failed_now: int = 0  # failures since this call
-    repeated: int = 0  # requests that were retried
+    repeated: int = 0  # requests that failed and were repeated
     tokens: int = 0
     cost_usd: float = 0.0
     priced: bool = True  # whether all costs are known
@@ -54,7 +54,7 @@ class RunProgress:
     def add(self, record: QuestionRecord, *, before: bool = False) -> None:
         """Count a record, of this call or of one ``before``."""
         self.done += 1
-        self.repeated += sum(count for what, count in record.incidents.items() if what.startswith("repeated"))
+        self.repeated += sum(count for what, count in record.incidents.items() if what.startswith("request failed"))
         self.tokens += int(record.costs.get("tokens", 0))
         self.cost_usd += record.costs.get("cost_usd", 0.0)
         self.priced = self.priced and "cost_usd" in record.costs

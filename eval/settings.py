@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from ..data.errors import first_error
 from ..data.retrievers import describe_retriever
-from ..engines.endpoint import unguarded
+from ..engines.limits import unlimited
 from ..engines.models import roles
 from ..programs.tunable import tunables
 from .folder import MANIFEST, RunError, read_json
@@ -210,5 +210,5 @@ def _lm(lm: dspy.LM | None) -> dict[str, Any] | None:
 
 def _simulation(lm: dspy.LM | None) -> dict[str, Any] | None:
     """The label of a simulated model, which knows the gold evidence."""
-    label: dict[str, Any] | None = getattr(getattr(unguarded(lm), "engine", None), "simulation", None)
+    label: dict[str, Any] | None = getattr(getattr(unlimited(lm), "engine", None), "simulation", None)
     return label

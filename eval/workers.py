@@ -25,7 +25,7 @@ import cloudpickle
 
 from ..data.errors import PolyhopError
 from ..engines.desk import Desk, fetch_indexes, loads, share_cache
-from ..engines.models import explain
+from ..engines.replies import explain
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -30,7 +30,7 @@ from ..data.chain import ChainRetriever
 from ..data.errors import PolyhopError
 from ..data.passages import Retriever
 from ..data.retrievers import OTHER, RETRIEVERS, follows_chain, retriever_name
-from ..engines.endpoint import unguarded
+from ..engines.limits import unlimited
 from ..engines.models import roles
 from ..engines.secrets import SECRET, SHORTEST
 from ..programs import PROGRAMS, Program, name_of, new_program, retriever_of
@@ -209,7 +209,7 @@ def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_secrets(files: Mapping[str, bytes], models: Iterable[Any]) -> None:
     """No key, header or endpoint of a model may be written, not even as part of a demo or of the provenance."""
-    for model in map(unguarded, models):
+    for model in map(unlimited, models):
         for setting, value in (getattr(model, "kwargs", None) or {}).items():
             texts = list(_texts(value)) if _PRIVATE.search(setting) else []
             if any(text.encode() in data for text in texts for data in files.values()):

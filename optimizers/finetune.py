@@ -20,7 +20,7 @@ import dspy
 from dspy.clients.utils_finetune import TrainDataFormat
 
 from ..data.errors import PolyhopError
-from ..engines.endpoint import GuardedLM, unguarded
+from ..engines.limits import LimitedLM, unlimited
 from ..engines.models import roles
 from ..programs.agent import guarded
 from ..signatures.fields import fenced
@@ -59,7 +59,7 @@ def finetune(
     own, *others = (predictor.lm or dspy.settings.lm for role in agents for predictor in known[role])
     if any(model is not own for model in others):
         raise PolyhopError(f"{', '.join(agents)} have different models: give them the same")
-    student = unguarded(own)
+    student = unlimited(own)
     if not isinstance(student, dspy.LM) or not student.provider.finetunable:
         raise PolyhopError(f"{getattr(student, 'model', student)} cannot be trained: its provider does not offer it")
 
@@ -80,8 +80,8 @@ def finetune(
     model = student.finetune(data, TrainDataFormat.CHAT, train_kwargs).result()
     if isinstance(model, Exception):
         raise model
-    if isinstance(own, GuardedLM) and own.engine.endpoint is not None:
-        model = own.engine.endpoint.guard(model)
+    if isinstance(own, LimitedLM) and own.engine.limit is not None:
+        model = LimitedLM(model, own.engine.limit)
     result = program.deepcopy()
     for predictor, before in zip(result.predictors(), program.predictors(), strict=True):
         predictor.lm = before.lm

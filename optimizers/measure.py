@@ -20,7 +20,7 @@ import numpy as np
 
 from ..data.errors import PolyhopError
 from ..engines.costs import Ledger
-from ..engines.models import explain
+from ..engines.replies import explain
 from ..engines.secrets import learn_models
 from ..eval.executor import Job, Window
 

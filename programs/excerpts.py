@@ -18,7 +18,7 @@ from typing import Any
 
 from ..data.text import terms
 from ..engines.costs import record_incident
-from ..engines.requests import estimated_tokens
+from ..engines.replies import estimated_tokens
 from ..signatures.fields import NumberedPassage, NumberedPassages
 from .scope import scope
 from .trace import Shortened

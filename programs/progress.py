@@ -6,9 +6,8 @@ with following(print):
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -19,7 +18,6 @@ from dspy.utils.callback import BaseCallback
 
 from ..data.passages import Fact
 from ..data.text import count
-from ..engines.streams import hearing
 from . import trace as steps
 from .agent import Agent
 from .search import Search
@@ -44,17 +42,15 @@ class Event:
 
 
 @contextmanager
-def following(tell: Callable[[Event], None], hear: Callable[[str], None] | None = None) -> Iterator[None]:
+def following(tell: Callable[[Event], None]) -> Iterator[None]:
     """Inside, each step of a program and each agent that it asks is told, from any thread of the program.
 
-    An exception that ``tell`` raises for a step stops the program. With ``hear``, replies of models are streamed where
-    their server does that, and ``hear`` gets the field that is being written, as "answer: Roadside".
+    An exception that ``tell`` raises for a step stops the program.
     """
     callbacks = [*(dspy.settings.callbacks or ()), _Agents(tell)]
     with (
         listening(lambda step, branch: tell(Event(_line(step), step, branch=branch))),
         dspy.context(callbacks=callbacks),
-        hearing(lambda reply: hear(_last_field(reply))) if hear else nullcontext(),
     ):
         yield
 
@@ -62,13 +58,6 @@ def following(tell: Callable[[Event], None], hear: Callable[[str], None] | None 
 def _line(step: TraceStep) -> str:
     said = describe(step)
     return f"{said.verb} {said.text}".rstrip()
-
-
-def _last_field(reply: str) -> str:
-    """What is being written, in the form of DSPy's ChatAdapter; in other forms the whole text so far."""
-    *_, name, text = ["", *re.split(r"^\[\[ ## (\w+) ## \]\]", reply, flags=re.MULTILINE)]
-    text = f"\n{text}".partition("\n[[")[0].strip()  # the next field begins
-    return f"{name.replace('_', ' ')}: {text}" if name and text else text
 
 
 class _Agents(BaseCallback):

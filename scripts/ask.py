@@ -54,7 +54,7 @@ def ask(
     import dspy
 
     from ..engines.costs import Ledger
-    from ..engines.models import model_errors
+    from ..engines.replies import model_errors
     from ..programs.prediction import check_question
     from .progress import showing_progress
 

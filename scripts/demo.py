@@ -20,7 +20,7 @@ def demo(lm: ModelsOption = None) -> None:
     from ..data.sample import CORPUS, load_sample
     from ..data.text import count
     from ..engines.costs import Ledger
-    from ..engines.models import model_errors
+    from ..engines.replies import model_errors
     from .index import index
     from .options import build_program
     from .view import print_answer, say

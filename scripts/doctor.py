@@ -26,7 +26,7 @@ from .checks import Finding, failed, ok, warning
 if TYPE_CHECKING:
     import dspy
 
-    from ..engines.profile import Profile
+    from ..engines.models import Profile
 
 _WIDTH = 16  # of a check's name; models may be longer
 _COLORS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "failed": typer.colors.RED}
@@ -119,8 +119,7 @@ def private(text: str) -> str:
 
 def named_models(texts: Sequence[str]) -> dict[str, Profile | None]:
     """The models in ``SPEC``, ``ROLE=SPEC`` and profiles, with the profile; and the default if all have a role."""
-    from ..engines.models import chosen_models
-    from ..engines.profile import SUFFIX
+    from ..engines.models import SUFFIX, chosen_models
 
     profiles = [text for text in texts if text.endswith(SUFFIX)]
     chosen, default, profile = chosen_models(profiles)
@@ -135,15 +134,15 @@ def check_model(spec: str, profile: Profile | None = None, seconds: float = 30.0
     """Whether a model can be reached, answers in the expected fields, and can return JSON."""
     import dspy
 
-    from ..engines.endpoint import unguarded
-    from ..engines.models import explain, language_model
-    from ..engines.profile import ProfileError
+    from ..engines.limits import unlimited
+    from ..engines.models import ProfileError, language_model
+    from ..engines.replies import explain
     from ..programs.agent import ChatAdapter
 
     adapter = ChatAdapter(json_fallback=False)  # JSON is tested separately
     check = private(f"model {spec}")
     try:
-        lm = unguarded(language_model(spec, profile))
+        lm = unlimited(language_model(spec, profile))
     except PolyhopError as error:
         found = private(explain(error))
         missing = _missing_variables(spec, "not_configured", found) if isinstance(error, ProfileError) else []
@@ -215,7 +214,7 @@ def _missing_variables(spec: str, code: str | None, found: str) -> list[str]:
 
 
 def _redacted(error: BaseException | None) -> str:
-    from ..engines.models import explain
+    from ..engines.replies import explain
 
     return private(plain(explain(error))) if error else ""
 

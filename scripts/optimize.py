@@ -227,8 +227,7 @@ class _Opened:
 
 def _prompt_model(name: str, models: Sequence[str]) -> dspy.LM:
     """The model that writes instructions, reached as the profile of the program's models says."""
-    from ..engines.models import chosen_models, language_model, protect_cache
-    from ..engines.profile import SUFFIX
+    from ..engines.models import SUFFIX, chosen_models, language_model, protect_cache
 
     protect_cache()
     _, default, profile = chosen_models([name] if name.endswith(SUFFIX) else models)

@@ -21,8 +21,7 @@ _SOON = 0.3  # seconds; a faster answer is not preceded by anything
 
 @contextmanager
 def showing_progress() -> Iterator[None]:
-    """Inside, the latest steps, what the program waits for and the end of the reply that comes are shown. They are
-    removed afterwards.
+    """Inside, the latest steps and what the program waits for are shown. They are removed afterwards.
 
     Nothing is shown if stderr is not a terminal.
     """
@@ -30,15 +29,10 @@ def showing_progress() -> Iterator[None]:
     if not console.is_terminal:
         yield
         return
-    start, done, waiting, reply = perf_counter(), deque[str](maxlen=_STEPS), "", ""
-
-    def hear(text: str) -> None:
-        nonlocal reply
-        reply = " ".join(plain(text[-2 * console.width :]).split())[-(console.width - 6) :]
+    start, done, waiting = perf_counter(), deque[str](maxlen=_STEPS), ""
 
     def tell(event: Event) -> None:
-        nonlocal waiting, reply
-        reply = ""
+        nonlocal waiting
         text = short(plain(event.text))
         if event.step is None:
             waiting = text
@@ -52,7 +46,7 @@ def showing_progress() -> Iterator[None]:
             return Group()
         now = Text(f"  {waiting or 'working'} ... {seconds:.0f} s", style="cyan")
         steps = (Text(f"  {text}", style="dim", no_wrap=True, overflow="ellipsis") for text in done)
-        return Group(*steps, now, *([Text(f"    {reply}", no_wrap=True)] if reply else []))
+        return Group(*steps, now)
 
-    with Live(get_renderable=shown, console=console, refresh_per_second=8, transient=True), following(tell, hear):
+    with Live(get_renderable=shown, console=console, refresh_per_second=8, transient=True), following(tell):
         yield

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .. import __version__
 from ..data.errors import PolyhopError
-from ..engines.models import explain
+from ..engines.replies import explain
 from ..programs.prediction import MAX_QUESTION
 from .chat import add_chat
 from .guard import Guard

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..engines.gate import Pacing
+from ..engines.limits import Pacing
 from .metrics import Metrics
 
 log = logging.getLogger("polyhop.serve")

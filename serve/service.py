@@ -30,7 +30,7 @@ from ..data.passages import Fact, Hit, Passage, Retriever
 from ..data.retrievers import RETRIEVERS, build_retriever
 from ..engines.budget import Budget, BudgetSpent
 from ..engines.costs import CANCELLED, Abandoned, Ledger
-from ..engines.models import ModelError, explain, model_errors
+from ..engines.replies import ModelError, explain, model_errors
 from ..engines.secrets import without_secrets
 from ..programs.prediction import check_question, to_record
 from ..programs.progress import Event, following

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from .. import __version__
 from ..data.errors import PolyhopError
 from ..data.passages import Hit, Reason
-from ..engines.models import explain
+from ..engines.replies import explain
 from .service import Service
 
 _PASSAGE = 2_000  # characters of a passage in a list

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from ..data.errors import PolyhopError, Problem
-from ..engines.models import explain
+from ..engines.replies import explain
 from .service import Record, Service, ServiceError
 
 LARGEST_UPLOAD = 32 << 20

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from polyhop.data.importing import import_named
 from polyhop.data.lucene.index import build_index
 from polyhop.data.pool import PassagePool
-from polyhop.engines.profile import read_profile
+from polyhop.engines.models import read_profile
 from polyhop.eval.metrics import METRICS
 from polyhop.eval.records import read_summary
 from polyhop.optimizers.artifact import save

@@ -8,8 +8,7 @@ from typing import Any
 
 from dspy import lm15
 
-from ..requests import read_request, respond
-from ..streams import in_words
+from ..replies import as_events, read_request, respond
 from .prompt import read_prompt, write_reply
 from .registry import find_skill
 
@@ -35,7 +34,7 @@ class LexicalEngine:
 
     def stream(self, request: lm15.Request) -> Iterator[Any]:
         """The reply as events, for `dspy.streamify`."""
-        return in_words(self.complete(request))
+        return as_events(self.complete(request))
 
     def dump_state(self) -> dict[str, Any]:
         """Return no state: DSPy can save a program that carries this engine."""

@@ -15,8 +15,8 @@ from dspy.utils.callback import BaseCallback
 
 from ...data.errors import PolyhopError
 from ...engines.costs import Ledger
-from ...engines.endpoint import unguarded
-from ...engines.models import explain, model_errors
+from ...engines.limits import unlimited
+from ...engines.replies import explain, model_errors
 from ..measure import Metric
 from .registry import OPTIMIZERS, CompileJob, PromptOptimizer, find, sampled
 from .student import StudentPredictor, prepared
@@ -97,7 +97,7 @@ def check(name: str, program: dspy.Module, *, preset: str = "light", prompt_mode
 
 def can_write(lm: Any) -> bool:
     """Whether a model can write instructions; engines that only play agents have ``writes_prompts = False``."""
-    return bool(getattr(getattr(unguarded(lm), "engine", None), "writes_prompts", True))
+    return bool(getattr(getattr(unlimited(lm), "engine", None), "writes_prompts", True))
 
 
 def _writer(optimizer: PromptOptimizer, student: dspy.Module, given: dspy.LM | None) -> dspy.LM:

@@ -32,7 +32,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ...data.errors import PolyhopError
 from ...engines.budget import BudgetSpent
-from ...engines.models import explain
+from ...engines.replies import explain
 from ...eval.folder import differences
 from ...eval.settings import ProgramSettings
 from ...eval.workers import Workers

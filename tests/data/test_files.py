@@ -13,7 +13,7 @@ from polyhop.data.errors import IndexFault, PolyhopError
 from polyhop.data.files import read_bytes, read_json
 from polyhop.data.lucene.index import build_index
 from polyhop.engines.budget import read_spent
-from polyhop.engines.profile import read_profile
+from polyhop.engines.models import read_profile
 from polyhop.eval.folder import LockedFolder, RunError
 from polyhop.optimizers.settings import read_settings
 from polyhop.programs.complexity import ComplexityHead

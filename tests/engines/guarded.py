@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import dspy
 from dspy import lm15
 
+from polyhop.engines.limits import LimitedLM, Limits, RateLimit
+
 ANSWER = "[[ ## answer ## ]]\n42\n\n[[ ## completed ## ]]"
 USAGE = lm15.Usage(input_tokens=100, output_tokens=10)
 
@@ -44,6 +46,13 @@ class Scripted:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Scripted:
         return self
+
+
+def limited(engine: Any, name: str = "made/up", *, limit: RateLimit | None = None, **more: Any) -> LimitedLM:
+    """A model with an engine, and limits: of the keywords, those of `Limits`."""
+    limits = {name: more.pop(name) for name in Limits.model_fields.keys() & more.keys()}
+    lm = engine if isinstance(engine, dspy.LM) else dspy.LM(name, engine=engine, **{"cache": False} | more)
+    return LimitedLM(lm, limit or RateLimit(Limits(**limits)))
 
 
 class Time:

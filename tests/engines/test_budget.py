@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -15,15 +16,14 @@ from typing import Any
 
 import dspy
 import pytest
-from dspy.utils.exceptions import LMRateLimitError
+from dspy import LMAuthError, LMRateLimitError, lm15
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.costs import longest_reply, price
-from polyhop.engines.endpoint import Endpoint
 
-from ..scripts.studies.faults.listening import Listening, says
-from .guarded import ANSWER, Scripted, ask
+from ..faults.listening import Listening, says
+from .guarded import ANSWER, Scripted, ask, limited, response
 
 PRICED = "openai/gpt-4o-mini"
 
@@ -53,25 +53,22 @@ def test_replies_from_the_cache_are_free() -> None:
     assert engine.calls == 1
 
 
-def test_every_attempt_of_an_endpoint_is_paid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.engines.endpoint._FIRST_WAIT", 0.001)
-    budget, engine = Budget(), Scripted([LMRateLimitError("slow down")])
-    lm = Endpoint().guard(model(engine))
+def test_every_attempt_is_paid() -> None:
+    budget, engine = Budget(), Scripted([LMRateLimitError("slow down", retry_after=0.01)])
+    lm = limited(engine)
     metered = budget.meter(lm)
     assert ask(metered) == "42"
     assert (engine.calls, budget.spent.calls, budget.spent.tokens_in) == (2, 2, 100)
-    assert metered.engine.endpoint is lm.engine.endpoint
+    assert metered.engine.limit is lm.engine.limit
     assert budget.meter(metered) is metered
     with pytest.raises(PolyhopError, match="already has another budget"):
         Budget().meter(metered)
 
 
-def test_a_budget_ends_the_patience_of_an_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.engines.endpoint._FIRST_WAIT", 0.001)
-    budget, engine = Budget(calls=3), Scripted([LMRateLimitError("slow down")] * 100)
-    lm = budget.meter(Endpoint().guard(model(engine)))
+def test_a_budget_ends_the_attempts() -> None:
+    budget, engine = Budget(calls=3), Scripted([LMRateLimitError("slow down", retry_after=0.01)] * 100)
     with pytest.raises(BudgetSpent, match="3 LM calls"):
-        ask(lm)
+        ask(budget.meter(limited(engine)))
     assert (engine.calls, budget.spent.calls) == (3, 3)
 
 
@@ -96,11 +93,49 @@ def test_dollars_are_set_aside_before_a_request() -> None:
             ask(lm)
     with pytest.raises(BudgetSpent, match=r"\$0.02"):
         ask(lm)
-    paid = price(PRICED, 100, 10)
-    assert paid is not None
-    assert budget.spent.usd == pytest.approx(engine.calls * paid)
+    assert budget.spent.usd == pytest.approx(engine.calls * (100 * 0.15 + 10 * 0.6) / 1e6)
     # What the longest reply could have cost is left.
     assert 0.02 - (price(PRICED, 2_000, longest_reply(PRICED)) or 0.0) < budget.spent.usd <= 0.02
+
+
+def test_a_request_that_fails_costs_no_dollars() -> None:
+    budget = Budget(usd=0.02)
+    with pytest.raises(LMAuthError):
+        ask(budget.meter(limited(Scripted([LMAuthError("who are you?")]), PRICED)))
+    assert (budget.spent.calls, budget.spent.usd) == (1, 0.0)
+
+
+def test_tokens_from_the_cache_of_the_provider_have_their_own_price() -> None:
+    budget, usage = Budget(usd=1.0), lm15.Usage(input_tokens=1000, output_tokens=100, cache_read_tokens=400)
+    assert ask(budget.meter(limited(Scripted([response(usage=usage)]), PRICED))) == "42"
+    assert budget.spent.usd == pytest.approx((600 * 0.15 + 400 * 0.075 + 100 * 0.6) / 1e6)
+
+
+def test_dollars_are_exact_under_threads_and_failures() -> None:
+    """Never beyond the limit, not even for a moment; in the end, what succeeded."""
+    budget, lock, most = Budget(usd=0.1), threading.Lock(), 0.0
+    failing = iter(range(10**6))
+
+    def sometimes() -> lm15.Response:
+        nonlocal most
+        with lock:
+            most = max(most, budget.spent.usd)
+            fails = next(failing) % 3 == 0
+        if fails:
+            raise LMAuthError("no")
+        return response()
+
+    lm = budget.meter(limited(Scripted([sometimes] * 400), PRICED))
+
+    def one(n: int) -> bool:
+        with suppress(LMAuthError, BudgetSpent):
+            return ask(lm, f"{n}?") == "42"
+        return False
+
+    with ThreadPoolExecutor(16) as pool:
+        answered = sum(pool.map(one, range(400)))
+    assert most <= 0.1
+    assert budget.spent.usd == pytest.approx(answered * (100 * 0.15 + 10 * 0.6) / 1e6, abs=1e-9)
 
 
 def test_dollars_for_a_model_without_a_price_are_refused() -> None:

@@ -44,11 +44,14 @@ def test_costs_by_agent_add_up() -> None:
 @pytest.mark.parametrize(
     ("lm", "usage", "cost"),
     [
-        (MODEL, used(1000, 100), price(MODEL, 1000, 100)),
-        (MODEL, used(1000, 100, prompt_tokens_details={"cached_tokens": 400}), price(MODEL, 1000, 100, 400)),
-        (MODEL, used(1000, 100, prompt_tokens_details=None), price(MODEL, 1000, 100)),
+        # $0.15 in, $0.075 in from the provider's cache and $0.60 out for a million tokens
+        (MODEL, used(1000, 100), (1000 * 0.15 + 100 * 0.6) / 1e6),
+        (MODEL, used(1000, 100, prompt_tokens_details={"cached_tokens": 400}), (600 * 0.15 + 400 * 0.075 + 60) / 1e6),
+        (MODEL, used(1000, 100, prompt_tokens_details=None), (1000 * 0.15 + 100 * 0.6) / 1e6),
         (MODEL, used(1000, 100, cost=0.5), 0.5),  # the provider knows best
-        (MODEL, used(1000, 100, cost="free"), price(MODEL, 1000, 100)),
+        (MODEL, used(1000, 100, cost="free"), (1000 * 0.15 + 100 * 0.6) / 1e6),
+        ("openai/gpt-4o", used(1000, 100), (1000 * 2.5 + 100 * 10) / 1e6),
+        ("other/gpt-4o", used(1000, 100), None),
         (MODEL, {}, 0.0),
         (MODEL, {"prompt_tokens": None, "completion_tokens": None}, 0.0),
         ("lexical", used(1000, 100, cost=0.5), 0.0),
@@ -122,7 +125,7 @@ print(price("openai/gpt-4o-mini", 1_000_000, 0))
 """
 LITELLM = """
 import dspy
-from polyhop.engines.endpoint import Endpoint
+import polyhop.engines
 import litellm
 print(litellm.model_cost["gpt-4o-mini"]["input_cost_per_token"])
 """

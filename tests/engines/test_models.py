@@ -12,19 +12,9 @@ import pytest
 from dspy.utils import exceptions as errors
 
 from polyhop.data.errors import PolyhopError
-from polyhop.engines import models
-from polyhop.engines.diagnosis import OverlongReplyError, RefusedError
-from polyhop.engines.endpoint import unguarded
-from polyhop.engines.models import (
-    ModelError,
-    assign_models,
-    explain,
-    language_model,
-    model_errors,
-    protect_cache,
-    roles,
-)
-from polyhop.engines.profile import read_profile
+from polyhop.engines.limits import unlimited
+from polyhop.engines.models import assign_models, language_model, protect_cache, read_profile, roles
+from polyhop.engines.replies import ModelError, OverlongReplyError, RefusedError, explain, model_errors
 from polyhop.programs import Direct, Prism
 
 
@@ -108,10 +98,10 @@ def test_a_server_of_ones_own_is_asked_without_a_key(
     profile = None if variable else read_profile(tmp_path / "models.toml")
     if variable:
         monkeypatch.setenv(variable, "http://127.0.0.1:9/v1")
-    assert unguarded(language_model("openai/x", profile)).kwargs["api_key"] == "none"
-    assert "api_key" not in unguarded(language_model("ollama_chat/x", profile)).kwargs
+    assert unlimited(language_model("openai/x", profile)).kwargs["api_key"] == "none"
+    assert "api_key" not in unlimited(language_model("ollama_chat/x", profile)).kwargs
     monkeypatch.setenv("OPENAI_API_KEY", "planted-0123456789")
-    assert "api_key" not in unguarded(language_model("openai/x", profile)).kwargs
+    assert "api_key" not in unlimited(language_model("openai/x", profile)).kwargs
 
 
 def test_settings_that_do_not_fit_a_model(tmp_path: Path) -> None:
@@ -161,7 +151,7 @@ class _Planted:
 def test_the_reply_cache_is_private_and_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, made = tmp_path / "cache", tmp_path / "made"
     folder.mkdir(mode=0o755)
-    monkeypatch.setattr(models, "DISK_CACHE_DIR", str(folder))
+    monkeypatch.setenv("DSPY_CACHEDIR", str(folder))
     protect_cache.__wrapped__()
     dspy.cache.put({"question": 1}, _Planted(made))
     dspy.cache.put({"question": 2}, {"reply": "Tula"})
@@ -174,7 +164,7 @@ def test_the_reply_cache_is_private_and_runs_nothing(tmp_path: Path, monkeypatch
 
 def test_without_a_folder_the_reply_cache_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr(models, "DISK_CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setenv("DSPY_CACHEDIR", str(tmp_path / "file"))
     protect_cache.__wrapped__()
     dspy.cache.put({"question": 2}, {"reply": "Tula"})
     assert dspy.cache.get({"question": 2}) == {"reply": "Tula"}

@@ -8,10 +8,16 @@ from pathlib import Path
 import dspy
 import pytest
 
-from polyhop.engines import gate
-from polyhop.engines.endpoint import Limits, unguarded
-from polyhop.engines.models import assign_models, chosen_models, language_model, profile_at
-from polyhop.engines.profile import Profile, ProfileError, read_profile
+from polyhop.engines.limits import Limits, unlimited
+from polyhop.engines.models import (
+    Profile,
+    ProfileError,
+    assign_models,
+    chosen_models,
+    language_model,
+    profile_at,
+    read_profile,
+)
 from polyhop.programs import Prism
 
 KEY = "planted-0123456789"
@@ -36,7 +42,6 @@ def test_all_that_a_profile_can_say(tmp_path: Path) -> None:
         tokens_per_minute = 200_000
         timeout = 60
         retries = 0
-        patience = 0.5
         api_base = "https://localhost:11434/v1"
         api_version = "1"
         model_type = "responses"
@@ -52,14 +57,14 @@ def test_all_that_a_profile_can_say(tmp_path: Path) -> None:
     assert (told.lm, told.roles) == ("openai/gpt-4o-mini", {"selector": "lexical"})
     section = told.section("openai/gpt-4o-mini")
     assert section is not None
-    assert section.endpoint.limits == Limits(
-        concurrency=16, requests_per_minute=500, tokens_per_minute=200_000, timeout=60, retries=0, patience=0.5
+    assert section.limit.limits == Limits(
+        concurrency=16, requests_per_minute=500, tokens_per_minute=200_000, timeout=60, retries=0
     )
     settings = told.settings("openai/gpt-4o-mini")
     assert settings["extra_body"] == {"guided": True, "skip_special_tokens": False, "stop_token_ids": [1, 2]}
     lm = language_model("openai/gpt-4o-mini", told)
     assert (lm.cache, lm.model_type, lm.kwargs["temperature"], lm.kwargs["seed"]) == (False, "responses", 1, 7)
-    assert unguarded(lm).kwargs["api_base"] == "https://localhost:11434/v1"
+    assert unlimited(lm).kwargs["api_base"] == "https://localhost:11434/v1"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +141,7 @@ def test_programs_of_a_process_share_limits_until_the_profile_changes(tmp_path: 
     first, second = Prism(), Prism()
     assign_models(first, [str(path)])
     assign_models(second, [str(path)])
-    assert first.adder.lm.engine.endpoint is second.selector.lm.engine.endpoint
+    assert first.adder.lm.engine.limit is second.selector.lm.engine.limit
     path.write_text('lm = "openai/y"')
     os.utime(path, ns=(1, 1))
     assign_models(second, [str(path)])
@@ -151,7 +156,7 @@ def test_a_key_comes_from_the_environment_and_stays_in_the_model(
         language_model("openai/x", told)
     monkeypatch.setenv("MY_OWN_KEY", KEY)
     lm = language_model("openai/x", told)
-    assert unguarded(lm).kwargs["api_key"] == KEY
+    assert unlimited(lm).kwargs["api_key"] == KEY
     program = dspy.Predict("question -> answer")
     program.set_lm(lm)
     program.save(tmp_path / "program.json")
@@ -171,23 +176,3 @@ def test_a_profile_may_be_the_default(tmp_path: Path, monkeypatch: pytest.Monkey
     chosen, default, told = chosen_models([])
     assert (chosen, default, told is None) == ({"": "a/b", "selector": "lexical", "judge": "c/d"}, "a/b", False)
     assert chosen_models(["e/f", "selector=g/h"])[:2] == ({"": "e/f", "selector": "g/h", "judge": "c/d"}, "e/f")
-
-
-def test_limits_can_be_changed_while_requests_are_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "_LOOK", 0.0)
-    path = tmp_path / "p.toml"
-
-    def write(content: str, age: int) -> None:
-        path.write_text(f"[models.x]\n{content}")
-        os.utime(path, (age, age))  # changed, however coarse the file system's clock
-
-    write("concurrency = 1", 1)
-    followed = read_profile(path).models["x"].endpoint.gate
-    assert [followed.enter()[0] for _ in range(2)] == [True, False]
-    write("concurrency = 3", 2)
-    assert [followed.enter()[0] for _ in range(3)] == [True, True, False]
-    write("concurrency = many", 3)  # an error: nothing changes
-    assert not followed.enter()[0]
-    write("requests_per_minute = 10", 4)
-    assert followed.enter() == (True, 0.0)
-    assert followed.enter()[1] > 1.0  # seconds

@@ -10,8 +10,7 @@ import pytest
 from dspy import lm15
 from dspy.utils.exceptions import AdapterParseError, LMAuthError, LMServerError
 
-from polyhop.engines.diagnosis import RefusedError, checked, diagnosed
-from polyhop.engines.models import explain
+from polyhop.engines.replies import RefusedError, checked, diagnosed, explain
 from polyhop.engines.secrets import learn, scrub, without_secret_settings, without_secrets
 from polyhop.programs.agent import ADAPTER, JSONAdapter
 

@@ -16,7 +16,7 @@ from dspy import lm15
 
 from polyhop.data.passages import Evidence
 from polyhop.engines.lexical.prompt import write_reply
-from polyhop.engines.requests import respond
+from polyhop.engines.replies import respond
 from polyhop.eval.folder import RunError
 from polyhop.eval.metrics import COSTS, METRICS
 from polyhop.eval.records import read_lines

@@ -14,8 +14,8 @@ from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.budget import Budget
 from polyhop.engines.costs import OTHER, price, sum_costs
-from polyhop.engines.endpoint import Endpoint, Limits
-from polyhop.engines.requests import respond
+from polyhop.engines.limits import LimitedLM, Limits, RateLimit
+from polyhop.engines.replies import respond
 from polyhop.eval.records import QuestionRecord, read_lines
 from polyhop.eval.run import RunProgress, evaluate
 from polyhop.eval.summary import summarize
@@ -58,11 +58,11 @@ class Troubled:
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polyhop.engines.endpoint._FIRST_WAIT", 0.001)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
 
 
 def asking(program: dspy.Module, engine: Any, limits: Limits | None = None, model: str = MODEL) -> dspy.Module:
-    program.set_lm(Endpoint(limits).guard(dspy.LM(model, engine=engine, cache=False)))
+    program.set_lm(LimitedLM(dspy.LM(model, engine=engine, cache=False), RateLimit(limits)))
     return program
 
 
@@ -95,8 +95,9 @@ def test_what_happened_on_the_way(tmp_path: Path) -> None:
     program = naive(engine)
     summary = evaluate(program, examples("abc"), tmp_path / "run", threads=3)
     told = [line["incidents"] for line in read_lines(tmp_path / "run")]
-    assert told == [{"repeated after rate_limit": 2, "repeated after server": 1}, {}, {"repeated after server": 1}]
-    assert summary["incidents"] == {"repeated after rate_limit": 2, "repeated after server": 2}
+    server = {"request failed (server)": 1}
+    assert told == [{"request failed (rate_limit)": 2, **server}, {}, server]
+    assert summary["incidents"] == {"request failed (rate_limit)": 2, "request failed (server)": 2}
     assert summary["counts"]["failed"] == 0
     assert summary["metrics"]["answer_em"] == 1
     assert summary["totals"]["lm_calls"] == 3

@@ -23,8 +23,7 @@ from polyhop.data.lucene.index import build_index
 from polyhop.engines import desk as desk_module
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.desk import Desk, fetch_indexes, loads
-from polyhop.engines.endpoint import Endpoint, Limits
-from polyhop.engines.gate import Gate
+from polyhop.engines.limits import LimitedLM, Limits, RateLimit
 from polyhop.eval import workers as workers_module
 from polyhop.eval.metrics import METRICS, Attempt, metric
 from polyhop.eval.records import QuestionRecord, read_records
@@ -132,7 +131,7 @@ def test_processes_share_limits_budget_and_replies(tmp_path: Path) -> None:
 
     def asking(budget: Budget) -> Asking:
         lm = dspy.LM("made/up", engine=Recorder(log), temperature=0.5)
-        program = Asking(Endpoint(Limits(concurrency=2)).guard(lm))
+        program = Asking(LimitedLM(lm, RateLimit(Limits(concurrency=2))))
         budget.meter_program(program)
         return program
 
@@ -333,15 +332,15 @@ def test_items_may_depend_on_results() -> None:
 
 
 def test_a_lost_worker_gives_its_slots_back_once() -> None:
-    desk, gate = Desk(), Gate(concurrency=2)
+    desk, gate = Desk(), RateLimit(Limits(concurrency=2))
     ours = [loads(desk.dumps(gate), calling(desk, worker)) for worker in (0, 1)]
-    assert ours[0].enter() == ours[0].enter() == (True, 0.0)
-    assert ours[1].enter() == (False, 0.0)
+    assert ours[0].shared.enter(0) == ours[0].shared.enter(0) == (True, 0.0)
+    assert ours[1].shared.enter(0) == (False, 0.0)
     desk.lost(0)
-    ours[0].leave()  # it comes late
-    ours[0].enter()
-    assert ours[1].enter() == ours[1].enter() == (True, 0.0)
-    assert ours[1].enter() == (False, 0.0)
+    ours[0].shared.leave()  # it comes late
+    ours[0].shared.enter(0)
+    assert ours[1].shared.enter(0) == ours[1].shared.enter(0) == (True, 0.0)
+    assert ours[1].shared.enter(0) == (False, 0.0)
 
 
 def calling(desk: Desk, worker: int) -> Callable[..., Any]:
@@ -382,32 +381,3 @@ def test_an_index_that_a_machine_does_not_have_is_copied_there(tmp_path: Path, m
     assert read.count("read") > read.count("files") == 1
     fetch_indexes(call)
     assert read.count("files") == 1
-
-
-def inside(gate: Gate) -> int:
-    """How many requests it lets in."""
-    entered = 0
-    while gate.enter()[0]:
-        entered += 1
-    return entered
-
-
-@pytest.mark.parametrize("concurrency", [None, 10])
-def test_a_server_that_refuses_gets_fewer_requests_at_a_time_and_then_slowly_more(concurrency: int | None) -> None:
-    gate = Gate(concurrency)
-    assert all(gate.enter()[0] for _ in range(10))
-    for _ in range(10):
-        gate.leave(refused=True)  # all were sent before the first refusal was known
-    assert inside(gate) == 7
-    for _ in range(7):
-        gate.leave(refused=None)
-    for _ in range(8):
-        assert gate.enter()[0]
-        gate.leave(refused=False)
-    assert inside(gate) == 8
-    for _ in range(8):
-        gate.leave(refused=False)
-    for _ in range(40):
-        gate.enter()
-        gate.leave(refused=False)
-    assert concurrency is None or inside(gate) == 10

@@ -21,7 +21,7 @@ from polyhop.data.dense import Vectors
 from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.layout import IndexManifest
 from polyhop.engines.budget import Spent, read_spent
-from polyhop.engines.profile import read_profile
+from polyhop.engines.models import read_profile
 from polyhop.eval.comparison import compare_runs
 from polyhop.eval.records import read_manifest, read_records, read_summary
 from polyhop.eval.run import evaluate

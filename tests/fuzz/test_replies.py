@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyhop.engines.costs import Ledger
-from polyhop.engines.endpoint import Endpoint, Limits
+from polyhop.engines.limits import LimitedLM, Limits, RateLimit
 from polyhop.programs.agent import ChatAdapter, JSONAdapter, XMLAdapter
-from polyhop.scripts.studies.faults.completions import completion_of
-from polyhop.scripts.studies.faults.exchange import response
 from polyhop.signatures import answers, evidence, knowledge, planning
 
-from ..scripts.studies.faults.listening import Listening, says
+from ..faults.completions import completion_of
+from ..faults.exchange import response
+from ..faults.listening import Listening, says
 from .mutants import CASES, LONGEST, ODD, changed, is_sound, scrambled
 
 pytestmark = pytest.mark.slow
@@ -58,7 +58,7 @@ def silence() -> Iterator[None]:
 def test_a_body(engine: str, server: Listening) -> None:
     """What a server sends as the JSON of a completion, and what it sends as HTTP."""
     lm = dspy.LM("openai/m", api_base=server.url, api_key="any", cache=False, engine=engine)
-    lm = Endpoint(Limits(retries=0, timeout=LONGEST)).guard(lm)
+    lm = LimitedLM(lm, RateLimit(Limits(retries=0, timeout=LONGEST)))
 
     def http(body: bytes) -> bytes:
         chance = random.Random(body)

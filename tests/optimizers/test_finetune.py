@@ -8,7 +8,7 @@ import dspy
 import pytest
 
 from polyhop.data.errors import PolyhopError
-from polyhop.engines.endpoint import Endpoint, GuardedLM
+from polyhop.engines.limits import LimitedLM, RateLimit
 from polyhop.engines.models import roles
 from polyhop.eval.metrics import answer_f1
 from polyhop.optimizers.finetune import finetune
@@ -38,7 +38,7 @@ def team(guard: bool = False) -> tuple[C3PO, School, Script]:
     school, script, program = School(), scripted(decider=decide), C3PO()
     program.set_lm(lm(scripted(answerer=reader)))
     plain = dspy.LM("openai/small", engine=script, cache=False, provider=school)
-    model = Endpoint().guard(plain) if guard else plain
+    model = LimitedLM(plain, RateLimit()) if guard else plain
     for role in PROXY:
         for predictor in roles(program)[role]:
             predictor.lm = model
@@ -67,7 +67,7 @@ def test_a_proxy_learns_the_calls_that_were_sent_on_questions_answered_well(guar
     assert {role: predictor.lm.model for role, (predictor,) in roles(trained).items()} == {
         role: "trained" if role in PROXY else "scripted" for role in roles(program)
     }
-    assert isinstance(trained.router.lm, GuardedLM) == guard
+    assert isinstance(trained.router.lm, LimitedLM) == guard
     assert program.router.lm.model == "openai/small"
     example = questions(1, 0)[0]
     assert trained(**example.inputs()).answer == TOWNS[0]

@@ -10,9 +10,10 @@ import pytest
 from polyhop.data.errors import PolyhopError
 from polyhop.optimizers.measure import measure
 from polyhop.programs.trace import Trace
-from polyhop.scripts.studies.faults.faults import error
-from polyhop.scripts.studies.faults.schedule import Always
-from polyhop.scripts.studies.faults.server import Server
+
+from ..faults.faults import error
+from ..faults.schedule import Always
+from ..faults.server import Server
 
 QUESTIONS = [dspy.Example(question=f"What is {n}?", answer=str(n)).with_inputs("question") for n in range(6)]
 

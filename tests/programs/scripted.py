@@ -14,7 +14,7 @@ import dspy
 from dspy import lm15
 
 from polyhop.data.passages import Passage
-from polyhop.engines.requests import Message, read_request, respond
+from polyhop.engines.replies import Message, read_request, respond
 from polyhop.programs.trace import Searched
 
 ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]

@@ -23,7 +23,7 @@ from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.costs import Ledger
 from polyhop.engines.lexical import LexicalEngine
 from polyhop.engines.models import roles
-from polyhop.engines.requests import read_request
+from polyhop.engines.replies import read_request
 from polyhop.programs import PROGRAMS, Trace, new_program
 from polyhop.programs.agent import ADAPTER, Agent, ChatAdapter, JSONAdapter, XMLAdapter, guarded, together
 from polyhop.programs.program import Program

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
 from polyhop.engines.costs import Ledger
-from polyhop.engines.models import explain
+from polyhop.engines.replies import explain
 from polyhop.programs import new_program
 from polyhop.programs.agent import ChatAdapter, JSONAdapter, XMLAdapter
 

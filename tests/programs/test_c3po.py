@@ -11,7 +11,8 @@ import pytest
 
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
-from polyhop.engines.models import ModelError, assign_models, language_model, roles
+from polyhop.engines.models import assign_models, language_model, roles
+from polyhop.engines.replies import ModelError
 from polyhop.programs import C3PO
 from polyhop.programs.prediction import MAX_SUB_QUESTIONS
 from polyhop.programs.trace import Decided, Decomposed, Recalled, Routed, Searched, Selected, StepAnswered

@@ -17,7 +17,7 @@ from polyhop.data.chain import ChainRetriever
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.costs import Ledger
-from polyhop.engines.requests import estimated_tokens
+from polyhop.engines.replies import estimated_tokens
 from polyhop.optimizers.tunables.space import SearchSpace
 from polyhop.programs import PROGRAMS, new_program
 from polyhop.programs.candidates import Candidates

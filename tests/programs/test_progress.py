@@ -17,7 +17,7 @@ from polyhop.data.chain import ChainRetriever
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
-from polyhop.engines.endpoint import Endpoint
+from polyhop.engines.limits import LimitedLM, RateLimit
 from polyhop.engines.models import language_model
 from polyhop.programs import PROGRAMS, ParRag, PolyHop, new_program
 from polyhop.programs.agent import together
@@ -93,7 +93,7 @@ def streamed(program: dspy.Module, **options: Any) -> list[Any]:
 def test_streamify_gives_status_messages_tokens_and_the_prediction(guarded: bool, retriever: ChainRetriever) -> None:
     program = PolyHop(retriever)
     lm = language_model("lexical")
-    program.set_lm(Endpoint().guard(lm) if guarded else lm)
+    program.set_lm(LimitedLM(lm, RateLimit()) if guarded else lm)
     plain = program(question=QUESTION)
     listener = StreamListener("answer", predict=program.answerer, predict_name="answerer", allow_reuse=True)
     values = streamed(program, stream_listeners=[listener])

@@ -16,7 +16,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample, sample_passages
 from polyhop.engines.costs import Ledger
 from polyhop.engines.lexical import LexicalEngine
-from polyhop.engines.requests import Message, read_request
+from polyhop.engines.replies import Message, read_request
 from polyhop.programs import PROGRAMS, new_program
 
 SOURCE = PassagePool(sample_passages())

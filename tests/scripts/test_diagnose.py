@@ -16,9 +16,10 @@ from polyhop.optimizers.credit import roles_of
 from polyhop.programs import C3PO
 from polyhop.scripts.diagnose import chosen_roles
 from polyhop.scripts.main import app
-from polyhop.scripts.studies.faults.faults import FAULTS
-from polyhop.scripts.studies.faults.schedule import Always, Schedule, Share
-from polyhop.scripts.studies.faults.server import Server
+
+from ..faults.faults import FAULTS
+from ..faults.schedule import Always, Schedule, Share
+from ..faults.server import Server
 
 
 def polyhop(*arguments: str | Path) -> Result:

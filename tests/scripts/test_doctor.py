@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from polyhop.data.lucene.index import build_index
-from polyhop.scripts.studies.faults.faults import FAULTS
 
-from .studies.faults.listening import Listening
+from ..faults.faults import FAULTS
+from ..faults.listening import Listening
 
 
 def test_everything_in_one_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,11 @@ from polyhop.scripts import checks
 from polyhop.scripts.checks import Status
 from polyhop.scripts.doctor import check_model, named_models, private
 from polyhop.scripts.main import app
-from polyhop.scripts.studies.faults.exchange import Exchange
-from polyhop.scripts.studies.faults.faults import drip
-from polyhop.scripts.studies.faults.server import Server
 
-from .studies.faults.listening import Listening, fails, says
+from ..faults.exchange import Exchange
+from ..faults.faults import drip
+from ..faults.listening import Listening, fails, says
+from ..faults.server import Server
 
 KEY = "sk-planted-0123456789-never-shown"
 SPEC = "openai/some-model"

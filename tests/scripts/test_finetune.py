@@ -10,8 +10,8 @@ from dspy.clients.provider import Provider
 from typer.testing import CliRunner, Result
 
 from polyhop.scripts.main import app
-from polyhop.scripts.studies.faults.server import Server
 
+from ..faults.server import Server
 from ..optimizers.school import School
 
 

@@ -20,9 +20,10 @@ import pytest
 from typer.testing import CliRunner
 
 from polyhop.scripts.main import app
-from polyhop.scripts.studies.faults.faults import FAULTS
-from polyhop.scripts.studies.faults.schedule import Every
-from polyhop.scripts.studies.faults.server import Server
+
+from ..faults.faults import FAULTS
+from ..faults.schedule import Every
+from ..faults.server import Server
 
 KEY = "pk-planted-4f9d2b7c61e8"  # of no shape that anybody would recognise
 SPEC = "openai/lexical-behind-http"
@@ -122,7 +123,7 @@ def test_the_server_tells_the_key_and_no_command_does(endpoint: Server, tmp_path
     lm = ("--lm", profile(tmp_path, endpoint))
     options = ("--out", "run", "--limit", "8", "--threads", "4", *lm, "--max-failures", "99")
     said = start(tmp_path, "-m", "polyhop.scripts.main", "evaluate", *options)
-    assert "repeated after rate_limit" in said
+    assert "request failed (rate_limit)" in said
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert 0 < summary["counts"]["failed"] < 8
     assert all("***" in failure["message"] for failure in summary["failures"])  # where the key stood

@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from polyhop.data.errors import PolyhopError
-from polyhop.engines.endpoint import unguarded
+from polyhop.engines.limits import unlimited
 from polyhop.optimizers import pipeline
 from polyhop.scripts.main import app
 
@@ -173,8 +173,8 @@ def test_who_writes_instructions_is_reached_as_the_profile_says(
     assert done.stderr.endswith("seen\n"), done.output
     (model,) = seen
     assert model.model == "openai/writer"
-    assert unguarded(model).kwargs["api_base"] == "http://localhost:9/v1"
-    assert unguarded(model).kwargs["api_key"] == "some-key"
+    assert unlimited(model).kwargs["api_base"] == "http://localhost:9/v1"
+    assert unlimited(model).kwargs["api_key"] == "some-key"
     assert model.engine.endpoint.limits.concurrency == 3
 
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import os
 import pty
-import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from polyhop.scripts.studies.faults.exchange import Exchange
-from polyhop.scripts.studies.faults.server import Server
-
-from .studies.faults.listening import Listening, tells
+from ..faults.server import Server
 
 ASK = [sys.executable, "-m", "polyhop.scripts.main", "ask", "Where was the director of Stalker born?"]
 
@@ -53,28 +48,6 @@ def test_the_terminal_shows_steps_and_the_output_only_the_answer(tmp_path: Path)
     assert "asking the planner ..." in shown or "asking the answerer ..." in shown
     assert "asking the" not in output
     assert "Zavrazhye" in output
-
-
-def test_the_terminal_shows_the_answer_while_the_model_writes_it(tmp_path: Path) -> None:
-    seen, sent = threading.Event(), list[str]()
-
-    def before(field: str) -> None:
-        if sent and "## answer ##" in sent[-1]:
-            assert seen.wait(60)
-        sent.append(field)
-
-    def act(exchange: Exchange) -> None:
-        said = exchange.completion()["choices"][0]["message"]["content"]
-        tells(re.split(r"(?=\[\[ ## )", said), before)(exchange)
-
-    def look(shown: str) -> None:
-        if re.search(r"answer: \w", shown):
-            seen.set()
-
-    with Listening(act) as server:
-        _, output = ask_in_a_terminal(server.url, tmp_path, "--program", "naive", on_shown=look)
-    assert seen.is_set()
-    assert "answer: " not in output
 
 
 def test_nothing_is_shown_without_a_terminal() -> None:

@@ -235,11 +235,11 @@ def test_failures_incidents_and_agents(run: Path, tmp_path: Path) -> None:
     assert {"Failures", "exception"} <= set(plain.words)
     assert any(words.endswith("no luck") for words in plain.words)
     summary = read_summary(run)
-    summary["incidents"] = {"repeated after rate_limit": 3}
+    summary["incidents"] = {"request failed (rate_limit)": 3}
     summary["by_agent"] = {"selector": {"lm_calls": 16, "tokens_in": 1200, "tokens_out": 80, "cost_usd": 0.0123}}
     (run / "summary.json").write_text(json.dumps(summary))
     more = report(run, out=tmp_path / "report.html")
-    assert {"Incidents", "repeated after rate_limit", "3"} <= set(more.words)
+    assert {"Incidents", "request failed (rate_limit)", "3"} <= set(more.words)
     assert {"selector", "16", "1,200", "80", "$0.012"} <= set(more.words)
 
 

@@ -12,7 +12,8 @@ from polyhop.eval.metrics import COSTS, METRICS
 from polyhop.programs import PROGRAMS
 from polyhop.scripts.main import app
 from polyhop.scripts.papers import PAPERS
-from polyhop.scripts.studies.faults.server import Server
+
+from ..faults.server import Server
 
 
 def reproduce(*arguments: Any, **environment: str) -> Result:

@@ -24,9 +24,10 @@ from typer.testing import CliRunner
 from polyhop.data.lucene.index import build_index
 from polyhop.data.sample import CORPUS
 from polyhop.scripts.main import app
-from polyhop.scripts.studies.faults.faults import FAULTS
-from polyhop.scripts.studies.faults.schedule import Always
-from polyhop.scripts.studies.faults.server import Server
+
+from ..faults.faults import FAULTS
+from ..faults.schedule import Always
+from ..faults.server import Server
 
 pytest.importorskip("fastapi")
 SERVE = [sys.executable, "-m", "polyhop.scripts.main", "serve", "--port", "0"]

@@ -23,10 +23,10 @@ from typer.testing import CliRunner, Result
 from polyhop.optimizers.tunables import TunableSearch
 from polyhop.scripts import tracking
 from polyhop.scripts.main import app
-from polyhop.scripts.studies.faults.faults import FAULTS
-from polyhop.scripts.studies.faults.schedule import Nth
-from polyhop.scripts.studies.faults.server import ANSWER, Server
 
+from ..faults.faults import FAULTS
+from ..faults.schedule import Nth
+from ..faults.server import ANSWER, Server
 from ..optimizers.tunables.world import Hill, height, numbered
 
 ROOT = Path(tracking.__file__).parents[2]

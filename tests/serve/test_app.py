@@ -21,14 +21,14 @@ from polyhop.data.sample import sample_passages
 from polyhop.engines.budget import Budget
 from polyhop.engines.models import language_model
 from polyhop.programs import PolyHop
-from polyhop.scripts.studies.faults.exchange import Exchange, HungUp
-from polyhop.scripts.studies.faults.faults import FAULTS
-from polyhop.scripts.studies.faults.schedule import Always
-from polyhop.scripts.studies.faults.server import Server
 from polyhop.serve.guard import LARGEST_REQUEST
 from polyhop.serve.service import Limits
 
-from ..scripts.studies.faults.listening import Listening
+from ..faults.exchange import Exchange, HungUp
+from ..faults.faults import FAULTS
+from ..faults.listening import Listening
+from ..faults.schedule import Always
+from ..faults.server import Server
 from .conftest import QUESTION, events_of
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
-from polyhop.scripts.studies.faults.server import Server
 
+from ..faults.server import Server
 from .conftest import QUESTION, faults
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -12,7 +12,7 @@ from dspy import lm15
 
 from ....engines.lexical.prompt import read_prompt, write_reply
 from ....engines.models import roles
-from ....engines.requests import read_request, respond
+from ....engines.replies import read_request, respond
 from .agents import FIELDS, Rates, Scene
 from .annotations import Annotated, annotate, question_key
 

@@ -11,7 +11,7 @@ from dspy import lm15
 from polyhop.data.passages import Evidence, Passage
 from polyhop.data.text import content_terms
 from polyhop.engines.lexical.prompt import ParsedPrompt, as_list, parse_passages, read_prompt, write_reply
-from polyhop.engines.requests import read_request, respond
+from polyhop.engines.replies import read_request, respond
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures import AnalyzeQuestion, NumberedPassage, NumberedPassages, SelectEvidence
 

@@ -28,13 +28,13 @@ class Schedule(Protocol):
         """Whether the fault hits this request."""
 
 
-class Always:
+class Always(Schedule):
     def hits(self, asked: Asked) -> bool:
         return True
 
 
 @dataclass(frozen=True)
-class Every:
+class Every(Schedule):
     """Every n-th request."""
 
     n: int
@@ -44,7 +44,7 @@ class Every:
 
 
 @dataclass(frozen=True)
-class First:
+class First(Schedule):
     """The first n requests of each prompt, so that retries succeed."""
 
     n: int = 1
@@ -54,7 +54,7 @@ class First:
 
 
 @dataclass(frozen=True)
-class Share:
+class Share(Schedule):
     """A share of all requests, by a hash of the prompt and its repetitions."""
 
     share: float
@@ -66,7 +66,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class During:
+class During(Schedule):
     """All requests in a time window, in seconds since the first request."""
 
     start: float
@@ -77,7 +77,7 @@ class During:
 
 
 @dataclass(frozen=True)
-class Nth:
+class Nth(Schedule):
     """A single request, counted from 1."""
 
     n: int
@@ -87,7 +87,7 @@ class Nth:
 
 
 @dataclass(frozen=True)
-class Longer:
+class Longer(Schedule):
     """Every prompt longer than ``characters``."""
 
     characters: int

@@ -5,14 +5,11 @@
         ...
     print(server.injected, server.requests)
 
-or as a process, which prints its URL: ``python -m polyhop.scripts.studies.faults.server --latency 0.2``.
+or as a process, which prints its URL: ``python -m ..faults.server --latency 0.2``.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import signal
 import socket
 import threading
 from collections import Counter
@@ -25,8 +22,8 @@ from typing import Any, NamedTuple
 
 from .completions import completion_of, encode
 from .exchange import Exchange, HungUp, response
-from .faults import FAULTS, Fault
-from .schedule import Asked, Schedule, Share
+from .faults import Fault
+from .schedule import Asked, Schedule
 
 _HOST = "127.0.0.1"
 ANSWER = "[[ ## reasoning ## ]]\nCanned.\n[[ ## answer ## ]]\n42\n[[ ## confidence ## ]]\n0.9\n[[ ## completed ## ]]"
@@ -214,25 +211,3 @@ def _read(file: BufferedIOBase) -> Request | None:
 
 def _error(message: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None}}
-
-
-def main() -> None:
-    """Serve until interrupted; the first line of the output is the URL, the last one has the counts."""
-    parser = argparse.ArgumentParser(prog="python -m polyhop.scripts.studies.faults.server", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="0 for a free one")
-    parser.add_argument("--latency", type=float, default=0.0, help="seconds to each reply")
-    parser.add_argument("--canned", nargs="?", const=ANSWER, default="", help="reply to everything")
-    parser.add_argument("--fault", choices=FAULTS, action="append", default=[], help="may be repeated")
-    parser.add_argument("--share", type=float, default=1.0, help="of the requests, for each fault")
-    given = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    faults = [(Share(given.share, seed), FAULTS[name]) for seed, name in enumerate(given.fault)]
-    with Server(faults, latency=given.latency, canned=given.canned, port=given.port) as server:
-        print(server.url, flush=True)
-        with suppress(KeyboardInterrupt):
-            threading.Event().wait()
-    print(json.dumps({"requests": server.requests, "injected": server.injected}))
-
-
-if __name__ == "__main__":
-    main()

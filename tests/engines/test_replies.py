@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from typing import Any, NamedTuple
 
@@ -22,29 +23,31 @@ from dspy.utils.exceptions import (
     is_retryable_lm_error,
 )
 
-from polyhop.engines import endpoint
 from polyhop.engines.costs import Ledger
-from polyhop.engines.diagnosis import (
+from polyhop.engines.limits import LimitedLM, Limits, RateLimit
+from polyhop.engines.replies import (
     LONGEST_REPLY,
     CutReplyError,
     EmptyReplyError,
     OverlongReplyError,
     RefusedError,
+    UnreachableError,
+    WaitTooLongError,
     checked,
     diagnosed,
     estimate_usage,
+    explain,
 )
-from polyhop.engines.endpoint import Endpoint, Limits
-from polyhop.engines.models import explain
 from polyhop.programs.agent import ADAPTER
-from polyhop.scripts.studies.faults.completions import content_of, with_content
-from polyhop.scripts.studies.faults.exchange import Exchange
-from polyhop.scripts.studies.faults.faults import FAULTS, Fault, dies, drip, slow
-from polyhop.scripts.studies.faults.schedule import Always, First
-from polyhop.scripts.studies.faults.server import Server
+
+from ..faults.completions import content_of, with_content
+from ..faults.exchange import Exchange
+from ..faults.faults import FAULTS, Fault, drip, slow
+from ..faults.schedule import Always, First
+from ..faults.server import Server
 
 KEY = "sk-planted-0123456789"
-FAULTY = {**FAULTS, "slow": slow(2.0), "drip": drip(0.2), "dies": dies(0.2)}
+FAULTY = {**FAULTS, "slow": slow(2.0), "drip": drip(0.2)}
 SIGNATURE = dspy.Signature("question, passages -> reasoning, answer, confidence: float")
 ASKED = {"question": "Who directed Solaris?", "passages": "[1] Solaris\n1s1 Solaris was directed by Andrei Tarkovsky."}
 
@@ -61,7 +64,6 @@ PASSING = {
     "reset": LMTransportError,
     "reset-in-body": LMTransportError,
     "closed-in-body": LMTransportError,
-    "dies": LMTransportError,
     "truncated": LMServerError,
     "latin-1": LMServerError,
     "invalid-utf-8": LMServerError,
@@ -98,12 +100,13 @@ def imported() -> None:
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "_FIRST_WAIT", 0.01)
+    sleep = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda seconds: sleep(min(seconds, 0.01)))
 
 
 def guarded(server: Server, way: str, limits: Limits | None = None, **settings: Any) -> dspy.LM:
     lm = dspy.LM("openai/behind-http", engine=way, api_base=server.url, api_key=KEY, **{"cache": False, **settings})
-    return Endpoint(limits or Limits(timeout=30, retries=1, patience=30)).guard(lm)
+    return LimitedLM(lm, RateLimit(limits or Limits(timeout=30, retries=1)))
 
 
 def ask(lm: dspy.LM, ledger: Ledger | None = None) -> Any:
@@ -124,7 +127,7 @@ def told(error: BaseException) -> str:
 
 
 def test_every_fault_is_tested_here() -> None:
-    assert {*PASSING, *LASTING, *HARMLESS, "prose", "429-absurd"} == set(FAULTY)
+    assert {*PASSING, *LASTING, *HARMLESS, "prose", "429-absurd", "dies"} == set(FAULTY)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -134,7 +137,7 @@ def test_what_passes_is_repeated(name: str, way: str) -> None:
     raised, requests = failure(FAULTY[name], way, hurry)
     assert type(raised) is PASSING[name]
     assert is_retryable_lm_error(raised)
-    assert requests == (1 if name == "dies" else 2)  # a dead server counts nothing
+    assert requests == 2
     assert len(str(raised)) < 120
     assert KEY not in told(raised)
 
@@ -227,35 +230,36 @@ def test_the_time_that_a_server_asks_for_is_found(name: str, least: float, most:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_server_that_asks_for_a_day_is_not_waited_for(way: str) -> None:
     raised, requests = failure(FAULTS["429-absurd"], way)
-    assert (type(raised), raised.retry_after, requests) == (LMRateLimitError, 86400.0, 1)
+    assert (type(raised), requests) == (WaitTooLongError, 1)
+    assert "asks to wait 86,400 s (wait, use fewer" in explain(raised)
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize(("there", "repeated"), [(True, 4), (False, 2)])
-def test_a_server_that_hangs_up_is_told_from_none(there: bool, repeated: int, way: str) -> None:
+@pytest.mark.parametrize(("there", "kind", "failed"), [(True, LMTransportError, 5), (False, UnreachableError, 0)])
+def test_a_server_that_hangs_up_is_told_from_none(there: bool, kind: type[LMError], failed: int, way: str) -> None:
     ledger = Ledger()
     with Server([(Always(), FAULTS["reset"])]) as server:
         url = server.url if there else "http://127.0.0.1:9/v1"
         lm = dspy.LM("openai/x", engine=way, api_base=url, api_key=KEY, cache=False)
-        with pytest.raises(LMTransportError):
-            ask(Endpoint(Limits(timeout=10, retries=4)).guard(lm), ledger)
-    assert ledger.incidents == {"repeated after transport": repeated}
+        with pytest.raises(kind):
+            ask(LimitedLM(lm, RateLimit(Limits(timeout=10, retries=4))), ledger)
+    assert ledger.incidents == ({"request failed (transport)": failed} if failed else {})
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_an_empty_reply_is_asked_for_twice_more_at_most_and_each_is_paid(way: str) -> None:
+def test_each_empty_reply_is_paid(way: str) -> None:
     ledger = Ledger()
     with Server([(Always(), FAULTS["empty"])]) as server, pytest.raises(EmptyReplyError):
-        ask(guarded(server, way, Limits(retries=5, patience=30)), ledger)
+        ask(guarded(server, way, Limits(retries=2)), ledger)
     assert server.requests == 3
-    assert ledger.incidents == {"repeated after empty_reply": 2}
+    assert ledger.incidents == {"request failed (empty_reply)": 3}
     assert ledger.costs()["lm_calls"] == 3
     assert ledger.costs()["tokens_in"] > 0
 
 
 def test_what_is_refused_by_us_is_not_remembered_by_dspy() -> None:
     with Server([(First(3), FAULTS["empty"])]) as server:
-        lm = guarded(server, "lm15", Limits(retries=5, patience=30), cache=True)
+        lm = guarded(server, "lm15", Limits(retries=2), cache=True)
         with pytest.raises(EmptyReplyError):
             ask(lm)
         assert ask(lm).answer == "Andrei Tarkovsky"

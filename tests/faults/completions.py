@@ -7,7 +7,7 @@ from typing import Any
 
 from dspy import lm15
 
-from ....engines.lexical import LexicalEngine
+from polyhop.engines.lexical import LexicalEngine
 
 _ROLES = {"assistant": lm15.Message.assistant, "user": lm15.Message.user}
 _INSTRUCTIONS = {"system", "developer"}

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any, Self, TypeAlias
 
-from polyhop.scripts.studies.faults.completions import completion_of
-from polyhop.scripts.studies.faults.exchange import Exchange
-from polyhop.scripts.studies.faults.faults import Fault, error
-from polyhop.scripts.studies.faults.schedule import Always
-from polyhop.scripts.studies.faults.server import Server
+from .completions import completion_of
+from .exchange import Exchange
+from .faults import Fault, error
+from .schedule import Always
+from .server import Server
 
 Act: TypeAlias = Callable[[Exchange], None]
 

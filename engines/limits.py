@@ -1,0 +1,373 @@
+"""Rate limits for language models. DSPy sends the requests and repeats what fails.
+
+    lm = LimitedLM(dspy.LM("openai/gpt-4o-mini"), RateLimit(Limits(concurrency=8, requests_per_minute=500)))
+
+A limited model is a `dspy.LM` with an engine, DSPy's extension point for models. The outer model has the cache, the
+retries, the history and the callbacks. For each attempt, the engine waits for its turn, pays, asks the inner model
+once, and checks the reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
+from contextvars import copy_context
+from dataclasses import replace
+from functools import partial
+from hashlib import blake2b
+from math import inf
+from random import uniform
+from threading import Condition, Lock, Thread
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import dspy
+from dspy import LMError, LMRateLimitError, LMServerError, LMTimeoutError, LMTransportError, lm15
+from pydantic import BaseModel, ConfigDict, Field
+
+from .costs import CANCELLED, Abandoned, is_abandoned, pause, record_incident, usage_of
+from .replies import (
+    UnreachableError,
+    WaitTooLongError,
+    as_events,
+    checked,
+    diagnosed,
+    estimate_usage,
+    estimated_tokens,
+    is_unreachable,
+    prompt_text,
+)
+from .secrets import learn, without_secret_settings
+
+if TYPE_CHECKING:
+    from .budget import Budget
+
+LONGEST_WAIT = 300.0
+"""Seconds. A server that asks to wait longer is not asked again."""
+
+_BURST = 0.1  # share of a minute's units that may be used at once
+_POLL = 0.1  # seconds after which a waiting thread looks whether its question was given up
+_USUAL_REPLY = 400  # tokens
+_OURS = "polyhop"  # key in a request's metadata, removed before it is sent
+_CONNECTION = frozenset(
+    "api_key api_base base_url headers extra_headers timeout api_version azure_ad_token_provider organization project "
+    "extra_query custom_llm_provider extra_body".split()
+)
+"""Settings that DSPy refuses for a model with an engine of its own; they stay with the inner model."""
+
+_REPEATED = (LMRateLimitError, LMTimeoutError, LMServerError, LMTransportError)  # by DSPy
+
+T = TypeVar("T")
+_Positive = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+
+
+class Limits(BaseModel):
+    """What a server may be sent.
+
+    Attributes:
+        concurrency: Simultaneous requests; None for no limit. A request that timed out no longer counts.
+        requests_per_minute, tokens_per_minute: As the provider counts them; None for no limit.
+        timeout: Seconds per request, however slowly the reply arrives.
+        retries: How often DSPy repeats a request, after 1, 2, 4, ... seconds, or when the server asks for it.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    concurrency: Annotated[int, Field(ge=1)] | None = None
+    requests_per_minute: _Positive | None = None
+    tokens_per_minute: _Positive | None = None
+    timeout: _Positive = 120.0
+    retries: Annotated[int, Field(ge=0)] = 6
+
+
+class Pacing:
+    """A token bucket: at most ``per_minute`` units a minute, a tenth of them at once and the rest spread evenly."""
+
+    def __init__(self, per_minute: float, clock: Callable[[], float] = monotonic) -> None:
+        self._capacity = max(1.0, _BURST * per_minute)
+        self._rate = (1 - _BURST) * per_minute / 60.0
+        self._clock = clock
+        self._level, self._then = self._capacity, clock()
+        self._lock = Lock()
+
+    def take(self, units: float) -> float:
+        """Reserve units; returns the seconds to wait before they may be used."""
+        with self._lock:
+            now = self._clock()
+            self._level = min(self._capacity, self._level + (now - self._then) * self._rate) - units
+            self._then = now
+            return max(0.0, -self._level / self._rate)
+
+    def give_back(self, units: float) -> None:
+        """Return units that were not used; negative for units used beyond the reservation."""
+        with self._lock:
+            self._level = min(self._capacity, self._level + units)
+
+
+class RateLimit:
+    """The limits of a server for all models that share this object. Thread-safe.
+
+    Args:
+        clock, sleep: Replaced in tests.
+    """
+
+    def __init__(
+        self,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = monotonic,
+        sleep: Callable[[float], None] = pause,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.answered = False  # whether the server has ever replied
+        self.shared: Any = self  # in a worker: the limits of all (see `polyhop.engines.shared`)
+        self._clock, self._sleep = clock, sleep
+        self._requests, self._tokens = (
+            Pacing(per_minute or inf, clock) if per_minute else None
+            for per_minute in (self.limits.requests_per_minute, self.limits.tokens_per_minute)
+        )
+        self._free = self.limits.concurrency or inf
+        self._open_again = 0.0  # when the server may be asked again
+        self._changed = Condition()
+
+    def wait(self, tokens: float) -> None:
+        """Wait until a request of so many tokens may be sent. It is under way until `leave`."""
+        while True:
+            entered, seconds = self.shared.enter(tokens)
+            if entered:
+                break
+            self._sleep(seconds + uniform(0.0, min(1.0, seconds)))  # not all threads at once
+        try:
+            self._sleep(seconds)
+            while closed := self.shared.closed():
+                self._sleep(closed + uniform(0.0, min(1.0, closed)))
+        except BaseException:
+            self.shared.leave()
+            raise
+
+    def enter(self, tokens: float) -> tuple[bool, float]:
+        """Whether the request is under way now, and the seconds to wait before it is sent, or before it tries again."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._free >= 1, _POLL):
+                return False, 0.0
+            if closed := self.closed():
+                return False, closed
+            self._free -= 1
+            waits = [pacing.take(units) for pacing, units in ((self._requests, 1.0), (self._tokens, tokens)) if pacing]
+            return True, max(waits, default=0.0)
+
+    def leave(self, unused: float = 0.0) -> None:
+        """A request has ended, which left so many of its tokens unused; negative if it used more."""
+        with self._changed:
+            self._free += 1
+            self._changed.notify()
+        if self._tokens:
+            self._tokens.give_back(unused)
+
+    def hold(self, seconds: float) -> None:
+        """The server asks to send nothing for so long."""
+        self._open_again = max(self._open_again, self._clock() + seconds)
+
+    def closed(self) -> float:
+        """Seconds until the server may be asked again."""
+        return max(0.0, self._open_again - self._clock())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RateLimit:
+        return self
+
+    def __reduce__(self) -> Any:
+        """In another process: the same limits, counted separately (but see `polyhop.engines.shared`)."""
+        return RateLimit, (self.limits,)
+
+
+class LimitedLM(dspy.LM):
+    """A model whose requests are limited, paid from a budget, or both. Saved with a program, it becomes the inner model
+    without its secrets.
+
+    Args:
+        inner: The model that is asked; it keeps the settings of its connection.
+        limit: None for no limits: then the inner model's number of retries counts.
+    """
+
+    def __init__(self, inner: dspy.LM, limit: RateLimit | None = None, budget: Budget | None = None) -> None:
+        learn(inner)
+        engine = _Engine(inner, limit, budget)
+        super().__init__(
+            inner.model,
+            inner.model_type,
+            cache=inner.cache,
+            callbacks=inner.callbacks,
+            num_retries=limit.limits.retries if limit else inner.num_retries,
+            provider=inner.provider,
+            use_developer_role=inner.use_developer_role,
+            engine=engine,
+            async_engine=_AsyncEngine(engine),
+        )
+        self.kwargs |= {key: value for key, value in inner.kwargs.items() if key not in _CONNECTION}
+        # DSPy's cache must tell servers apart; a hash does not tell callbacks their addresses.
+        address = inner.kwargs.get("api_base") or _address(inner.model)
+        if server := [part for part in (address, inner.kwargs.get("extra_body")) if part]:
+            digest = blake2b(repr(server).encode(), digest_size=16).hexdigest()
+            self.kwargs["metadata"] = {**(inner.kwargs.get("metadata") or {}), _OURS: digest}
+
+    @property
+    def inner(self) -> dspy.LM:
+        return self.engine.inner
+
+    def through(self, limit: RateLimit | None, budget: Budget | None) -> LimitedLM:
+        """The same model with another limit and budget."""
+        engine = _Engine(self.inner, limit, budget)
+        retries = limit.limits.retries if limit else self.inner.num_retries
+        return self.copy(engine=engine, async_engine=_AsyncEngine(engine), num_retries=retries)  # type: ignore[no-any-return]
+
+    supports_function_calling = property(lambda self: self.inner.supports_function_calling)
+    supports_reasoning = property(lambda self: self.inner.supports_reasoning)
+    supports_response_schema = property(lambda self: self.inner.supports_response_schema)
+    supported_params = property(lambda self: self.inner.supported_params)
+
+    def dump_state(self) -> dict[str, Any]:
+        plain = self.inner.copy(cache=self.cache)
+        connection = {key: value for key, value in plain.kwargs.items() if key in _CONNECTION}
+        metadata = {key: value for key, value in (self.kwargs.get("metadata") or {}).items() if key != _OURS}
+        plain.kwargs = without_secret_settings({**connection, **self.kwargs, "metadata": metadata})
+        if not metadata:
+            del plain.kwargs["metadata"]
+        return dict(plain.dump_state())
+
+
+def unlimited(lm: Any) -> Any:
+    """The model inside a `LimitedLM`; any other model as it is."""
+    return lm.inner if isinstance(lm, LimitedLM) else lm
+
+
+def _address(model: str) -> str | None:
+    """The address of a model's provider in the environment: OPENAI_API_BASE, HOSTED_VLLM_API_BASE, ..."""
+    provider = model.partition("/")[0].upper()
+    return os.environ.get(f"{provider}_API_BASE") or os.environ.get(f"{provider}_BASE_URL")
+
+
+class _Engine:
+    """One attempt: in turn, paid, within its time, checked."""
+
+    def __init__(self, inner: dspy.LM, limit: RateLimit | None, budget: Budget | None) -> None:
+        self.inner, self.limit, self.budget = inner, limit, budget
+        timeout = {"timeout": limit.limits.timeout} if limit and isinstance(inner.engine, str) else {}
+        self._once = inner.copy(cache=False, num_retries=0, callbacks=[], **timeout | inner.kwargs)
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        request = self._as_sent(request)
+        send = partial(self.budget.paid, self._send, request) if self.budget else partial(self._send, request)
+        if self.limit is None:
+            return send()
+        reserved = estimated_tokens(prompt_text(request)) + min(request.config.max_tokens or inf, _USUAL_REPLY)
+        unused = 0.0  # a failed attempt may have used all
+        self.limit.wait(reserved)
+        try:
+            response = _within(self.limit.limits.timeout, send)
+            self.limit.answered = True
+            unused = reserved - (response.usage.total_tokens or reserved)
+        except LMError as raised:
+            raise self._explained(raised) from None
+        finally:
+            self.limit.shared.leave(unused)
+        try:
+            return checked(response, request)
+        except LMError as raised:
+            if dspy.settings.usage_tracker:  # DSPy does not count a reply that its engine refuses, but it was paid for
+                dspy.settings.usage_tracker.add_usage(request.model, usage_of(response))
+            raise self._explained(raised) from None
+
+    def _send(self, request: lm15.Request) -> lm15.Response:
+        # Usage, history and callbacks are the outer model's.
+        with dspy.context(usage_tracker=None, disable_history=True, callbacks=[], send_stream=None):
+            response = self._once(request)
+        return estimate_usage(response, request)
+
+    def _as_sent(self, request: lm15.Request) -> lm15.Request:
+        """The request without our metadata, and with the fields of ``extra_body``."""
+        extensions = dict(request.config.extensions or {})
+        metadata = dict(extensions.pop("metadata", None) or {})
+        if metadata.pop(_OURS, None) is None:
+            return request
+        extensions |= self.inner.kwargs.get("extra_body") or {}
+        extensions |= {"metadata": metadata} if metadata else {}
+        return replace(request, config=replace(request.config, extensions=extensions))
+
+    def _explained(self, raised: LMError) -> LMError:
+        """The error that DSPy gets, which repeats the attempt or not."""
+        assert self.limit is not None
+        nobody_there = is_unreachable(raised) and not self.limit.answered
+        error = diagnosed(raised)
+        self.limit.answered |= error.status is not None
+        if nobody_there:
+            return UnreachableError(error.message, model=error.model)
+        if error.retry_after and error.retry_after > LONGEST_WAIT:
+            wait = f"the server asks to wait {error.retry_after:,.0f} s"
+            return WaitTooLongError(wait, model=error.model, status=error.status)
+        if error.retry_after:
+            self.limit.shared.hold(error.retry_after)
+        if isinstance(error, _REPEATED):
+            record_incident(f"request failed ({error.code})")
+        return error
+
+    def stream(self, request: lm15.Request) -> Iterator[Any]:
+        """The finished reply as events, for `dspy.streamify`: it is checked before anybody sees it."""
+        yield from as_events(self.complete(request))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Engine:
+        return self
+
+
+class _AsyncEngine:
+    """The same engine in threads."""
+
+    def __init__(self, engine: _Engine) -> None:
+        self.engine = engine
+
+    async def complete(self, request: lm15.Request) -> lm15.Response:
+        # Not the threads of the event loop: they are few.
+        return await asyncio.wrap_future(_in_thread(partial(self.engine.complete, request)))
+
+    async def stream(self, request: lm15.Request) -> AsyncIterator[Any]:
+        for event in as_events(await self.complete(request)):
+            yield event
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _AsyncEngine:
+        return self
+
+
+def _within(seconds: float, send: Callable[[], T]) -> T:
+    """What ``send`` returns, if it comes in time and the question is not given up.
+
+    Clients limit the time between two bytes only, and a server may send a byte now and then for ever. So the attempt
+    runs in a daemon thread, which is abandoned if it is late.
+    """
+    reply = _in_thread(send)
+    until = monotonic() + seconds
+    while True:
+        try:
+            return reply.result(min(_POLL, max(0.0, until - monotonic())))
+        except TimeoutError:
+            if reply.done():  # the client's own, or the reply came just now
+                return reply.result()
+        if is_abandoned():
+            record_incident(CANCELLED)
+            raise Abandoned
+        if monotonic() >= until:
+            raise LMTimeoutError(f"no reply within {seconds:g} s")
+
+
+def _in_thread(call: Callable[[], T]) -> Future[T]:
+    """Call in a daemon thread of its own, with the current context: it can be abandoned."""
+    result: Future[T] = Future()
+    result.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            result.set_result(call())
+        except BaseException as error:  # noqa: BLE001  # raised in the waiting thread
+            result.set_exception(error)
+
+    Thread(target=copy_context().run, args=(run,), daemon=True).start()
+    return result

@@ -1,0 +1,401 @@
+"""Requests as text, checks of replies, and errors that say what to do.
+
+Providers, local servers and both of DSPy's clients report the same few conditions in different words. `diagnosed` gives
+an error the class that says what to do about it, `checked` rejects unusable replies, and `explain` puts an error into
+one line with advice and without keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from hashlib import blake2b
+from socket import gaierror
+from string import digits, punctuation
+from typing import Any, NamedTuple
+
+from dspy import (
+    AdapterParseError,
+    ContextWindowExceededError,
+    DSPyError,
+    LMError,
+    LMInvalidRequestError,
+    LMProviderError,
+    LMServerError,
+    LMTimeoutError,
+    LMTransportError,
+    lm15,
+)
+
+from ..data.errors import PolyhopError
+from .costs import record_incident
+from .secrets import scrub, without_secrets
+
+LONGEST_REPLY = 100_000
+"""Characters after the thinking. A longer reply comes from a runaway model, and parsing it would take minutes."""
+
+_MOST_TOKENS = 10**9  # of one reply, with its prompt; sums of more may overflow
+_LONGEST_MESSAGE = 300  # characters: an error may be a whole page, or quote a whole reply
+_LONGEST_LINE = 600
+_MARKS = (digits + punctuation).encode()
+_COMPLETED = "[[ ## completed ## ]]"  # the end of a reply to DSPy's `ChatAdapter`
+
+
+class ModelError(PolyhopError):
+    """A language model is unknown, cannot be reached, or gives unusable replies."""
+
+
+class RefusedError(LMProviderError):
+    """The model or its provider's content filter refused the prompt. Repeating does not help."""
+
+    default_code = "refused"
+
+
+class UnreachableError(LMProviderError):
+    """No server is at the address, and none has ever been: it is wrong, or the server is not started."""
+
+    default_code = "transport"
+
+
+class WaitTooLongError(LMProviderError):
+    """The server asks to wait longer than a run should."""
+
+    default_code = "rate_limit"
+
+
+class OverlongReplyError(LMProviderError):
+    """The reply is too long to be an answer: the model runs away."""
+
+    default_code = "overlong_reply"
+
+
+class CutReplyError(LMProviderError):
+    """The reply was cut at ``max_tokens``, so its last field is incomplete."""
+
+    default_code = "cut_reply"
+
+
+class EmptyReplyError(LMServerError):
+    """The reply is empty. Asking again may help."""
+
+    default_code = "empty_reply"
+
+
+# --- requests and replies as text -------------------------------------------------------------------------------------
+
+
+class Message(NamedTuple):
+    """One message of a request."""
+
+    role: str
+    text: str
+
+
+def read_request(request: lm15.Request) -> tuple[str, tuple[Message, ...]]:
+    """The system prompt, and the messages in order: demos, then the task."""
+    return _joined(request.system), tuple(Message(str(each.role), _joined(each.parts)) for each in request.messages)
+
+
+def prompt_text(request: lm15.Request) -> str:
+    system, messages = read_request(request)
+    return system + "".join(message.text for message in messages)
+
+
+def respond(request: lm15.Request, reply: str) -> lm15.Response:
+    """A response whose usage counts four characters per token."""
+    return lm15.Response(
+        id=blake2b(reply.encode("utf-8", "replace"), digest_size=8).hexdigest(),
+        model=request.model,
+        message=lm15.Message.assistant(reply),
+        usage=lm15.Usage(input_tokens=len(prompt_text(request)) // 4, output_tokens=len(reply) // 4),
+        finish_reason="stop",
+    )
+
+
+def as_events(response: lm15.Response) -> Iterator[Any]:
+    """A finished reply as the events of a stream, its text word by word, as DSPy's stream listeners expect it."""
+    for event in lm15.response_to_events(response):
+        delta = getattr(event, "delta", None)
+        if isinstance(delta, lm15.TextDelta) and not delta.logprobs:
+            for word in re.findall(r"\s*\S+|\s+", delta.text):
+                yield replace(event, delta=replace(delta, text=word))
+        else:
+            yield event
+
+
+def estimated_tokens(text: str) -> float:
+    """About how many tokens a text has: four letters or spaces each, two digits or marks, three bytes of what is beyond
+    ASCII. Tokenizers make fewer of most texts.
+    """
+    ascii = text.encode("ascii", "ignore")
+    beyond = len(text.encode("utf-8", "replace")) - len(ascii)
+    plain = len(ascii.translate(None, _MARKS))
+    return plain / 4 + (len(ascii) - plain) / 2 + beyond / 3
+
+
+def _joined(content: Any) -> str:
+    """The text of a system prompt, or of the parts of a message."""
+    if isinstance(content, str):
+        return content
+    return "".join(part if isinstance(part, str) else getattr(part, "text", None) or "" for part in content or ())
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+_THINKING = re.compile(r"<(/?)(think|thinking)(?:\s[^<>]*)?/?>", re.IGNORECASE)
+_FIRST = {  # thinking of Magistral, Seed-OSS and gpt-oss, which a reply can only begin with
+    "[THINK]": "[/THINK]",
+    "<seed:think>": "</seed:think>",
+    "<|channel|>analysis": "<|channel|>final<|message|>",
+}
+
+
+def without_thinking(reply: str) -> str:
+    """A reply without ``<think>`` and ``<thinking>`` blocks, so that no draft in one is an answer.
+
+    A block ends at the tag that closes its own name, blocks of this name inside it included; one that is not closed
+    lasts to the end. Before a closing tag that nothing opened, all is thinking: chat templates of some models open it
+    in the prompt. A reply that begins with another model's mark of thinking is thinking up to the last mark of its end.
+    """
+    for opening, closing in _FIRST.items():
+        if reply.lstrip().startswith(opening):
+            reply = reply.rpartition(closing)[2] if closing in reply else ""
+    kept, block, depth, end = list[str](), "", 0, 0
+    for tag in _THINKING.finditer(reply):
+        name = tag[2].lower()
+        if depth and name != block:
+            continue
+        if depth == 0:
+            kept.append(reply[end : tag.start()])
+            block = name
+        if tag[1] and depth == 0:
+            kept.clear()
+        elif not tag[0].endswith("/>"):
+            depth += -1 if tag[1] else 1
+        end = tag.end()
+    # A space: what stood on both sides of a block does not become one marker.
+    return " ".join([*kept, reply[end:]] if depth == 0 else kept)
+
+
+def checked(response: lm15.Response, request: lm15.Request) -> lm15.Response:
+    """The response with valid Unicode, without the thinking; raises an `LMError` if adapters cannot use it."""
+    parts, model = response.message.parts, request.model
+    refusal = _refusal(response)
+    if refusal is not None or response.finish_reason == "content_filter":
+        reason = " ".join(without_secrets(refusal or "stopped by the provider's content filter").split())[:160]
+        raise RefusedError(f"the model refused to answer: {reason}", model=model)
+    whole = _text(response)
+    text = without_thinking(whole)
+    if len(text) > LONGEST_REPLY:
+        raise OverlongReplyError(f"a reply of {len(text):,} characters", model=model)
+    if response.finish_reason == "length" and _COMPLETED not in text:
+        raise CutReplyError("the reply was cut at max_tokens", model=model)
+    if not text.strip() and all(isinstance(part, lm15.TextPart | lm15.ThinkingPart) for part in parts):
+        raise EmptyReplyError(
+            "the reply has no answer after its thinking" if whole.strip() else "the reply is empty", model=model
+        )
+    if text != whole:
+        parts = (
+            lm15.TextPart(text),
+            *(part for part in parts if not isinstance(part, lm15.TextPart | lm15.ThinkingPart)),
+        )
+    repaired = tuple(map(_encodable, parts))
+    if repaired == response.message.parts:
+        return response
+    return replace(response, message=replace(response.message, parts=repaired))
+
+
+def _refusal(response: lm15.Response) -> str | None:
+    """The model's refusal; from LiteLLM's fields where DSPy does not look, as the reply would seem empty without it."""
+    for part in response.message.parts:
+        if isinstance(part, lm15.RefusalPart):
+            return str(part.text)
+    data = response.provider_data if isinstance(response.provider_data, dict) else {}
+    for choice in data.get("choices") or ():
+        fields = (choice.get("message") or {}).get("provider_specific_fields") or {}
+        if isinstance(text := fields.get("refusal"), str) and text:
+            return text
+    return None
+
+
+def estimate_usage(response: lm15.Response, request: lm15.Request) -> lm15.Response:
+    """The response with token counts: four characters per token where the server does not report believable ones."""
+    given, taken = response.usage.input_tokens or 0, response.usage.output_tokens or 0
+    if 0 < given <= _MOST_TOKENS and (0 < taken <= _MOST_TOKENS or not _text(response)):
+        return response
+    record_incident("tokens estimated")
+    usage = response.usage if max(given, taken) <= _MOST_TOKENS else lm15.Usage()
+    given = usage.input_tokens or -(-len(prompt_text(request)) // 4)
+    taken = usage.output_tokens or -(-len(_text(response)) // 4)
+    return replace(response, usage=replace(usage, input_tokens=given, output_tokens=taken, total_tokens=given + taken))
+
+
+def _text(response: lm15.Response) -> str:
+    """A reply without the parts that the provider calls thinking."""
+    return _joined([part for part in response.message.parts if not isinstance(part, lm15.ThinkingPart)])
+
+
+def _encodable(part: Any) -> Any:
+    """A part without lone surrogates, which neither files nor further requests can contain."""
+    text = getattr(part, "text", None)
+    if not isinstance(text, str) or text.isascii():
+        return part
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return part if whole == text else replace(part, text=whole)
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+_FILTERED = re.compile(
+    r"content_filter|content_policy|contentpolicyviolation|responsibleaipolicy|content management policy"
+)
+_TOO_LONG = re.compile(
+    r"context[ _](?:length|window|size|limit)|maximum (?:input|prompt) length|too many (?:input )?tokens"
+    r"|(?:prompt|inputs?|request) (?:is |are )?too (?:long|large)|exceeds? the maximum number of tokens"
+    r"|input tokens exceed|reduce the length of the (?:messages|prompt|input)|`inputs` tokens \+ `max_new_tokens`"
+)
+_GARBLED = re.compile(
+    r"is not json|received response|unterminated string|codec can't decode"
+    r"|invalid response (?:object|from llm endpoint)|'choices' that is not a list"
+)
+_LITELLM_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w+(?:Error|Timeout)\b[:\s]*)*(?:\w+Exception - )?")
+_SECONDS = re.compile(r"\d+(?:\.\d+)?")
+_TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+
+
+def diagnosed(error: LMError) -> LMError:
+    """The error as the class that says what to do, with a short message, the server's ``retry_after``, and without the
+    errors that caused it: they contain keys, whole replies and whole pages."""
+    chain, message = list(_chain(error)), _short(error)
+    text = f"{error.provider_code} {error.message}".lower()
+    if isinstance(error, LMInvalidRequestError) and _FILTERED.search(text):
+        found: LMError = _as(RefusedError, error, "the provider's content filter refused the prompt")
+    elif _is_too_long(error, text):
+        found = _as(ContextWindowExceededError, error, message)
+    elif isinstance(error, LMTransportError | LMTimeoutError) and "timed out" in text:
+        found = _as(LMTimeoutError, error, "no reply in time")
+    elif isinstance(error, LMServerError) and "connection error" in text:  # LiteLLM's wording
+        found = _as(LMTransportError, error, "connection error")
+    elif _is_garbled(error, text):
+        found = _as(LMServerError, error, "the server's reply is not a completion")
+    else:
+        found = error
+        found.message, found.args = message, (f"[{error.model}] {message}" if error.model else message,)
+    if found.retry_after is None:
+        found.retry_after = next((wait for each in chain if (wait := _retry_after(each)) is not None), None)
+    found.__cause__ = found.__context__ = None
+    scrub(found)
+    return found
+
+
+def is_unreachable(error: LMError) -> bool:
+    """Whether no server listens at the address, or its name does not resolve."""
+    return any(isinstance(each, ConnectionRefusedError | gaierror) for each in _chain(error))
+
+
+def _is_too_long(error: LMError, text: str) -> bool:
+    """vLLM's older message does not get through DSPy: a 400 without a message counts as a prompt that is too long,
+    since a shorter prompt costs little if it was something else."""
+    if not isinstance(error, LMInvalidRequestError):
+        return False
+    return bool((error.status == 400 and not error.message) or error.status == 413 or _TOO_LONG.search(text))
+
+
+def _is_garbled(error: LMError, text: str) -> bool:
+    """A reply that was damaged in transit, or a proxy's web page."""
+    if type(error) is LMProviderError and error.status is not None:
+        return bool(200 <= error.status < 300)
+    return isinstance(error, LMServerError) and bool(_GARBLED.search(text))
+
+
+def _as(kind: type[LMError], error: LMError, message: str) -> LMError:
+    names = ("model", "provider", "provider_code", "status", "request_id", "retry_after")
+    return kind(message=message, **{name: getattr(error, name) for name in names})
+
+
+def _short(error: LMError) -> str:
+    """The message without LiteLLM's prefixes and without the advice that follows it."""
+    text = without_secrets(error.message or "")  # before truncating, or a partial key may leak
+    if "<html" in text.lower():
+        title = _TITLE.search(text)
+        return f"HTTP {error.status}: {' '.join(title[1].split()) if title else 'a web page'}"[:_LONGEST_MESSAGE]
+    text = " ".join(text[:10_000].partition("\n\n")[0].split())
+    text = _LITELLM_PREFIX.sub("", text, count=1) or text
+    text = text or (f"HTTP {error.status} without a reason" if error.status else "")
+    return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "..."
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and its causes."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _retry_after(error: BaseException) -> float | None:
+    """Seconds, from the headers that LiteLLM's and OpenAI's errors keep."""
+    response = getattr(error, "response", None)
+    for headers in (getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)):
+        try:
+            value = headers.get("retry-after")  # type: ignore[union-attr]
+            if _SECONDS.fullmatch(str(value).strip()):
+                return float(value)
+            return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+        except (AttributeError, TypeError, ValueError):
+            continue
+    return None
+
+
+@contextmanager
+def model_errors() -> Iterator[None]:
+    """Turn errors of models into a `ModelError` that says what to do."""
+    try:
+        yield
+    except (LMError, AdapterParseError) as error:
+        raise ModelError(explain(error)) from error
+
+
+def explain(error: BaseException) -> str:
+    """An error in one line, with advice, without keys."""
+    return without_secrets(_explained(error))
+
+
+def _explained(error: BaseException) -> str:
+    if isinstance(error, AdapterParseError):
+        fields = ", ".join(error.signature.output_fields)
+        reply = " ".join(without_secrets(str(error.lm_response)).split()) or "nothing"
+        return (
+            f"the model's reply to {error.signature.__name__} does not have the expected fields ({fields}): "
+            f"{reply[:160]!r}. Try a more capable model for this role."
+        )
+    if isinstance(error, DSPyError):
+        # The first line: advice for programmers and the provider's details follow. Redacted before it is truncated.
+        first, _, _ = without_secrets(str(error)).strip().partition("\n")
+        code = "transport" if "connection error" in first.lower() else error.code or ""  # LiteLLM's wording
+        return first[:_LONGEST_LINE] + _ADVICE.get(code, "")
+    text = shortened(" ".join(str(error).split()))
+    return text if isinstance(error, PolyhopError) else f"{type(error).__name__}: {text}".rstrip(": ")
+
+
+def shortened(text: str, most: int = 2_000) -> str:
+    """A text with at most so many characters: its middle is left out, since advice stands at the end."""
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+
+
+_ADVICE = {
+    "not_configured": " Or use --lm lexical, which needs no key.",
+    "auth": " (check the provider's key in the environment)",
+    "transport": " (is the server up and the network reachable? --lm lexical needs neither)",
+    "timeout": " (a profile can raise the timeout)",
+    "rate_limit": " (wait, use fewer --threads, or set requests_per_minute in a profile)",
+    "context_window_exceeded": " (give the program fewer passages with -k)",
+    "overlong_reply": " (set max_tokens in a profile, or try a more capable model)",
+    "cut_reply": " (raise max_tokens in a profile)",
+    "empty_reply": " (try a more capable model, or raise max_tokens if it thinks before it answers)",
+}

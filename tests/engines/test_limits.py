@@ -1,0 +1,383 @@
+"""Models with limits: what they wait for, what DSPy repeats, and what a program, a file and a process see of them."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from dspy import LMError, LMRateLimitError, LMServerError, LMTimeoutError, lm15
+from dspy.utils.callback import BaseCallback
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polyhop.engines.budget import Budget, BudgetSpent
+from polyhop.engines.costs import CANCELLED, Abandoned, Ledger
+from polyhop.engines.limits import LONGEST_WAIT, LimitedLM, Limits, Pacing, RateLimit, unlimited
+from polyhop.engines.models import language_model
+from polyhop.engines.replies import LONGEST_REPLY, OverlongReplyError, RefusedError, WaitTooLongError
+
+from ..faults.listening import Listening, fails, says
+from .guarded import ANSWER, Scripted, Time, ask, limited, response
+
+KEY = "planted-0123456789"
+
+
+# --- limits ----------------------------------------------------------------------------------------------------------
+
+
+@given(
+    per_minute=st.floats(1, 600),
+    requests=st.lists(st.tuples(st.floats(0, 20), st.floats(0.1, 3)), min_size=1, max_size=200),
+)
+def test_no_minute_has_more_units_than_the_limit(per_minute: float, requests: list[tuple[float, float]]) -> None:
+    clock = Time()
+    pacing, used = Pacing(per_minute, clock), list[tuple[float, float]]()
+    for pause, units in requests:
+        clock.now += pause
+        used.append((clock.now + pacing.take(units), units))
+    largest = max(units for _, units in used)
+    for start, _ in used:
+        within = sum(units for moment, units in used if start <= moment < start + 60 - 1e-6)
+        assert within <= max(per_minute, 1.0) + largest + 1e-6
+
+
+def test_a_minute_has_as_many_requests_as_the_limit() -> None:
+    clock = Time()
+    limit = RateLimit(Limits(requests_per_minute=60), clock, clock.rest)
+    start = clock.now
+    sent = []
+    for _ in range(120):
+        limit.wait(0)
+        sent.append(clock.now - start)
+        limit.leave()
+    assert [moment for moment in sent if moment == 0] == [0] * 6  # a tenth at once, and the rest evenly
+    assert sum(moment < 60.001 for moment in sent) == 60
+
+
+def test_tokens_that_were_not_used_are_given_back() -> None:
+    clock = Time()
+    limit = RateLimit(Limits(tokens_per_minute=1000), clock, clock.rest)
+    limit.wait(1000)  # a hundred at once, so that the others take their time
+    assert clock.rests == [60.0]
+    limit.leave(unused=900)
+    limit.wait(100)
+    assert clock.rests == [60.0]
+    limit.leave(unused=-500)  # more than was reserved
+    limit.wait(0.001)
+    assert len(clock.rests) == 2
+
+
+def test_while_a_server_asks_to_wait_nobody_asks_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyhop.engines.limits.uniform", lambda low, high: 0.0)
+    clock = Time()
+    limit = RateLimit(Limits(retries=0), clock, clock.rest)
+    with pytest.raises(LMRateLimitError):
+        ask(limited(Scripted([LMRateLimitError("slow down", retry_after=7.0)]), limit=limit))
+    assert clock.rests == []
+    assert ask(limited(Scripted(), limit=limit)) == "42"  # another model of the same server
+    assert clock.rests == [7.0]
+
+
+def test_a_wait_that_is_too_long_is_an_error() -> None:
+    engine, ledger = Scripted([LMRateLimitError("slow down", retry_after=LONGEST_WAIT + 1)]), Ledger()
+    lm = limited(engine)
+    with dspy.context(usage_tracker=ledger), pytest.raises(WaitTooLongError, match="asks to wait 301 s"):
+        ask(lm)
+    assert (engine.calls, ledger.incidents) == (1, {})
+    assert ask(lm) == "42"  # nobody waits for it
+
+
+def test_concurrency_is_as_high_as_allowed_and_no_higher() -> None:
+    under_way, most, lock, meeting = 0, 0, threading.Lock(), threading.Barrier(3)
+
+    def count() -> lm15.Response:
+        nonlocal under_way, most
+        with lock:
+            under_way += 1
+            most = max(most, under_way)
+        meeting.wait(30)  # all three at a time, or never
+        with lock:
+            under_way -= 1
+        return response()
+
+    lm = limited(Scripted([count] * 30), concurrency=3)
+    with ThreadPoolExecutor(12) as pool:
+        assert list(pool.map(lambda n: ask(lm, f"{n}?"), range(30))) == ["42"] * 30
+    assert most == 3
+
+
+@pytest.mark.parametrize("wait", ["slot", "minute", "server", "reply"])
+def test_a_question_that_is_given_up_waits_for_nothing(wait: str) -> None:
+    limit, engine, ledger = RateLimit(Limits(concurrency=1, requests_per_minute=1)), Scripted(), Ledger()
+    release = threading.Event()
+    if wait == "slot":
+        limit.wait(0)
+    elif wait == "minute":
+        limit.wait(0)
+        limit.leave()
+    elif wait == "server":
+        limit.hold(100)
+    else:
+        engine.script.append(lambda: (release.wait(30) and response()) or response())
+    threading.Timer(0.2, ledger.abandoned.set).start()
+    with dspy.context(usage_tracker=ledger), pytest.raises(Abandoned):
+        ask(limited(engine, limit=limit))
+    release.set()
+    assert engine.calls == (wait == "reply")
+    assert ledger.incidents == ({CANCELLED: 1} if wait == "reply" else {})
+
+
+def test_a_reply_that_is_late_is_asked_for_again() -> None:
+    release, ledger = threading.Event(), Ledger()
+    engine = Scripted([lambda: (release.wait(30) and response("late")) or response("late")])
+    with dspy.context(usage_tracker=ledger):
+        assert ask(limited(engine, timeout=0.2, concurrency=1)) == "42"
+    release.set()
+    assert ledger.incidents == {"request failed (timeout)": 1}
+    assert ledger.costs()["lm_calls"] == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "calls"),
+    [
+        (LMRateLimitError("slow down"), 3),
+        (LMServerError("boom", status=503), 3),
+        (LMTimeoutError("late"), 3),
+        (dspy.LMTransportError("connection reset"), 3),
+        (dspy.LMAuthError("who are you?", status=401), 1),
+        (dspy.LMBillingError("pay first", status=402), 1),
+        (dspy.LMInvalidRequestError("no such field", status=400), 1),
+        (dspy.ContextWindowExceededError(message="too long"), 1),
+        (dspy.LMNotConfiguredError("no key"), 1),
+        (dspy.LMProviderError("a teapot", status=418), 1),
+    ],
+    ids=lambda each: getattr(each, "code", each),
+)
+def test_what_dspy_repeats(error: LMError, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    engine = Scripted([error] * 9)
+    with pytest.raises(type(error)):
+        ask(limited(engine, retries=2))
+    assert engine.calls == calls
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind"),
+    [
+        (response(finish_reason="content_filter"), RefusedError),
+        (response(message=lm15.Message.assistant([lm15.RefusalPart("I will\nnot.")])), RefusedError),
+        (response("a" * (LONGEST_REPLY + 1)), OverlongReplyError),
+    ],
+)
+def test_a_reply_that_cannot_be_used_is_paid_and_not_asked_for_again(
+    outcome: lm15.Response, kind: type[LMError]
+) -> None:
+    ledger, engine = Ledger(), Scripted([outcome])
+    with dspy.context(usage_tracker=ledger), pytest.raises(kind):
+        limited(engine)("What?")
+    assert (engine.calls, ledger.costs()["lm_calls"], ledger.costs()["tokens"]) == (1, 1, 110)
+
+
+@pytest.mark.parametrize("kind", [BudgetSpent, KeyboardInterrupt, Abandoned, SystemExit])
+def test_what_is_no_error_of_a_model_passes_through(kind: type[BaseException]) -> None:
+    engine = Scripted([kind("enough")])
+    lm = limited(engine, concurrency=1)
+    with pytest.raises(kind, match="enough"):
+        ask(lm)
+    assert engine.calls == 1
+    assert ask(lm) == "42"  # its place is free again
+
+
+# --- in a program ----------------------------------------------------------------------------------------------------
+
+
+def test_a_call_is_one_call() -> None:
+    """For callbacks, histories and trackers, although one model stands before another."""
+
+    class Counting(BaseCallback):
+        started, ended = 0, 0
+
+        def on_lm_start(self, *arguments: Any, **more: Any) -> None:
+            self.started += 1
+
+        def on_lm_end(self, *arguments: Any, **more: Any) -> None:
+            self.ended += 1
+
+    everywhere, own, ledger = Counting(), Counting(), Ledger()
+    lm = limited(Scripted(), callbacks=[own])
+    with dspy.context(callbacks=[everywhere], usage_tracker=ledger):
+        assert ask(lm) == "42"
+    assert (everywhere.started, everywhere.ended, own.started, own.ended) == (1, 1, 1, 1)
+    assert len(lm.history) == 1
+    assert ledger.costs()["lm_calls"] == 1
+
+
+def test_a_plain_model_and_its_limited_one_share_their_cache() -> None:
+    engine = Scripted()
+    lm = dspy.LM(f"made/up-{id(engine)}", engine=engine)
+    assert [ask(lm), ask(limited(lm))] == ["42"] * 2
+    assert engine.calls == 1
+
+
+def test_optimizers_can_have_it() -> None:
+    engine = Scripted()
+    examples = [dspy.Example(question=f"{n}?", answer="42").with_inputs("question") for n in range(3)]
+    program = dspy.Predict("question -> answer")
+    dspy.configure(lm=limited(engine))
+    optimizer = dspy.BootstrapFewShot(metric=lambda example, found, trace=None: True, max_bootstrapped_demos=2)
+    better = optimizer.compile(program, trainset=examples)
+    assert len(better.demos) == 3
+    assert better(question="What?").answer == "42"
+    assert engine.calls == 3
+
+
+def test_another_process_gets_the_same_limits() -> None:
+    limit = RateLimit(Limits(concurrency=3, requests_per_minute=60))
+    both = [LimitedLM(dspy.LM("openai/x", api_base="http://127.0.0.1:9/v1", temperature=0.3), limit) for _ in "ab"]
+    first, second = pickle.loads(pickle.dumps(both))
+    assert first.engine.limit is second.engine.limit
+    assert first.engine.limit.limits == limit.limits
+    assert (first.model, first.kwargs) == (both[0].model, both[0].kwargs)
+    assert unlimited(first).kwargs == unlimited(both[0]).kwargs
+
+
+def test_it_can_do_what_the_model_can() -> None:
+    lm = dspy.LM("openai/gpt-4o-mini")
+    for each in (language_model("openai/gpt-4o-mini"), Budget().meter(language_model("openai/gpt-4o-mini"))):
+        assert each.supported_params == lm.supported_params
+        assert each.supports_response_schema is lm.supports_response_schema is True
+        assert each.supports_function_calling is lm.supports_function_calling
+        assert each.supports_reasoning is lm.supports_reasoning
+
+
+def test_a_saved_program_has_the_plain_model(tmp_path: Path) -> None:
+    lm = dspy.LM("openai/some-model", api_key=KEY, temperature=0.25, max_tokens=77, headers={"X-Auth": KEY})
+    program = dspy.Predict("question -> answer")
+    program.set_lm(limited(lm, concurrency=1))
+    program.save(tmp_path / "program.json")
+    assert KEY not in (tmp_path / "program.json").read_text()
+    again = dspy.Predict("question -> answer")
+    again.load(tmp_path / "program.json")
+    assert type(again.lm) is dspy.LM
+    assert (again.lm.model, again.lm.engine, again.lm.num_retries) == ("openai/some-model", "auto", lm.num_retries)
+    assert {name: value for name, value in again.lm.kwargs.items() if value is not None} == {
+        "temperature": 0.25,
+        "max_tokens": 77,
+    }
+
+
+# --- streams and event loops -----------------------------------------------------------------------------------------
+
+
+def test_a_stream_has_the_whole_reply() -> None:
+    engine = Scripted([LMServerError("boom", retry_after=0.01)])
+    program = dspy.streamify(dspy.Predict("question -> answer"), async_streaming=False)
+    with dspy.context(lm=limited(engine)):
+        *chunks, found = program(question="What?")
+    assert found.answer == "42"
+    assert "".join(each.choices[0]["delta"]["content"] or "" for each in chunks) == ANSWER
+    assert engine.calls == 2
+
+
+def test_a_stream_in_an_event_loop() -> None:
+    class Sink:
+        async def send(self, chunk: Any) -> None:
+            pass
+
+    async def stream() -> Any:
+        program = dspy.streamify(dspy.Predict("question -> answer"), is_async_program=False)
+        return [each async for each in program(question="What?")][-1].answer
+
+    async def stream_acall() -> Any:
+        with dspy.context(send_stream=Sink()):
+            return (await dspy.Predict("question -> answer").acall(question="What?")).answer
+
+    with dspy.context(lm=limited(Scripted())):
+        assert asyncio.run(stream()) == asyncio.run(stream_acall()) == "42"
+
+
+def test_many_coroutines_at_once() -> None:
+    """As many as the limits allow, not as the event loop has threads."""
+    together = threading.Barrier(40)
+
+    def meet() -> lm15.Response:
+        together.wait(60)  # nobody gets on before all are there
+        return response()
+
+    async def many() -> list[Any]:
+        program = dspy.Predict("question -> answer")
+        return await asyncio.gather(*(program.acall(question=f"{n}?") for n in range(40)), return_exceptions=True)
+
+    with dspy.context(lm=limited(Scripted([meet] * 40)), disable_history=True):
+        found = asyncio.run(many())
+    assert [each.answer for each in found] == ["42"] * 40
+
+
+def test_a_coroutine_that_fails() -> None:
+    lm = limited(Scripted([LMServerError("boom"), BudgetSpent("5 LM calls")]), retries=0)
+    with pytest.raises(LMServerError):
+        asyncio.run(lm.acall("What?"))
+    with pytest.raises(BudgetSpent):
+        asyncio.run(lm.acall("What?"))
+    assert asyncio.run(lm.acall("What?")) == [ANSWER]
+
+
+# --- over a connection -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server() -> Iterator[Listening]:
+    with Listening(says(ANSWER)) as server:
+        yield server
+
+
+@pytest.mark.parametrize("engine", ["auto", "lm15", "litellm"])
+@pytest.mark.parametrize("status", [200, 401, 429, 500, 503])
+def test_an_attempt_is_one_request(engine: str, status: int, server: Listening) -> None:
+    """The clients inside LiteLLM would repeat it on their own, unlimited and unpaid."""
+    server.act = says(ANSWER) if status == 200 else fails(status)
+    lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine, temperature=0.25)
+    lm = limited(lm, retries=0)
+    if status == 200:
+        assert ask(lm) == "42"
+    else:
+        with pytest.raises(LMError) as caught:
+            ask(lm)
+        assert KEY not in str(caught.value)
+    (seen,) = server.seen
+    assert (seen["key"], seen["model"], seen["temperature"]) == (f"Bearer {KEY}", "some-model", 0.25)
+    assert "max_retries" not in seen
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_what_only_this_server_knows_reaches_it(engine: str, server: Listening) -> None:
+    extra = {"guided": {"a": 1}, "top_k": 5}
+    lm = dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, engine=engine, extra_body=extra, cache=False)
+    for each in (lm, limited(lm), Budget().meter(limited(lm)), Budget().meter(lm)):
+        ask(each)
+    for seen in server.seen:
+        assert (seen["guided"], seen["top_k"], seen.get("metadata")) == ({"a": 1}, 5, None)
+    assert limited(lm).dump_state() == lm.dump_state()
+
+
+def test_replies_of_two_servers_are_cached_apart() -> None:
+    with Listening(says(ANSWER)) as one, Listening(says(ANSWER.replace("42", "43"))) as other:
+        name = f"openai/model-{id(one)}"
+        models = [limited(dspy.LM(name, api_base=server.url, api_key=KEY)) for server in (one, other, one)]
+        assert [ask(lm) for lm in models] == ["42", "43", "42"]
+        assert [len(server.seen) for server in (one, other)] == [1, 1]
+
+
+@pytest.mark.parametrize("engine", ["auto", "litellm"])
+def test_another_process_connects_anew(engine: str, server: Listening) -> None:
+    lm = limited(dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine))
+    assert [ask(each) for each in (lm, pickle.loads(pickle.dumps(lm)))] == ["42"] * 2
+    assert [seen["key"] for seen in server.seen] == [f"Bearer {KEY}"] * 2
