@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import mkdtemp
 from threading import RLock
 from time import monotonic
 from typing import Annotated, Any, ClassVar
@@ -186,6 +187,14 @@ class Budget:
             return
         with self._account():
             self._spent = self._spent.plus(**more)
+
+    def keep_in_file(self) -> None:
+        """Let other processes of this machine use the account, also if it has no file yet."""
+        if self.file is None:
+            with self._lock:
+                file = Path(mkdtemp(prefix="polyhop-")) / "spent.json"
+                _write(file, self._spent)
+                self.file, self._file_lock = file, FileLock(file.with_suffix(".lock"))
 
     def close(self) -> None:
         """Write the seconds to the file."""
