@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from fnmatch import translate
 from pathlib import Path
-from typing import NamedTuple
+from warnings import catch_warnings, simplefilter
+
+from pathspec import GitIgnoreSpec
 
 from .errors import Problem
 from .files import read_bytes
@@ -16,49 +17,7 @@ SKIPPED = frozenset(("node_modules", "__pycache__", "__MACOSX"))
 _LONGEST_LIST = 1 << 16  # bytes of a .gitignore
 _OUTSIDE = "a link out of the folder: name its target, if you want it read"
 
-
-class _Rule(NamedTuple):
-    """A line of a .gitignore. Names are matched by `fnmatch`, whose time is bounded: a pattern such as ``*a*a*a*b``
-    keeps a plain regular expression, as libraries make it, busy for ever.
-    """
-
-    excludes: bool
-    folders_only: bool
-    names: tuple[re.Pattern[str] | None, ...]  # of each part of a path; None for "**", any number of folders
-
-    @classmethod
-    def of(cls, line: str) -> _Rule | None:
-        """None for a line without a rule."""
-        text = line.rstrip(" ")
-        if text.endswith("\\") and text != line:
-            text += " "
-        excludes = not text.startswith("!")
-        parts = [part for part in text.removeprefix("!").split("/") if part]
-        if not parts or text.startswith("#"):
-            return None
-        if "/" not in text.rstrip("/"):
-            parts.insert(0, "**")
-        if parts[-1] == "**":
-            parts.append("*")
-        kept = [part for n, part in enumerate(parts) if part != "**" or n == 0 or parts[n - 1] != "**"]
-        names = tuple(None if part == "**" else re.compile(translate(_ESCAPED.sub(_escape, part))) for part in kept)
-        return cls(excludes, text.endswith("/"), names)
-
-    def matches(self, parts: tuple[str, ...]) -> bool:
-        """Whether the rule names the path with these parts."""
-        reached = {0}  # numbers of names that may come next
-        for part in parts:
-            reached |= {at + 1 for at in reached if at < len(self.names) and self.names[at] is None}
-            reached = {
-                at if name is None else at + 1
-                for at in reached
-                if at < len(self.names) and ((name := self.names[at]) is None or name.match(part))
-            }
-        return len(self.names) in reached
-
-
-_ESCAPED = re.compile(r"\\(.)|\[\^")
-_Rules = tuple[tuple[Path, tuple[_Rule, ...]], ...]
+_Rules = tuple[tuple[Path, GitIgnoreSpec], ...]  # the folders from the outermost, each with its .gitignore
 
 
 def walk(folder: Path) -> Iterator[Path | Problem]:
@@ -107,25 +66,29 @@ def _entries(folder: Path, rules: _Rules) -> Iterator[tuple[Path, _Rules | None]
     yield from ((folder / name, rules) for name in names)
 
 
-def _escape(found: re.Match[str]) -> str:
-    """A character after a backslash, or the start of a set that is negated, as `fnmatch` writes it."""
-    if found[1] is None:
-        return "[!"
-    return f"[{found[1]}]" if found[1] in "*?[" else found[1]
-
-
 def _rules_of(folder: Path) -> _Rules:
     try:
         lines = read_bytes(folder / ".gitignore", _LONGEST_LIST).decode("utf-8", "replace").splitlines()
     except OSError:
         return ()
-    return ((folder.resolve(), tuple(rule for line in lines if (rule := _Rule.of(line)))),)
+    with catch_warnings():
+        simplefilter("ignore", FutureWarning)  # a set such as "[a--z]", which Python may read otherwise one day
+        return ((folder.resolve(), GitIgnoreSpec.from_lines(filter(_is_rule, lines))),)
+
+
+def _is_rule(line: str) -> bool:
+    """Whether a line can be understood; git passes over the others."""
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except (ValueError, re.error):
+        return False
+    return True
 
 
 def _rules_above(home: Path) -> _Rules:
     checkout = next((folder for folder in (home, *home.parents) if (folder / ".git").exists()), home)
     above = [folder for folder in home.parents if folder.is_relative_to(checkout)]
-    found = [rule for folder in reversed(above) for rule in _rules_of(folder)]
+    found = [rules for folder in reversed(above) for rules in _rules_of(folder)]
     return tuple(
         (folder, rules)
         for folder, rules in found
@@ -135,11 +98,9 @@ def _rules_above(home: Path) -> _Rules:
 
 def _ignored(path: Path, is_folder: bool, rules: _Rules) -> bool:
     """Whether the rules nearest to a path leave it out."""
-    for folder, those in reversed(rules):
-        if not path.is_relative_to(folder):
-            continue
-        parts = path.relative_to(folder).parts
-        for rule in reversed(those):
-            if (is_folder or not rule.folders_only) and rule.matches(parts):
-                return rule.excludes
+    for folder, rule in reversed(rules):
+        if path.is_relative_to(folder):
+            name = path.relative_to(folder).as_posix() + "/" * is_folder
+            if (excludes := rule.check_file(name).include) is not None:
+                return excludes
     return False

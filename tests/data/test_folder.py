@@ -70,9 +70,9 @@ def test_the_rules_of_git(rule: str, left_out: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", ["!", "\\", "a\\", "[", "[z-a]", "[a--z]", "[[:x:]]", "/", "//", "*a" * 40 + "b", "**/" * 300]
+    "rule", ["!", "\\", "a\\", "[", "[z-a]", "[a--z]", "[[:x:]]", "/", "//", "**/" * 300]
 )
-def test_rules_that_are_none_or_hostile(rule: str, tmp_path: Path) -> None:
+def test_rules_that_are_none(rule: str, tmp_path: Path) -> None:
     folder = tree(tmp_path / "docs", "b.md", f".gitignore={rule}\n*.out.md", "x.out.md", "a" * 200 + ".md")
     assert "b.md" in names(folder)
     assert "x.out.md" not in names(folder)
