@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -28,11 +28,33 @@ class JavaError(PolyhopError):
     """Java is missing or too old, does not start, or was started before the process was forked."""
 
 
+class LeftOut(NamedTuple):
+    """Why a file was found to say nothing new: it stays so while the other is there.
+
+    Attributes:
+        version: Of the file itself (see `polyhop.data.corpora.Corpus`).
+        other: The id of the document that says the same.
+        text: The hash of their text; empty if the other has the same text in another format.
+    """
+
+    version: str
+    other: str
+    text: str
+
+
 class Problem(NamedTuple):
-    """A skipped record: its place (``"corpus.jsonl:17"``) and the reason."""
+    """A skipped record or file: its place (``"corpus.jsonl:17"``), the reason, and which kind of reason it is.
+
+    Attributes:
+        kind: "damaged" (it should have been read), "duplicate" (another says the same) or "other" (of a kind that
+            nobody expects to be read, such as pictures).
+        left_out: Of a file that is a duplicate.
+    """
 
     where: str
     reason: str
+    kind: Literal["damaged", "duplicate", "other"] = "damaged"
+    left_out: LeftOut | None = None
 
 
 def first_error(error: ValidationError) -> str:

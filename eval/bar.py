@@ -18,12 +18,18 @@ from rich.text import Text
 from ..data.text import plain
 
 
-def progress_bar(name: str, console: Console | None = None, done: ProgressColumn | None = None) -> Progress:
+def progress_bar(
+    name: str,
+    console: Console | None = None,
+    done: ProgressColumn | None = None,
+    left: ProgressColumn | None = None,
+) -> Progress:
     """A transient bar: name, progress, elapsed and remaining time, description. Without a terminal there is none.
 
     Args:
         console: By default stderr.
         done: Shows the progress, by default as "n/total".
+        left: Shows the remaining time, by default as the latest speed suggests.
     """
     console = console or Console(stderr=True)
     columns = (
@@ -31,7 +37,7 @@ def progress_bar(name: str, console: Console | None = None, done: ProgressColumn
         BarColumn(),
         done or MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        left or TimeRemainingColumn(),
         _Description(),
     )
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

@@ -13,10 +13,8 @@ from .text import warn
 
 if TYPE_CHECKING:
     from ..data.dense import Encoder
-    from ..data.errors import Problem
     from ..data.lucene.layout import IndexManifest
-
-_SHOWN = 5  # problems on the terminal; problems.jsonl has more
+    from .indexing import Skipped
 
 
 def index(
@@ -124,52 +122,41 @@ def _adopt(folder: Path) -> None:
 
 
 def _build(corpus: list[Path], out: Path, max_words: int | None, strict: bool) -> None:
-    from rich.progress import DownloadColumn
+    from ..data.lucene.index import build_index
+    from .indexing import Skipped, indexing_progress
 
-    from ..data.lucene.index import BuildProgress, build_index
-    from ..eval.bar import progress_bar
-
-    first: list[Problem] = []
-    started = monotonic()
-
-    def remember(problem: Problem) -> None:
-        if len(first) < _SHOWN:
-            first.append(problem)
-
-    with progress_bar("indexing", done=DownloadColumn()) as bar:
-        task = bar.add_task("", total=None)
-
-        def show(built: BuildProgress) -> None:
-            rate = built.passages / max(monotonic() - started, 1e-9)
-            state = "merging" if built.read == built.size else f"{built.passages:,} passages, {rate:,.0f}/s"
-            bar.update(task, completed=built.read, total=built.size, description=state)
-
-        manifest = build_index(corpus, out, max_words=max_words, strict=strict, on_progress=show, on_problem=remember)
-    _summarize(manifest, out, monotonic() - started, first)
+    skipped, started = Skipped(), monotonic()
+    with indexing_progress() as show:
+        manifest = build_index(corpus, out, max_words=max_words, strict=strict, on_progress=show, on_problem=skipped)
+    _summarize(manifest, out, monotonic() - started, skipped)
 
 
 def _change(index: Path, add: list[Path], delete: list[str], folders: list[Path]) -> None:
+    from ..data.lucene.layout import PROBLEMS
     from ..data.lucene.update import update_index
+    from .indexing import Skipped, indexing_progress
 
-    problems: list[Problem] = []
     had_vectors = any(index.glob("vectors-*.json"))
-    started = monotonic()
-    changes = update_index(index, add=add, delete=delete, folders=folders, on_problem=problems.append)
+    skipped, started = Skipped(), monotonic()
+    with indexing_progress() as show:
+        changes = update_index(index, add=add, delete=delete, folders=folders, on_progress=show, on_problem=skipped)
     manifest = changes.manifest
     _table(
         [
             ("index", str(index)),
             ("passages", f"{manifest.passages:,} of {manifest.documents:,} documents"),
             ("changed", f"{changes.added:,} passages added, {changes.deleted:,} deleted"),
+            ("skipped", skipped.summary),
             ("time", f"{monotonic() - started:.1f} s"),
         ]
     )
-    _list(problems[:_SHOWN], len(problems), index)
+    skipped.tell(index / PROBLEMS)
     if had_vectors and changes.added + changes.deleted:
         warn(f"  the vectors were those of the index before: polyhop index --dense {index}")
 
 
-def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: list[Problem]) -> None:
+def _summarize(manifest: IndexManifest, out: Path, seconds: float, skipped: Skipped) -> None:
+    from ..data.lucene.layout import PROBLEMS
     from ..data.passages import PAGE
 
     size = sum(file.stat().st_size for file in manifest.folder(out).rglob("*") if file.is_file())
@@ -178,7 +165,7 @@ def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: lis
         ("index", str(out)),
         ("corpus", ", ".join(manifest.corpus)),
         ("passages", f"{manifest.passages:,}" + (f" of {manifest.documents:,} documents" if is_split else "")),
-        ("skipped", f"{manifest.malformed:,} not readable, {manifest.duplicates:,} duplicate"),
+        ("skipped", skipped.summary),
         ("size", f"{size / 1e6:,.1f} MB"),
         ("time", f"{seconds:.1f} s ({manifest.passages / seconds:,.0f} passages/s)"),
     ]
@@ -188,17 +175,7 @@ def _summarize(manifest: IndexManifest, out: Path, seconds: float, problems: lis
             f"  of {manifest.overlong:,} passages only the first {PAGE:,} characters are read: split them with "
             "--max-words 120"
         )
-    _list(problems, manifest.malformed + manifest.duplicates, out)
-
-
-def _list(problems: list[Problem], count: int, out: Path) -> None:
-    """The first of some problems."""
-    from ..data.lucene.layout import PROBLEMS
-
-    for problem in problems:
-        warn(f"  {problem.where}: {problem.reason}")
-    if count > len(problems):
-        warn(f"  ... and {count - len(problems):,} more: {out / PROBLEMS}")
+    skipped.tell(out / PROBLEMS)
 
 
 def _table(rows: list[tuple[str, str]]) -> None:

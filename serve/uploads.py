@@ -31,7 +31,7 @@ class Uploads:
         self._one = asyncio.Lock()
 
     async def add(self, name: str, content: bytes) -> AsyncGenerator[Record]:
-        """``progress`` events with ``read`` and ``size``, then ``indexed`` (passages ``added``, ``deleted``,
+        """``progress`` events with the share ``done``, then ``indexed`` (passages ``added``, ``deleted``,
         and in ``total``) or ``error``.
 
         Raises:
@@ -78,7 +78,7 @@ class Uploads:
             changes = update_index(
                 self._index,
                 folders=[self._folder],
-                on_progress=lambda progress: tell("progress", read=progress.read, size=progress.size),
+                on_progress=lambda progress: tell("progress", done=progress.done),
                 on_problem=problems.append,
             )
             if problems and not changes.added:

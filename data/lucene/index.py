@@ -6,8 +6,11 @@ not grow with the corpus.
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -15,12 +18,12 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ujson
 
 from ..chain.store import Store, StoreWriter
-from ..corpora import Corpus
+from ..corpora import Corpus, Version
 from ..errors import CorpusError, Problem
 from ..passages import PAGE, Passage, content_id
 from ..splitting import MAX_WORDS
@@ -31,17 +34,30 @@ from .layout import ANALYZER, PROBLEMS, STORE, IndexManifest
 from .readers import titles_folder
 from .writer import LuceneWriter
 
-LISTED_PROBLEMS = 1000  # written to problems.jsonl; all are counted
 _PROGRESS_EVERY = 500  # passages
 _BATCH = 256  # passages handed to a writer at a time
 
 
 class BuildProgress(NamedTuple):
-    """Bytes of the corpus read so far, bytes in total, and passages indexed so far."""
+    """How far an index is.
 
-    read: int
-    size: int
+    Attributes:
+        done: The share of the work, from 0 to 1; 1 while Lucene merges.
+        passages: Indexed so far.
+        file: What is read now.
+        page, pages: How much of it is converted; zeros if it has no pages.
+    """
+
+    done: float
     passages: int
+    file: str = ""
+    page: int = 0
+    pages: int = 0
+
+    @classmethod
+    def of(cls, corpus: Corpus, passages: int) -> BuildProgress:
+        work = corpus.work
+        return cls(work.share, passages, work.file, work.page, work.pages)
 
 
 def build_index(
@@ -63,51 +79,61 @@ def build_index(
         max_words: Split everything that has more words; 0 to split nothing. By default documents are split into
             passages of at most `MAX_WORDS` words, and passages stay as they are (see `Corpus`).
         strict: Stop at the first malformed or duplicate record instead of skipping it.
-        on_progress: Called every 500 passages.
-        on_problem: Called with each skipped record.
+        on_progress: Called after each file and every 500 passages, and several times a second while a document is
+            converted.
+        on_problem: Called with each skipped record or file; ``out`` has all of them in `PROBLEMS`.
     """
     if max_words is not None and max_words < 0:
         raise ValueError(f"max_words must be 0 or more, got {max_words}")
     out = Path(out)
-    skipped = SkippedRecords(on_problem)
-    corpus = Corpus([Path(path) for path in corpora], max_words=max_words, strict=strict, on_problem=skipped.add)
-    passages = documents = duplicates = overlong = 0
+    passages = documents = overlong = 0
     read, is_new = ("", ""), False
     digest = blake2b(digest_size=16)
-    batch: list[tuple[Passage, str]] = []
+    batch: list[tuple[Passage, Version]] = []
     with write_faults(out), building(out) as folder:
-        with closing(_SeenIds(out / f"{folder.name}.ids")) as seen, _Writer(folder) as writer:
-            for passage, where in corpus:
-                digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
-                if read != (read := (passage.document, where)):
-                    first = seen.earlier(passage.document, where)
-                    is_new = first is None
-                    documents += is_new
-                    if first is not None:
-                        by_content = passage.document == content_id(passage.title, passage.text)
-                        same = "title and text" if by_content else f"id {passage.document!r}"
-                        corpus.reject(Problem(where, f"the same {same} as {first}"))
-                        duplicates += 1
-                if not is_new or (passage.place and seen.earlier(passage.id, where)):
-                    continue
-                batch.append((passage, corpus.version))
-                if len(batch) == _BATCH:
-                    writer.write(batch)
-                    batch = []
-                passages += 1
-                overlong += len(passage.text) > PAGE
-                if passages % _PROGRESS_EVERY == 0:
-                    on_progress(BuildProgress(corpus.position, corpus.size, passages))
-            if not passages:
-                raise CorpusError(f"No passage in {', '.join(corpus.names)}: {skipped.summary()}. Nothing was written.")
-            on_progress(BuildProgress(corpus.size, corpus.size, passages))
-            writer.write(batch)
-            writer.commit()
+        with closing(Notes(folder)) as notes, closing(SkippedRecords(folder, on_problem)) as skipped:
+            corpus = Corpus(
+                [Path(path) for path in corpora],
+                max_words=max_words,
+                earlier=notes.earlier,
+                strict=strict,
+                on_problem=skipped.add,
+                on_progress=lambda: on_progress(BuildProgress.of(corpus, passages)),
+            )
+            with _Writer(folder) as writer:
+                for passage, where in corpus:
+                    digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
+                    if read != (read := (passage.document, where)):
+                        first = notes.earlier(f"id {passage.document}", where)
+                        is_new = first is None
+                        documents += is_new
+                        if first is not None:
+                            by_content = passage.document == content_id(passage.title, passage.text)
+                            same = "title and text" if by_content else f"id {passage.document!r}"
+                            corpus.reject(Problem(where, f"the same {same} as {first}", "duplicate"))
+                    if not is_new or (passage.place and notes.earlier(f"id {passage.id}", where)):
+                        continue
+                    batch.append((passage, corpus.version))
+                    if len(batch) == _BATCH:
+                        writer.write(batch)
+                        batch = []
+                    passages += 1
+                    overlong += len(passage.text) > PAGE
+                    if passages % _PROGRESS_EVERY == 0:
+                        on_progress(BuildProgress.of(corpus, passages))
+                if not passages:
+                    raise CorpusError(
+                        f"No passage in {', '.join(corpus.names)}: {skipped.summary()}. Nothing was written."
+                    )
+                on_progress(BuildProgress(1.0, passages))
+                writer.write(batch)
+                writer.commit()
+            skipped.write(out)
         manifest = IndexManifest(
             passages=passages,
             documents=documents,
-            malformed=skipped.count - duplicates,
-            duplicates=duplicates,
+            malformed=skipped.counts["damaged"],
+            duplicates=skipped.counts["duplicate"],
             overlong=overlong,
             corpus=corpus.names,
             corpus_hash=digest.hexdigest(),
@@ -121,7 +147,6 @@ def build_index(
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         LuceneReader(out, manifest).close()  # checks the number of passages
-        skipped.write(out)
         manifest.write(out)
     return manifest
 
@@ -136,7 +161,7 @@ class _Writer(ExitStack):
         self._pool = self.enter_context(ThreadPoolExecutor(1, thread_name_prefix="polyhop-index"))
         self._writing: Future[None] | None = None
 
-    def write(self, batch: Sequence[tuple[Passage, str]]) -> None:
+    def write(self, batch: Sequence[tuple[Passage, Version]]) -> None:
         """Add passages, each with the version of its document."""
         self._wait()
         self._writing = self._pool.submit(self._lucene.add, batch)
@@ -153,47 +178,62 @@ class _Writer(ExitStack):
 
 
 class SkippedRecords:
-    """Counts the skipped records and keeps the first."""
+    """Counts what is skipped, and writes it beside the folder of a new state: memory does not grow with it."""
 
-    def __init__(self, on_problem: Callable[[Problem], None]) -> None:
-        self.count = 0
-        self._first: list[Problem] = []
+    def __init__(self, folder: Path, on_problem: Callable[[Problem], None]) -> None:
+        self.counts, self._first = Counter[str](), ""
         self._on_problem = on_problem
+        self._paths = {kind: folder.with_suffix(f".{kind}") for kind in ("damaged", "duplicate", "other")}
+        self._files = {kind: path.open("w", encoding="utf-8") for kind, path in self._paths.items()}
 
     def add(self, problem: Problem) -> None:
-        self.count += 1
-        if len(self._first) < LISTED_PROBLEMS:
-            self._first.append(problem)
+        self.counts[problem.kind] += 1
+        self._first = self._first or f"{problem.where}: {problem.reason}"
+        self._keep({name: value for name, value in problem._asdict().items() if value})
         self._on_problem(problem)
 
     def summary(self) -> str:
-        if not self._first:
-            return "it is empty"
-        where, reason = self._first[0]
-        return f"{self.count} malformed, the first at {where}: {reason}"
+        return f"{self.counts.total():,} skipped, the first is {self._first}" if self._first else "it is empty"
 
-    def write(self, out: Path) -> None:
-        with (out / PROBLEMS).open("w", encoding="utf-8") as file:
-            file.writelines(ujson.dumps(problem._asdict(), ensure_ascii=False) + "\n" for problem in self._first)
+    def write(self, out: Path, besides: Iterable[dict[str, Any]] = ()) -> None:
+        """Write all to `PROBLEMS`, and others ``besides``: what is damaged first, then what is there twice."""
+        for record in besides:
+            self._keep(record)
+        unfinished = out / f"{PROBLEMS}.part"
+        with unfinished.open("w", encoding="utf-8") as file:
+            for kind, path in self._paths.items():
+                self._files[kind].flush()
+                with path.open(encoding="utf-8") as part:
+                    shutil.copyfileobj(part, file)
+        os.replace(unfinished, out / PROBLEMS)
+
+    def _keep(self, record: dict[str, Any]) -> None:
+        file = self._files[record["kind"]]
+        file.write(ujson.dumps(record, ensure_ascii=False, escape_forward_slashes=False) + "\n")
+
+    def close(self) -> None:
+        for kind, path in self._paths.items():
+            self._files[kind].close()
+            path.unlink(missing_ok=True)
 
 
-class _SeenIds:
-    """The ids seen so far and where each was first: on disk, so memory does not grow with the corpus."""
+class Notes:
+    """Ids and hashes that were seen, and what was noted of them: on disk, so memory does not grow with the corpus."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._db = sqlite3.connect(path, isolation_level=None)
+    def __init__(self, folder: Path) -> None:
+        self._path = folder.with_suffix(".notes")
+        self._db = sqlite3.connect(self._path, isolation_level=None)
         # A killed build starts over, so nothing needs to survive. 32 MB of the table stay in memory.
         for setting in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -32000"):
             self._db.execute(f"PRAGMA {setting}")
-        self._db.execute("CREATE TABLE seen (id TEXT PRIMARY KEY, place TEXT) WITHOUT ROWID")
+        self._db.execute("CREATE TABLE notes (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID")
         self._db.execute("BEGIN")
 
-    def earlier(self, id: str, where: str) -> str | None:
-        """Where the id was seen first; None, and stored, if it is new."""
-        if self._db.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (id, where)).rowcount:
+    def earlier(self, key: str, value: str) -> str | None:
+        """What was noted of a key; None, and the value noted, if it is new."""
+        if self._db.execute("INSERT OR IGNORE INTO notes VALUES (?, ?)", (key, value)).rowcount:
             return None
-        (first,) = self._db.execute("SELECT place FROM seen WHERE id = ?", (id,)).fetchone()
+        (first,) = self._db.execute("SELECT value FROM notes WHERE key = ?", (key,)).fetchone()
         return str(first)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The files of an index, and its manifest.
 
     DIR/manifest.json        what was indexed, how, and which of the folders below is current
-    DIR/problems.jsonl       the first skipped records, with file, line and reason
+    DIR/problems.jsonl       all that was skipped, with file, line and reason: what is damaged first, then duplicates
     DIR/lucene-<build>/      a plain Lucene index with Anserini's fields, which Anserini and Pyserini can open
     DIR/lucene-<build>/chain/      the words of its passages for the chain retriever (see `polyhop.data.chain.store`)
     DIR/vectors-<build>-<encoder>.f16, .json         dense vectors of its passages, if any (see `polyhop.data.dense`)
@@ -90,6 +90,7 @@ class DerivedFields:
 
 # The version of the document (see `polyhop.data.corpora.Corpus`), if it can be updated.
 VERSION = "polyhop_version"
+TEXT = "polyhop_text"  # the hash of its text, to recognize copies
 
 
 def document_names(document: str) -> tuple[str, str, str, str]:
@@ -114,8 +115,8 @@ class IndexManifest(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     passages: PositiveInt  # indexed passages, after splitting
-    malformed: NonNegativeInt  # records skipped because they cannot be read
-    duplicates: NonNegativeInt  # records skipped because an earlier one has the same id
+    malformed: NonNegativeInt  # records and files skipped because they cannot be read
+    duplicates: NonNegativeInt  # skipped because an earlier one has the same id or text
     corpus: tuple[str, ...]  # names of the indexed files and folders, without their paths
     corpus_hash: str  # hash of the passages in order: the same for a corpus and its gzip; of updates, too
     documents: NonNegativeInt  # that the passages were split from

@@ -13,24 +13,25 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import ujson
 
 from ..chain.store import Bools, StoreWriter
 from ..corpora import Corpus
-from ..errors import IndexFault, Problem
+from ..errors import IndexFault, LeftOut, Problem
 from ..passages import PAGE, Passage
 from ..text import clean
 from .bm25 import LuceneReader
 from .folder import building, write_faults
-from .index import BuildProgress, SkippedRecords
+from .index import BuildProgress, Notes, SkippedRecords
 from .jvm import attach, autoclass, call, open_directory
-from .layout import DOCUMENT, ID, STORE, VERSION, IndexManifest, is_foreign
+from .layout import DOCUMENT, ID, PROBLEMS, STORE, TEXT, VERSION, IndexManifest, is_foreign
 from .readers import leaves_of
 from .writer import LuceneWriter
 
@@ -171,14 +172,16 @@ class _Update:
         on_problem: Callable[[Problem], None],
     ) -> None:
         self._index, self._before, self._lucene, self._writers = index, before, lucene, ExitStack()
-        self._compact, self._on_progress, self._skipped = compact, on_progress, SkippedRecords(on_problem)
+        self._compact, self._on_progress = compact, on_progress
+        self._skipped = self._writers.enter_context(closing(SkippedRecords(folder, on_problem)))
+        self._notes = self._writers.enter_context(closing(Notes(folder)))
         self._name = folder.name
         self._new_state = _Lucene(before.folder(index), folder, lucene.leaves, self._writers)
         self._gone = set[str]()  # documents that are deleted
         self._new = set[str]()
         self._digest = blake2b(before.corpus_hash.encode(), digest_size=16)
-        self.added = self.overlong = self.duplicates = self.unchanged = 0
-        self._corpus = list(before.corpus)
+        self.added = self.overlong = self.unchanged = 0
+        self._corpus, self._read = list(before.corpus), list[Corpus]()
 
     def run(self, add: Sequence[Path | str], delete: Sequence[str], folders: Sequence[Path | str]) -> Changes:
         before = self._before
@@ -187,7 +190,8 @@ class _Update:
             for path in folders:
                 self._update(Path(path))
             if add:
-                self._add(self._corpus_of([Path(path) for path in add], set()))
+                self._add(self._corpus_of([Path(path) for path in add]))
+            self._skipped.write(self._index, self._skipped_before())
             if not (self.added or self._gone or self._compact):
                 raise _Unchanged(Changes(before, 0, 0, self.unchanged))
             self._new_state.commit()
@@ -199,8 +203,8 @@ class _Update:
             update={
                 "passages": passages,
                 "documents": before.documents - len(self._gone) + len(self._new),
-                "malformed": self._skipped.count - self.duplicates,
-                "duplicates": self.duplicates,
+                "malformed": self._skipped.counts["damaged"],
+                "duplicates": self._skipped.counts["duplicate"],
                 "overlong": before.overlong + self.overlong,
                 "corpus": tuple(dict.fromkeys(self._corpus)),
                 "corpus_hash": self._digest.hexdigest(),
@@ -212,16 +216,32 @@ class _Update:
             end = sum(call(segment, "maxDoc") for segment in lucene.leaves)
             batches = range(end - self.added, end, _BATCH)
             self._new_state.write_store(lucene.stored(range(n, min(n + _BATCH, end))) for n in batches)
-        self._skipped.write(self._index)
         manifest.write(self._index)
         return Changes(manifest, self.added, before.passages - kept, self.unchanged)
 
-    def _corpus_of(self, paths: Sequence[Path], known: set[str]) -> Corpus:
+    def _corpus_of(self, paths: Sequence[Path], known: Collection[str] = (), root: str = "") -> Corpus:
         """With the settings of the index."""
         before = self._before
         max_words = {"documents": None, "everything": before.max_words, "nothing": 0}[before.split]
         roots = [*before.corpus, *(clean(path.resolve().name) for path in paths if path.is_dir())]
-        corpus = Corpus(paths, max_words=max_words, known=known, roots=roots, on_problem=self._skipped.add)
+        gone = set(self._gone)
+
+        def indexed(text: str) -> list[str]:
+            found = self._lucene.look_up(self._lucene.with_keyword(TEXT, text), _MOST_NAMED)
+            return [document for document in dict.fromkeys(each.document for each in found) if document not in gone]
+
+        corpus = Corpus(
+            paths,
+            max_words=max_words,
+            known=known,
+            left_out=dict(self._left_out(root)) if root else {},
+            earlier=self._notes.earlier,
+            indexed=indexed,
+            roots=roots,
+            on_problem=self._skipped.add,
+            on_progress=lambda: self._on_progress(BuildProgress.of(corpus, self.added)),
+        )
+        self._read.append(corpus)
         self._corpus += [
             name
             for path, name in zip(paths, corpus.names, strict=True)
@@ -234,13 +254,15 @@ class _Update:
             raise IndexFault(f"{path} is not a folder. Add a file with --add.")
         root = clean(path.resolve().name)
         known = set(self._versions(f"{root}/"))
-        corpus = self._corpus_of([path], known)
+        corpus = self._corpus_of([path], known, f"{root}/")
         documents = {version: version.split("\n", 2)[2] for version in known}
         sources = {version: version.split("\n", 1)[0] for version in known}
         self._gone.update(documents.values())  # unless they are met again
         self._add(corpus)
         kept = corpus.unchanged | {
-            version for version in known if sources[version] in corpus.failed and documents[version] not in self._new
+            version
+            for version in known
+            if corpus.failed and corpus.has_failed(sources[version]) and documents[version] not in self._new
         }
         self._gone.difference_update(documents[version] for version in kept)
         for version in sorted(known - kept):
@@ -258,16 +280,28 @@ class _Update:
                 self._new_state.writer.add([(passage, corpus.version)])
                 self.added += 1
                 self.overlong += len(passage.text) > PAGE
-                self._on_progress(BuildProgress(corpus.position, corpus.size, self.added))
 
     def _is_new(self, document: str, corpus: Corpus, where: str) -> bool:
         there = document in self._new or (document not in self._gone and self._passages_of(document, 1))
         if there:
-            self.duplicates += 1
-            corpus.reject(Problem(where, f"the id {document!r} is in the index: --update replaces what has changed"))
+            reason = f"the id {document!r} is in the index: --update replaces what has changed"
+            corpus.reject(Problem(where, reason, "duplicate"))
             return False
         self._new.add(document)
         return True
+
+    def _skipped_before(self) -> Iterator[dict[str, Any]]:
+        """What was skipped before in files that were not read now."""
+        with suppress(OSError, ValueError), (self._index / PROBLEMS).open(encoding="utf-8") as file:
+            for record in map(ujson.loads, file):
+                if not any(corpus.covers(record["where"]) for corpus in self._read):
+                    yield record
+
+    def _left_out(self, root: str) -> Iterator[tuple[str, LeftOut]]:
+        for record in self._skipped_before():
+            if record["where"].startswith(root) and record.get("left_out"):
+                left = LeftOut(*record["left_out"])
+                yield left.version, left
 
     def _passages_of(self, document: str, limit: int = _MOST_NAMED) -> list[Passage]:
         lucene = self._lucene

@@ -13,9 +13,10 @@ from typing import Any
 
 import ujson
 
+from ..corpora import Version
 from ..passages import Passage
 from .jvm import attach, autoclass, call, call_long, english_analyzer, open_directory
-from .layout import CONTENTS, DOCUMENT, ID, RAW, VERSION, DerivedFields, document_names
+from .layout import CONTENTS, DOCUMENT, ID, RAW, TEXT, VERSION, DerivedFields, document_names
 
 _BUFFER_MB = 32.0  # that Lucene buffers before it writes a segment; more is not faster
 
@@ -47,7 +48,7 @@ class LuceneWriter:
         self._document = _Document()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="polyhop-merge")
 
-    def add(self, passages: Iterable[tuple[Passage, str]]) -> None:
+    def add(self, passages: Iterable[tuple[Passage, Version]]) -> None:
         """Add passages, each with the version of its document."""
         attach()
         for passage, version in passages:
@@ -94,7 +95,7 @@ class _Document:
         self._contents = autoclass("org.apache.lucene.document.Field")(CONTENTS, "", counted, signature=as_text)
         self._raw = autoclass("org.apache.lucene.document.StoredField")(RAW, "")
         self._derived = DerivedFields()
-        self._version = keyword(VERSION, "", store.NO)
+        self._version, self._text = keyword(VERSION, "", store.NO), keyword(TEXT, "", store.NO)
         self._names = [keyword(DOCUMENT, "", store.NO) for _ in document_names("")]
         self._document = autoclass("org.apache.lucene.document.Document")()
         for field in (
@@ -103,12 +104,13 @@ class _Document:
             self._contents,
             self._raw,
             self._version,
+            self._text,
             *self._names,
             *self._derived.fields,
         ):
             call(self._document, "add", field)
 
-    def fill(self, passage: Passage, version: str) -> Any:
+    def fill(self, passage: Passage, version: Version) -> Any:
         record = ujson.dumps(passage.to_record(), ensure_ascii=False, escape_forward_slashes=False)
         call(self._id, "setStringValue", passage.id)
         call(self._tie_break, "setBytesValue", self._bytes(passage.id.encode()))
@@ -117,6 +119,7 @@ class _Document:
         names = document_names(passage.document) if passage.place or "/" in passage.id else [""] * len(self._names)
         for field, name in zip(self._names, names, strict=True):
             call(field, "setStringValue", name)
-        call(self._version, "setStringValue", version)
+        call(self._version, "setStringValue", version.content)
+        call(self._text, "setStringValue", version.text)
         self._derived.fill(passage)
         return self._document

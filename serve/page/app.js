@@ -62,7 +62,7 @@ async function add(files) {
   for (const file of files) {
     try {
       for await (const event of events(`index?name=${encodeURIComponent(file.name)}`, file)) {
-        if (event.event === "progress") notice(`${file.name}: ${Math.round(100 * event.read / (event.size || 1))}%`);
+        if (event.event === "progress") notice(`${file.name}: ${Math.round(100 * event.done)}%`);
         else if (event.event === "error") told.push(event.message);
         else told.push(`${file.name}: ${count(event.added, "passage")} added`);
       }
