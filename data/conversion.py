@@ -64,6 +64,7 @@ class Conversions:
         self._on_wait, self._seconds = on_wait, seconds
         self.processes = min(4, os.cpu_count() or 1)
         self._idle: SimpleQueue[_Process | None] = SimpleQueue()
+        self._all: list[_Process] = []
         for _ in range(self.processes):
             self._idle.put(None)
 
@@ -78,27 +79,33 @@ class Conversions:
                     waiting.append((job, pages, pool.submit(self._convert, path, pages) if path else None))
 
             waiting = deque[tuple[Job, list[int], Future[Converted] | None]]()
-            submit(_AHEAD * self.processes)
-            while waiting:
-                job, pages, result = waiting.popleft()
-                while result and not wait([result], _TOLD_EVERY).done:
-                    self._on_wait(job, *pages)
-                yield job, result.result() if result else None
-                submit(1)
+            try:
+                submit(_AHEAD * self.processes)
+                while waiting:
+                    job, pages, result = waiting.popleft()
+                    while result and not wait([result], _TOLD_EVERY).done:
+                        self._on_wait(job, *pages)
+                    yield job, result.result() if result else None
+                    submit(1)
+            except BaseException:  # perhaps while a document is converted, which nobody waits for any more
+                pool.shutdown(wait=False, cancel_futures=True)
+                self.__exit__()
+                raise
 
     def __enter__(self) -> Conversions:
         return self
 
     def __exit__(self, *error: object) -> None:
-        while not self._idle.empty():
-            if process := self._idle.get():
-                process.end()
+        while self._all:
+            self._all.pop().end()
 
     def _convert(self, path: Path, pages: list[int]) -> Converted:
         start = perf_counter()
         if _is_plain(path, _SMALL):
             return Converted(_converted(path), perf_counter() - start)
-        process = self._idle.get() or _Process()
+        if not (process := self._idle.get()):
+            process = _Process()
+            self._all.append(process)
         reply = process.ask(path, self._seconds, pages)
         if isinstance(reply, str):
             process.end()
@@ -147,11 +154,15 @@ class _Process:
                 return found
 
     def end(self) -> None:
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except (AttributeError, OSError):  # Windows; or it has ended
-            self._process.kill()
-        self._process.communicate()
+        if self._process.poll() is None:
+            try:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            except (AttributeError, OSError):  # Windows; or it has just ended
+                self._process.kill()
+        self._process.wait()
+        assert self._process.stdin
+        with suppress(OSError):
+            self._process.stdin.close()
 
     def _listen(self) -> None:
         assert self._process.stdout

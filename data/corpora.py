@@ -237,6 +237,7 @@ class Corpus:
                 ):
                     start = perf_counter()
                     self.work.start(task.source)
+                    self.work.part = float(bool(converted))
                     yield from self._read(task, converted)
                     waited = converted.seconds / conversions.processes if converted else 0.0
                     if not task.again:
@@ -347,19 +348,20 @@ class Corpus:
             self._leave_out(source, left)
         elif not converted and version.content in self._known:
             self._keep(version)
-        elif isinstance(found := converted and converted.text, Unreadable):
-            self._fail(source, source.name, str(found))
         else:
-            # Without a conversion, the file has the same bytes as one before, whose text may be known.
-            text = _text_hash(found) if found else ""
-            text = self._earlier(f"text of {version.digest}", text) or text
-            first = self._first(text, source.name) if text else self._earlier(f"file {version.digest}", source.name)
-            if first and self._is_open(first) and not task.again:
+            # Without a conversion, the file has the same bytes as one before, of which the text or the fault is noted.
+            text = converted.text if converted else Unreadable()
+            note = f"!{text}" if isinstance(text, Unreadable) else _text_hash(text)
+            note = self._earlier(f"text of {version.digest}", note) or note
+            first = None if note.startswith("!") else self._first(note, source.name)
+            if note.startswith("!"):
+                self._fail(source, source.name, note[1:])
+            elif first and self._is_open(first) and not task.again:
                 self._put_off.append(task._replace(convert=True))
             elif first:
-                self._leave_out(source, LeftOut(version.content, first, text))
-            elif found:
-                yield from self._new(task, found, version._replace(text=text))
+                self._leave_out(source, LeftOut(version.content, first, note))
+            elif isinstance(text, Text):
+                yield from self._new(task, text, version._replace(text=note))
 
     def _new(self, task: _Task, text: Text, version: Version) -> Iterator[tuple[Passage, str]]:
         if task.twins is not None:
@@ -458,7 +460,7 @@ def _in_folder(found: Path | Problem, folder: Path, home: str) -> _Source | Prob
     name = clean(f"{home}/{found.relative_to(folder).as_posix()}")
     packed = found.suffix.lower() == ".gz"
     if (Path(found.stem) if packed else found).suffix.lower() not in _KINDS or (packed and found.stem[-3:] == "csv"):
-        return Problem(name, "no reader for files of this kind", "other")
+        return Problem(name, f"no reader for files of the kind {found.suffix or 'without a suffix'}", "other")
     try:
         check_regular(found)
         return _Source(found, name, _kind(found), found.stat().st_size, in_folder=True)

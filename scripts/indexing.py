@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..data.lucene.index import BuildProgress
 
 _SHOWN = 5  # reasons, and kinds of files
+_NAMED = 2  # files for each reason
 _LINE_EVERY = 30.0  # seconds, where there is no terminal
 
 
@@ -44,7 +45,7 @@ class Skipped:
             self._duplicate = self._duplicate or f"{problem.where}: {problem.reason}"
         elif problem.reason in self._damaged or len(self._damaged) < _SHOWN:
             self._like[problem.reason] += 1
-            if len(places := self._damaged.setdefault(problem.reason, [])) < _SHOWN:
+            if len(places := self._damaged.setdefault(problem.reason, [])) < _NAMED:
                 places.append(problem.where)
 
     @property

@@ -161,4 +161,4 @@ def test_many_files(tmp_path: Path) -> None:
         (tmp_path / f"{n:04}.txt").write_text(f"Number {n}.")
     corpus = Corpus([tmp_path])
     assert [passage.text for passage, _ in corpus] == [f"Number {n}." for n in range(2000)]
-    assert corpus.position == corpus.size
+    assert corpus.work.share == 1.0

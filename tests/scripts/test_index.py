@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,12 +36,46 @@ def test_build_and_check(corpus: Path, tmp_path: Path) -> None:
     built = run(corpus, "--out", tmp_path / "ix", "--max-words", 100)
     assert built.exit_code == 0, built.output
     assert "passages  2\n" in built.stdout
-    assert "1 not readable, 1 duplicate" in built.stdout
+    assert "skipped   1 damaged; 1 duplicate\n" in built.stdout
     assert "corpus.jsonl:2: the same id 'r' as corpus.jsonl:1" in built.stderr
     assert "corpus.jsonl:3: not JSON" in built.stderr
     for checked in (run("--check", tmp_path / "ix"), run("--check", "--out", tmp_path / "ix")):
         assert (checked.exit_code, checked.stderr) == (0, "")
         assert "is sound: 2 passages" in checked.stdout
+
+
+def test_what_is_skipped_is_counted_by_reason(tmp_path: Path) -> None:
+    folder, out = tmp_path / "docs", tmp_path / "ix"
+    folder.mkdir()
+    for n in range(1500):
+        (folder / f"{n:04}.py").touch()
+        (folder / f"{n // 2:04}.png").touch()
+    for n in range(8):
+        (folder / f"z{n}.pdf").write_bytes(b"%PDF-1.4 nonsense")
+    (folder / "zz.md").write_bytes(b"a\x00b")
+    (folder / "Makefile").touch()
+    for name in ("a.md", "b.md"):
+        (folder / name).write_text("# Ledger\n\nAda Berg owns it.")
+    built = run(folder, "--out", out)
+    assert built.exit_code == 0, built.output
+    other = "2,251 without a reader: 1,500 .py, 750 .png, 1 without a suffix"
+    assert f"skipped   9 damaged; 1 duplicate; {other}\n" in built.stdout
+    assert "docs/z0.pdf, docs/z1.pdf and 6 more: a damaged PDF" in built.stderr
+    assert "docs/zz.md: a binary file\n" in built.stderr
+    assert "docs/b.md: the same text as docs/a.md\n" in built.stderr
+    assert ".py" not in built.stderr  # nobody expects it
+    listed = [json.loads(line) for line in (out / "problems.jsonl").read_text().splitlines()]
+    assert [each["kind"] for each in listed] == ["damaged"] * 9 + ["duplicate"] + ["other"] * 2251
+
+
+def test_a_line_now_and_then_where_there_is_no_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyhop.scripts.indexing._LINE_EVERY", 0.0)
+    for name in ("a.md", "b.md"):
+        (tmp_path / name).write_text(f"Ada Berg owns {name}.")
+    built = run(tmp_path / "a.md", tmp_path / "b.md", "--out", tmp_path / "ix")
+    lines = [line for line in built.stderr.splitlines() if line.startswith("indexing: ")]
+    assert re.match(r"indexing: \d+%.*, 0 passages, a\.md$", lines[0]) or "1 passages, a.md" in lines[0]
+    assert lines[-1] == "indexing: 100%, 2 passages, merging"
 
 
 def test_passages_that_are_too_long_are_pointed_out(tmp_path: Path) -> None:

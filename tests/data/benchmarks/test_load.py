@@ -103,7 +103,7 @@ def test_malformed_records_are_left_out_and_reported(load: Load) -> None:
     problems: list[Problem] = []
     questions = load("hotpotqa", r.lines(records) + "{\n", on_problem=problems.append)
     assert [q.id for q in questions] == ["h1", "h2"]
-    assert problems[:3] == [
+    assert [problem[:2] for problem in problems[:3]] == [
         ("dev.jsonl:2", "answer is missing"),
         ("dev.jsonl:3", "the record must be an object, not a number"),
         ("dev.jsonl:5", "an earlier question has the same id 'h1'"),
