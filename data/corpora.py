@@ -87,7 +87,7 @@ class _Task(NamedTuple):
     Attributes:
         version: Of a document.
         convert: Whether a document is to be converted; not if it is known, or if one like it was.
-        twins: The three-word runs of the same document in richer formats, by id; None without such formats.
+        twins: The three-word runs of files with its name in richer formats, by id; None without such formats.
         left_out: That it was left out before, and why.
         again: Whether it was put off until it is known which documents are gone.
     """
@@ -290,16 +290,14 @@ class Corpus:
     def _group(self, sources: Sequence[_Source]) -> Iterator[_Task]:
         versions = [Version.of(source, _file_hash(source.path), source.name) for source in sources]
         before = [self._left_out.get(version.content) for version in versions]
-        there = {
-            source.name for source, version in zip(sources, versions, strict=True) if version.content in self._known
-        }
+        names = {source.name for source in sources}
         is_settled = all(
-            source.name in there or (left and (left.text or left.other in there))
-            for source, left in zip(sources, before, strict=True)
+            version.content in self._known or (left and (left.text or left.other in names))
+            for version, left in zip(versions, before, strict=True)
         )
         twins: dict[str, Runs] | None = {} if len(sources) > 1 and not is_settled else None
         for source, version, left in zip(sources, versions, before, strict=True):
-            if is_settled or (left and left.text):
+            if is_settled:
                 yield _Task(source, version, left_out=left)
             else:
                 is_first = self._earlier(f"file {version.digest}", source.name) is None
@@ -353,28 +351,30 @@ class Corpus:
             text = converted.text if converted else Unreadable()
             note = f"!{text}" if isinstance(text, Unreadable) else _text_hash(text)
             note = self._earlier(f"text of {version.digest}", note) or note
-            first = None if note.startswith("!") else self._first(note, source.name)
             if note.startswith("!"):
                 self._fail(source, source.name, note[1:])
-            elif first and self._is_open(first) and not task.again:
-                self._put_off.append(task._replace(convert=True))
-            elif first:
+            elif isinstance(text, Text) and (twin := self._twin(task, text)):
+                self._leave_out(source, LeftOut(version.content, twin, ""))
+            elif version.content in self._known:
+                self._keep(version)
+            elif (first := self._first(note, source.name)) and (task.again or not self._is_open(first)):
                 self._leave_out(source, LeftOut(version.content, first, note))
-            elif isinstance(text, Text):
-                yield from self._new(task, text, version._replace(text=note))
+            elif first or not isinstance(text, Text):  # which might be gone, or is left out for a twin
+                self._put_off.append(task._replace(convert=True, twins=None))
+            else:
+                made = _document(source, text)
+                yield from self._pieces(source, source.name, made, version._replace(text=note), is_document=True)
 
-    def _new(self, task: _Task, text: Text, version: Version) -> Iterator[tuple[Passage, str]]:
-        if task.twins is not None:
-            runs = _runs(text)
-            for other, richer in task.twins.items():
-                if len(runs) and np.isin(runs, richer).mean() >= _SAME:
-                    self._leave_out(task.source, LeftOut(version.content, other, ""))
-                    return
-            task.twins[task.source.name] = runs
-        if version.content in self._known:
-            self._keep(version)
-        else:
-            yield from self._pieces(task.source, task.source.name, _document(task.source, text), version, True)
+    def _twin(self, task: _Task, text: Text) -> str | None:
+        """The document in a richer format that says the same."""
+        if task.twins is None:
+            return None
+        runs = _runs(text)
+        for other, richer in task.twins.items():
+            if len(runs) and np.isin(runs, richer).mean() >= _SAME:
+                return other
+        task.twins[task.source.name] = runs
+        return None
 
     def _keep(self, version: Version) -> None:
         self.unchanged.add(version.content)

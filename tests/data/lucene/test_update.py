@@ -131,6 +131,52 @@ def test_what_cannot_be_changed_changes_nothing(tmp_path: Path, index: Path) -> 
         update_index(tmp_path / "nothing", delete=["x"])
 
 
+def texts(index: Path) -> list[str]:
+    with BM25Index(index) as opened:
+        found = sorted(hit.passage.text for hit in opened.search("always x0 y0 z0", 1000))
+        assert len(found) == len(opened)
+        return found
+
+
+def said(words: str, suffix: str) -> str:
+    """A document of 60 different words in a format."""
+    text = " ".join(f"{words}{n}" for n in range(60)) + "."
+    return {".html": f"<h1>T</h1><p>{text}", ".md": f"# T\n\n{text}", ".txt": f"T\n=\n\n{text}"}[suffix]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_copies_and_twins_are_those_of_a_new_index(tmp_path: Path, seed: int) -> None:
+    """Files come, go, move and change, in three formats; the same texts are in the index as in a new one."""
+    choose = random.Random(seed)
+    root = tmp_path / "notes"
+    names = [
+        f"notes/{folder}{stem}{suffix}"
+        for folder in ("", "z/")
+        for stem in "abc"
+        for suffix in (".html", ".md", ".txt")
+    ]
+    put(
+        tmp_path,
+        {
+            "notes/always.md": "Always here.",
+            **{name: said(choose.choice("xy"), Path(name).suffix) for name in names[::2]},
+        },
+    )
+    index = tmp_path / "ix"
+    build_index([root], index)
+    for step in range(12):
+        for name in choose.sample(names, 3):
+            path = tmp_path / name
+            if path.exists() and choose.random() < 0.5:
+                path.unlink()
+            else:
+                path.write_text(said(choose.choice("xyz"), path.suffix))
+        update_index(index, folders=[root])
+        build_index([root], tmp_path / "fresh")
+        assert texts(index) == texts(tmp_path / "fresh"), (seed, step)
+        assert check_index(index).problems == ()
+
+
 def test_a_file_that_became_unreadable_stays(tmp_path: Path, index: Path) -> None:
     before = contents(index)
     (tmp_path / "notes/sub/stork.md").write_bytes(b"caf\xe9")
