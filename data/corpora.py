@@ -6,43 +6,30 @@ file of another kind is an error.
 
 from __future__ import annotations
 
-import csv
-import gzip
 import hashlib
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import BufferedReader
-from itertools import chain
 from pathlib import Path, PurePosixPath
 from time import perf_counter
-from typing import IO, Any, Literal, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import ujson
 from numpy.typing import NDArray
 
 from .conversion import Conversions, Converted
-from .converters import CONVERTERS, TableRows, Text, Unreadable
+from .converters import Text, Unreadable
 from .errors import CorpusError, LeftOut, Problem
-from .files import LARGEST_RECORD, bounded_lines, check_regular
+from .files import check_regular
 from .folder import walk
 from .passages import Passage
-from .splitting import LONGEST_PASSAGE, MAX_WORDS, USUAL_PASSAGE, Document, bounded_metadata, count_words, split
+from .records import SUFFIXES, Kind, are_documents, kind_of, objection, read_lines, read_table
+from .splitting import LONGEST_PASSAGE, MAX_WORDS, Document, count_words, split
 from .text import clean
 
-LONGEST_ID = 512  # characters
-_LOOKED_AT = 100  # records, to tell what a file has
-
-_TOO_LARGE = f"larger than {LARGEST_RECORD >> 20} MB: split it"
-_GZIP = b"\x1f\x8b"
-_CONTEXTS = re.compile(rb'"(?:context|paragraphs|data|document\w*)"\s*:')
 _WORD = re.compile(r"\w+")
-_FILES = ("file_name", "filename", "source")  # in the metadata of other tools
-_TEXTS = ("text", "page_content", "content", "contents")  # polyhop and LlamaIndex, LangChain, Haystack, Pyserini
-
 
 Runs = NDArray[np.int64]
 
@@ -51,7 +38,7 @@ Runs = NDArray[np.int64]
 class _Source:
     path: Path
     name: str  # in reports, and of a document its id: the file's name, with its folder if a folder was given
-    kind: Literal["document", "lines", "table", "benchmark"]
+    kind: Kind
     size: int  # bytes
     in_folder: bool = False
 
@@ -268,7 +255,7 @@ class Corpus:
                 count += 1
                 yield source
         if not count:
-            raise CorpusError(f"The folder {path} has no file of a kind that is read: {', '.join(_KINDS)}.")
+            raise CorpusError(f"The folder {path} has no file of a kind that is read: {', '.join(SUFFIXES)}.")
 
     def _tasks(self) -> Iterator[_Task]:
         """The files in their order, but those of one document in several formats together, the richest first."""
@@ -394,12 +381,12 @@ class Corpus:
         except OSError as error:
             raise CorpusError(f"{source.path} cannot be read: {error.strerror}.") from error
         with file:
-            records = _read_lines(source, file) if source.kind == "lines" else _read_table(source)
-            looked_at = _first(records)
-            are_documents = _are_documents([made for _, made in looked_at])
-            for where, made in chain(looked_at, records):
+            records = read_lines(source.path, file) if source.kind == "lines" else read_table(source.path)
+            is_document, records = are_documents(records)
+            for place, made in records:
                 self.work.part = file.tell() / (source.size or 1)
-                yield from self._pieces(source, where, made, _record_version(source, made), are_documents)
+                where = f"{source.name}:{place}"
+                yield from self._pieces(source, where, made, _record_version(source, made), is_document)
 
     def _pieces(
         self, source: _Source, where: str, made: Passage | Document | str, version: Version, is_document: bool
@@ -450,7 +437,7 @@ def _single(path: Path, roots: Collection[str]) -> _Source:
         raise CorpusError(f"{error}.") from error
     folder = next((each for each in path.resolve().parents if clean(each.name) in roots), None)
     name = clean(path.resolve().relative_to(folder.parent).as_posix() if folder else path.name)
-    return _Source(path, name, _kind(path), size, in_folder=folder is not None)
+    return _Source(path, name, kind_of(path), size, in_folder=folder is not None)
 
 
 def _in_folder(found: Path | Problem, folder: Path, home: str) -> _Source | Problem:
@@ -459,11 +446,11 @@ def _in_folder(found: Path | Problem, folder: Path, home: str) -> _Source | Prob
     # The folder's name is part of the id, since many folders have a README.md.
     name = clean(f"{home}/{found.relative_to(folder).as_posix()}")
     packed = found.suffix.lower() == ".gz"
-    if (Path(found.stem) if packed else found).suffix.lower() not in _KINDS or (packed and found.stem[-3:] == "csv"):
+    if (Path(found.stem) if packed else found).suffix.lower() not in SUFFIXES or (packed and found.stem[-3:] == "csv"):
         return Problem(name, f"no reader for files of the kind {found.suffix or 'without a suffix'}", "other")
     try:
         check_regular(found)
-        return _Source(found, name, _kind(found), found.stat().st_size, in_folder=True)
+        return _Source(found, name, kind_of(found), found.stat().st_size, in_folder=True)
     except (OSError, ValueError, CorpusError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error).removeprefix(f"{found} ")
         return Problem(name, reason or "it cannot be read")
@@ -495,171 +482,7 @@ def _runs(text: Text) -> Runs:
     return np.unique(first * 3 + second * 5 + third * 7)
 
 
-_KINDS = (*CONVERTERS, ".jsonl", ".ndjson")
-
-
-def _kind(path: Path) -> Literal["document", "lines", "table", "benchmark"]:
-    """What a file has, judged by its suffix and its first bytes."""
-    suffix = path.suffix.lower()
-    if suffix in (".csv", ".tsv"):
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-            try:
-                return "document" if {*_TEXTS, "sentences"}.isdisjoint(TableRows(file).columns) else "table"
-            except csv.Error as error:
-                raise CorpusError(f"{path} is not a table: {error}.") from error
-    if suffix in CONVERTERS:
-        return "document"
-    return _kind_of_records(path)
-
-
-def _kind_of_records(path: Path) -> Literal["lines", "table", "benchmark"]:
-    """Which kind of JSON a file has, judged by its first bytes."""
-    expected = "Expected JSON Lines: one object with 'title' and 'text' (or 'sentences') a line, plain or gzip."
-    try:
-        with path.open("rb") as file:
-            start = file.read(4096)
-        if start.startswith(_GZIP):
-            with gzip.open(path) as unpacked:
-                start = unpacked.read(4096)
-    except (OSError, EOFError, zlib.error) as error:
-        raise CorpusError(f"{path} cannot be read: {error}.") from error
-    if start.startswith(b"PAR1"):
-        raise CorpusError(f"{path} is a Parquet file. {expected}")
-    if b"\x00" in start:
-        raise CorpusError(f"{path} is a binary file. {expected}")
-    first = start.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if first.startswith(b"[") or (first.startswith(b"{") and not _holds_passage(first.splitlines()[0])):
-        from .benchmarks import holds_passages
-
-        if holds_passages(path):
-            return "benchmark"
-    if first.startswith(b"[") and not any(f'"{name}"'.encode() in first for name in _TEXTS):
-        raise CorpusError(f"{path} is a JSON array, but not of passages. {expected}")
-    if first and not first.startswith(b"{") and not {".jsonl", ".ndjson", ".json"} & set(path.suffixes):
-        raise CorpusError(f"{path} is in no format that is known here. {expected}")
-    return "table" if first.startswith(b"[") else "lines"
-
-
-def _holds_passage(line: bytes) -> bool:
-    """Whether a line of JSON, possibly truncated, has the fields of `Passage.from_record`."""
-    try:
-        record = ujson.loads(line)
-    except (ValueError, OverflowError):
-        return line != b"{" and not _CONTEXTS.search(line)  # a brace alone opens an indented document
-    return isinstance(record, dict) and not record.keys().isdisjoint((*_TEXTS, "sentences", "kwargs", "text_resource"))
-
-
-# --- reading ---------------------------------------------------------------------------------------------------------
-
-_Made = tuple[str, Passage | Document | str]  # a place, and what is there or the reason why it is skipped
-
-
-def _first(records: Iterator[_Made]) -> list[_Made]:
-    """The first records, but not much more than a megabyte of text."""
-    found: list[_Made] = []
-    size = 0
-    while len(found) < _LOOKED_AT and size < 1 << 20 and (record := next(records, None)):
-        found.append(record)
-        size += len(record[1].text) if isinstance(record[1], Passage) else 0
-    return found
-
-
-def _are_documents(made: Sequence[Passage | Document | str]) -> bool:
-    """Whether most of the first records of a file are too long for passages."""
-    sizes = sorted(len(each.text.split()) for each in made if isinstance(each, Passage))
-    return bool(sizes) and sizes[len(sizes) // 2] > USUAL_PASSAGE
-
-
-def _read_lines(source: _Source, file: BufferedReader) -> Iterator[_Made]:
-    packed = file.peek(2).startswith(_GZIP)
-    lines = gzip.GzipFile(fileobj=file) if packed else file
-    number = 0
-    try:
-        for number, line in enumerate(bounded_lines(cast(IO[bytes], lines)), 1):
-            if line is None:
-                yield f"{source.name}:{number}", _TOO_LARGE
-            elif made := _read_record(line if number > 1 else line.removeprefix(b"\xef\xbb\xbf")):
-                yield f"{source.name}:{number}", made
-    except (OSError, EOFError, zlib.error) as error:
-        damage = f"the gzip file is damaged or cut short after line {number}" if packed else "it cannot be read"
-        raise CorpusError(f"{source.path}: {damage} ({error}).") from error
-
-
-def _read_record(line: bytes) -> Passage | str | None:
-    if not line.strip():
-        return None
-    try:
-        record = ujson.loads(line.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        return f"not UTF-8 (byte {error.start + 1} of the line)"
-    except (ValueError, OverflowError) as error:
-        return f"not JSON: {error}"
-    return _passage(record)
-
-
-def _passage(record: Any) -> Passage | str:
-    try:
-        passage = Passage.from_record(_with_our_names(record) if isinstance(record, dict) else record)
-    except ValueError as error:
-        return str(error)
-    return _objection(passage) or passage
-
-
-def _with_our_names(record: dict[str, Any]) -> Mapping[str, Any]:
-    """Convert the fields of other tools. Pyserini's ``contents`` is a text, or a title and a text separated by a line
-    break; LangChain also writes a record as the ``kwargs`` of another, LlamaIndex a text in a ``text_resource``."""
-    if isinstance(record.get("kwargs"), dict):
-        record = record["kwargs"]
-    if isinstance(record.get("text_resource"), dict):
-        record = record | record["text_resource"]
-    metadata = record.get("metadata", record.get("meta"))
-    name = next((name for name in _TEXTS if record.get(name) is not None), "text")
-    found: dict[str, Any] = {key: record.get(key) for key in ("title", "sentences", "place")} | {
-        "text": record.get(name)
-    }
-    found["id"] = next((record[key] for key in ("id", "_id", "id_") if record.get(key) is not None), None)
-    found["metadata"] = bounded_metadata(metadata)
-    if name == "contents" and isinstance(found["text"], str) and found["sentences"] is None:
-        title, line_break, text = found["text"].partition("\n")
-        if line_break and found["title"] is None:
-            found["title"], found["text"] = title.strip().strip('"'), text
-    if found["title"] is None and isinstance(metadata, dict):
-        named = [metadata.get("title"), *(Path(str(metadata[key])).stem for key in _FILES if metadata.get(key))]
-        found["title"] = next((title for title in named if title and isinstance(title, str)), None)
-    return found
-
-
-def _read_table(source: _Source) -> Iterator[_Made]:
-    """The records of a JSON list, or the rows of a table."""
-    if source.path.suffix.lower() not in (".csv", ".tsv"):
-        from .benchmarks.files import read_records
-
-        for record in read_records(source.path):
-            if isinstance(record, Problem):
-                yield record.where, record.reason
-            else:
-                yield record.where, _passage(dict(record.fields))
-        return
-    with source.path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        rows = TableRows(file)
-        try:
-            for row in rows:
-                filled = {name: cell for name, cell in zip(rows.columns, row, strict=False) if cell.strip()}
-                if filled:
-                    yield f"{source.name}:{rows.line_num}", _passage(filled)
-        except csv.Error as error:
-            raise CorpusError(f"{source.path} is not a table from line {rows.line_num} on: {error}.") from error
-
-
 def _document(source: _Source, text: Text) -> Document | str:
     title = text.title or clean(source.path.stem)
     document = Document(source.name, title, text.lines, text.metadata)
-    return _objection(document.whole()) or document
-
-
-def _objection(passage: Passage) -> str | None:
-    if not passage.title and not passage.text:
-        return "title and text are empty"
-    if len(passage.id) > LONGEST_ID:
-        return f"the id is longer than {LONGEST_ID} characters"
-    return None
+    return objection(document.whole()) or document

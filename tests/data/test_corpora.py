@@ -82,6 +82,14 @@ def test_records_of_other_tools(tmp_path: Path) -> None:
     assert not problems
 
 
+@pytest.mark.parametrize("first", [{"title": "T", "body": "A text."}, {"title": "T"}, {"context": "x"}, 7])
+def test_one_strange_record_does_not_decide_for_all(first: object, tmp_path: Path) -> None:
+    file = made(tmp_path / "c.jsonl", json.dumps(first).encode() + b"\n" + LINES)
+    passages, problems = read(file)
+    assert [passage.title for passage, _ in passages][-2:] == ["Rome", "Paris"]
+    assert len(passages) + len(problems) == 3
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
