@@ -81,7 +81,8 @@ class Uploads:
                 on_progress=lambda progress: tell("progress", done=progress.done),
                 on_problem=problems.append,
             )
-            if problems and not changes.added:
+            problems = [each for each in problems if each.where.partition(":")[0].endswith(f"/{name}")]
+            if problems and problems[0].kind != "duplicate" and not changes.added:
                 raise PolyhopError(f"{name}: {problems[0].reason}")
         except BaseException:
             new.unlink(missing_ok=True)
