@@ -25,7 +25,7 @@ from .errors import CorpusError, LeftOut, Problem
 from .files import check_regular
 from .folder import walk
 from .passages import Passage
-from .records import SUFFIXES, Kind, are_documents, kind_of, objection, read_lines, read_table
+from .records import SUFFIXES, Kind, are_documents, is_read, kind_of, objection, read_lines, read_table
 from .splitting import LONGEST_PASSAGE, MAX_WORDS, Document, count_words, split
 from .text import clean
 
@@ -445,8 +445,7 @@ def _in_folder(found: Path | Problem, folder: Path, home: str) -> _Source | Prob
         return found._replace(where=clean(found.where))
     # The folder's name is part of the id, since many folders have a README.md.
     name = clean(f"{home}/{found.relative_to(folder).as_posix()}")
-    packed = found.suffix.lower() == ".gz"
-    if (Path(found.stem) if packed else found).suffix.lower() not in SUFFIXES or (packed and found.stem[-3:] == "csv"):
+    if not is_read(found):
         return Problem(name, f"no reader for files of the kind {found.suffix or 'without a suffix'}", "other")
     try:
         check_regular(found)
@@ -483,6 +482,7 @@ def _runs(text: Text) -> Runs:
 
 
 def _document(source: _Source, text: Text) -> Document | str:
-    title = text.title or clean(source.path.stem)
+    path = source.path.with_suffix("") if source.path.suffix.lower() == ".gz" else source.path
+    title = text.title or clean(path.stem)
     document = Document(source.name, title, text.lines, text.metadata)
     return objection(document.whole()) or document

@@ -17,13 +17,14 @@ from typing import IO, Any, Literal, cast
 
 import ujson
 
-from .converters import CONVERTERS, TableRows
+from .converters import CONVERTERS, TableRows, suffix_of
 from .errors import CorpusError, Problem
 from .files import LARGEST_RECORD, bounded_lines
 from .passages import Passage
 from .splitting import USUAL_PASSAGE, bounded_metadata
 
-SUFFIXES = (*CONVERTERS, ".jsonl", ".ndjson")
+_LINES = (".jsonl", ".ndjson")
+SUFFIXES = (*CONVERTERS, *_LINES)
 """Of the files of a folder that are read."""
 LONGEST_ID = 512  # characters
 Kind = Literal["document", "lines", "table", "benchmark"]
@@ -39,9 +40,15 @@ _FILES = ("file_name", "filename", "source")  # in the metadata of other tools
 _TEXTS = ("text", "page_content", "content", "contents", "body")
 
 
+def is_read(path: Path) -> bool:
+    """Whether the name of a file in a folder is that of a kind that is read."""
+    suffix = suffix_of(path)
+    return (Path(path.stem).suffix.lower() in _LINES) if suffix == ".gz" else suffix in SUFFIXES
+
+
 def kind_of(path: Path) -> Kind:
     """What a file has, judged by its suffix and its first bytes."""
-    suffix = path.suffix.lower()
+    suffix = suffix_of(path)
     if suffix in (".csv", ".tsv"):
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             try:
