@@ -19,7 +19,9 @@ PYTEST = pytest -n 2 --dist worksteal
 # it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-slow test-dspy lint format docs documents dense pyserini tracking serve constraints clean
+EXTRAS = documents dense ray serve tracking postgres benchmark
+
+.PHONY: help demo test test-slow test-dspy lint format docs pyserini $(EXTRAS) constraints clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -53,27 +55,28 @@ docs: $(DEV) ## build the documentation into build/docs
 	@$(INSTALL) --overrides overrides.txt --editable '.[dev,docs]'
 	$(BIN)/sphinx-build --quiet --fail-on-warning docs build/docs
 
-documents: $(INSTALLED) ## add what PDF, Word and reStructuredText files need
-	@$(INSTALL) --overrides overrides.txt --editable '.[documents]'
+documents: ## add what PDF, Word and reStructuredText files need
+dense: ## add dense retrieval: sentence-transformers with PyTorch (UV_TORCH_BACKEND=cpu, cu128, ... chooses its build)
+ray: ## add worker processes, on this machine or on a cluster
+serve: ## add what `polyhop serve` needs
+tracking: ## add the MLflow client and Optuna Dashboard
+postgres: ## add a driver of PostgreSQL
+benchmark: ## add the systems that the benchmark compares
 
-dense: $(INSTALLED) ## add dense retrieval: sentence-transformers with PyTorch
-	@# UV_TORCH_BACKEND=cpu (or cu128, ...) chooses the build of PyTorch; an installed one is kept.
-	@sed '/^torch /d; /^transformers /d' overrides.txt > $(VENV)/overrides.txt
-	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[dense]'
+# What an extra needs of what overrides.txt leaves out.
+NEEDS_dense = torch transformers
+NEEDS_serve = fastapi uvicorn
+NEEDS_tracking = fastapi
+
+$(EXTRAS): $(INSTALLED)
+	@sed -e '' $(foreach name,$(NEEDS_$@),-e '/^$(name) /d') overrides.txt > $(VENV)/overrides.txt
+	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[$@]'
 
 pyserini: $(INSTALLED) ## add all of Pyserini, such as LuceneSearcher, with a CPU build of PyTorch
 	@# An installed PyTorch is kept. Where pip finds wheels in a folder, as without a network, uv looks there, too.
 	@$(BIN)/python -c 'import torch' 2>/dev/null || $(INSTALL) 'torch==2.13.*' \
 		$(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)",--torch-backend $${UV_TORCH_BACKEND:-cpu})
 	@$(INSTALL) --editable .
-
-tracking: $(INSTALLED) ## add the MLflow client and Optuna Dashboard
-	@sed '/^fastapi /d' overrides.txt > $(VENV)/overrides.txt
-	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[tracking]'
-
-serve: $(INSTALLED) ## add what `polyhop serve` needs
-	@sed '/^fastapi /d; /^uvicorn /d' overrides.txt > $(VENV)/overrides.txt
-	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[serve]'
 
 constraints: $(DEV) ## pin the newest versions that pyproject.toml allows; test them, then commit
 	@sed '/^fastapi /d; /^uvicorn /d' overrides.txt > $(VENV)/overrides.txt

@@ -39,7 +39,7 @@ from .text import clean
 
 Floats: TypeAlias = NDArray[np.float32]
 
-_INSTALL = "pip install 'polyhop[dense]' (in a checkout: make dense)"
+_INSTALL = "make dense"
 _ROW = "<f2"  # float16, little-endian: changes no rank and halves the file
 _BLOCK = 1024  # rows per search step: 1.5 MB of float32 at 384 dimensions fit the processor's cache
 _QUERIES_CACHED = 256  # query vectors; programs search, page and score candidates with the same query

@@ -1,152 +1,230 @@
-"""Workers on a Ray cluster.
+"""Questions on Ray: actors that hold a program, on this machine or on a cluster.
 
-    evaluate(program, questions, "runs/a", executor=Ray("auto", workers=16, threads=8))
-    dataset.map_batches(Answerer, fn_constructor_args=(program,), compute=ActorPoolStrategy(4), batch_size=32)
+    evaluate(program, questions, "runs/a", executor=Ray(workers=4, threads=8))
+    evaluate(program, questions, "runs/a", executor=Ray("auto", workers=16, threads=8))  # the nodes of a cluster
 
-Each worker is an actor, and a `polyhop.eval.workers.Worker` as a process of this machine is. polyhop must be installed
-on all nodes. An index that a node does not have at its path is copied there, once.
+polyhop and the index must be on all nodes, at the same paths. A budget and the limits of models hold for all workers
+together. What a worker that ended has not finished is executed again, each question alone in a worker.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from logging import WARNING
-from queue import SimpleQueue
-from threading import Thread
 from typing import Any
 
+import cloudpickle
 import dspy
 
 from ..data.errors import PolyhopError
-from ..engines.desk import Desk
-from .executor import QuestionTask, ThreadExecutor
-from .workers import Link, Processes, Worker, Workers, serve
+from ..engines.models import protect_cache
+from ..engines.replies import explain
+from ..engines.secrets import learn_models
+from ..engines.shared import Shared, dumps, loads
+from .executor import ATTEMPTS, GRACE, QuestionTask, ThreadExecutor
+from .metrics import METRICS, Metric
+from .records import QuestionRecord
 
-NO_SIGNAL_HANDLER = {"RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}
-"""The environment of actors that search: Java uses the signals that Ray's handler takes for crashes."""
+Question = tuple[int, dspy.Example]
+
+_ENVIRONMENT = {"RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}  # Java uses the signals that Ray's handler takes for crashes
 
 
 @dataclass(frozen=True)
 class Ray:
-    """Actors of a Ray cluster; they end when this process does, or loses the cluster.
+    """Where questions are executed.
 
     Attributes:
-        address: Of the cluster, as for ``ray.init``: "auto", "host:port" or "ray://host:port".
+        address: Of a cluster, as for ``ray.init``: "auto", "host:port" or "ray://host:port"; None starts Ray here.
         workers: How many actors.
         threads: Questions that each executes at the same time.
-        cpus: CPUs that Ray reserves for each actor.
     """
 
-    address: str = "auto"
+    address: str | None = None
     workers: int = 2
     threads: int = 1
-    cpus: float = 1.0
-
-    def start(self, content: bytes, desk: Desk, number: int) -> Worker:
-        ray = _connected(self.address)
-        options = {"num_cpus": self.cpus, "max_concurrency": 4, "runtime_env": {"env_vars": NO_SIGNAL_HANDLER}}
-        actor = ray.remote(**options)(_Actor).remote()
-        return Link(_Connection(actor), content, desk, number, partial(ray.kill, actor))
 
 
-def workers_of(workers: int | None, threads: int, ray: str | None = None) -> Workers | None:
-    """The workers that options ask for; None for this process.
+def workers_of(workers: int | None, threads: int, address: str | None = None) -> Ray | None:
+    """The workers that options ask for; None for threads of this process.
 
     Raises:
         PolyhopError: their number on a cluster is not given.
     """
-    if ray is None:
-        return None if workers is None else Processes(workers, threads)
-    if workers is None:
-        raise PolyhopError(f"--ray {ray} needs --workers N: how many to start on the cluster")
-    return Ray(ray, workers, threads)
+    if workers is None and address is not None:
+        raise PolyhopError(f"--cluster {address} needs --workers N: how many to start there")
+    return None if workers is None else Ray(address, workers, threads)
 
 
-def _connected(address: str) -> Any:
-    """Ray, connected to a cluster."""
-    try:
-        import ray
-    except ImportError as error:
-        raise PolyhopError("Ray is not installed: pip install 'polyhop[ray]'") from error
-    if not ray.is_initialized():
-        try:
-            ray.init(address, logging_level=WARNING)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise PolyhopError(f"no Ray cluster at {address!r}: {reason}") from error
-    return ray
+class RayExecutor:
+    """Executes questions on Ray; see `Executor`. Use it in a ``with`` block.
 
-
-class _Actor:
-    """A worker on a node. Its messages wait in queues for the methods that the driver calls."""
-
-    def __init__(self) -> None:
-        self._incoming: SimpleQueue[bytes] = SimpleQueue()
-        self._outgoing: SimpleQueue[bytes] = SimpleQueue()
-        self.send_bytes, self.recv_bytes = self._outgoing.put, self._incoming.get
-        Thread(target=serve, args=(self,), daemon=True).start()
-
-    def put(self, content: bytes) -> None:
-        """Take a message of the driver."""
-        self._incoming.put(content)
-
-    def take(self) -> list[bytes]:
-        """Give the driver the messages for it, when there are any."""
-        contents = [self._outgoing.get()]
-        while not self._outgoing.empty():
-            contents.append(self._outgoing.get())
-        return contents
-
-
-class _Connection:
-    """The driver's end of the connection to an actor."""
-
-    def __init__(self, actor: Any) -> None:
-        self._actor, self._received = actor, deque[bytes]()
-
-    def send_bytes(self, content: bytes) -> None:
-        self._actor.put.remote(content)
-
-    def recv_bytes(self) -> bytes:
-        import ray
-        from ray.exceptions import RayError
-
-        while not self._received:
-            try:
-                self._received.extend(ray.get(self._actor.take.remote()))
-            except RayError as error:
-                raise EOFError(str(error)) from error
-        return self._received.popleft()
-
-
-class Answerer:
-    """Answers the questions of a ``ray.data.Dataset``, for ``map_batches``; give it as a class.
-
-    Adds the columns ``answer``, ``confidence``, ``evidence`` (ids of passages, a JSON list) and ``error`` to those of a
-    batch, which has a column ``question``. A question that fails has an error and no answer.
-
-    Args:
-        program: Any polyhop program with its models.
-        threads: Questions executed at the same time.
+    Raises:
+        PolyhopError: Ray is not installed or not there, the task does not pickle, or a worker cannot load it.
     """
 
-    def __init__(self, program: dspy.Module, threads: int = 1) -> None:
-        self._program, self._threads = program, threads
+    def __init__(self, task: QuestionTask, where: Ray) -> None:
+        self._task, self._where = task, where
+        try:
+            self._content, shared = dumps(_WorkerTask.of(task))
+        except Exception as error:  # pickling runs anybody's code
+            raise PolyhopError(f"with workers, program, questions and metric must pickle: {explain(error)}") from error
+        self._ray, self._started = _connected(where)
+        here = self._ray.get_runtime_context().get_node_id()  # where the file of the budget is
+        affinity = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
+        options = {"num_cpus": 0, "max_concurrency": 1000, "scheduling_strategy": affinity}
+        self._shared = self._ray.remote(Shared).options(**options).remote(shared)
+        self._number = 0
+        self._waiting: dict[Any, tuple[Question, _Seat]] = {}
+        self._seats = [_Seat(self) for _ in range(where.workers)]
+        try:
+            self._ray.get([seat.actor.ready.remote() for seat in self._seats])
+        except self._ray.exceptions.RayError as error:
+            self.close()
+            raise PolyhopError(f"a worker cannot start: {explain(getattr(error, 'cause', None) or error)}") from error
 
-    def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        import json
+    def start(self) -> tuple[int, Any]:
+        """A new worker: its number and its actor."""
+        self._number += 1
+        cpus = 1.0 if self._where.address else 0.0  # here, the threads decide
+        options = {"num_cpus": cpus, "max_concurrency": self._where.threads, "runtime_env": {"env_vars": _ENVIRONMENT}}
+        worker = self._ray.remote(_Worker).options(**options)
+        return self._number, worker.remote(self._content, self._shared, self._number)
 
-        questions = [str(question) for question in batch["question"]]
-        asked = [dspy.Example(question=each, answers=()).with_inputs("question") for each in questions]
-        executor = ThreadExecutor(QuestionTask(self._program), self._threads)
-        records = sorted(executor.run(enumerate(asked)), key=lambda record: record.n)
-        return {
-            **batch,
-            "answer": [record.answer for record in records],
-            "confidence": [record.confidence for record in records],
-            "evidence": [json.dumps([each.passage_id for each in record.evidence]) for record in records],
-            "error": [record.error and record.error.message for record in records],
-        }
+    def run(self, questions: Iterable[Question]) -> Iterator[QuestionRecord]:
+        lost: list[Question] = []
+        yield from self._pass(questions, self._where.threads, lost)
+        for _ in range(ATTEMPTS - 1):
+            again, lost = lost, []
+            yield from self._pass(again, 1, lost)
+        for n, example in lost:
+            yield self._task.lost(n, example)
+
+    def _pass(self, questions: Iterable[Question], threads: int, lost: list[Question]) -> Iterator[QuestionRecord]:
+        """The records of questions, with so many at a time in each worker; those that ended one are ``lost``."""
+        for question in questions:
+            while min(seat.busy for seat in self._seats) >= threads:
+                yield from self._next(lost)
+            seat = min(self._seats, key=lambda seat: seat.busy)
+            seat.busy += 1
+            self._waiting[seat.actor.ask.remote(question)] = question, seat
+        while self._waiting:
+            yield from self._next(lost)
+
+    def _next(self, lost: list[Question]) -> Iterator[QuestionRecord]:
+        [done], _ = self._ray.wait(list(self._waiting), num_returns=1)
+        question, seat = self._waiting.pop(done)
+        try:
+            record, error = self._ray.get(done)
+        except self._ray.exceptions.RayActorError:
+            lost.append(question)
+            if seat in self._seats:  # not replaced yet
+                self._ray.get(self._shared.lost.remote(seat.number))
+                self._seats[self._seats.index(seat)] = _Seat(self)
+            return
+        seat.busy -= 1
+        if error is not None:
+            raise error
+        yield record
+
+    def drain(self) -> Iterator[QuestionRecord]:
+        waiting = list(self._waiting)
+        done, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=GRACE) if waiting else ([], [])
+        for each in done:
+            try:
+                record, error = self._ray.get(each)
+            except self._ray.exceptions.RayActorError:
+                continue
+            if error is None:
+                yield record
+
+    def close(self) -> None:
+        for actor in (*(seat.actor for seat in self._seats), self._shared):
+            self._ray.kill(actor)
+        if self._started:
+            self._ray.shutdown()
+
+    def __enter__(self) -> RayExecutor:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class _Seat:
+    """A worker, and how many questions it has."""
+
+    def __init__(self, executor: RayExecutor) -> None:
+        self.number, self.actor = executor.start()
+        self.busy = 0
+
+
+class _Worker:
+    """The actor that holds the program."""
+
+    def __init__(self, content: bytes, shared: Any, number: int) -> None:
+        import ray
+
+        def call(*call: Any, **named: Any) -> Any:
+            result, error = ray.get(shared.call.remote(number, *call, **named))
+            if error is not None:
+                raise error
+            return result
+
+        protect_cache()
+        self._task: _WorkerTask = loads(content, call)
+
+    def ready(self) -> None:
+        """Return when the program is loaded."""
+
+    def ask(self, question: Question) -> tuple[QuestionRecord | None, BaseException | None]:
+        """The record, or what must stop the run, such as a spent budget; Ray would take it for the end of the actor."""
+        try:
+            return self._task(question), None
+        except BaseException as error:  # noqa: BLE001  # raised in the process of the run
+            try:
+                cloudpickle.loads(cloudpickle.dumps(error))
+            except Exception:  # noqa: BLE001  # it has anybody's code
+                return None, PolyhopError(explain(error))
+            return None, error
+
+
+@dataclass(frozen=True)
+class _WorkerTask:
+    """Asks questions with DSPy's settings and the metrics of the process of the run."""
+
+    task: QuestionTask
+    settings: Mapping[str, Any]
+    metrics: Mapping[str, Metric]  # of the user's own
+
+    @classmethod
+    def of(cls, task: QuestionTask) -> _WorkerTask:
+        ours = __name__.partition(".")[0]
+        own = {name: each for name, each in METRICS.items() if not each.function.__module__.startswith(f"{ours}.")}
+        return cls(task, {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}, own)
+
+    def __call__(self, question: Question) -> QuestionRecord:
+        METRICS.update(self.metrics)
+        learn_models(self.task.program)
+        with dspy.context(**self.settings):
+            return next(ThreadExecutor(self.task).run([question]))
+
+
+def _connected(where: Ray) -> tuple[Any, bool]:
+    """Ray, connected; and whether this call has connected it."""
+    try:
+        import ray
+        import ray.util.scheduling_strategies
+    except ImportError as error:
+        raise PolyhopError("workers need Ray: make ray; or leave --workers out and use --threads") from error
+    if ray.is_initialized():
+        return ray, False
+    start = partial(ray.init, logging_level=WARNING, log_to_driver=False)
+    try:
+        start(where.address) if where.address else start(include_dashboard=False, num_cpus=where.workers)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise PolyhopError(f"no Ray cluster at {where.address!r}: {reason}") from error
+    return ray, True

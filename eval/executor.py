@@ -2,7 +2,7 @@
 
 `ThreadExecutor` uses one thread per question. Python cannot stop a thread, so a question that exceeds its time limit is
 abandoned in its thread, which ends at its current or next call to a language model, and another takes its place.
-`WorkerExecutor` uses processes, of this machine or of others, with several threads each.
+`polyhop.eval.cluster.RayExecutor` uses processes, of this machine or of a cluster, with several threads each.
 """
 
 from __future__ import annotations
@@ -24,16 +24,19 @@ from dspy.utils.exceptions import AdapterParseError, LMError
 from ..data.passages import Evidence, Passage
 from ..engines.costs import Ledger
 from ..engines.replies import CutReplyError, EmptyReplyError, OverlongReplyError, RefusedError, explain
-from ..engines.secrets import learn_models
 from .gold import LookUp, ProgramOutput, gold_evidence
-from .metrics import METRICS, Metric, score
+from .metrics import score
 from .official.submissions import Submission
 from .records import EvidenceRecord, Failure, QuestionRecord
-from .workers import ATTEMPTS, Pool, WorkerLost
 
 T = TypeVar("T")
 
-_GRACE = 1.0  # seconds in which running questions may finish when a run is interrupted
+GRACE = 1.0
+"""Seconds in which running questions may finish when a run is interrupted."""
+
+ATTEMPTS = 3
+"""Workers that a question may end until it has failed."""
+
 _COUNTED = ("lm_calls", "lm_calls_critical_path", "searches", "rounds")
 
 
@@ -87,8 +90,8 @@ class QuestionTask:
         failure = Failure(cause="timeout", type="Timeout", message=f"no answer after {self.timeout:g} s")
         return self._record(n, example, None, ledger, {"seconds": self.timeout or 0.0}, {"error": failure})
 
-    def lost(self, n: int, example: dspy.Example, error: WorkerLost) -> QuestionRecord:
-        message = f"the question ended {ATTEMPTS} workers: {error}; if memory ran out, use fewer threads"
+    def lost(self, n: int, example: dspy.Example) -> QuestionRecord:
+        message = f"the question ended {ATTEMPTS} workers; if memory ran out, use fewer --threads"
         failure = Failure(cause="worker", type="WorkerLost", message=message)
         return self._record(n, example, None, self.ledger(n), {"seconds": 0.0}, {"error": failure})
 
@@ -143,7 +146,7 @@ class ThreadExecutor:
             yield self._window.next()
 
     def drain(self) -> Iterator[QuestionRecord]:
-        yield from self._window.drain(_GRACE)
+        yield from self._window.drain(GRACE)
 
     def _job(self, n: int, example: dspy.Example) -> Job[QuestionRecord]:
         ledger = self._task.ledger(n)
@@ -152,42 +155,6 @@ class ThreadExecutor:
             ledger.abandoned.set,
             lambda: self._task.timed_out(n, example, ledger),
         )
-
-
-class WorkerExecutor:
-    """Executes questions in the workers of a `Pool` over `WorkerTask`; see `Executor`."""
-
-    def __init__(self, task: QuestionTask, pool: Pool[tuple[int, dspy.Example], QuestionRecord]) -> None:
-        self._task, self._pool = task, pool
-
-    def run(self, questions: Iterable[tuple[int, dspy.Example]]) -> Iterator[QuestionRecord]:
-        for (n, example), record in self._pool.run(questions):
-            yield self._task.lost(n, example, record) if isinstance(record, WorkerLost) else record
-
-    def drain(self) -> Iterator[QuestionRecord]:
-        for _, record in self._pool.drain(_GRACE):
-            yield record
-
-
-@dataclass(frozen=True)
-class WorkerTask:
-    """Asks questions in a worker, with DSPy's settings and the metrics of the process that started it."""
-
-    task: QuestionTask
-    settings: Mapping[str, Any]
-    metrics: Mapping[str, Metric]  # of the user's own
-
-    @classmethod
-    def of(cls, task: QuestionTask) -> WorkerTask:
-        ours = __name__.partition(".")[0]
-        own = {name: each for name, each in METRICS.items() if not each.function.__module__.startswith(f"{ours}.")}
-        return cls(task, {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}, own)
-
-    def __call__(self, question: tuple[int, dspy.Example]) -> QuestionRecord:
-        METRICS.update(self.metrics)
-        learn_models(self.task.program)
-        with dspy.context(**self.settings):
-            return next(ThreadExecutor(self.task).run([question]))
 
 
 # --- threads ---------------------------------------------------------------------------------------------------------

@@ -21,14 +21,14 @@ import dspy
 
 from ..data.errors import PolyhopError
 from ..engines.secrets import learn_models
-from .executor import Executor, QuestionTask, ThreadExecutor, WorkerExecutor, WorkerTask
+from .cluster import Ray, RayExecutor
+from .executor import Executor, QuestionTask, ThreadExecutor
 from .folder import RunError
 from .gold import LookUp
 from .official.submissions import SUBMISSIONS
 from .records import QuestionRecord, RunFolder, read_summary
 from .settings import RunManifest
 from .summary import files_of, finish
-from .workers import Pool, Workers
 
 
 @dataclass
@@ -73,7 +73,7 @@ def evaluate(
     out: Path | str | None = None,
     *,
     threads: int = 1,
-    executor: Workers | None = None,
+    executor: Ray | None = None,
     timeout: float | None = None,
     max_failures: int | None = None,
     retry_failed: bool = False,
@@ -90,8 +90,8 @@ def evaluate(
             Iterated over several times.
         out: The folder of the run; None for a temporary one.
         threads: Questions executed at the same time, in this process.
-        executor: Worker processes that execute the questions instead, such as `polyhop.eval.workers.Processes`. They
-            share limits, budget and the cache of replies, and do not change the results.
+        executor: Where other processes execute the questions instead: `polyhop.eval.cluster.Ray`. They share limits
+            and budget, and do not change the results.
         timeout: Seconds per question. A question that takes longer is abandoned, and its call to a language model is
             cancelled.
         max_failures: Stop after so many failures in this call.
@@ -134,7 +134,7 @@ def evaluate(
             task = QuestionTask(program, submission, look_up, timeout, attempts)
             asking: Executor = ThreadExecutor(task, threads)
             if executor is not None:
-                asking = WorkerExecutor(task, stack.enter_context(Pool(executor, WorkerTask.of(task))))
+                asking = stack.enter_context(RayExecutor(task, executor))
             pending = ((n, example) for n, example in enumerate(questions) if not folder.has(n))
             try:
                 for record in asking.run(pending):
@@ -180,7 +180,7 @@ def estimate(
     questions: int,
     *,
     threads: int = 1,
-    executor: Workers | None = None,
+    executor: Ray | None = None,
     timeout: float | None = None,
     look_up: LookUp | None = None,
 ) -> CostEstimate:

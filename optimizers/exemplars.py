@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..data.text import title_key
+from ..eval.cluster import Ray
 from ..eval.records import read_manifest, read_records
 from ..eval.run import RunProgress, evaluate
-from ..eval.workers import Workers
 from ..programs.complexity import HOPS
 from ..programs.exemplars import Exemplar
 
@@ -44,7 +44,7 @@ def collect(
     *,
     min_f1: float = MIN_F1,
     threads: int = 1,
-    executor: Workers | None = None,
+    executor: Ray | None = None,
     on_progress: Callable[[RunProgress], None] = lambda progress: None,
 ) -> list[Exemplar]:
     """Run a program over questions and return the plans of its successes.

@@ -21,7 +21,7 @@ from ..data.files import read_bytes
 if TYPE_CHECKING:
     import dspy
 
-    from ..eval.workers import Workers
+    from ..eval.cluster import Ray
 
 StageName = Literal["exemplars", "prompts", "tunables"]
 STAGES: tuple[StageName, ...] = get_args(StageName)
@@ -136,8 +136,8 @@ class OptimizationSettings(BaseModel):
     workers: int | None = _option(
         None, "Answer questions in N processes, with --threads in each; prompt optimizers use threads only.", "N", ge=1
     )
-    ray: str | None = _option(
-        None, "Let the workers be actors of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.", "ADDRESS"
+    cluster: str | None = _option(
+        None, "Start the workers on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.", "ADDRESS"
     )
     storage: str | None = _option(
         None,
@@ -157,11 +157,11 @@ class OptimizationSettings(BaseModel):
             raise PolyhopError(f"{where}: {name}: {reason}, got {first['input']!r}") from error
 
     @property
-    def executor(self) -> Workers | None:
+    def executor(self) -> Ray | None:
         """The worker processes that answer questions; None for this process."""
         from ..eval.cluster import workers_of
 
-        return workers_of(self.workers, self.threads, self.ray)
+        return workers_of(self.workers, self.threads, self.cluster)
 
     def changeable(self) -> dict[str, Any]:
         """The fields that may change when a run is resumed: resources, and the names of what is compared by content."""

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     from ..data.lucene.layout import IndexManifest
 
-MAKE_TARGETS = ("dense", "tracking")
-"""Extras that have a make target, which installs them without what they do not need."""
-
 _OLDEST_PYTHON = (3, 11)
 _ROOM = 2**30  # bytes; caches and temporary indexes soon fill less
 _JAVA_SECONDS = 60.0
@@ -68,7 +65,7 @@ def failed(check: str, found: str, fix: str) -> Finding:
 
 def install_extra(extra: str) -> str:
     """The command that installs an extra in a checkout."""
-    return f"make {extra}" if extra in MAKE_TARGETS else f"pip install --editable '.[{extra}]'"
+    return f"make {extra}"
 
 
 def shown(path: Path | str) -> str:

@@ -17,11 +17,11 @@ from .options import (
     BudgetCallsOption,
     BudgetDollarsOption,
     BudgetMinutesOption,
+    ClusterOption,
     DepthOption,
     ModelsOption,
     NoCacheOption,
     PresetOption,
-    RayOption,
     RetrieverOption,
     RetryOption,
     SettingsOption,
@@ -87,7 +87,7 @@ def evaluate(
     ] = None,
     threads: ThreadsOption = 1,
     workers: WorkersOption = None,
-    ray: RayOption = None,
+    cluster: ClusterOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: N random questions instead.")] = None,
     strict: Annotated[
@@ -171,7 +171,7 @@ def evaluate(
         budget = Budget(calls=budget_calls, usd=budget_usd, minutes=budget_minutes, file=file)
         for built in programs.values():
             budget.meter_program(built)
-    executor = workers_of(workers, threads, ray)
+    executor = workers_of(workers, threads, cluster)
     summaries = {}
     try:
         if dry_run:

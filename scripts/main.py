@@ -5,12 +5,10 @@ Commands import what they need inside their functions, so that ``polyhop --help`
 
 from __future__ import annotations
 
-import atexit
 import errno
 import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from types import TracebackType
 from typing import Annotated, Any
 
@@ -116,28 +114,10 @@ def _print_traceback(kind: type[BaseException], error: BaseException, trace: Tra
 
 def main() -> None:
     """The console script."""
-    status = 0
-
-    def leave() -> None:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):  # closed by its reader
-                stream.flush()
-        os._exit(status)
-
-    # Runs after all other exit handlers, instead of Python's finalization: that can wait forever for the import lock if
-    # the thread of a request that timed out holds it.
-    atexit.register(leave)
     sys.excepthook = _print_traceback
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a title in a terminal that lacks its script
-    try:
-        app(prog_name="polyhop")
-    except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else int(end.code is not None)
-        raise
-    except BaseException:
-        status = 1
-        raise
+    app(prog_name="polyhop")
 
 
 if __name__ == "__main__":

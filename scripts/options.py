@@ -86,14 +86,14 @@ RetryOption = Annotated[bool, typer.Option("--retry-failed", help="When resuming
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Neither read nor keep replies in DSPy's cache.")]
 WorkersOption = Annotated[
     int | None,
-    typer.Option("--workers", min=1, metavar="N", help="Execute questions in N processes, with --threads in each."),
+    typer.Option("--workers", min=1, metavar="N", help="Execute questions in N processes of Ray, with --threads each."),
 ]
-RayOption = Annotated[
+ClusterOption = Annotated[
     str | None,
     typer.Option(
-        "--ray",
+        "--cluster",
         metavar="ADDRESS",
-        help="Let the --workers be actors of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.",
+        help="Start the --workers on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.",
     ),
 ]
 DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=1000, help="Passages per search.")]

@@ -81,7 +81,7 @@ def serve(
 ) -> None:
     """Serve a page, an HTTP API, OpenAI's chat API and MCP tools."""
     if not find_spec("fastapi") or not find_spec("mcp") or not find_spec("uvicorn"):
-        raise PolyhopError("the server needs more packages: make serve, or pip install 'polyhop[serve]'")
+        raise PolyhopError("the server needs more packages: make serve")
     if host not in _LOOPBACK and not token and not mcp:
         raise PolyhopError(f"{host} can be reached by others: set a token with --token or POLYHOP_TOKEN")
     if index is None and (watch is None or mcp):

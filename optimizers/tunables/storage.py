@@ -118,7 +118,7 @@ def _database(url: str) -> BaseStorage:
     except (ArgumentError, NoSuchModuleError) as error:
         raise PolyhopError(f"{shown} is not a database that SQLAlchemy supports: {error}") from error
     except ImportError as error:
-        extra = ": pip install 'polyhop[postgres]'" if url.startswith("postgresql") else ""
+        extra = ": make postgres" if url.startswith("postgresql") else ""
         raise PolyhopError(f"the driver of {shown} is not installed ({error}){extra}") from error
     except (DBAPIError, StorageInternalError) as error:
         raise PolyhopError(f"the database {shown} cannot be opened: {_reason(error)}") from error

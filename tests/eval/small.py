@@ -72,20 +72,12 @@ def mixed(count: int) -> dict[str, Callable[[], Any]]:
     return {**wrong, **{f"question {n}": fail for n in range(0, count, 7)}}
 
 
-def main(out: str, count: str, seconds: str, threads: str, workers: str = "0") -> None:
+def main(out: str, count: str, seconds: str, threads: str) -> None:
     """A run in its own process, to be killed."""
     from polyhop.eval.run import evaluate
-    from polyhop.eval.workers import Processes
 
-    executor = Processes(int(workers), int(threads)) if workers != "0" else None
     print("ready", flush=True)
-    evaluate(
-        Fake(mixed(int(count)), float(seconds)),
-        numbered(int(count)),
-        Path(out),
-        threads=int(threads),
-        executor=executor,
-    )
+    evaluate(Fake(mixed(int(count)), float(seconds)), numbered(int(count)), Path(out), threads=int(threads))
 
 
 if __name__ == "__main__":

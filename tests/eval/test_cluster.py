@@ -1,105 +1,253 @@
-"""A Ray cluster of three nodes on this machine gives the records of one process, also when it loses a node."""
+"""Ray's workers change neither records nor limits; what a lost worker did not finish is done by another one."""
 
 from __future__ import annotations
 
-import signal
+import os
+import pickle
+import sys
+import time
 from collections.abc import Iterator
-from importlib import util
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import cloudpickle
 import dspy
 import pytest
+from dspy import lm15
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
+from polyhop.engines.limits import LimitedLM, Limits, RateLimit
 from polyhop.engines.models import language_model
-from polyhop.eval.cluster import Answerer, Ray, workers_of
+from polyhop.engines.shared import Shared, dumps, loads
+from polyhop.eval.cluster import Ray, workers_of
+from polyhop.eval.metrics import METRICS, Attempt, metric
+from polyhop.eval.records import QuestionRecord, read_records
 from polyhop.eval.run import RunProgress, evaluate
-from polyhop.eval.workers import Processes
 from polyhop.programs import Naive
 
-from . import small, test_workers
+from . import small
 from .small import Fake, mixed, numbered
-from .test_workers import Asking, Recorder, facts
-
-installed = pytest.mark.skipif(not util.find_spec("ray"), reason="Ray is not installed: pip install 'polyhop[ray]'")
-
-
-def test_the_workers_that_options_ask_for() -> None:
-    assert workers_of(None, 8) is None
-    assert workers_of(2, 8) == Processes(2, 8)
-    assert workers_of(2, 8, "auto") == Ray("auto", 2, 8)
-    with pytest.raises(PolyhopError, match="--ray auto needs --workers N"):
-        workers_of(None, 8, "auto")
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
+    """Three nodes on this machine, of which two may be lost."""
+    pytest.importorskip("ray", reason="Ray is not installed: make ray")
     import ray
     from ray.cluster_utils import Cluster
 
-    dashboards = signal.getsignal(signal.SIGTERM)
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    for _ in range(2):
-        cluster.add_node(num_cpus=1)
-    for module in (small, test_workers):  # the nodes do not have the tests
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    cluster.add_node(num_cpus=1)
+    ray.init(cluster.address, log_to_driver=False)
+    modules = (small, sys.modules[__name__])
+    for module in modules:  # the workers do not have the tests
         cloudpickle.register_pickle_by_value(module)
     try:
         yield cluster
     finally:
-        for module in (small, test_workers):
+        for module in modules:
             cloudpickle.unregister_pickle_by_value(module)
         ray.shutdown()
         cluster.shutdown()
-        signal.signal(signal.SIGTERM, dashboards)
 
 
-@installed
+def facts(run: Path) -> list[dict[str, Any]]:
+    """What is recorded, but for the time."""
+
+    def fact(record: QuestionRecord) -> dict[str, Any]:
+        return {**record.model_dump(), "costs": {k: v for k, v in record.costs.items() if k != "seconds"}}
+
+    return sorted(map(fact, read_records(run)), key=lambda each: each["n"])
+
+
+def test_the_workers_that_options_ask_for() -> None:
+    assert workers_of(None, 8) is None
+    assert workers_of(2, 8) == Ray(None, 2, 8)
+    assert workers_of(2, 8, "auto") == Ray("auto", 2, 8)
+    with pytest.raises(PolyhopError, match="--cluster auto needs --workers N"):
+        workers_of(None, 8, "auto")
+
+
+def test_without_ray_the_message_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(PolyhopError, match="workers need Ray: make ray; .*--threads"):
+        evaluate(Fake(), numbered(1), executor=Ray(workers=1))
+
+
+class DiesOnce:
+    """Ends its process, but for the first time only."""
+
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __call__(self) -> str | None:
+        if not self.marker.exists():
+            self.marker.touch()
+            os._exit(9)
+        return "the wrong country"
+
+
+@pytest.fixture
+def letters() -> Iterator[None]:
+    """A metric of one's own."""
+
+    @metric(label="Letters", kind="number")
+    def letters(attempt: Attempt) -> float:
+        return len(attempt.output.answer)
+
+    yield
+    del METRICS["letters"]
+
+
+def test_workers_give_the_records_of_threads_even_if_one_of_them_ends(
+    cluster: Any, letters: None, tmp_path: Path
+) -> None:
+    marker, executor = tmp_path / "marker", Ray(cluster.address, workers=2, threads=2)
+    program = Fake({**mixed(20), "question 3": DiesOnce(marker)})
+
+    def interrupt(progress: RunProgress) -> None:
+        if progress.done == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(program, numbered(20), tmp_path / "ray", executor=executor, on_progress=interrupt)
+    evaluate(program, numbered(20), tmp_path / "ray", executor=executor)  # resumes
+    assert marker.exists()
+    evaluate(program, numbered(20), tmp_path / "threads", threads=2)
+    assert facts(tmp_path / "ray") == facts(tmp_path / "threads")
+    assert sum(bool(fact["error"]) for fact in facts(tmp_path / "threads")) == 3
+    assert facts(tmp_path / "threads")[1]["scores"]["letters"] == len("France")
+
+
+@pytest.mark.slow
+def test_a_question_that_ends_its_workers_is_a_failure_of_its_own(cluster: Any, tmp_path: Path) -> None:
+    program = Fake({"question 1": lambda: os._exit(9)})
+    evaluate(program, numbered(4), tmp_path / "run", executor=Ray(cluster.address, workers=2, threads=4))
+    assert [(fact["answer"], (fact["error"] or {}).get("cause")) for fact in facts(tmp_path / "run")] == [
+        ("France", None),
+        (None, "worker"),
+        ("France", None),
+        ("France", None),
+    ]
+
+
+class Counting:
+    """An engine that writes down how many requests are under way, in all processes together."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def complete(self, request: lm15.Request) -> lm15.Response:
+        mine = self.folder / f"{os.getpid()}-{time.monotonic_ns()}"
+        mine.touch()
+        with (self.folder / "counts.log").open("a") as file:
+            file.write(f"{len(list(self.folder.iterdir())) - 1}\n")
+        time.sleep(0.05)
+        mine.unlink()
+        usage = lm15.Usage(input_tokens=9, output_tokens=1)
+        message = lm15.Message.assistant("[[ ## answer ## ]]\nFrance")
+        return lm15.Response(id="1", model=request.model, message=message, usage=usage, finish_reason="stop")
+
+
+class Asking(dspy.Module):
+    """Asks a model."""
+
+    def __init__(self, lm: dspy.LM) -> None:
+        super().__init__()
+        self.ask = dspy.Predict("question -> answer")
+        self.ask.lm = lm
+
+    def forward(self, question: str) -> dspy.Prediction:
+        return dspy.Prediction(answer=self.ask(question=question).answer, evidence=(), ranking=())
+
+
+@pytest.mark.slow
+def test_workers_share_limits_and_a_budget(cluster: Any, tmp_path: Path) -> None:
+    folder, executor = tmp_path / "requests", Ray(cluster.address, workers=2, threads=3)
+    folder.mkdir()
+    (folder / "counts.log").touch()
+    lm = dspy.LM("made/up", engine=Counting(folder), cache=False)
+    program, budget = Asking(LimitedLM(lm, RateLimit(Limits(concurrency=2)))), Budget(calls=12)
+    budget.meter_program(program)
+    with pytest.raises(BudgetSpent, match="12 LM calls"):
+        evaluate(program, numbered(30), tmp_path / "run", executor=executor)
+    under_way = [int(line) for line in (folder / "counts.log").read_text().splitlines()]
+    assert (len(under_way), budget.spent.calls) == (12, 12)
+    assert max(under_way) <= 2
+    assert len(facts(tmp_path / "run")) <= 12
+
+
+def test_a_program_that_does_not_pickle_is_an_error(cluster: Any) -> None:
+    with pytest.raises(PolyhopError, match="must pickle"):
+        evaluate(Fake({"x": Lock().__enter__}), numbered(1), executor=Ray(cluster.address, workers=1))
+
+
 @pytest.mark.slow
 def test_a_cluster_that_loses_a_node_gives_the_records_of_threads(cluster: Any, tmp_path: Path) -> None:
-    program, questions = Fake(mixed(60), seconds=0.2), numbered(60)
-    nodes = list(cluster.worker_nodes)
+    from polyhop.data.lucene.bm25 import BM25Index
+    from polyhop.data.lucene.index import build_index
+
+    (tmp_path / "questions.md").write_text("# Question 3\n\nQuestion 3 was asked by Otto Lind in 2004.")
+    build_index([tmp_path / "questions.md"], tmp_path / "index")
+    program, nodes = Naive(BM25Index(tmp_path / "index")), list(cluster.worker_nodes)
+    program.set_lm(language_model())
 
     def lose(progress: RunProgress) -> None:
         if progress.done == 10:
             cluster.remove_node(nodes[0])
 
-    executor = Ray(cluster.address, workers=3, threads=2)
-    evaluate(program, questions, tmp_path / "ray", executor=executor, on_progress=lose)
-    assert len(cluster.worker_nodes) == 1
-    evaluate(program, questions, tmp_path / "threads", threads=6)
+    executor = Ray(cluster.address, workers=2, threads=2)
+    evaluate(program, numbered(60), tmp_path / "ray", executor=executor, on_progress=lose)
+    evaluate(program, numbered(60), tmp_path / "threads", threads=6)
     assert facts(tmp_path / "ray") == facts(tmp_path / "threads")
+    assert [fact["error"] for fact in facts(tmp_path / "ray")] == [None] * 60
 
 
-@installed
-@pytest.mark.slow
-def test_actors_share_a_budget_and_replies_and_search_lucene(cluster: Any, tmp_path: Path) -> None:
-    from polyhop.data.lucene.bm25 import BM25Index
-    from polyhop.data.lucene.index import build_index
-
-    executor, log = Ray(cluster.address, workers=2, threads=2), tmp_path / "log"
-    program = Asking(dspy.LM("made/up", engine=Recorder(log), temperature=0.5))
-    budget = Budget(calls=8)
-    budget.meter_program(program)
-    with pytest.raises(BudgetSpent, match="8 LM calls"):
-        evaluate(program, numbered(20), tmp_path / "run", executor=executor)
-    assert budget.spent.calls == 8
-    assert log.read_text().count("begin") <= 8
-
-    (tmp_path / "questions.md").write_text("# Question 3\n\nQuestion 3 was asked by Otto Lind in 2004.")
-    build_index([tmp_path / "questions.md"], tmp_path / "index")
-    naive = Naive(BM25Index(tmp_path / "index"))
-    naive.set_lm(language_model())
-    evaluate(naive, numbered(6), tmp_path / "naive", executor=executor)
-    assert [(fact["ranking"] != [], fact["error"]) for fact in facts(tmp_path / "naive")] == [(True, None)] * 6
+# --- what is shared --------------------------------------------------------------------------------------------------
 
 
-def test_a_batch_of_a_dataset_gets_answers() -> None:
-    batch = {"question": ["question 1", "question 7", "question 3"], "id": [1, 7, 3]}
-    found = Answerer(Fake(mixed(10)), threads=2)(batch)
-    assert found["id"] == [1, 7, 3]
-    assert found["answer"] == ["France", None, "the wrong country"]
-    assert found["evidence"] == ['["paris"]', "[]", '["paris"]']
-    assert found["error"] == [None, "ValueError: no luck", None]
+def workers_with(value: Any, count: int) -> tuple[Shared, list[Any]]:
+    """The actor, and what each worker gets of a value."""
+    content, objects = dumps(value)
+    shared = Shared(objects)
+
+    def call_of(worker: int) -> Any:
+        def call(*call: Any, **named: Any) -> Any:
+            result, error = pickle.loads(pickle.dumps(shared.call(worker, *call, **named)))
+            if error:
+                raise error
+            return result
+
+        return call
+
+    return shared, [loads(content, call_of(worker)) for worker in range(count)]
+
+
+def test_a_lost_worker_gives_its_places_back_once() -> None:
+    shared, (ours, theirs) = workers_with(RateLimit(Limits(concurrency=2)), 2)
+    assert ours.shared.enter(0) == ours.shared.enter(0) == (True, 0.0)
+    assert theirs.shared.enter(0) == (False, 0.0)
+    shared.lost(0)
+    assert theirs.shared.enter(0) == theirs.shared.enter(0) == (True, 0.0)
+    assert theirs.shared.enter(0) == (False, 0.0)
+
+
+def test_a_server_that_asks_one_worker_to_wait_holds_back_all() -> None:
+    _, (ours, theirs) = workers_with(RateLimit(Limits()), 2)
+    ours.shared.hold(100.0)
+    assert 90 < theirs.shared.closed() <= 100
+
+
+def test_a_budget_of_workers_is_the_one_of_their_driver() -> None:
+    budget = Budget(calls=3)
+    with budget.keeping_back(calls=1):
+        _, theirs = workers_with({"here": budget, "there": budget}, 2)
+    assert theirs[0]["here"] is theirs[0]["there"]
+    theirs[0]["here"].pay()
+    theirs[1]["here"].pay()
+    with pytest.raises(BudgetSpent):
+        theirs[0]["here"].pay()
+    theirs[1]["here"].correct(tokens_in=7, usd=0.5)
+    assert (budget.spent.calls, budget.spent.tokens_in, budget.spent.usd) == (2, 7, 0.5)

@@ -21,7 +21,7 @@ def postgres() -> Iterator[str]:
     if not (shutil.which("initdb") and shutil.which("pg_ctl")):
         pytest.skip("PostgreSQL is not installed: initdb and pg_ctl are not found")
     if not find_spec("psycopg"):
-        pytest.skip("the PostgreSQL driver is not installed: pip install 'polyhop[postgres]'")
+        pytest.skip("the PostgreSQL driver is not installed: make postgres")
     folder = tempfile.mkdtemp(prefix="polyhop-postgres-")
     user: dict[str, Any] = {}
     if os.getuid() == 0:  # PostgreSQL refuses to run as root

@@ -104,7 +104,7 @@ def test_kills_change_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not find_spec("ray"), reason="Ray is not installed: pip install 'polyhop[ray]'")
+@pytest.mark.skipif(not find_spec("ray"), reason="Ray is not installed: make ray")
 def test_a_driver_of_a_cluster_that_is_killed_twice_resumes_in_a_database(postgres: str, tmp_path: Path) -> None:
     import ray
     from ray.cluster_utils import Cluster
@@ -114,7 +114,7 @@ def test_a_driver_of_a_cluster_that_is_killed_twice_resumes_in_a_database(postgr
     try:
         settings = {"stages": ["tunables"], "parallel_trials": 2}
         whole = Folder(tmp_path / "whole", **settings)
-        killed = Folder(tmp_path / "killed", **settings, workers=4, ray=cluster.address, storage=postgres)
+        killed = Folder(tmp_path / "killed", **settings, workers=4, cluster=cluster.address, storage=postgres)
         whole.finish()
         total = len(whole.calls)
         assert killed.kill_at(total // 2)

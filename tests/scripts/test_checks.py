@@ -30,7 +30,7 @@ def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
     extras = {each.check: each for each in checks.check_extras()}
     names = "benchmark dense docs documents postgres ray serve tracking".split()
     assert extras.keys() == {f"extra {name}" for name in names}
-    assert extras["extra benchmark"].found == "not installed (optional: pip install --editable '.[benchmark]')"
+    assert extras["extra benchmark"].found == "not installed (optional: make benchmark)"
     assert (extras["extra postgres"].status, extras["extra postgres"].found) == (
         Status.warning,
         "unsupported version: psycopg 2.0",

@@ -20,7 +20,7 @@ from .hashing import build
 def test_without_the_extra(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: None)
     for act in (DenseIndex, embed_index):
-        with pytest.raises(PolyhopError, match=r"pip install 'polyhop\[dense\]'"):
+        with pytest.raises(PolyhopError, match=r"make dense"):
             act(own)
 
 
