@@ -359,13 +359,7 @@ class _Run:
             self._report(stage, StageProgress(done, len(self.splits.val), "validation questions"))
             return True
 
-        if (executor := self.settings.executor) is None:
-            found = measure(program, self.splits.val, self.metric, threads=self.settings.threads, on_score=on_score)
-        else:
-            from .tunables.workers import TrialPool
-
-            with TrialPool(program, self.splits.val, self.metric, executor) as pool:
-                found = pool.measure({}, range(len(self.splits.val)), on_score)
+        found = measure(program, self.splits.val, self.metric, threads=self.settings.threads, on_score=on_score)
         if len(found.failures) == len(found.scores):
             failure = next(iter(found.failures.values()))
             raise PolyhopError(f"the program failed on every validation question: {failure}")

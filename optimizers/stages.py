@@ -201,7 +201,6 @@ def _search(
         seed=stage.seed,
         parallel_trials=settings.parallel_trials,
         threads=settings.threads,
-        executor=settings.executor,
         storage=settings.storage or stage.folder / f"{name}.journal",
         study=f"{stage.folder.parent.name}/{stage.folder.name}/{name}" if settings.storage else "tunables",
         on_trial=on_trial,
