@@ -307,3 +307,8 @@ def title_names(title: str) -> tuple[str, ...]:
         if keys[1].startswith(article) and len(keys[1]) > len(article) + 3:
             keys.append(keys[1][len(article) :])
     return tuple(dict.fromkeys(key for key in keys if key))
+
+
+def ends_path(path: str, name: str) -> bool:
+    """Whether a name, as a person writes it, is a path or the end of one: "a/b.md" of "notes/a/b.md"."""
+    return f"/{path}".endswith(f"/{name.strip().removeprefix('./')}")

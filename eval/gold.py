@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import dspy
@@ -20,7 +20,7 @@ ABSTENTIONS = (UNKNOWN, "Insufficient information.")
 """The right answers to a question that the passages do not answer; MultiHop-RAG writes the second."""
 
 LookUp = Callable[[str], Iterable[Passage]]
-"""Finds the passages of a title, perhaps among others: ``BM25Index.titled``."""
+"""Finds the passages of a title, perhaps among others, or of what users call a document: ``BM25Index.named``."""
 
 
 class Gold(NamedTuple):
@@ -56,7 +56,7 @@ class ProgramOutput(NamedTuple):
 
 
 def gold_of(example: dspy.Example, seen: Iterable[Passage] = ()) -> Gold:
-    """Read ``answers`` (or ``answer``), and ``gold`` as the loaders have it, or ``gold_passages`` and ``gold_facts``.
+    """Read ``answers`` (or ``answer``), and ``gold`` (see `gold_facts`), or ``gold_passages`` and ``gold_facts``.
 
     Benchmarks name passages by title, quotation or position, while passages have ids. A gold passage gets the id of the
     first passage that matches it, or of its document: of the question's pool, then of ``seen``. Without a match it
@@ -67,15 +67,28 @@ def gold_of(example: dspy.Example, seen: Iterable[Passage] = ()) -> Gold:
             passages with their titles.
     """
     answers = ABSTENTIONS if example.get("answerable") is False else tuple(_answers(example))
-    given = example.get("gold")
-    if given is None:
+    if example.get("gold") is None:
         facts = tuple(Fact(*fact) for fact in example.get("gold_facts") or ())
         passages = example.get("gold_passages") or [fact.passage_id for fact in facts]
         return Gold(answers, tuple(dict.fromkeys(passages)), facts)
-    known = [*(example.get("pool") or ()), *seen]
+    given, known = gold_facts(example), [*(example.get("pool") or ()), *seen]
     ids = {passage: _id(passage, known) for passage in dict.fromkeys(fact.passage for fact in given)}
     facts = tuple(Fact(ids[fact.passage], fact.sentence) for fact in given if fact.sentence is not None)
     return Gold(answers, tuple(dict.fromkeys(ids.values())), facts)
+
+
+def gold_facts(example: dspy.Example) -> tuple[GoldFact, ...]:
+    """The ``gold`` of a question, as the loaders have it or as a question file writes it: ``["Title", "a/b.md"]``.
+
+    Raises:
+        PolyhopError: it is neither.
+    """
+    given = example.get("gold") or ()
+    if isinstance(given, str | Mapping) or not all(hasattr(fact, "passage") for fact in given):
+        from ..data.benchmarks.own import named_facts
+
+        return named_facts(given)
+    return tuple(given)
 
 
 def _answers(example: dspy.Example) -> Iterable[str]:
@@ -152,7 +165,7 @@ def _known(example: dspy.Example, look_up: LookUp | None) -> list[Passage]:
     """The passages among which the gold ones are: the question's pool, or else those with their titles."""
     known = list(example.get("pool") or ())
     if look_up is not None and not known:
-        titles = dict.fromkeys(fact.title for fact in example.get("gold") or ())
+        titles = dict.fromkeys(fact.title for fact in gold_facts(example))
         known = [passage for title in titles for passage in look_up(title)]
     return known
 

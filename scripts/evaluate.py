@@ -163,7 +163,7 @@ def evaluate(
     for name, built in programs.items():
         source.check(name, built, settings or ())
         warn_of_training(name, asked)
-    source.warn_of_gold(asked)
+    source.check_gold(asked)
 
     budget = None
     if any(limit is not None for limit in (budget_calls, budget_usd, budget_minutes)):

@@ -91,7 +91,7 @@ def optimize(
         for questions in opened.read:
             show_skipped(questions)
     for part in splits.named.values():
-        opened.source.warn_of_gold(part)
+        opened.source.check_gold(part)
     prompt_model = _prompt_model(settings.prompt_lm, settings.lm) if settings.prompt_lm else None
     program = opened.program()
     check_settings(settings, program, prompt_model)

@@ -141,31 +141,35 @@ class Source:
             record({**summary["metrics"], "counts": summary["counts"], "totals": summary["totals"]})
             return summary
 
-    def warn_of_gold(self, questions: Iterable[dspy.Example]) -> None:
-        """Warn on stderr about gold passages of your own questions that are missing from the index or ambiguous."""
+    def check_gold(self, questions: Iterable[dspy.Example]) -> None:
+        """Warn on stderr about gold passages of your own questions that are missing from the index.
+
+        Raises:
+            PolyhopError: a name is that of several documents.
+        """
         index = self.index
         if index is None or self.questions.dataset != "own":
             return
-        problems = [
-            f"{example.where}: {problem}"
-            for example in questions
-            for name in dict.fromkeys(fact.title for fact in example.gold if fact.text is None)
-            if (problem := _problem(index, name))
-        ]
-        for problem in problems[:_SHOWN]:
+        missing, ambiguous = list[str](), list[str]()
+        for example in questions:
+            for fact in dict.fromkeys(fact.passage for fact in example.gold if fact.text is None):
+                documents = list(dict.fromkeys(passage.document for passage in index.named(fact.title)))
+                where = f"{example.where}: {fact.title!r}"
+                if len(documents) > 1:
+                    listed = ", ".join(documents[:_SHOWN]) + (", ..." if len(documents) > _SHOWN else "")
+                    ambiguous.append(f"{where} names {len(documents)} documents: {listed}")
+                elif not documents:
+                    missing.append(f"{where} names no passage of the index{_near(index, fact.title)}")
+        for problem in missing[:_SHOWN]:
             warn(problem)
-        if len(problems) > _SHOWN:
-            warn(f"... {len(problems)} names of gold passages in total")
+        if len(missing) > _SHOWN:
+            warn(f"... {len(missing)} names of gold passages in total")
+        if ambiguous:
+            more = f" ({len(ambiguous) - 1} more names are ambiguous)" if len(ambiguous) > 1 else ""
+            raise PolyhopError(f"{ambiguous[0]}. Give more of the path, or words of the passage as text{more}.")
 
 
-def _problem(index: BM25Index, name: str) -> str | None:
-    """The problem with the name of a gold passage, or None."""
-    found = index.named(name)
-    if len(documents := dict.fromkeys(passage.document for passage in found)) > 1:
-        several = f"{name!r} names {len(documents)} documents, of which {found[0].document} counts"
-        return f"{several}: give the id of another, or words of it as text"
-    if found:
-        return None
+def _near(index: BM25Index, name: str) -> str:
     names = [each for hit in index.search(name, 10) for each in (hit.passage.title, hit.passage.id)]
     near = get_close_matches(name, names, n=1)
-    return f"no passage of the index is named {name!r}" + (f": is it {near[0]!r}?" if near else "")
+    return f": is it {near[0]!r}?" if near else ""

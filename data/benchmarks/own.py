@@ -6,9 +6,9 @@
 question      The question.
 answer        The right answer: a text or a number, or a list of alternatives. Or ``answers``.
 answerable    false if the passages do not contain the answer; ``answer`` is optional then.
-gold          The passages that the answer needs, each by title, id or file name; or ``{"title": ..., "sentence": 0}``
-              with a sentence counted from 0; or ``{"title": ..., "text": ...}`` with words of the passage, if several
-              have the title.
+gold          The passages that the answer needs, each by title, id, file name or the end of its path (``"a/b.md"``
+              for ``notes/a/b.md``); or ``{"title": ..., "sentence": 0}`` with a sentence counted from 0; or
+              ``{"title": ..., "text": ...}`` with words of the passage, if several have the title.
 passages      The question's own passages, if any: ``{"title": ..., "text": ...}`` or with ``sentences``.
 id            By default a hash of the question.
 hops          Number of passages that the answer needs; by default the number of gold passages.
@@ -25,10 +25,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BeforeValidator, Field, StrictInt, field_validator
+from pydantic import AliasChoices, BeforeValidator, Field, StrictInt, TypeAdapter, ValidationError, field_validator
 
+from ..errors import DatasetError, first_error
 from ..passages import Passage
-from ..text import clean, title_key
+from ..text import clean, ends_path, title_key
 from .question import GoldFact, QuestionRecord, distinct, question_id
 from .records import (
     AnyText,
@@ -60,10 +61,10 @@ class NamedFact(GoldFact):
         name = self.title.strip()
         if passage.title == name or ((key := title_key(name)) and title_key(passage.title) == key):
             return True
-        return f"/{passage.document}".endswith(f"/{name}") or self._is_own(passage)
+        return ends_path(passage.document, name) or self._is_own(passage)
 
     def _is_own(self, passage: Passage) -> bool:
-        return f"/{passage.id}".endswith(f"/{self.title.strip()}")
+        return ends_path(passage.id, self.title)
 
 
 class _Gold(RecordModel):
@@ -125,6 +126,19 @@ def _hops(value: Any) -> Any:
 # The last validator runs first.
 Answers = Annotated[list[str], BeforeValidator(_texts), BeforeValidator(_items)]
 Gold = Annotated[list[_Gold], BeforeValidator(_named), BeforeValidator(_items), BeforeValidator(_split)]
+
+
+def named_facts(gold: object) -> tuple[NamedFact, ...]:
+    """The facts that a value of ``gold`` names, without repetitions.
+
+    Raises:
+        DatasetError: it is no such value.
+    """
+    try:
+        found = TypeAdapter(Gold).validate_python(list(gold) if isinstance(gold, tuple) else gold)
+    except ValidationError as error:
+        raise DatasetError(f"gold: {first_error(error)}") from None
+    return tuple(dict.fromkeys(NamedFact(fact.title, fact.sentence, text=fact.text) for fact in found))
 
 
 @register("own", "own questions", aliases=("custom",))

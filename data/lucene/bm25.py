@@ -12,6 +12,7 @@ or Pyserini made open as they are; to look up titles in them, as the chain retri
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -25,7 +26,7 @@ import ujson
 from ..chain.store import Store
 from ..errors import IndexFault
 from ..passages import Hit, Passage, SearchTool, Shared, check_page, search_each
-from ..text import clean
+from ..text import clean, ends_path
 from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
 from .layout import BARE_TITLE, CONTENTS, DOCUMENT, ID, STORE, TITLE, IndexManifest, rebuild, title_terms
 from .prebuilt import locate
@@ -33,6 +34,7 @@ from .readers import Current, OpenReaders, titles_folder
 from .stored import StoredPassages
 
 _opening = Lock()  # pyjnius examines classes here for the first time
+_PASSAGE_NUMBER = re.compile(r"#\d+$")
 _MAX_FOUND = 100  # passages of one title or text
 _MAX_NAMED = 10_000  # passages of one document
 _SEARCHERS_CACHED = 64  # one per setting of k1 and b; creating one takes microseconds
@@ -151,12 +153,18 @@ class BM25Index(OpenIndex):
         return self._lucene.look_up(self._lucene.with_keyword(field, key), limit) if key else []
 
     def named(self, name: str) -> list[Passage]:
-        """The passages with a title; else with an id, or of the documents with an id or the name of a file."""
-        lucene = self._lucene
-        titled = self.titled(name, limit=_MAX_NAMED) if self.has_titles else []
-        if titled or (found := lucene.look_up(lucene.with_keyword(DOCUMENT, name), _MAX_NAMED)):
-            return titled or found
-        return lucene.look_up(lucene.with_ids((name, *(f"{folder}/{name}" for folder in self.manifest.corpus))), 1)
+        """The passages of the document, or the one passage, with an id; else those with a title; else those of the
+        documents whose path ends so ("a/b.md" of "notes/a/b.md"), or the passages whose id does.
+        """
+        lucene, name = self._lucene, name.strip().removeprefix("./")
+        document = _PASSAGE_NUMBER.sub("", name)
+        paths = lucene.look_up(lucene.with_keyword(DOCUMENT, "/".join(document.split("/")[-3:])), _MAX_NAMED)
+        found = [each for each in paths if name in (each.document, each.id)] or lucene.look_up(
+            lucene.with_ids((name,)), 1
+        )
+        if not found and self.has_titles:
+            found = self.titled(name, limit=_MAX_NAMED)
+        return found or [each for each in paths if ends_path(each.document, name) or ends_path(each.id, name)]
 
     @property
     def store(self) -> Store:

@@ -14,7 +14,7 @@ import dspy
 
 from ...engines.models import roles
 from ...eval.executor import Job, Window
-from ...eval.gold import LookUp
+from ...eval.gold import LookUp, gold_facts
 from ...eval.gold_replies import GoldReplies
 from ...eval.metrics import joint_f1
 from ...eval.statistics import Interval
@@ -132,7 +132,7 @@ class _Diagnostician:
         """The costs on one question: one run as it is, and one for each role of ``among`` that took part."""
         start = self._replay.run(example)
         seen = start.prediction.get("ranking") or () if start.prediction is not None else ()
-        titles = dict.fromkeys(fact.title for fact in example.get("gold") or ())
+        titles = dict.fromkeys(fact.title for fact in gold_facts(example))
         found = [page for title in titles if self._look_up is not None for page in self._look_up(title)]
         oracle = GoldReplies(in_words(example), [*found, *seen])
         calls = Counter(call.role for call in start.calls)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import dspy
 import pytest
 
 from polyhop.data.benchmarks import GoldFact, QuestionRecord
+from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Evidence, Fact, Passage
 from polyhop.data.splitting import Document, split
 from polyhop.eval.feedback import explain
 from polyhop.eval.gold import ProgramOutput, gold_evidence, gold_in_passages, gold_of, gold_with_texts
-from polyhop.eval.metrics import score
+from polyhop.eval.metrics import METRICS, score
 from polyhop.eval.official.hotpotqa import supporting_facts
+from polyhop.eval.run import evaluate
 
 WHOLE = Passage.of("Paris", sentences=["Paris is a city.", "It is in France.", "It lies on a river.", "It is old."])
 PIECES = split(Document.of(WHOLE), 8)
@@ -73,3 +77,41 @@ def test_feedback_quotes_the_sentences() -> None:
     told = explain(example(*FACTS), prediction)
     assert 'misses "Paris" (It lies on a river.)' in told
     assert "irrelevant" not in told
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [["Paris"], ("Paris", "Paris"), "Paris", {"title": "Paris"}, [{"title": "Paris", "sentence": 2}], ["paris.md"]],
+)
+def test_gold_as_a_question_file_has_it(gold: object) -> None:
+    """In Python as in JSON Lines, with any program."""
+    pieces = split(replace(Document.of(WHOLE), id="docs/paris.md"), 8)
+
+    class Fixed(dspy.Module):
+        def forward(self, question: str) -> dspy.Prediction:
+            return dspy.Prediction(answer="France", ranking=(ROME, pieces[1]), evidence=(Evidence(pieces[1], 0),))
+
+    asked = dspy.Example(question="Where?", answer="France", gold=gold).with_inputs("question")
+    found = evaluate(Fixed(), [asked])["metrics"]
+    assert (found["answer_em"], found["passage_recall@2"], found["passage_mrr"]) == (1.0, 1.0, 0.5)
+    assert dspy.Evaluate(devset=[asked], metric=METRICS["passage_recall@2"])(Fixed()).score == 100.0
+
+
+@pytest.mark.parametrize("gold", [[1.5, None], [["Paris"]], {"sentence": 1}, [{"title": "Paris", "sentence": -1}]])
+def test_gold_that_names_nothing_is_refused(gold: object) -> None:
+    with pytest.raises(PolyhopError, match="gold: "):
+        gold_of(dspy.Example(question="Where?", answer="France", gold=gold))
+
+
+def test_a_file_counts_once_whatever_passages_are_found() -> None:
+    """Five passages of one file are one of the first five files."""
+    long = Passage.of("Long", sentences=[f"Sentence {n} is here." for n in range(40)], id="docs/long.md")
+    pieces = split(Document.of(long), 8)
+    others = [Passage.of(f"Other {n}", f"Text {n}.", id=f"docs/{n}.md") for n in range(5)]
+    asked = dspy.Example(question="What?", answer="x", gold=["3.md", "docs/long.md"])
+    ranking = (*pieces[:8], *others)
+    found = score(asked, ProgramOutput("", (), ranking))[1]
+    assert (found["passage_recall@5"], found["all_gold@5"], found["passage_recall@2"]) == (1.0, 1.0, 0.5)
+    # Of a passage that is gold itself, the number counts.
+    own = dspy.Example(question="What?", answer="x", gold=["long.md#2"])
+    assert score(own, ProgramOutput("", (), ranking))[1]["passage_mrr"] == 0.5

@@ -96,8 +96,8 @@ def test_names_that_no_passage_has_are_told(tmp_path: Path, index: Path) -> None
     records = [QUESTIONS[0] | {"gold": ["Kestral Mill", "freya.md"]}, {"question": "Who?"}, *QUESTIONS[1:]]
     result = run("evaluate", "--questions", written(tmp_path, records), "--index", index, "--program", "direct")
     assert result.exit_code == 0, result.output
-    assert "q.jsonl:1: no passage of the index is named 'Kestral Mill': is it 'Kestrel Mill'?" in result.stderr
-    assert "q.jsonl:1: no passage of the index is named 'freya.md'" in result.stderr
+    assert "q.jsonl:1: 'Kestral Mill' names no passage of the index: is it 'Kestrel Mill'?" in result.stderr
+    assert "q.jsonl:1: 'freya.md' names no passage of the index" in result.stderr
     assert "skipped q.jsonl:2: answer is missing" in result.stderr
     assert "1 of 6 questions have gold passages that are not in the index" in result.stderr
 
@@ -149,11 +149,29 @@ def test_gold_counts_for_a_document_or_for_one_passage_of_it(tmp_path: Path) -> 
     assert report.exit_code == 0, report.output
 
 
-def test_two_documents_of_one_name_are_told(tmp_path: Path) -> None:
-    for place in ("a", "b"):
+def test_the_end_of_a_path_names_a_document(tmp_path: Path) -> None:
+    for n, place in enumerate(("md/redis/commands", "md/redis/old/commands", "md/argo/commands")):
         (tmp_path / "docs" / place).mkdir(parents=True)
-        (tmp_path / "docs" / place / "n.md").write_text(f"# Note {place}\n\nText.")
+        (tmp_path / "docs" / place / "n.md").write_text(f"# Note {n}\n\nText {n}.")
+    (tmp_path / "docs" / "other.md").write_text("# Other\n\nText.")
     build_index([tmp_path / "docs"], tmp_path / "idx")
-    questions = written(tmp_path, [{"question": "What?", "answer": "Text", "gold": ["n.md"]}])
-    result = run("evaluate", "--questions", questions, "--index", tmp_path / "idx", "--program", "direct")
-    assert "'n.md' names 2 documents, of which docs/a/n.md counts: give the id of another" in result.stderr
+    asked = ("evaluate", "--index", tmp_path / "idx", "--program", "naive", "-k", "4", "--questions")
+    first = "docs/md/redis/commands/n.md"
+    for name in (first, "md/redis/commands/n.md", "redis/commands/n.md", "./redis/commands/n.md", f"{first}#1"):
+        questions = written(tmp_path, [{"question": "Text 0?", "answer": "Text", "gold": [name]}])
+        out = tmp_path / "runs" / str(abs(hash(name)))
+        result = run(*asked, questions, "--out", out)
+        missing = name.endswith("#1")  # it is not split
+        assert (result.exit_code, "names no passage" in result.stderr) == (0, missing), result.output
+        [line] = [json.loads(line) for line in (out / "predictions.jsonl").read_text().splitlines()]
+        assert line["gold"] == ([f"title:{name}"] if missing else [first])
+        assert line["scores"]["passage_recall@5"] == (not missing)
+    for name, documents in (
+        ("n.md", f"3 documents: docs/md/argo/commands/n.md, {first}, docs/md/redis/old/commands/n.md"),
+        ("commands/n.md", "3 documents: "),
+    ):
+        questions = written(tmp_path, [{"question": "What?", "answer": "Text", "gold": ["Other", name]}])
+        result = run(*asked, questions)
+        assert result.exit_code == 1
+        assert f"q.jsonl:1: '{name}' names {documents}" in " ".join(result.stderr.split())
+        assert "Give more of the path" in " ".join(result.stderr.split())
