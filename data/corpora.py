@@ -122,7 +122,8 @@ class _Work:
         """How much of the work is done, from 0 to 1."""
         done = sum(self._seconds.values()) + self._current * self.part
         left = sum(size * self._rate(suffix) for suffix, size in self._left.items()) - self._current * self.part
-        return done / (done + left) if left > 0 else 1.0
+        share = done / (done + left) if left > 0 else 1.0
+        return min(share, 0.99) if self._current else share
 
     def _rate(self, suffix: str) -> float:
         """Seconds per byte."""

@@ -13,6 +13,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 from rich.text import Text
 
 from ..data.text import plain
@@ -38,7 +39,7 @@ def progress_bar(
         done or MofNCompleteColumn(),
         TimeElapsedColumn(),
         left or TimeRemainingColumn(),
-        _Description(),
+        _Description(Column(no_wrap=True, overflow="ellipsis")),  # one line, also in a narrow terminal
     )
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 5  # reasons, and kinds of files
 _NAMED = 2  # files for each reason
+_LONGEST_NAME = 26  # characters of a file in the bar
 _LINE_EVERY = 30.0  # seconds, where there is no terminal
 
 
@@ -92,20 +93,18 @@ def indexing_progress() -> Iterator[Callable[[BuildProgress], None]]:
 
         def show(built: BuildProgress) -> None:
             nonlocal told
-            bar.update(task, completed=built.done, description=_state(built))
+            state = PurePosixPath(built.file).name or "merging"
+            short = state if len(state) <= _LONGEST_NAME else "…" + state[1 - _LONGEST_NAME :]
+            pages = f" {built.page:,}/{built.pages:,}" if built.pages else ""
+            bar.update(task, completed=built.done, description=f"{short}{pages}, {built.passages:,} passages")
             if bar.disable and monotonic() - told >= _LINE_EVERY:
                 told = monotonic()
                 left = (told - started) * (1 - built.done) / built.done if built.done else 0.0
                 about = (
                     f", about {left / 60:.0f} min left" if left >= 90 else f", about {left:.0f} s left" if left else ""
                 )
-                print(f"indexing: {built.done:.0%}{about}, {plain(_state(built))}", file=sys.stderr, flush=True)
+                state = plain(built.file) + (f", page {built.page:,} of {built.pages:,}" if built.pages else "")
+                line = f"indexing: {built.done:.0%}{about}, {built.passages:,} passages, {state or 'merging'}"
+                print(line, file=sys.stderr, flush=True)
 
         yield show
-
-
-def _state(built: BuildProgress) -> str:
-    if built.done == 1.0:
-        return f"{built.passages:,} passages, merging"
-    page = f", page {built.page:,} of {built.pages:,}" if built.pages else ""
-    return f"{built.passages:,} passages, {built.file}{page}"
