@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from time import perf_counter
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from .converters import Text, Unreadable
 from .errors import CorpusError, LeftOut, Problem
 from .files import check_regular
 from .folder import walk
+from .links import LinkMap
 from .passages import Passage
 from .records import SUFFIXES, Kind, are_documents, is_read, kind_of, objection, read_lines, read_table
 from .splitting import LONGEST_PASSAGE, MAX_WORDS, Document, count_words, split
@@ -214,6 +215,8 @@ class Corpus:
         self._folders = tuple(f"{name}/" for path, name in zip(paths, self.names, strict=True) if Path(path).is_dir())
         self._sources = [source for path in paths for source in self._found(Path(path), roots)]
         self.work = _Work(self._sources)
+        documents = [source.name for source in self._sources if source.kind == "document"]
+        self._links = LinkMap([*documents, *self._documents])
 
     def __iter__(self) -> Iterator[tuple[Passage, str]]:
         """Every passage with its place (``"corpus.jsonl:17"``)."""
@@ -399,7 +402,14 @@ class Corpus:
         else:
             for piece in self._split(made, is_document):
                 self.version = version
-                yield piece, where
+                yield self._linked(piece), where
+
+    def _linked(self, piece: Passage) -> Passage:
+        """A passage whose links name documents of the corpus where they can."""
+        if not piece.links:
+            return piece
+        links = (link._replace(target=self._links(piece.document, link.target)) for link in piece.links)
+        return replace(piece, links=tuple(links))
 
     def _split(self, made: Passage | Document, is_document: bool) -> list[Passage]:
         if isinstance(made, Document):

@@ -8,7 +8,9 @@ compared.
 from __future__ import annotations
 
 import re
-from posixpath import dirname, normpath
+from collections.abc import Iterable
+from os.path import commonprefix
+from posixpath import dirname, normpath, relpath
 from urllib.parse import unquote
 
 SUFFIXES = frozenset(".html .htm .xhtml .md .markdown .mdx .rst .txt .pdf .docx .epub .ipynb .csv .tsv .gz".split())
@@ -100,3 +102,53 @@ def address(target: str) -> str:
             path = folder
         else:
             return path
+
+
+class LinkMap:
+    """Finds the documents of a corpus that targets name by the address of a site, by an absolute path, or below the
+    address of a page.
+
+    The mapping from a site to a folder is found from the names: "//example.org/docs/os" and "/docs/os" mean the only
+    document, or the one nearest to the link, whose address ends with "docs/os". Of a path that is longer than those of
+    the corpus the beginning is left out, as that of "//git.example.org/team/book/blob/main/docs/os.md".
+
+    Args:
+        documents: The ids of the documents.
+    """
+
+    def __init__(self, documents: Iterable[str]) -> None:
+        self._documents: dict[str, str] = {}  # by address
+        self._ends: dict[str, list[str]] = {}  # addresses by their last part
+        for document in documents:
+            found = address(document.replace("#", "%23"))
+            if found not in self._documents:
+                self._ends.setdefault(found.rpartition("/")[2], []).append(found)
+            self._documents.setdefault(found, document.replace("#", "%23"))
+
+    def __call__(self, base: str, target: str) -> str:
+        """The target seen from the document ``base``: the id of a document, with the fragment, or as it was."""
+        found = address(target)
+        if found in self._documents or target.startswith("[[") or not self._documents:
+            return target
+        if target.startswith("//"):
+            parts = found[2:].split("/")[1:]
+        elif target.startswith("/"):
+            parts = found.strip("/").split("/")
+        else:  # relative to the address of a page, which sites show as a folder
+            below = normpath(f"{address(base)}/{relpath(found, dirname(base) or '.')}")
+            return self._named(below, target) if below in self._documents else target
+        most = len(parts)
+        for start in range(most):
+            left = parts[start:]
+            if len(left) < 2 and (start or target.startswith("//")):
+                break
+            end = "/".join(left)
+            those = [each for each in self._ends.get(left[-1], ()) if f"/{each}".endswith(f"/{end}")]
+            if those:
+                nearest = sorted((-len(commonprefix([base, each])), len(each), each) for each in those)
+                return self._named(nearest[0][2], target)
+        return target
+
+    def _named(self, found: str, target: str) -> str:
+        fragment = target.partition("#")[2]
+        return self._documents[found] + (f"#{fragment}" if fragment else "")

@@ -270,6 +270,21 @@ def bare_title(title: str) -> str:
     return _PARENTHESES.sub("", title).strip() or title.strip()
 
 
+_NUMBER = re.compile(r"(?:(?:chapter|section|appendix|part)\s+)?(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)[.:)]?\s+", re.IGNORECASE)
+_REST = re.compile(r"\s+[—–|-]+\s+|:\s+|\s*\(\d\w{0,2}\)")
+
+
+def short_title(title: str) -> tuple[str, str]:
+    """What stands before a title's name, such as a section number, and the name alone, as others write it.
+
+    "20.5. Configuration" is ("20.5. ", "Configuration"), "time — Access to time" is ("", "time"), and "ls(1) Manual
+    Page" is ("", "ls").
+    """
+    number = found.end() if (found := _NUMBER.match(title)) else 0
+    rest = _REST.search(title, number)
+    return title[:number], title[number : rest.start() if rest and rest.start() > number else len(title)].strip()
+
+
 def join_initials(text: str) -> str:
     """Initials as one word: "J. R. R. Tolkien" -> "J.R.R. Tolkien"."""
     return _INITIALS.sub(r"\1", text) if _TWO_STOPS.search(text) else text

@@ -25,7 +25,7 @@ from .reading import (
     texts_of,
     without_flags,
 )
-from .store import Floats, Hashes, Ints, Store, find_names, hash_names, hash_runs, spanned
+from .store import Floats, Hashes, Ints, Records, Store, find_names, hash_names, hash_runs, spanned
 
 _QUESTION_HITS = 30
 _SPARE = 5  # hits after the last that mostly show whether it has equals
@@ -39,11 +39,19 @@ _LONGEST_IN_QUESTION = 12
 _LOWER_CASE = 0.4  # certainty of a name without capitals: "his father" is not the page "Father"
 DIGITS = 9  # of weights that are compared
 _COPY = 0.7  # share of the shorter passage's distinct words that a copy has (without titles, of the longer one's)
-_FORMS = 5  # of a title: whole, without disambiguation, to the first comma, without article, first and last name
-_CERTAINTY = np.array([1.0, 0.9, 0.6, 0.6, 0.6])  # that a form means the passage
+# Forms of a title: whole, without disambiguation, short, to the first comma, without article, first and last name.
+_FORMS = 6
+_CERTAINTY = np.array([1.0, 0.9, 0.9, 0.6, 0.6, 0.6])  # that a form means the passage
+_DEEP = 1000  # the question's hits among which passages of linked documents are looked for
+_START_OF_ONE = 3  # of the question's first hits, those of one document
+_KINDS = np.array([1.0, 1.0, 0.3])  # factor by the kind of a link
+_OF_LINKED = 2  # the question's hits in a document that is linked
+_BESIDE_ANCHOR = 0.6  # certainty that a link to a place means the passage before or after it
+_SAME_PAGE = 0.4  # that it means any other passage of its document
+_WHOLE_PAGE = 0.6  # that a link to a document means a passage that does not open it
 _ARTICLES = np.array([word.numbers[0] >> FORM_BITS for word in read("the a an")], np.uint32)
 _TOPIC = TOPIC << (STEM_BITS - FORM_BITS)  # the least number of a topic word, without flags
-LINK, BACK, SHARED = range(3)
+LINK, BACK, SHARED, HYPERLINK, LINKED = range(5)
 
 
 class ChainSource(Protocol):
@@ -80,7 +88,9 @@ class Edges(NamedTuple):
     """Mentions that tie a chosen passage to others, one an entry."""
 
     node: Ints  # the other passage
-    relation: Ints  # LINK: the chosen one mentions its title; BACK: it mentions the chosen one's; SHARED: both a name
+    # LINK: the chosen one mentions its title; BACK: it mentions the chosen one's; SHARED: both mention a name;
+    # HYPERLINK: the chosen one links to it; LINKED: it links to the chosen one.
+    relation: Ints
     name: Hashes
     certainty: Floats  # that the mention means the passage
     rarity: Floats  # of the name
@@ -108,6 +118,7 @@ class Graph:
         length: The natural logarithm of the number of words, in hundreds.
         total: The sum of the words of each node, to decide between equals.
         later: Whether it is a passage of a document, but not the first.
+        document: The number of its document.
         surplus: The rarity of each title's words that the question does not have.
         match: Where the question has its title: the form, -1 for none.
         span: The words of the question there, shape (nodes, 2).
@@ -141,6 +152,13 @@ class Graph:
         self.match_certainty, self.match_rarity = np.zeros(0), np.zeros(0)
         self.names = np.zeros((0, _FORMS), np.uint64)
         self._sentence = np.zeros(0, np.int64)  # of each word
+        self.document = np.zeros(0, np.uint64)
+        self._of_document: dict[int, list[int]] = {}  # the rows of the question's best hits, by document
+        self._first_link = np.zeros(1, np.int64)  # of each node, and the end
+        self._link_spans, self._link_kinds = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
+        self._targets, self._anchors = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+        self._aims = np.zeros(0, np.int64)  # the row of the place that each link names; -1 for none
+        self._aims_at_all = np.zeros(0, bool)  # the link names a document only
         self._first = np.zeros(1, np.int64)  # the first word of each node, and the end
         self._titles = np.zeros((0, 3), np.int64)
         self._spans, self._first_span = np.zeros((0, 2), np.int64), np.zeros(1, np.int64)
@@ -149,6 +167,10 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def pages(self) -> float:
+        return self._store.pages
 
     def load(self, nodes: Sequence[int]) -> None:
         """Read the passages of some nodes, together."""
@@ -191,7 +213,7 @@ class Graph:
     def start(self) -> Ints:
         """The passages that the question finds, and those that it names."""
         if self._start is None:
-            hits = self._ranked(self.question.text, _QUESTION_HITS)
+            hits = self._starting()
             self._best = hits[0][1] if hits else 0.0
             numbers = self.question.numbers
             if len(hits) < len(self._store):
@@ -199,6 +221,21 @@ class Graph:
                 hits += [(row, 0.0) for row in named]
             self._start = np.sort(self._add(hits))
         return self._start
+
+    def _starting(self) -> list[tuple[int, float]]:
+        """The question's hits, of one document only a few, so that a long one does not take all places."""
+        hits = self._ranked(self.question.text, _QUESTION_HITS)
+        if len(hits) < _QUESTION_HITS or not self._store.pages:
+            return hits
+        deep = self._source.ranking(self.question.text, _DEEP)
+        documents = self._store.documents(np.array([row for row, _ in deep], np.int64)).tolist()
+        few = []
+        for (row, score), document in zip(deep, documents, strict=True):
+            of_one = self._of_document.setdefault(document, [])
+            of_one.append(row)
+            if len(of_one) <= _START_OF_ONE and len(few) < _QUESTION_HITS:
+                few.append((row, score))
+        return sorted(dict(hits[:10] + few).items(), key=lambda hit: -hit[1])
 
     def beyond(self, depth: int) -> Ints:
         """The question's hits up to a depth, if that is more than those of `start`.
@@ -219,7 +256,17 @@ class Graph:
             had = self.node_has[chosen].tolist()
             missing = [word for word, has in zip(self.question.words, had, strict=True) if not has]
             rows += [row for row, _ in self._ranked(" ".join((*wanted, *missing)), _NAME_HITS)]
+        rows += self._linked(chosen)
         return self._add([(row, 0.0) for row in rows])
+
+    def _linked(self, chosen: int) -> list[int]:
+        """The rows that a passage's links name, and of each linked document those that the question finds best."""
+        of = slice(self._first_link[chosen], self._first_link[chosen + 1])
+        found: dict[int, None] = {}
+        for row, document in zip(self._aims[of].tolist(), self._targets[of].tolist(), strict=True):
+            if row >= 0:
+                found |= dict.fromkeys([row, *self._of_document.get(document, [])[:_OF_LINKED]])
+        return list(found)
 
     def _ranked(self, query: str, k: int) -> list[tuple[int, float]]:
         """The best hits. Which of equals at the end (up to `_TIES`) are among them is the same in any order of rows."""
@@ -298,7 +345,7 @@ class Graph:
         node_of_sentence = np.repeat(np.arange(len(rows)), records.sizes)[ends]
         has, pairs = question.occurrences(records.words, sentence, len(node_of_sentence))
         first = sentence[starts]
-        forms = _forms(words, starts, records.titles)
+        forms = _forms(words, starts, records.titles, records.short)
         flat = forms.reshape(-1, LONGEST_NAME)
         form_rarity = self._store.rarity(flat).reshape(len(rows), _FORMS)
         title = self._store.rarity(spanned(words, np.stack([starts, starts + records.titles[:, 0]], axis=1)))
@@ -310,6 +357,8 @@ class Graph:
         self.surplus = join([self.surplus, np.maximum(title - has[first] @ question.idf, 0.0)])
         self.length = join([self.length, np.log(records.sizes / 100)])
         self.later = join([self.later, records.later])
+        self.document = join([self.document, self._store.documents(np.array(rows, np.int64))])
+        self._read_links(records, size)
         self.total = join([self.total, np.add.reduceat(words.astype(np.int64), starts)])
         self.words, self._flags = join([self.words, words]), join([self._flags, records.words])
         self._capitals = join([self._capitals, np.cumsum(records.words & NAMED > 0) + self._capitals[-1]])
@@ -326,6 +375,26 @@ class Graph:
         self._spans = join([self._spans, records.names + size])
         self._first_span = join([self._first_span, np.cumsum(records.named) + self._first_span[-1]])
         self._forms, self._form_rarity = join([self._forms, forms]), join([self._form_rarity, form_rarity])
+
+    def _read_links(self, records: Records, size: int) -> None:
+        join = np.concatenate
+        self._first_link = join([self._first_link, np.cumsum(records.linked) + self._first_link[-1]])
+        self._link_spans = join([self._link_spans, records.links + size])
+        self._link_kinds = join([self._link_kinds, records.kinds])
+        self._targets, self._anchors = (
+            join([self._targets, records.targets]),
+            join([self._anchors, records.anchors]),
+        )
+        places = records.targets + records.anchors * np.uint64(0x9E3779B97F4A7C15)
+        aims = np.full(len(places), -1)
+        for wanted in (records.targets, places):  # the place, or else the document
+            rows, which = self._store.placed(wanted)
+            aims[which[::-1]] = rows[::-1]
+        openings = np.full(len(places), -1)
+        rows, which = self._store.placed(records.targets)
+        openings[which[::-1]] = rows[::-1]
+        self._aims = join([self._aims, aims])
+        self._aims_at_all = join([self._aims_at_all, aims == openings])
 
     def _match(self, forms: Words, form_rarity: Floats) -> None:
         """Find the titles in the question: of each the most certain form, where it is first."""
@@ -368,7 +437,46 @@ class Graph:
             self._titled_edges(BACK, chosen, node[back], named, which[back], place[back]),
             self._shared(names[_FORMS:], spans, which[other] - _FORMS, place[other], node[other], in_title[other]),
         )
-        return Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        if self._first_link[-1]:
+            parts += (self._hyperlinks(chosen, first), self._linking(chosen, first))
+        edges = Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        other_page = self.document[edges.node] != self.document[chosen]  # a page does not lead to itself
+        return Edges(*(column[other_page] for column in edges))
+
+    def _hyperlinks(self, chosen: int, first: int) -> Edges:
+        links = np.arange(self._first_link[chosen], self._first_link[chosen + 1])
+        link, node = np.nonzero(self._targets[links, None] == self.document[None, first:])
+        return self._hyperlink_edges(HYPERLINK, node + first, links[link], node + first)
+
+    def _linking(self, chosen: int, first: int) -> Edges:
+        links = np.arange(self._first_link[first], len(self._targets))
+        links = links[self._targets[links] == self.document[chosen]]
+        node = self._first_link.searchsorted(links, "right") - 1
+        return self._hyperlink_edges(LINKED, node, links, np.full(len(links), chosen))
+
+    def _hyperlink_edges(self, relation: int, node: Ints, link: Ints, target: Ints) -> Edges:
+        """Edges by links to the document of the ``target`` nodes."""
+        rows, aims = np.array(self.rows, np.int64)[target], self._aims[link]
+        near = np.where(np.abs(rows - aims) <= 1, _BESIDE_ANCHOR, _SAME_PAGE)
+        certainty = np.where(rows == aims, 1.0, np.where(self._aims_at_all[link], _WHOLE_PAGE, near))
+        certainty *= _KINDS[self._link_kinds[link]]
+        spans = self._link_spans[link]
+        names = spanned(self.words, spans)
+        count = len(node)
+        return Edges(
+            node,
+            np.full(count, relation),
+            hash_names(names),
+            certainty,
+            self._store.rarity(names),
+            np.zeros(count, bool),
+            np.zeros(count, bool),
+            self._sentence[spans[:, 0]],
+            spans[:, 0],
+            spans[:, 1] - spans[:, 0],
+            np.full(count, -1),
+            np.zeros(count),
+        )
 
     def _links(self, chosen: int, done: int) -> Edges:
         start = int(self._first[chosen] + self._titles[chosen, 0])  # the end of the title
@@ -453,7 +561,7 @@ class Graph:
         return frozenset(self.words[self._first[node] : self._first[node + 1]].tolist()) - {0}
 
 
-def _forms(words: Words, starts: Ints, titles: Ints) -> Words:
+def _forms(words: Words, starts: Ints, titles: Ints, short: Ints) -> Words:
     """The forms in which other texts may mention titles, shape (passages, forms, words); unused ones are zeros."""
     whole, bare, comma = titles.T
     article = (bare > 1) & np.isin(words[starts], _ARTICLES)
@@ -461,6 +569,7 @@ def _forms(words: Words, starts: Ints, titles: Ints) -> Words:
     spans = [
         (starts, whole),
         (starts, np.where(whole == bare, 0, bare)),
+        (starts + short[:, 0], short[:, 1] - short[:, 0]),
         (starts, comma),
         (starts + 1, np.where(article, bare - 1, 0)),
         (starts, np.zeros_like(starts)),

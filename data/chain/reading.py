@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from html import unescape
+from pathlib import PurePosixPath
 from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..links import address
 from ..passages import Passage
-from ..text import FUNCTION_WORDS, WORD, bare_title, join_initials, key_words, stem
+from ..text import FUNCTION_WORDS, WORD, bare_title, join_initials, key_words, short_title, stem
 
 Words = NDArray[np.uint32]
 
@@ -28,7 +31,11 @@ LONGEST_NAME = 12  # words; of a longer name the beginning is compared
 LATER = 1 << 7  # flag of a header: the passage does not open its document
 _LONGEST_TITLE = 127  # words
 _MOST_NAMES = 255  # of a passage
+_MOST_LINKS = 200
 _JOINING = frozenset("of the and de la le du des del della di da von van der den for in".split())
+_LINK_KINDS = ("text", "see", "contents")
+LINK_SIZE = 4  # numbers of a link: its span, the document in two, its place there with its kind
+KIND_BITS = 2
 _CACHED = 200_000
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|\w{2,8});")
 _AND = re.compile(r"\s*&\s*")
@@ -115,12 +122,59 @@ def folded(text: str) -> list[str]:
     return [form for written in WORD.findall(prepared(text)) for form in _forms_of(written)]
 
 
-def record_of(passage: Passage) -> Words:
+class Record(NamedTuple):
+    """What a `Store` keeps of a passage.
+
+    Attributes:
+        words: Header, names, links, words; see `Store`.
+        document: The number of its document.
+        places: The numbers by which links name it: its anchors, and its document if it opens it.
+    """
+
+    words: Words
+    document: int
+    places: tuple[int, ...]
+
+
+def document_number(target: str) -> int:
+    """A 64-bit number of the document that a target or an id names, see `address`."""
+    return int.from_bytes(blake2b(address(target).encode(), digest_size=8).digest(), "little")
+
+
+def anchor_number(target: str) -> int:
+    """A 30-bit number of a target's fragment; 0 for none."""
+    fragment = target.partition("#")[2]
+    return crc32(fragment.encode()) >> KIND_BITS or 1 if fragment else 0
+
+
+def place_number(document: int, anchor: int) -> int:
+    """A 64-bit number of a place in a document."""
+    return (document + anchor * 0x9E3779B97F4A7C15) % (1 << 64)
+
+
+def record_of(passage: Passage) -> Record:
     """The record of a passage in a `Store`."""
-    record = Reading(texts_of(passage)).record()
-    if passage.place and passage.place.sentence:
+    document = document_number(passage.document.replace("#", "%23"))
+    reading = Reading(texts_of(passage))
+    opens = not (passage.place and passage.place.sentence)
+    offset = 2 if passage.place and passage.place.headings else 1
+    links = [
+        number
+        for link in passage.links[:_MOST_LINKS]
+        if (target := document_number(link.target)) != document
+        for number in (
+            reading.span(link.sentence + offset, link.text),
+            target & 0xFFFFFFFF,
+            target >> 32,
+            anchor_number(link.target) << KIND_BITS | _LINK_KINDS.index(link.kind),
+        )
+    ]
+    record = reading.record(links)
+    if not opens:
         record[0] |= LATER
-    return record
+    anchors = {place_number(document, anchor_number(f"#{anchor}")) for anchor in passage.anchors}
+    wiki = {document_number(f"[[{name}]]") for name in (passage.title, PurePosixPath(passage.document).stem)}
+    return Record(record, document, (*([document, *sorted(wiki)] if opens else []), *sorted(anchors)))
 
 
 cached_record = lru_cache(maxsize=2048)(record_of)  # passages of pools are read again by the next search
@@ -136,6 +190,8 @@ class Reading:
         forms: The folded words, "" between the texts.
         numbers: Their numbers; 0 between.
         title: The number of words in the title; without its disambiguation; up to its first comma.
+        short: The first word and the end of the title as others write it, see `short_title`; 0, 0 for the same.
+        starts: The first word of each text.
         names: The capitalized names of the text as (start, end), each wording once.
     """
 
@@ -149,18 +205,40 @@ class Reading:
             self._add(word)
         counts = len(self.forms), len(folded(bare)), len(folded(bare.split(",")[0])) if "," in title else 0
         self.title = tuple(min(count, _LONGEST_TITLE) for count in counts)
+        self.short = self._short(title)
+        self.starts = [0]
         self._wordings: set[tuple[str, ...]] = {tuple(self.forms[: counts[1]])}
         for sentence in sentences:
             self._break()
+            self.starts.append(len(self.forms))
             self._sentence(sentence)
         del self.names[_MOST_NAMES:]
 
-    def record(self) -> Words:
-        """Header, names, words; see `Store`."""
+    def record(self, links: Sequence[int] = ()) -> Words:
+        """Headers, names, links, words; see `Store`."""
         title, bare, comma = self.title
         header = title | bare << 8 | comma << 16 | len(self.names) << 24
+        second = self.short[0] | self.short[1] << 8 | len(links) // LINK_SIZE << 16
         names = [start << 16 | end for start, end in self.names]
-        return np.array([header, *names, *self.numbers], np.uint32)
+        return np.array([header, second, *names, *links, *self.numbers], np.uint32)
+
+    def span(self, text: int, words: str) -> int:
+        """Where words are in one of the texts, as a packed (start, end); its first word if they are not there."""
+        start = self.starts[min(text, len(self.starts) - 1)]
+        if start >= (1 << 16) - LONGEST_NAME:
+            return 0
+        wanted = folded(words)[:LONGEST_NAME]
+        end = self.forms.index("", start) if "" in self.forms[start:] else len(self.forms)
+        for at in range(start, end - len(wanted) + 1) if wanted else ():
+            if self.forms[at : at + len(wanted)] == wanted and at + len(wanted) < 1 << 16:
+                return at << 16 | at + len(wanted)
+        return start << 16 | start
+
+    def _short(self, title: str) -> tuple[int, int]:
+        before, short = short_title(title)
+        start = len(folded(before))
+        end = start + len(folded(short))
+        return (start, end) if 0 < end - start < self.title[1] and end <= _LONGEST_TITLE else (0, 0)
 
     def _add(self, word: Word) -> None:
         self.forms += word.forms

@@ -22,7 +22,7 @@ import numpy as np
 from ..errors import PolyhopError
 from ..lucene.searcher import adapt
 from ..passages import Hit, Reason, SearchTool, Shared, check_page
-from .graph import BACK, DIGITS, LINK, SHARED, ChainSource, Edges, Graph
+from .graph import BACK, DIGITS, HYPERLINK, LINK, LINKED, SHARED, ChainSource, Edges, Graph
 from .question import Bools, specificity
 from .store import Floats, Ints, counted, occurrences
 from .weights import ChainWeights
@@ -30,6 +30,7 @@ from .weights import ChainWeights
 if TYPE_CHECKING:
     from ..dense import DenseIndex
 
+NAMED_FULL = 0.7
 _EXPANDED = 3  # chosen passages whose neighbors become candidates
 _SEARCHED = 2  # of these, those whose names are searched; of the others the titles that they mention must do
 LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they have then
@@ -40,7 +41,7 @@ _LED = 0.9  # factor for the edges of a passage for each chosen one that it led 
 _GROWN = 0.9  # the same for each passage of its tree beyond the smallest tree of a title in the question, or beyond one
 _ON_TRACK = 0.36  # share of what they left from which on its edges count in full
 _COPY = -9.0  # gain of a copy of a chosen passage
-_RELATIONS = {LINK: "link", BACK: "back", SHARED: "shared"}
+_RELATIONS = {LINK: "link", BACK: "back", SHARED: "shared", HYPERLINK: "hyperlink", LINKED: "linked"}
 
 
 class Tie(NamedTuple):
@@ -120,6 +121,7 @@ class _Chain:
         self._titles = counted(np.zeros(0, np.uint64))  # the candidates'
         self._named = np.zeros(0)  # the gain of each node for its title in the question
         self._tied = np.zeros(0)  # the strength of each node's strongest edge
+        self._bm25: float | None = None
         self._copies = np.zeros(0, bool)  # whether it is a copy of a chosen passage
 
     def add(self, nodes: Ints) -> None:
@@ -189,7 +191,7 @@ class _Chain:
         if len(self._named) < len(graph):
             self._named = self._titles_asked()
         sentence, opening = graph.in_sentences(self._words)
-        gains = weights.coverage * (graph.node_has @ self._words) + weights.bm25 * graph.bm25
+        gains = weights.coverage * (graph.node_has @ self._words) + self._words_weight() * graph.bm25
         gains += weights.sentence * sentence + weights.opening * opening
         gains += weights.pairs * (graph.node_pairs @ self._pairs)
         gains += weights.similarity * graph.similarity
@@ -198,9 +200,18 @@ class _Chain:
         tied, second, others = self._compare()
         taken = graph.overlapping([each.node for each in self._chosen])
         named = self._named * np.where(taken, weights.taken, 1.0)
+        pages = graph.document[[each.node for each in self._chosen]]
+        gains -= weights.spread * np.isin(graph.document, pages)
         gains += named + tied + weights.second * second + weights.others * others
         gains[self._copies] = _COPY
         return gains, named
+
+    def _words_weight(self) -> float:
+        """The weight of BM25: it counts more where long documents have many passages and the question names none."""
+        if self._bm25 is None:
+            weights, sure = self._weights, float(self._named.max(initial=0.0)) / (self._weights.named or 1.0)
+            self._bm25 = weights.bm25 + weights.unnamed * self._graph.pages * max(0.0, 1 - sure / NAMED_FULL)
+        return self._bm25
 
     def _titles_asked(self) -> Floats:
         """The gain for titles in the question, before any is taken."""
@@ -260,13 +271,14 @@ class _Chain:
         link, shared = edges.relation == LINK, edges.relation == SHARED
         strength = chosen.trust * edges.certainty * specificity(edges.rarity, weights.rarity)
         strength *= np.where(edges.in_question, _IN_QUESTION, 1.0)
-        strength *= np.array([weights.link, weights.back, weights.shared])[edges.relation]
+        strength *= np.array([weights.link, weights.back, weights.shared, weights.hyperlink, weights.linked])[edges.relation]
         strength *= np.where(shared & edges.in_title, weights.in_title, 1.0)
         strength *= np.where(link & graph.later[edges.node], weights.later, 1.0)
         bearers = np.where(shared, edges.sharing, occurrences(edges.name, self._titles))
-        strength *= bearers**-weights.ambiguity
+        strength *= np.where(edges.relation >= HYPERLINK, 1.0, bearers**-weights.ambiguity)
         beside = graph.has[edges.sentence] & (edges.sentence >= 0)[:, None]
-        cue = np.where(link, beside @ chosen.before, beside @ chosen.after)
+        leads = link | (edges.relation == HYPERLINK)
+        cue = np.where(leads, beside @ chosen.before, beside @ chosen.after)
         origin = graph.has[edges.origin] & (edges.origin >= 0)[:, None]
         about = weights.cue * cue + weights.origin * (origin @ chosen.before)
         found: Floats = strength * (1 + about + weights.fit * (graph.node_has[edges.node] @ chosen.after))

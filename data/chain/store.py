@@ -4,12 +4,16 @@
     starts    where each record starts, and the end (int64)
     titles    hashes of titles, whole and without disambiguation, in order (uint64)
     titled    the passage of each of these (uint32)
+    documents the number of the document of each passage (uint64)
+    places    numbers of documents and of the anchors in them, in order (uint64)
+    placed    the passage of each of these (uint32)
     stems     the stems of the collection, in order (uint32)
     counts    the number of passages that have each (uint32)
 
 A record is a header (the words of the title, 7 bits, and `LATER`; its words without disambiguation; up to its first
-comma; the number of names: 8 bits each), the names (start and end, 16 bits each), and the words (see
-`polyhop.data.chain.reading`).
+comma; the number of names: 8 bits each), a second one (start and end of the short title, the number of links: 8 bits
+each), the names (start and end, 16 bits each), the links (start and end; the document, 64 bits; the anchor, 30 bits,
+and the kind, 2 bits), and the words (see `polyhop.data.chain.reading`).
 """
 
 from __future__ import annotations
@@ -27,7 +31,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..passages import Passage
-from .reading import FORM_BITS, LATER, LONGEST_NAME, STEM_BITS, TOPIC, Words, record_of, stems_of, without_flags
+from .reading import (
+    FORM_BITS,
+    KIND_BITS,
+    LATER,
+    LINK_SIZE,
+    LONGEST_NAME,
+    STEM_BITS,
+    TOPIC,
+    Record,
+    Words,
+    record_of,
+    stems_of,
+    without_flags,
+)
 
 Ints = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
@@ -40,8 +57,8 @@ _BATCH = 256  # passages analyzed together
 _SMALL = 1 << 14  # stems; of more, a table is faster than a search
 _PENDING = 1 << 16  # counts of stems from which on a table of all stem numbers adds them up
 _TYPES = {
-    "words": np.uint32, "starts": np.int64, "titles": np.uint64, "titled": np.uint32, "stems": np.uint32,
-    "counts": np.uint32,
+    "words": np.uint32, "starts": np.int64, "titles": np.uint64, "titled": np.uint32, "documents": np.uint64,
+    "places": np.uint64, "placed": np.uint32, "stems": np.uint32, "counts": np.uint32,
 }  # fmt: skip
 
 
@@ -69,16 +86,28 @@ class Records(NamedTuple):
         words: With flags.
         sizes: The number of words of each passage, with all zeros.
         titles: The words of each title: all, without disambiguation, up to the first comma; shape (passages, 3).
+        short: The first word and the end of each title as others write it, (0, 0) for the same; shape (passages, 2).
         names: The (start, end) of names among `words`.
         named: The number of names of each passage.
+        links: The (start, end) of links among `words`, shape (links, 2).
+        linked: The number of links of each passage.
+        targets: The document of each link.
+        anchors: The number of the anchor there, 0 for none.
+        kinds: 0 in text, 1 to see also, 2 in contents.
         later: Whether it is a passage of a document, but not the first.
     """
 
     words: Words
     sizes: Ints
     titles: Ints
+    short: Ints
     names: Ints
     named: Ints
+    links: Ints
+    linked: Ints
+    targets: Hashes
+    anchors: Hashes
+    kinds: Ints
     later: Bools
 
     @classmethod
@@ -92,13 +121,33 @@ class Records(NamedTuple):
         header = records[start].astype(np.int64)
         titles = np.stack([header & LATER - 1, header >> 8 & 255, header >> 16 & 255], axis=-1)
         named = header >> 24
-        packed = records[spread(start + 1, named)].astype(np.int64)
-        sizes = lengths - named
+        second = records[start + 1].astype(np.int64)
+        short, linked = np.stack([second & 255, second >> 8 & 255], axis=-1), second >> 16 & 255
+        packed = records[spread(start + 2, named)].astype(np.int64)
+        link = records[spread(start + 2 + named, LINK_SIZE * linked)].reshape(-1, LINK_SIZE).astype(np.uint64)
+        skipped = 2 + named + LINK_SIZE * linked
+        sizes = lengths - skipped + 1
         first = np.cumsum(sizes) - sizes
         words = np.zeros(int(sizes.sum()), np.uint32)
-        words[spread(first, sizes - 1)] = records[spread(start + 1 + named, sizes - 1)]
-        spans = np.stack([packed >> 16, packed & 0xFFFF], axis=-1) + np.repeat(first, named)[:, None]
-        return cls(words, sizes, titles, spans, named, header & LATER > 0)
+        words[spread(first, sizes - 1)] = records[spread(start + skipped, sizes - 1)]
+        return cls(
+            words,
+            sizes,
+            titles,
+            short,
+            _unpacked(packed) + np.repeat(first, named)[:, None],
+            named,
+            _unpacked(link[:, 0].astype(np.int64)) + np.repeat(first, linked)[:, None],
+            linked,
+            link[:, 1] | link[:, 2] << np.uint64(32),
+            link[:, 3] >> np.uint64(KIND_BITS),
+            (link[:, 3] & np.uint64((1 << KIND_BITS) - 1)).astype(np.int64),
+            header & LATER > 0,
+        )
+
+
+def _unpacked(spans: Ints) -> Ints:
+    return np.stack([spans >> 16, spans & 0xFFFF], axis=-1)
 
 
 class _Part(NamedTuple):
@@ -107,6 +156,9 @@ class _Part(NamedTuple):
     starts: Ints
     titles: Hashes
     titled: NDArray[np.uint32]
+    documents: Hashes
+    places: Hashes
+    placed: NDArray[np.uint32]
 
 
 class Store:
@@ -119,8 +171,10 @@ class Store:
             read: From the parts, the first words and the sizes of records to the records, one after another.
         """
         self._read = read
-        self._parts = [_Part(part["starts"], part["titles"], part["titled"]) for part in parts]
+        self._parts = [_Part(*(part[name] for name in _Part._fields)) for part in parts]
         self._rows = np.cumsum([0, *(len(part.starts) - 1 for part in self._parts)])  # the first of each part; the end
+        opening = sum(len(np.unique(part["documents"])) for part in parts)
+        self._pages = 1 - opening / len(self) if len(self) else 0.0
         self._stems, counts = _added_up([part["stems"] for part in parts], [part["counts"] for part in parts])
         self._idf = _scaled_idf(counts, len(self))
         self._table: NDArray[np.float32] | None = None
@@ -130,12 +184,12 @@ class Store:
             self._table[self._stems] = self._idf
 
     @classmethod
-    def of(cls, records: Iterable[Words]) -> Store:
+    def of(cls, records: Iterable[Record]) -> Store:
         """A store in memory."""
         kept = list(records)
         writer = _Tables()
         writer.add(kept)
-        words = np.concatenate(kept) if kept else np.zeros(0, np.uint32)
+        words = np.concatenate([record.words for record in kept]) if kept else np.zeros(0, np.uint32)
         return cls([dict(writer.finish())], partial(_records, words))
 
     @classmethod
@@ -166,12 +220,17 @@ class Store:
     def __len__(self) -> int:
         return int(self._rows[-1])
 
+    @property
+    def pages(self) -> float:
+        """The share of passages that do not open a document, 0 to 1."""
+        return self._pages
+
     def records(self, rows: Sequence[int]) -> Records:
-        part, first, sizes = self._places(np.array(rows, np.int64))
+        part, first, sizes = self._parted(np.array(rows, np.int64))
         return Records.of(self._read(part, first, sizes), sizes)
 
     def checksum(self, row: int) -> int:
-        return crc32(self._read(*self._places(np.array([row]))).tobytes())
+        return crc32(self._read(*self._parted(np.array([row]))).tobytes())
 
     def has_titles(self, hashes: Hashes) -> Bools:
         """Whether a passage has each title."""
@@ -184,17 +243,33 @@ class Store:
 
     def titled(self, hashes: Hashes) -> tuple[Ints, Ints]:
         """The rows of passages with one of these titles, and the place of the title among the hashes."""
+        return self._found("titles", "titled", hashes)
+
+    def placed(self, numbers: Hashes) -> tuple[Ints, Ints]:
+        """The rows of passages with one of these `place_number`, and its place among the numbers."""
+        return self._found("places", "placed", numbers)
+
+    def documents(self, rows: Ints) -> Hashes:
+        """The numbers of the documents of some passages."""
+        of = np.searchsorted(self._rows, rows, "right") - 1
+        found = np.zeros(len(rows), np.uint64)
+        for n in np.unique(of).tolist():
+            found[of == n] = self._parts[n].documents[rows[of == n] - self._rows[n]]
+        return found
+
+    def _found(self, keys: str, values: str, wanted: Hashes) -> tuple[Ints, Ints]:
         found = []
         for part, start in zip(self._parts, self._rows.tolist()[:-1], strict=True):
-            first = np.searchsorted(part.titles, hashes)
-            count = np.searchsorted(part.titles, hashes, "right") - first
-            rows = part.titled[spread(first, count)].astype(np.int64) + start
-            found.append((rows, np.repeat(np.arange(len(hashes)), count)))
+            known = getattr(part, keys)
+            first = np.searchsorted(known, wanted)
+            count = np.searchsorted(known, wanted, "right") - first
+            rows = getattr(part, values)[spread(first, count)].astype(np.int64) + start
+            found.append((rows, np.repeat(np.arange(len(wanted)), count)))
         rows, which = (np.concatenate(columns) for columns in zip(*found, strict=True))
         order = np.argsort(which, kind="stable")
         return rows[order], which[order]
 
-    def _places(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
+    def _parted(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
         """Of each row the part, its first word there, and its size."""
         of = np.searchsorted(self._rows, rows, "right") - 1
         first, sizes = np.zeros_like(rows), np.zeros_like(rows)
@@ -249,6 +324,9 @@ class _Tables:
         self._sizes: list[NDArray[np.uint32]] = []
         self._titles: list[Hashes] = []
         self._titled: list[NDArray[np.uint32]] = []
+        self._documents: list[Hashes] = []
+        self._places: list[Hashes] = []
+        self._placed: list[NDArray[np.uint32]] = []
         self._stems: list[Words] = []
         self._counts: list[NDArray[Any]] = []
         self._table: NDArray[np.uint32] | None = None  # 16 MB, more than a question's own passages are worth
@@ -258,22 +336,32 @@ class _Tables:
         """Take over the tables of another store; titles of live passages only."""
         found = live[arrays["titled"]]
         self._titles, self._titled = [arrays["titles"][found]], [arrays["titled"][found]]
+        found = live[arrays["placed"]]
+        self._places, self._placed = [arrays["places"][found]], [arrays["placed"][found]]
+        self._documents = [arrays["documents"]]
         self._sizes = [np.diff(arrays["starts"]).astype(np.uint32)]
         self._stems, self._counts = [arrays["stems"]], [arrays["counts"]]
         self._rows = len(live)
 
-    def add(self, batch: Sequence[Words]) -> None:
+    def add(self, batch: Sequence[Record]) -> None:
         if not batch:
             return
-        sizes = np.array([len(record) for record in batch], np.int64)
+        sizes = np.array([len(record.words) for record in batch], np.int64)
         self._sizes.append(sizes.astype(np.uint32))
-        records = Records.of(np.concatenate(batch), sizes)
+        records = Records.of(np.concatenate([record.words for record in batch]), sizes)
+        self._documents.append(np.array([record.document for record in batch], np.uint64))
+        self._places.append(np.array([place for record in batch for place in record.places], np.uint64))
+        places = [len(record.places) for record in batch]
+        self._placed.append(np.repeat(np.arange(self._rows, self._rows + len(batch), dtype=np.uint32), places))
         first = np.cumsum(records.sizes) - records.sizes
-        spans = np.concatenate([np.stack([first, first + records.titles[:, part]], axis=-1) for part in (0, 1)])
+        spans = np.concatenate(
+            [np.stack([first, first + records.titles[:, part]], axis=-1) for part in (0, 1)]
+            + [records.short + first[:, None]]
+        )
         hashes = hash_names(spanned(without_flags(records.words), spans))
-        rows = np.tile(np.arange(self._rows, self._rows + len(batch), dtype=np.uint32), 2)
+        rows = np.tile(np.arange(self._rows, self._rows + len(batch), dtype=np.uint32), 3)
         keep = spans[:, 1] > spans[:, 0]
-        keep[len(batch) :] &= records.titles[:, 0] != records.titles[:, 1]
+        keep[len(batch) : 2 * len(batch)] &= records.titles[:, 0] != records.titles[:, 1]
         self._titles.append(hashes[keep])
         self._titled.append(rows[keep])
         owner = np.repeat(np.arange(len(batch), dtype=np.uint64), records.sizes)
@@ -313,11 +401,16 @@ class _Tables:
         self._sizes = []
         yield "starts", starts
         del starts
-        titles, self._titles = np.concatenate([np.zeros(0, np.uint64), *self._titles]), []
-        order = np.argsort(titles, kind="stable")
-        yield "titles", titles[order]
-        del titles
-        yield "titled", np.concatenate([none, *self._titled])[order]
+        numbers = np.zeros(0, np.uint64)
+        yield "documents", np.concatenate([numbers, *self._documents])
+        self._documents = []
+        for keys, values in (("titles", "titled"), ("places", "placed")):
+            found = np.concatenate([numbers, *getattr(self, f"_{keys}")])
+            setattr(self, f"_{keys}", [])
+            order = np.argsort(found, kind="stable")
+            yield keys, found[order]
+            del found
+            yield values, np.concatenate([none, *getattr(self, f"_{values}")])[order]
 
 
 class StoreWriter:
@@ -327,7 +420,7 @@ class StoreWriter:
         folder.mkdir()
         self._folder, self._tables = folder, _Tables()
         self._words: BinaryIO = (folder / "words").open("wb")
-        self._batch: list[Words] = []
+        self._batch: list[Record] = []
 
     def copy(self, folder: Path, live: Bools, *, drop: bool) -> None:
         """Begin with what another store has.
@@ -342,10 +435,19 @@ class StoreWriter:
             self._words = _continued(folder / "words", self._folder / "words", 4 * int(arrays["starts"][-1]))
             self._tables.begin(arrays, live)
             return
-        words, starts = arrays["words"], arrays["starts"]
+        words, starts, documents = arrays["words"], arrays["starts"], arrays["documents"]
+        order = np.argsort(arrays["placed"], kind="stable")
+        places, ends = arrays["places"][order], np.searchsorted(arrays["placed"][order], np.arange(len(live) + 1))
         rows = np.flatnonzero(live).tolist()
         for at in range(0, len(rows), _BATCH):
-            self._batch = [words[starts[row] : starts[row + 1]] for row in rows[at : at + _BATCH]]
+            self._batch = [
+                Record(
+                    words[starts[row] : starts[row + 1]],
+                    int(documents[row]),
+                    tuple(places[ends[row] : ends[row + 1]].tolist()),
+                )
+                for row in rows[at : at + _BATCH]
+            ]
             self._write()
 
     def add(self, passages: Iterable[Passage]) -> None:
@@ -354,7 +456,7 @@ class StoreWriter:
             self._write()
 
     def _write(self) -> None:
-        self._words.writelines(record.tobytes() for record in self._batch)
+        self._words.writelines(record.words.tobytes() for record in self._batch)
         self._tables.add(self._batch)
         self._batch = []
 

@@ -45,7 +45,7 @@ from ..passages import Passage
 from ..text import bare_title, plain, title_key
 from .jvm import autoclass, call, java_exception, open_directory, reason
 
-SCHEMA = 7
+SCHEMA = 8
 MANIFEST = "manifest.json"
 PROBLEMS = "problems.jsonl"
 LOCK = ".lock"
