@@ -25,8 +25,10 @@ TEMPLATE = re.compile(
     r"""|\{\{\s*["']([^"'{}]+)["']\s*\|\s*(?:relative|absolute)_url\s*\}\}"""
     r"""|\{\{\s*site\.(?:base)?url\s*\}\}"""
 )
+_OPENING = frozenset(("index", "_index", "README", "readme"))  # files that stand for their folder
 _WIKI = re.compile(r"\[\[([^\[\]|#]*)(#[^\[\]|]*)?(?:\|[^\[\]]*)?\]\]")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_NAME = re.compile(r"[^\W_]+(?:\.[^\W_]+)*")
 _REMOVED = re.compile(r"[\x00-\x1f\x7f]+")  # what browsers leave out
 
 
@@ -98,10 +100,22 @@ def address(target: str) -> str:
         stem, _, suffix = name.rpartition(".")
         if stem and f".{suffix}".lower() in SUFFIXES:
             path = folder + slash + stem
-        elif slash and folder.strip("/") and name in ("index", "_index", "README", "readme"):
+        elif slash and folder.strip("/") and name in _OPENING:
             path = folder
         else:
             return path
+
+
+def file_words(document: str) -> str:
+    """The words of a file's name, of "docs/client-no-evict.md" "client no evict", or of its folder's if it opens that;
+    "" of an id that names no file."""
+    folder, _, name = document.rpartition("/")
+    stem, _, suffix = name.rpartition(".")
+    if not stem or f".{suffix}".lower() not in SUFFIXES:
+        return ""
+    stem = stem.partition(".")[0] if f".{stem.rpartition('.')[2]}".lower() in SUFFIXES else stem
+    stem = folder.rpartition("/")[2] if stem in _OPENING else stem
+    return " ".join(_NAME.findall(stem))
 
 
 class LinkMap:

@@ -15,7 +15,8 @@ from hashlib import blake2b
 from itertools import accumulate, repeat
 from typing import Any, Literal, NamedTuple, Protocol, Self, get_args, runtime_checkable
 
-from .text import clean, split_sentences
+from .links import file_words
+from .text import clean, split_sentences, with_code_parts
 
 PAGE = 20_000
 """Programs read this many characters of a passage; the rest is only searched."""
@@ -138,8 +139,9 @@ class Passage:
 
     @property
     def searched(self) -> str:
-        """What an index finds it by: the heading and the text."""
-        return f"{self.heading}\n{self.text}"
+        """What an index finds it by: the heading, the words of its file's name, the text, and the parts of words of
+        code."""
+        return with_code_parts("\n".join(filter(None, (self.heading, file_words(self.document), self.text))))
 
     def fact_of(self, sentence: int | None) -> Fact:
         """A sentence, numbered as in the document, or the document itself."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from .chain.reading import cached_record
 from .chain.store import Store
 from .passages import Hit, Passage, SearchTool, check_page
-from .text import clean, terms
+from .text import clean, terms, with_code_parts
 
 
 class PassagePool(SearchTool):
@@ -76,7 +76,7 @@ class PassagePool(SearchTool):
 
     def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:
         """The positions in `passages` and the scores of what `search` finds."""
-        scores = self._scores(Counter(terms(clean(query))))
+        scores = self._scores(Counter(terms(with_code_parts(clean(query)))))
         order = sorted(range(len(scores)), key=lambda i: -scores[i])[offset : offset + k]
         return [(i, scores[i]) for i in order]
 

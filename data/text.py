@@ -126,6 +126,26 @@ def terms(text: str) -> list[str]:
     return [term for word in _TERM.findall(text) if (term := _terms[word])]
 
 
+_CODE = re.compile(r"[^\W\d]\w*(?:\.\w+)*")  # may have parts
+
+
+def code_parts(word: str) -> list[str]:
+    """The parts of a word of code: "os.urandom" is of "os" and "urandom", "max_wal_senders" of three; "U.S" of none.
+
+    Lucene's tokenizer keeps such a word whole, so that neither part would find it.
+    """
+    parts = [part for part in word.replace("_", ".").split(".") if len(part) > 1]
+    return parts if parts != [word] and not any(len(part) == 1 and part.isupper() for part in word.split(".")) else []
+
+
+def with_code_parts(text: str) -> str:
+    """A text, and after it the parts of its words of code."""
+    if "." not in text and "_" not in text:
+        return text
+    found = [part for word in _CODE.findall(text) if "." in word or "_" in word for part in code_parts(word)]
+    return f"{text}\n{' '.join(found)}" if found else text
+
+
 @lru_cache(maxsize=16384)
 def content_terms(text: str) -> tuple[str, ...]:
     """Accent-folded stems of topic words, which the lexical engine matches."""
@@ -270,7 +290,7 @@ def bare_title(title: str) -> str:
     return _PARENTHESES.sub("", title).strip() or title.strip()
 
 
-_NUMBER = re.compile(r"(?:(?:chapter|section|appendix|part)\s+)?(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)+)[.:)]?\s+", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:(?:chapter|section|appendix|part)\s+)?(?:\d+(?:\.\d+)+\.?|\d+[.)]|[A-Z](?:\.\d+)+\.?)\s+", re.IGNORECASE)
 _REST = re.compile(r"\s+[—–|-]+\s+|:\s+|\s*\(\d\w{0,2}\)")
 
 

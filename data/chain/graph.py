@@ -39,9 +39,10 @@ _LONGEST_IN_QUESTION = 12
 _LOWER_CASE = 0.4  # certainty of a name without capitals: "his father" is not the page "Father"
 DIGITS = 9  # of weights that are compared
 _COPY = 0.7  # share of the shorter passage's distinct words that a copy has (without titles, of the longer one's)
-# Forms of a title: whole, without disambiguation, short, to the first comma, without article, first and last name.
-_FORMS = 6
-_CERTAINTY = np.array([1.0, 0.9, 0.9, 0.6, 0.6, 0.6])  # that a form means the passage
+# Forms of a title: whole, without disambiguation, short, the file's name, to the first comma, without article, first
+# and last name.
+_FORMS = 7
+_CERTAINTY = np.array([1.0, 0.9, 0.9, 0.8, 0.6, 0.6, 0.6])  # that a form means the passage
 _DEEP = 1000  # the question's hits among which passages of linked documents are looked for
 _START_OF_ONE = 3  # of the question's first hits, those of one document
 _KINDS = np.array([1.0, 1.0, 0.3])  # factor by the kind of a link
@@ -119,6 +120,7 @@ class Graph:
         total: The sum of the words of each node, to decide between equals.
         later: Whether it is a passage of a document, but not the first.
         document: The number of its document.
+        listing: The share of its words that are links to other documents.
         surplus: The rarity of each title's words that the question does not have.
         match: Where the question has its title: the form, -1 for none.
         span: The words of the question there, shape (nodes, 2).
@@ -152,7 +154,7 @@ class Graph:
         self.match_certainty, self.match_rarity = np.zeros(0), np.zeros(0)
         self.names = np.zeros((0, _FORMS), np.uint64)
         self._sentence = np.zeros(0, np.int64)  # of each word
-        self.document = np.zeros(0, np.uint64)
+        self.document, self.listing = np.zeros(0, np.uint64), np.zeros(0)
         self._of_document: dict[int, list[int]] = {}  # the rows of the question's best hits, by document
         self._first_link = np.zeros(1, np.int64)  # of each node, and the end
         self._link_spans, self._link_kinds = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
@@ -345,7 +347,7 @@ class Graph:
         node_of_sentence = np.repeat(np.arange(len(rows)), records.sizes)[ends]
         has, pairs = question.occurrences(records.words, sentence, len(node_of_sentence))
         first = sentence[starts]
-        forms = _forms(words, starts, records.titles, records.short)
+        forms = _forms(words, starts, records)
         flat = forms.reshape(-1, LONGEST_NAME)
         form_rarity = self._store.rarity(flat).reshape(len(rows), _FORMS)
         title = self._store.rarity(spanned(words, np.stack([starts, starts + records.titles[:, 0]], axis=1)))
@@ -357,6 +359,10 @@ class Graph:
         self.surplus = join([self.surplus, np.maximum(title - has[first] @ question.idf, 0.0)])
         self.length = join([self.length, np.log(records.sizes / 100)])
         self.later = join([self.later, records.later])
+        linked = np.bincount(
+            np.repeat(np.arange(len(rows)), records.linked), records.links[:, 1] - records.links[:, 0], len(rows)
+        )
+        self.listing = join([self.listing, np.minimum(linked / records.sizes, 1.0)])
         self.document = join([self.document, self._store.documents(np.array(rows, np.int64))])
         self._read_links(records, size)
         self.total = join([self.total, np.add.reduceat(words.astype(np.int64), starts)])
@@ -561,15 +567,16 @@ class Graph:
         return frozenset(self.words[self._first[node] : self._first[node + 1]].tolist()) - {0}
 
 
-def _forms(words: Words, starts: Ints, titles: Ints, short: Ints) -> Words:
+def _forms(words: Words, starts: Ints, records: Records) -> Words:
     """The forms in which other texts may mention titles, shape (passages, forms, words); unused ones are zeros."""
-    whole, bare, comma = titles.T
+    whole, bare, comma = records.titles.T
     article = (bare > 1) & np.isin(words[starts], _ARTICLES)
     person = (bare > 2) & (words[starts] >= _TOPIC)
     spans = [
         (starts, whole),
         (starts, np.where(whole == bare, 0, bare)),
-        (starts + short[:, 0], short[:, 1] - short[:, 0]),
+        (starts + records.short[:, 0], records.short[:, 1] - records.short[:, 0]),
+        (starts + whole + 1, records.files),
         (starts, comma),
         (starts + 1, np.where(article, bare - 1, 0)),
         (starts, np.zeros_like(starts)),

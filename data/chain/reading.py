@@ -18,9 +18,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from ..links import address
+from ..links import address, file_words
 from ..passages import Passage
-from ..text import FUNCTION_WORDS, WORD, bare_title, join_initials, key_words, short_title, stem
+from ..text import FUNCTION_WORDS, WORD, bare_title, code_parts, join_initials, key_words, short_title, stem
 
 Words = NDArray[np.uint32]
 
@@ -59,7 +59,9 @@ class Word(NamedTuple):
 
 
 def _forms_of(written: str) -> tuple[str, ...]:
-    return (written.lower(),) if written.isascii() and written.isalnum() else tuple(key_words(written))
+    if written.isascii() and written.isalnum():
+        return (written.lower(),)
+    return (*key_words(written), *(part.lower() for part in code_parts(written)))
 
 
 class _Known(dict[str, Word]):
@@ -112,9 +114,10 @@ def read(text: str) -> list[Word]:
 
 
 def texts_of(passage: Passage) -> tuple[str, ...]:
-    """The title of a passage, the headings above it as one sentence, if any, and its own sentences."""
-    headings = passage.place.headings if passage.place else ()
-    return passage.title, *([" ".join(headings)] if headings else ()), *passage.sentences
+    """The title of a passage; the words of its file's name, and the headings above it as one sentence, if any; and its
+    own sentences."""
+    headings = " ".join(passage.place.headings) if passage.place else ""
+    return passage.title, *filter(None, (file_words(passage.document), headings)), *passage.sentences
 
 
 def folded(text: str) -> list[str]:
@@ -155,9 +158,10 @@ def place_number(document: int, anchor: int) -> int:
 def record_of(passage: Passage) -> Record:
     """The record of a passage in a `Store`."""
     document = document_number(passage.document.replace("#", "%23"))
-    reading = Reading(texts_of(passage))
+    texts, file = texts_of(passage), file_words(passage.document)
+    reading = Reading(texts)
     opens = not (passage.place and passage.place.sentence)
-    offset = 2 if passage.place and passage.place.headings else 1
+    offset = len(texts) - len(passage.sentences)
     links = [
         number
         for link in passage.links[:_MOST_LINKS]
@@ -169,7 +173,7 @@ def record_of(passage: Passage) -> Record:
             anchor_number(link.target) << KIND_BITS | _LINK_KINDS.index(link.kind),
         )
     ]
-    record = reading.record(links)
+    record = reading.record(links, len(folded(file)) if file else 0)
     if not opens:
         record[0] |= LATER
     anchors = {place_number(document, anchor_number(f"#{anchor}")) for anchor in passage.anchors}
@@ -214,11 +218,11 @@ class Reading:
             self._sentence(sentence)
         del self.names[_MOST_NAMES:]
 
-    def record(self, links: Sequence[int] = ()) -> Words:
+    def record(self, links: Sequence[int] = (), file: int = 0) -> Words:
         """Headers, names, links, words; see `Store`."""
         title, bare, comma = self.title
         header = title | bare << 8 | comma << 16 | len(self.names) << 24
-        second = self.short[0] | self.short[1] << 8 | len(links) // LINK_SIZE << 16
+        second = self.short[0] | self.short[1] << 8 | len(links) // LINK_SIZE << 16 | min(file, 255) << 24
         names = [start << 16 | end for start, end in self.names]
         return np.array([header, second, *names, *links, *self.numbers], np.uint32)
 

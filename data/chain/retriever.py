@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..dense import DenseIndex
 
 NAMED_FULL = 0.7
+LISTING = 0.4
 _EXPANDED = 3  # chosen passages whose neighbors become candidates
 _SEARCHED = 2  # of these, those whose names are searched; of the others the titles that they mention must do
 LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they have then
@@ -201,6 +202,7 @@ class _Chain:
         taken = graph.overlapping([each.node for each in self._chosen])
         named = self._named * np.where(taken, weights.taken, 1.0)
         pages = graph.document[[each.node for each in self._chosen]]
+        gains -= weights.listing * np.maximum(graph.listing - LISTING, 0.0)
         gains -= weights.spread * np.isin(graph.document, pages)
         gains += named + tied + weights.second * second + weights.others * others
         gains[self._copies] = _COPY

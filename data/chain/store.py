@@ -11,8 +11,8 @@
     counts    the number of passages that have each (uint32)
 
 A record is a header (the words of the title, 7 bits, and `LATER`; its words without disambiguation; up to its first
-comma; the number of names: 8 bits each), a second one (start and end of the short title, the number of links: 8 bits
-each), the names (start and end, 16 bits each), the links (start and end; the document, 64 bits; the anchor, 30 bits,
+comma; the number of names: 8 bits each), a second one (start and end of the short title, the numbers of links and of words in
+the file's name, which follow the title: 8 bits each), the names (start and end, 16 bits each), the links (start and end; the document, 64 bits; the anchor, 30 bits,
 and the kind, 2 bits), and the words (see `polyhop.data.chain.reading`).
 """
 
@@ -87,6 +87,7 @@ class Records(NamedTuple):
         sizes: The number of words of each passage, with all zeros.
         titles: The words of each title: all, without disambiguation, up to the first comma; shape (passages, 3).
         short: The first word and the end of each title as others write it, (0, 0) for the same; shape (passages, 2).
+        files: The number of words in the name of the file.
         names: The (start, end) of names among `words`.
         named: The number of names of each passage.
         links: The (start, end) of links among `words`, shape (links, 2).
@@ -101,6 +102,7 @@ class Records(NamedTuple):
     sizes: Ints
     titles: Ints
     short: Ints
+    files: Ints
     names: Ints
     named: Ints
     links: Ints
@@ -135,6 +137,7 @@ class Records(NamedTuple):
             sizes,
             titles,
             short,
+            second >> 24 & 255,
             _unpacked(packed) + np.repeat(first, named)[:, None],
             named,
             _unpacked(link[:, 0].astype(np.int64)) + np.repeat(first, linked)[:, None],
@@ -144,6 +147,11 @@ class Records(NamedTuple):
             (link[:, 3] & np.uint64((1 << KIND_BITS) - 1)).astype(np.int64),
             header & LATER > 0,
         )
+
+
+def _file_spans(first: Ints, records: Records) -> Ints:
+    start = first + records.titles[:, 0] + 1
+    return np.stack([start, start + records.files], axis=-1)
 
 
 def _unpacked(spans: Ints) -> Ints:
@@ -356,10 +364,10 @@ class _Tables:
         first = np.cumsum(records.sizes) - records.sizes
         spans = np.concatenate(
             [np.stack([first, first + records.titles[:, part]], axis=-1) for part in (0, 1)]
-            + [records.short + first[:, None]]
+            + [records.short + first[:, None], _file_spans(first, records)]
         )
         hashes = hash_names(spanned(without_flags(records.words), spans))
-        rows = np.tile(np.arange(self._rows, self._rows + len(batch), dtype=np.uint32), 3)
+        rows = np.tile(np.arange(self._rows, self._rows + len(batch), dtype=np.uint32), 4)
         keep = spans[:, 1] > spans[:, 0]
         keep[len(batch) : 2 * len(batch)] &= records.titles[:, 0] != records.titles[:, 1]
         self._titles.append(hashes[keep])

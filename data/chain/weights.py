@@ -65,6 +65,7 @@ class ChainWeights:
     hyperlink: float = _weight(1.2, 0.0, 3.0)
     linked: float = _weight(0.7, 0.0, 3.0)
     spread: float = _weight(3.0, 0.0, 9.0)
+    listing: float = _weight(2.0, 0.0, 9.0)
     unnamed: float = _weight(1.0, 0.0, 5.0)
     second: float = _weight(0.45, 0.0, 3.0)
     others: float = _weight(0.3, 0.0, 3.0)

@@ -26,7 +26,7 @@ import ujson
 from ..chain.store import Store
 from ..errors import IndexFault
 from ..passages import Hit, Passage, SearchTool, Shared, check_page, search_each
-from ..text import clean, ends_path
+from ..text import clean, ends_path, with_code_parts
 from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
 from .layout import BARE_TITLE, CONTENTS, DOCUMENT, ID, STORE, TITLE, IndexManifest, rebuild, title_terms
 from .prebuilt import locate
@@ -282,11 +282,15 @@ class LuceneReader:
                 ranked, top = self._rankings.get(key, (0, None))
             if top is None or ranked < min(depth, self.manifest.passages):
                 ranked = min(2 * depth, self.manifest.passages)
-                parsed = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, clean(query))
+                parsed = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, self._written(query))
                 top = call_long(searcher, "search", parsed, ranked, self._by_score, True)
                 self._keep(key, ranked, top)
             page = call(self._top_docs, "merge", self._by_score, offset, k, [top])
             return self._hits(page, searcher, offset)
+
+    def _written(self, query: str) -> str:
+        """A query as the passages of the index were analyzed."""
+        return clean(query) if self.manifest.foreign else with_code_parts(clean(query))
 
     def _keep(self, key: tuple[float, float, str], depth: int, top: Any) -> None:
         with self._ranking_lock:
@@ -326,7 +330,7 @@ class LuceneReader:
     def ranking(self, k1: float, b: float, query: str, k: int, offset: int) -> list[tuple[int, float]]:
         attach()
         with self._faults():
-            parsed = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, clean(query))
+            parsed = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, self._written(query))
             # Without an order for ties, Lucene skips what cannot be among the best.
             top = call_long(self.searcher(k1, b), "search", parsed, min(offset + k, self.manifest.passages))
             found = ujson.loads(call(self._json, "writeValueAsString", top))["scoreDocs"]  # all hits in one call
