@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from os.path import commonprefix
-from posixpath import dirname, normpath, relpath
+from posixpath import commonpath, dirname, normpath, relpath
 from urllib.parse import unquote
 
 SUFFIXES = frozenset(".html .htm .xhtml .md .markdown .mdx .rst .txt .pdf .docx .epub .ipynb .csv .tsv .gz".split())
@@ -159,7 +158,7 @@ class LinkMap:
             end = "/".join(left)
             those = [each for each in self._ends.get(left[-1], ()) if f"/{each}".endswith(f"/{end}")]
             if those:
-                nearest = sorted((-len(commonprefix([base, each])), len(each), each) for each in those)
+                nearest = sorted((-len(commonpath([base, each])), len(each), each) for each in those)
                 return self._named(nearest[0][2], target)
         return target
 

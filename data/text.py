@@ -290,7 +290,9 @@ def bare_title(title: str) -> str:
     return _PARENTHESES.sub("", title).strip() or title.strip()
 
 
-_NUMBER = re.compile(r"(?:(?:chapter|section|appendix|part)\s+)?(?:\d+(?:\.\d+)+\.?|\d+[.)]|[A-Z](?:\.\d+)+\.?)\s+", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"(?:(?:chapter|section|appendix|part)\s+)?(?:\d+(?:\.\d+)+\.?|\d+[.)]|[A-Z](?:\.\d+)+\.?)\s+", re.IGNORECASE
+)
 _REST = re.compile(r"\s+[—–|-]+\s+|:\s+|\s*\(\d\w{0,2}\)")
 
 

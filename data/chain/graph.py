@@ -5,6 +5,7 @@ A graph is for one chain: how many passages share a name is counted among those 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, Self
 
@@ -25,7 +26,7 @@ from .reading import (
     texts_of,
     without_flags,
 )
-from .store import Floats, Hashes, Ints, Records, Store, find_names, hash_names, hash_runs, spanned
+from .store import Floats, Hashes, Ints, Records, Store, find_names, hash_names, hash_runs, place_numbers, spanned
 
 _QUESTION_HITS = 30
 _SPARE = 5  # hits after the last that mostly show whether it has equals
@@ -43,13 +44,12 @@ _COPY = 0.7  # share of the shorter passage's distinct words that a copy has (wi
 # and last name.
 _FORMS = 7
 _CERTAINTY = np.array([1.0, 0.9, 0.9, 0.8, 0.6, 0.6, 0.6])  # that a form means the passage
-_DEEP = 1000  # the question's hits among which passages of linked documents are looked for
-_START_OF_ONE = 3  # of the question's first hits, those of one document
-_KINDS = np.array([1.0, 1.0, 0.3])  # factor by the kind of a link
-_OF_LINKED = 2  # the question's hits in a document that is linked
-_BESIDE_ANCHOR = 0.6  # certainty that a link to a place means the passage before or after it
-_SAME_PAGE = 0.4  # that it means any other passage of its document
-_WHOLE_PAGE = 0.6  # that a link to a document means a passage that does not open it
+_DEEP = 300  # the question's hits among which those of different documents are looked for
+_OF_ONE = 3  # of these, those of one document
+# Certainty that a link means a passage: of the kinds in text, to see also and in contents; to a place, that it means
+# the passage before or after it, or another of that document; to a document, that it means one that does not open it.
+_KINDS = np.array([1.0, 1.0, 0.3])
+_NEXT_TO, _SAME_PAGE, _WHOLE_PAGE = 0.6, 0.4, 0.6
 _ARTICLES = np.array([word.numbers[0] >> FORM_BITS for word in read("the a an")], np.uint32)
 _TOPIC = TOPIC << (STEM_BITS - FORM_BITS)  # the least number of a topic word, without flags
 LINK, BACK, SHARED, HYPERLINK, LINKED = range(5)
@@ -155,12 +155,10 @@ class Graph:
         self.names = np.zeros((0, _FORMS), np.uint64)
         self._sentence = np.zeros(0, np.int64)  # of each word
         self.document, self.listing = np.zeros(0, np.uint64), np.zeros(0)
-        self._of_document: dict[int, list[int]] = {}  # the rows of the question's best hits, by document
         self._first_link = np.zeros(1, np.int64)  # of each node, and the end
         self._link_spans, self._link_kinds = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
         self._targets, self._anchors = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
         self._aims = np.zeros(0, np.int64)  # the row of the place that each link names; -1 for none
-        self._aims_at_all = np.zeros(0, bool)  # the link names a document only
         self._first = np.zeros(1, np.int64)  # the first word of each node, and the end
         self._titles = np.zeros((0, 3), np.int64)
         self._spans, self._first_span = np.zeros((0, 2), np.int64), np.zeros(1, np.int64)
@@ -172,6 +170,7 @@ class Graph:
 
     @property
     def pages(self) -> float:
+        """See `Store.pages`."""
         return self._store.pages
 
     def load(self, nodes: Sequence[int]) -> None:
@@ -225,19 +224,18 @@ class Graph:
         return self._start
 
     def _starting(self) -> list[tuple[int, float]]:
-        """The question's hits, of one document only a few, so that a long one does not take all places."""
-        hits = self._ranked(self.question.text, _QUESTION_HITS)
-        if len(hits) < _QUESTION_HITS or not self._store.pages:
-            return hits
-        deep = self._source.ranking(self.question.text, _DEEP)
-        documents = self._store.documents(np.array([row for row, _ in deep], np.int64)).tolist()
-        few = []
-        for (row, score), document in zip(deep, documents, strict=True):
-            of_one = self._of_document.setdefault(document, [])
-            of_one.append(row)
-            if len(of_one) <= _START_OF_ONE and len(few) < _QUESTION_HITS:
-                few.append((row, score))
-        return sorted(dict(hits[:10] + few).items(), key=lambda hit: -hit[1])
+        """The question's hits; of a long document only a few, so that it does not take all places."""
+        if not self._store.pages:
+            return self._ranked(self.question.text, _QUESTION_HITS)
+        hits = self._ranked(self.question.text, _DEEP)
+        documents = self._store.documents(np.array([row for row, _ in hits], np.int64)).tolist()
+        of_one = Counter[int]()
+        found = []
+        for hit, document in zip(hits, documents, strict=True):
+            of_one[document] += 1
+            if of_one[document] <= _OF_ONE:
+                found.append(hit)
+        return found[:_QUESTION_HITS]
 
     def beyond(self, depth: int) -> Ints:
         """The question's hits up to a depth, if that is more than those of `start`.
@@ -249,7 +247,8 @@ class Graph:
         return self._add(self._source.ranking(self.question.text, depth + _TIES))
 
     def neighbors(self, chosen: int, *, names: bool = True) -> Ints:
-        """The passages whose titles a passage mentions, and with ``names`` those with its names and missing words."""
+        """The passages that a passage links to or whose titles it mentions, and with ``names`` those with its names and
+        missing words."""
         if len(self.start()) == len(self._store):
             return np.zeros(0, np.int64)  # all are candidates
         text = slice(self._first[chosen], self._first[chosen + 1])
@@ -258,17 +257,8 @@ class Graph:
             had = self.node_has[chosen].tolist()
             missing = [word for word, has in zip(self.question.words, had, strict=True) if not has]
             rows += [row for row, _ in self._ranked(" ".join((*wanted, *missing)), _NAME_HITS)]
-        rows += self._linked(chosen)
-        return self._add([(row, 0.0) for row in rows])
-
-    def _linked(self, chosen: int) -> list[int]:
-        """The rows that a passage's links name, and of each linked document those that the question finds best."""
-        of = slice(self._first_link[chosen], self._first_link[chosen + 1])
-        found: dict[int, None] = {}
-        for row, document in zip(self._aims[of].tolist(), self._targets[of].tolist(), strict=True):
-            if row >= 0:
-                found |= dict.fromkeys([row, *self._of_document.get(document, [])[:_OF_LINKED]])
-        return list(found)
+        aims = self._aims[self._first_link[chosen] : self._first_link[chosen + 1]]
+        return self._add([(row, 0.0) for row in (*rows, *aims[aims >= 0].tolist())])
 
     def _ranked(self, query: str, k: int) -> list[tuple[int, float]]:
         """The best hits. Which of equals at the end (up to `_TIES`) are among them is the same in any order of rows."""
@@ -383,24 +373,18 @@ class Graph:
         self._forms, self._form_rarity = join([self._forms, forms]), join([self._form_rarity, form_rarity])
 
     def _read_links(self, records: Records, size: int) -> None:
-        join = np.concatenate
+        join, count = np.concatenate, len(records.targets)
+        aims = np.full(count, -1)
+        if count:
+            # The place, or else its document.
+            for wanted in (records.targets, place_numbers(records.targets, records.anchors)):
+                rows, which = self._store.placed(wanted)
+                aims[which[::-1]] = rows[::-1]
         self._first_link = join([self._first_link, np.cumsum(records.linked) + self._first_link[-1]])
         self._link_spans = join([self._link_spans, records.links + size])
         self._link_kinds = join([self._link_kinds, records.kinds])
-        self._targets, self._anchors = (
-            join([self._targets, records.targets]),
-            join([self._anchors, records.anchors]),
-        )
-        places = records.targets + records.anchors * np.uint64(0x9E3779B97F4A7C15)
-        aims = np.full(len(places), -1)
-        for wanted in (records.targets, places):  # the place, or else the document
-            rows, which = self._store.placed(wanted)
-            aims[which[::-1]] = rows[::-1]
-        openings = np.full(len(places), -1)
-        rows, which = self._store.placed(records.targets)
-        openings[which[::-1]] = rows[::-1]
+        self._targets, self._anchors = join([self._targets, records.targets]), join([self._anchors, records.anchors])
         self._aims = join([self._aims, aims])
-        self._aims_at_all = join([self._aims_at_all, aims == openings])
 
     def _match(self, forms: Words, form_rarity: Floats) -> None:
         """Find the titles in the question: of each the most certain form, where it is first."""
@@ -438,7 +422,7 @@ class Graph:
         back = (which < _FORMS) & ~in_title
         other = (which >= _FORMS) & (node != chosen)
         named = np.full(np.count_nonzero(back), chosen)
-        parts = (
+        parts: tuple[Edges, ...] = (
             self._links(chosen, first),
             self._titled_edges(BACK, chosen, node[back], named, which[back], place[back]),
             self._shared(names[_FORMS:], spans, which[other] - _FORMS, place[other], node[other], in_title[other]),
@@ -463,8 +447,8 @@ class Graph:
     def _hyperlink_edges(self, relation: int, node: Ints, link: Ints, target: Ints) -> Edges:
         """Edges by links to the document of the ``target`` nodes."""
         rows, aims = np.array(self.rows, np.int64)[target], self._aims[link]
-        near = np.where(np.abs(rows - aims) <= 1, _BESIDE_ANCHOR, _SAME_PAGE)
-        certainty = np.where(rows == aims, 1.0, np.where(self._aims_at_all[link], _WHOLE_PAGE, near))
+        near = np.where(np.abs(rows - aims) <= 1, _NEXT_TO, _SAME_PAGE)
+        certainty = np.where(rows == aims, 1.0, np.where(self._anchors[link] > 0, near, _WHOLE_PAGE))
         certainty *= _KINDS[self._link_kinds[link]]
         spans = self._link_spans[link]
         names = spanned(self.words, spans)

@@ -131,12 +131,12 @@ class Record(NamedTuple):
     Attributes:
         words: Header, names, links, words; see `Store`.
         document: The number of its document.
-        places: The numbers by which links name it: its anchors, and its document if it opens it.
+        places: By which links name it: the numbers of a document and of an anchor in it, 0 for its opening.
     """
 
     words: Words
     document: int
-    places: tuple[int, ...]
+    places: tuple[tuple[int, int], ...]
 
 
 def document_number(target: str) -> int:
@@ -148,11 +148,6 @@ def anchor_number(target: str) -> int:
     """A 30-bit number of a target's fragment; 0 for none."""
     fragment = target.partition("#")[2]
     return crc32(fragment.encode()) >> KIND_BITS or 1 if fragment else 0
-
-
-def place_number(document: int, anchor: int) -> int:
-    """A 64-bit number of a place in a document."""
-    return (document + anchor * 0x9E3779B97F4A7C15) % (1 << 64)
 
 
 def record_of(passage: Passage) -> Record:
@@ -176,9 +171,12 @@ def record_of(passage: Passage) -> Record:
     record = reading.record(links, len(folded(file)) if file else 0)
     if not opens:
         record[0] |= LATER
-    anchors = {place_number(document, anchor_number(f"#{anchor}")) for anchor in passage.anchors}
-    wiki = {document_number(f"[[{name}]]") for name in (passage.title, PurePosixPath(passage.document).stem)}
-    return Record(record, document, (*([document, *sorted(wiki)] if opens else []), *sorted(anchors)))
+    places = {(document, anchor_number(f"#{anchor}")) for anchor in passage.anchors}
+    if opens:
+        # Wikis link by the title or the name of the file.
+        names = f"[[{passage.title}]]", f"[[{PurePosixPath(passage.document).stem}]]"
+        places |= {(number, 0) for number in (document, *(map(document_number, names) if file else ()))}
+    return Record(record, document, tuple(sorted(places)))
 
 
 cached_record = lru_cache(maxsize=2048)(record_of)  # passages of pools are read again by the next search

@@ -30,8 +30,8 @@ from .weights import ChainWeights
 if TYPE_CHECKING:
     from ..dense import DenseIndex
 
-NAMED_FULL = 0.7
-LISTING = 0.4
+_SURE = 0.7  # strength of a title in the question from which on BM25 counts as little as `bm25` says
+_LISTING = 0.3  # share of words in links from which on a passage is taken for a list
 _EXPANDED = 3  # chosen passages whose neighbors become candidates
 _SEARCHED = 2  # of these, those whose names are searched; of the others the titles that they mention must do
 LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they have then
@@ -122,7 +122,7 @@ class _Chain:
         self._titles = counted(np.zeros(0, np.uint64))  # the candidates'
         self._named = np.zeros(0)  # the gain of each node for its title in the question
         self._tied = np.zeros(0)  # the strength of each node's strongest edge
-        self._bm25: float | None = None
+        self._bm25: float | None = None  # its weight
         self._copies = np.zeros(0, bool)  # whether it is a copy of a chosen passage
 
     def add(self, nodes: Ints) -> None:
@@ -153,7 +153,20 @@ class _Chain:
         free = np.ones(len(self._graph), bool)
         free[[each.node for each in self._chosen]] = False
         candidates = self._seen[free[self._seen]]
+        if most > 1:
+            gains = self._spread(candidates, gains)
         return [self._step(node, gains, named) for node in self._ordered(candidates, gains, most)[:most]]
+
+    def _spread(self, candidates: Ints, gains: Floats) -> Floats:
+        """The gains, lower for all but the best passage of a document that has none among the chosen ones."""
+        order = candidates[np.argsort(-gains[candidates].round(DIGITS), kind="stable")]
+        _, first = np.unique(self._graph.document[order], return_index=True)
+        again = np.ones(len(order), bool)
+        again[first] = False
+        pages = self._graph.document[[each.node for each in self._chosen]]
+        found = gains.copy()
+        found[order[again & ~np.isin(self._graph.document[order], pages)]] -= self._weights.spread
+        return found
 
     def _ordered(self, nodes: Ints, gains: Floats, most: int) -> list[int]:
         """At least the ``most`` nodes with the highest gains. The order of rows differs between builds, so it does not
@@ -192,7 +205,7 @@ class _Chain:
         if len(self._named) < len(graph):
             self._named = self._titles_asked()
         sentence, opening = graph.in_sentences(self._words)
-        gains = weights.coverage * (graph.node_has @ self._words) + self._words_weight() * graph.bm25
+        gains = weights.coverage * (graph.node_has @ self._words) + self._weight_of_bm25() * graph.bm25
         gains += weights.sentence * sentence + weights.opening * opening
         gains += weights.pairs * (graph.node_pairs @ self._pairs)
         gains += weights.similarity * graph.similarity
@@ -202,17 +215,19 @@ class _Chain:
         taken = graph.overlapping([each.node for each in self._chosen])
         named = self._named * np.where(taken, weights.taken, 1.0)
         pages = graph.document[[each.node for each in self._chosen]]
-        gains -= weights.listing * np.maximum(graph.listing - LISTING, 0.0)
         gains -= weights.spread * np.isin(graph.document, pages)
+        gains -= weights.listing * np.maximum(graph.listing - _LISTING, 0.0)
         gains += named + tied + weights.second * second + weights.others * others
         gains[self._copies] = _COPY
         return gains, named
 
-    def _words_weight(self) -> float:
-        """The weight of BM25: it counts more where long documents have many passages and the question names none."""
+    def _weight_of_bm25(self) -> float:
+        """It counts more where the passages are parts of long documents and the question has no title: then words are
+        all that there is at first."""
         if self._bm25 is None:
-            weights, sure = self._weights, float(self._named.max(initial=0.0)) / (self._weights.named or 1.0)
-            self._bm25 = weights.bm25 + weights.unnamed * self._graph.pages * max(0.0, 1 - sure / NAMED_FULL)
+            weights = self._weights
+            sure = self._named.max(initial=0.0) / weights.named / _SURE if weights.named else 0.0
+            self._bm25 = weights.bm25 + weights.unnamed * self._graph.pages * max(0.0, 1.0 - float(sure))
         return self._bm25
 
     def _titles_asked(self) -> Floats:
@@ -273,11 +288,13 @@ class _Chain:
         link, shared = edges.relation == LINK, edges.relation == SHARED
         strength = chosen.trust * edges.certainty * specificity(edges.rarity, weights.rarity)
         strength *= np.where(edges.in_question, _IN_QUESTION, 1.0)
-        strength *= np.array([weights.link, weights.back, weights.shared, weights.hyperlink, weights.linked])[edges.relation]
+        relations = weights.link, weights.back, weights.shared, weights.hyperlink, weights.linked
+        strength *= np.array(relations)[edges.relation]
         strength *= np.where(shared & edges.in_title, weights.in_title, 1.0)
         strength *= np.where(link & graph.later[edges.node], weights.later, 1.0)
         bearers = np.where(shared, edges.sharing, occurrences(edges.name, self._titles))
-        strength *= np.where(edges.relation >= HYPERLINK, 1.0, bearers**-weights.ambiguity)
+        by_name = edges.relation <= SHARED  # a hyperlink is not ambiguous
+        strength *= np.where(by_name, bearers**-weights.ambiguity, 1.0)
         beside = graph.has[edges.sentence] & (edges.sentence >= 0)[:, None]
         leads = link | (edges.relation == HYPERLINK)
         cue = np.where(leads, beside @ chosen.before, beside @ chosen.after)

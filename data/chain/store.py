@@ -68,6 +68,12 @@ def hash_names(names: Words) -> Hashes:
     return found
 
 
+def place_numbers(documents: Hashes, anchors: Hashes) -> Hashes:
+    """The numbers of places in documents, that of a document for the anchor 0."""
+    found: Hashes = documents + anchors * _FACTORS[1]
+    return found
+
+
 def hash_runs(words: Words, longest: int) -> list[Hashes]:
     """For each length from 1, the hashes of the runs of words without flags that start at each word."""
     padded = np.concatenate([words, np.zeros(longest, np.uint32)]).astype(np.uint64)
@@ -182,7 +188,7 @@ class Store:
         self._parts = [_Part(*(part[name] for name in _Part._fields)) for part in parts]
         self._rows = np.cumsum([0, *(len(part.starts) - 1 for part in self._parts)])  # the first of each part; the end
         opening = sum(len(np.unique(part["documents"])) for part in parts)
-        self._pages = 1 - opening / len(self) if len(self) else 0.0
+        self.pages = 1 - opening / len(self) if len(self) else 0.0  # the share of passages that do not open a document
         self._stems, counts = _added_up([part["stems"] for part in parts], [part["counts"] for part in parts])
         self._idf = _scaled_idf(counts, len(self))
         self._table: NDArray[np.float32] | None = None
@@ -228,11 +234,6 @@ class Store:
     def __len__(self) -> int:
         return int(self._rows[-1])
 
-    @property
-    def pages(self) -> float:
-        """The share of passages that do not open a document, 0 to 1."""
-        return self._pages
-
     def records(self, rows: Sequence[int]) -> Records:
         part, first, sizes = self._parted(np.array(rows, np.int64))
         return Records.of(self._read(part, first, sizes), sizes)
@@ -254,7 +255,7 @@ class Store:
         return self._found("titles", "titled", hashes)
 
     def placed(self, numbers: Hashes) -> tuple[Ints, Ints]:
-        """The rows of passages with one of these `place_number`, and its place among the numbers."""
+        """The rows of passages with one of these `place_numbers`, and its place among the numbers."""
         return self._found("places", "placed", numbers)
 
     def documents(self, rows: Ints) -> Hashes:
@@ -345,7 +346,7 @@ class _Tables:
         found = live[arrays["titled"]]
         self._titles, self._titled = [arrays["titles"][found]], [arrays["titled"][found]]
         found = live[arrays["placed"]]
-        self._places, self._placed = [arrays["places"][found]], [arrays["placed"][found]]
+        self.place(arrays["places"][found], arrays["placed"][found])
         self._documents = [arrays["documents"]]
         self._sizes = [np.diff(arrays["starts"]).astype(np.uint32)]
         self._stems, self._counts = [arrays["stems"]], [arrays["counts"]]
@@ -358,9 +359,9 @@ class _Tables:
         self._sizes.append(sizes.astype(np.uint32))
         records = Records.of(np.concatenate([record.words for record in batch]), sizes)
         self._documents.append(np.array([record.document for record in batch], np.uint64))
-        self._places.append(np.array([place for record in batch for place in record.places], np.uint64))
-        places = [len(record.places) for record in batch]
-        self._placed.append(np.repeat(np.arange(self._rows, self._rows + len(batch), dtype=np.uint32), places))
+        places = np.array([place for record in batch for place in record.places], np.uint64).reshape(-1, 2)
+        holders = np.repeat(np.arange(self._rows, self._rows + len(batch)), [len(record.places) for record in batch])
+        self.place(place_numbers(places[:, 0], places[:, 1]), holders)
         first = np.cumsum(records.sizes) - records.sizes
         spans = np.concatenate(
             [np.stack([first, first + records.titles[:, part]], axis=-1) for part in (0, 1)]
@@ -382,6 +383,10 @@ class _Tables:
         self._pending += len(stems)
         if self._pending > _PENDING:
             self._add_up()
+
+    def place(self, places: Hashes, rows: NDArray[Any]) -> None:
+        self._places.append(places)
+        self._placed.append(rows.astype(np.uint32))
 
     def _add_up(self) -> None:
         if self._table is None:
@@ -444,19 +449,14 @@ class StoreWriter:
             self._tables.begin(arrays, live)
             return
         words, starts, documents = arrays["words"], arrays["starts"], arrays["documents"]
-        order = np.argsort(arrays["placed"], kind="stable")
-        places, ends = arrays["places"][order], np.searchsorted(arrays["placed"][order], np.arange(len(live) + 1))
         rows = np.flatnonzero(live).tolist()
         for at in range(0, len(rows), _BATCH):
             self._batch = [
-                Record(
-                    words[starts[row] : starts[row + 1]],
-                    int(documents[row]),
-                    tuple(places[ends[row] : ends[row + 1]].tolist()),
-                )
-                for row in rows[at : at + _BATCH]
+                Record(words[starts[row] : starts[row + 1]], int(documents[row]), ()) for row in rows[at : at + _BATCH]
             ]
             self._write()
+        found = live[arrays["placed"]]
+        self._tables.place(arrays["places"][found], (np.cumsum(live) - 1)[arrays["placed"][found]])
 
     def add(self, passages: Iterable[Passage]) -> None:
         self._batch += [record_of(passage) for passage in passages]

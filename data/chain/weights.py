@@ -16,6 +16,8 @@ class ChainWeights:
 
     Attributes:
         bm25: BM25 score divided by the best passage's.
+        unnamed: What BM25 weighs more if no passage opens its document and the question has no title; less than this
+            for a smaller share of such passages and for a title that is less sure.
         coverage: The question's words in the passage that no chosen passage explains.
         sentence: Those of them in the best single sentence.
         explained: Share of a word's weight that a chosen passage with it takes away; 1 takes all.
@@ -24,6 +26,8 @@ class ChainWeights:
         title: Those of them in the title.
         surplus: Loss by the rarity of the title's words that the question does not have.
         length: Loss by the logarithm of the passage's number of words.
+        listing: Loss by the share of the passage's words that are links, as in a table of contents.
+        spread: Loss of a passage whose document has a better one in the ranking: "one hit a page" if it is large.
         named: A title that the question contains.
         inner: Factor for such a title inside a longer one that the question contains.
         taken: Factor for such a title once a passage with an overlapping title was chosen.
@@ -31,6 +35,8 @@ class ChainWeights:
         link: A chosen passage mentions the title.
         back: The passage mentions a chosen passage's title.
         shared: A chosen passage and this one mention the same name.
+        hyperlink: A chosen passage links to this one or its document.
+        linked: The passage links to a chosen one or its document.
         second: The strongest edge of another relation than the strongest one.
         others: The strongest edges to the other chosen passages, together.
         in_title: Factor for a shared name in the title.
@@ -47,6 +53,7 @@ class ChainWeights:
     """
 
     bm25: float = _weight(0.065, 0.0, 2.0)
+    unnamed: float = _weight(1.0, 0.0, 5.0)
     coverage: float = _weight(0.73, 0.0, 3.0)
     sentence: float = _weight(0.9, 0.0, 3.0)
     explained: float = _weight(0.56, 0.0, 1.0)
@@ -55,6 +62,8 @@ class ChainWeights:
     title: float = _weight(0.75, 0.0, 3.0)
     surplus: float = _weight(0.07, 0.0, 1.0)
     length: float = _weight(0.1, 0.0, 1.0)
+    listing: float = _weight(2.0, 0.0, 9.0)
+    spread: float = _weight(1.0, 0.0, 9.0)
     inner: float = _weight(0.35, 0.0, 1.0)
     named: float = _weight(0.9, 0.0, 3.0)
     taken: float = _weight(0.33, 0.0, 1.0)
@@ -64,9 +73,6 @@ class ChainWeights:
     shared: float = _weight(0.6, 0.0, 3.0)
     hyperlink: float = _weight(1.2, 0.0, 3.0)
     linked: float = _weight(0.7, 0.0, 3.0)
-    spread: float = _weight(3.0, 0.0, 9.0)
-    listing: float = _weight(2.0, 0.0, 9.0)
-    unnamed: float = _weight(1.0, 0.0, 5.0)
     second: float = _weight(0.45, 0.0, 3.0)
     others: float = _weight(0.3, 0.0, 3.0)
     in_title: float = _weight(1.54, 1.0, 5.0)

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from polyhop.data.chain.question import Question, specificity
-from polyhop.data.chain.reading import LONGEST_NAME, Reading, read, texts_of, without_flags
+from polyhop.data.chain.reading import LONGEST_NAME, read, record_of, without_flags
 from polyhop.data.chain.store import Store
 from polyhop.data.passages import Passage
 
 TEXTS = ("A film by John Smith.", "John sang.", "John danced.", "The director was born in Zavrazhye.")
-STORE = Store.of(Reading(texts_of(Passage.of("", text))).record() for text in TEXTS)
+STORE = Store.of(record_of(Passage.of("", text)) for text in TEXTS)
 
 
 def words_of(question: Question, text: str) -> tuple[set[str], list[float]]:
     """The question's words in a text, and the weights of the pairs in it."""
-    records = Store.of([Reading(texts_of(Passage.of("", text))).record()]).records([0])
+    records = Store.of([record_of(Passage.of("", text))]).records([0])
     ends = records.words == 0
     has, pairs = question.occurrences(records.words, np.cumsum(ends) - ends, int(ends.sum()))
     words = {question.words[at] for at in np.flatnonzero(has.any(axis=0)).tolist()}

@@ -7,7 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from polyhop.data.chain.reading import FORM_BITS, NAMED, STARTS, TOPIC, Reading, folded, number, stems_of, texts_of
+from polyhop.data.chain.reading import (
+    FORM_BITS,
+    NAMED,
+    STARTS,
+    TOPIC,
+    Reading,
+    Record,
+    folded,
+    number,
+    stems_of,
+    texts_of,
+)
 from polyhop.data.chain.store import Store
 from polyhop.data.passages import PAGE, Passage, Place
 
@@ -81,7 +92,7 @@ def test_the_parts_of_a_title(title: str, expected: tuple[int, int, int]) -> Non
 
 def test_a_record_holds_title_words_and_names_and_ends_in_zero() -> None:
     readings = [says("He met Anna Berg. It rained.", "Help! (film)"), says("", "Moon"), says("")]
-    records = Store.of(reading.record() for reading in readings).records(range(3))
+    records = Store.of(Record(reading.record(), 0, ()) for reading in readings).records(range(3))
     assert records.titles.tolist() == [[2, 1, 0], [1, 1, 0], [0, 0, 0]]
     assert records.named.tolist() == [1, 0, 0]
     words = [[*reading.numbers, 0] for reading in readings]
@@ -105,7 +116,7 @@ def test_of_a_very_long_passage_the_beginning_is_read(glue: str) -> None:
 
 def test_the_headings_above_a_passage_are_its_first_sentence() -> None:
     passage = replace(Passage.of("Guide", "It rained."), place=Place("guide.md", 3, ("Anna Berg", "Life")))
-    assert Reading(texts_of(passage)).forms == ["guide", "", "anna", "berg", "life", "", "it", "rained"]
+    assert Reading(texts_of(passage)).forms == ["guide", "", "guide", "", "anna", "berg", "life", "", "it", "rained"]
 
 
 @pytest.mark.parametrize("title", ["", "Help! (film)", "J. R. R. Tolkien"])

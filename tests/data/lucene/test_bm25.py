@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from polyhop.data.chain.reading import Reading, texts_of
+from polyhop.data.chain.reading import record_of
 from polyhop.data.chain.store import Store
 from polyhop.data.errors import IndexFault
 from polyhop.data.lucene.bm25 import BM25Index
@@ -341,7 +341,7 @@ def test_rankings_without_passages_have_the_scores_of_hits(index: BM25Index, que
 
 def test_the_store_has_the_words_of_each_document(index: BM25Index) -> None:
     rows = range(len(index))
-    records = [Reading(texts_of(passage)).record() for passage in index.stored(rows)]
+    records = [record_of(passage) for passage in index.stored(rows)]
     assert len(index.store) == len(index)
     assert index.store.records(rows).words.tolist() == Store.of(records).records(rows).words.tolist()
 
