@@ -11,9 +11,10 @@
     counts    the number of passages that have each (uint32)
 
 A record is a header (the words of the title, 7 bits, and `LATER`; its words without disambiguation; up to its first
-comma; the number of names: 8 bits each), a second one (start and end of the short title, the numbers of links and of words in
-the file's name, which follow the title: 8 bits each), the names (start and end, 16 bits each), the links (start and end; the document, 64 bits; the anchor, 30 bits,
-and the kind, 2 bits), and the words (see `polyhop.data.chain.reading`).
+comma; the number of names: 8 bits each), a second one (start and end of the short title; the number of links; the
+words of the file's name, which follow the title: 8 bits each), the names (start and end, 16 bits each), the links
+(start and end; the document, 64 bits; the anchor, 30 bits, and the kind, 2 bits), and the words (see
+`polyhop.data.chain.reading`).
 """
 
 from __future__ import annotations
