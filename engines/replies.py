@@ -35,7 +35,7 @@ from ..data.errors import PolyhopError
 from .costs import record_incident
 from .secrets import scrub, without_secrets
 
-LONGEST_REPLY = 100_000
+LONGEST_REPLY = 20_000
 """Characters after the thinking. A longer reply comes from a runaway model, and parsing it would take minutes."""
 
 _MOST_TOKENS = 10**9  # of one reply, with its prompt; sums of more may overflow

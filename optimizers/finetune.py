@@ -22,7 +22,6 @@ from dspy.clients.utils_finetune import TrainDataFormat
 from ..data.errors import PolyhopError
 from ..engines.limits import LimitedLM, unlimited
 from ..engines.models import roles
-from ..programs.agent import guarded
 from ..signatures.fields import fenced
 from .credit import Replay
 from .measure import Metric
@@ -63,7 +62,7 @@ def finetune(
     if not isinstance(student, dspy.LM) or not student.provider.finetunable:
         raise PolyhopError(f"{getattr(student, 'model', student)} cannot be trained: its provider does not offer it")
 
-    replay, adapter, data = Replay(program), guarded(dspy.settings.adapter), list[dict[str, Any]]()
+    replay, adapter, data = Replay(program), dspy.settings.adapter or dspy.ChatAdapter(), list[dict[str, Any]]()
     with ThreadPoolExecutor(threads) as pool:
         started = [pool.submit(copy_context().run, replay.run, example) for example in trainset]
         for example, run in zip(trainset, (each.result() for each in started), strict=True):

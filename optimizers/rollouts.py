@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import dspy
 
 from ..eval.official.files import replacing
-from ..programs.agent import guarded
 from ..signatures.fields import fenced
 from .credit import Call, Diagnosis
 from .measure import Metric, named
@@ -46,7 +45,7 @@ def rollouts(
         gold: Whether the reference was "gold". Its replies take their reasoning from the annotations; agents whose
             reasoning these do not have are left out.
     """
-    adapter = guarded(dspy.settings.adapter)
+    adapter = dspy.settings.adapter or dspy.ChatAdapter()
     for example, one in zip(questions, found.questions, strict=False):
         for role, calls in one.corrected.items():
             for call, reply in calls if one.changes[role][named(metric)] > 0 else ():

@@ -1,6 +1,6 @@
 """The programs, one file each, and the parts they share."""
 
-from .agent import Agent
+from .agent import Agent, Part
 from .baselines import Direct, FullContext, Naive, Oracle, SetSelection
 from .c3po import C3PO
 from .candidates import Candidates
@@ -13,6 +13,7 @@ from .polyhop import PolyHop
 from .prediction import UNKNOWN, QuestionError, check_question, conclude, read_answer
 from .prism import Prism
 from .program import PROGRAMS, Program, name_of, new_program, register
+from .run import current, record
 from .search import Search, retriever_of
 from .trace import Trace
 from .tunable import Tunable, choice, integer, real, tunables
@@ -35,6 +36,7 @@ __all__ = [
     "Naive",
     "Oracle",
     "ParRag",
+    "Part",
     "PolyHop",
     "Prism",
     "Program",
@@ -47,12 +49,14 @@ __all__ = [
     "check_question",
     "choice",
     "conclude",
+    "current",
     "estimate_complexity",
     "integer",
     "name_of",
     "new_program",
     "read_answer",
     "real",
+    "record",
     "register",
     "retriever_of",
     "tunables",

@@ -9,13 +9,14 @@ import dspy
 from ..data.errors import PolyhopError
 from ..data.passages import Evidence, Hit, Retriever
 from ..signatures import AnswerDirectly, AnswerFromContext, AnswerFromPassages, SelectSet
+from ..signatures.replies import read_texts
 from .agent import Agent
 from .candidates import Candidates, facts, whole
-from .prediction import UNKNOWN, check_question, conclude, nothing_found, read_answer
+from .prediction import UNKNOWN, conclude, nothing_found, read_answer
 from .program import Program, register
-from .scope import abstain_below, prompt_tokens
-from .search import Pool, Search, as_pool
-from .trace import Required, Selected, Trace
+from .run import Pool, current, record
+from .search import Search, as_pool
+from .trace import Required, Selected
 from .tunable import choice
 
 
@@ -31,9 +32,8 @@ class Direct(Program):
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question; ``pool`` is accepted and not read."""
-        trace = Trace()
-        answer, confidence = read_answer(self.answerer(question=check_question(question)), trace)
-        return conclude(answer, confidence, trace, stop="no retrieval", status="model knowledge")
+        answer, confidence = read_answer(self.answerer(question=question))
+        return conclude(answer, confidence, stop="no retrieval", status="model knowledge")
 
 
 @register("naive")
@@ -48,23 +48,20 @@ class Naive(Program):
     def __init__(self, retriever: Retriever | None = None, k: int = 5) -> None:
         super().__init__()
         self.search = Search(retriever, k)
-        self.prompt_tokens = prompt_tokens()
-        self.abstain_below = abstain_below()
         self.answerer = Agent(AnswerFromPassages)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
-        question, trace = check_question(question), Trace()
-        hits = self._hits(question, pool, trace)
+        hits = self._hits(question, pool)
         if not hits:
-            return nothing_found(trace)
+            return nothing_found()
         passages = Candidates(hit.passage for hit in hits)
-        answer, confidence = read_answer(self.answerer(question=question, passages=passages.show()), trace)
+        answer, confidence = read_answer(self.answerer(question=question, passages=passages.show()))
         evidence = [Evidence(passage) for passage in passages.passages]
-        return conclude(answer, confidence, trace, evidence=evidence, seen=hits, stop="single pass")
+        return conclude(answer, confidence, evidence=evidence, stop="single pass")
 
-    def _hits(self, question: str, pool: Pool, trace: Trace) -> list[Hit]:
-        hits: list[Hit] = self.search(question, pool, trace)
+    def _hits(self, question: str, pool: Pool) -> list[Hit]:
+        hits: list[Hit] = self.search(question)
         return hits
 
 
@@ -82,10 +79,12 @@ class FullContext(Naive):
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__(retriever, k)
 
-    def _hits(self, question: str, pool: Pool, trace: Trace) -> list[Hit]:
+    def _hits(self, question: str, pool: Pool) -> list[Hit]:
         if pool is None:
-            return super()._hits(question, None, trace)
-        return [Hit(passage, 0.0, rank) for rank, passage in enumerate(as_pool(pool), 1)]
+            return super()._hits(question, None)
+        hits = [Hit(passage, 0.0, rank) for rank, passage in enumerate(as_pool(pool), 1)]
+        current().seen += hits
+        return hits
 
 
 @register("set_selection")
@@ -105,27 +104,24 @@ class SetSelection(Program):
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__()
         self.search = Search(retriever, k)
-        self.prompt_tokens = prompt_tokens()
-        self.abstain_below = abstain_below()
         self.selector = Agent(SelectSet)
         self.answerer = Agent(AnswerFromContext)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
-        question, trace = check_question(question), Trace()
-        hits = self.search(question, pool, trace)
+        hits = self.search(question)
         if not hits:
-            return nothing_found(trace)
+            return nothing_found()
         candidates = Candidates(hit.passage for hit in hits)
         reply = self.selector(question=question, candidates=candidates.show())
         kept, invalid = candidates.resolve(reply.chosen)
         evidence = whole(kept)
-        trace.add(Required(tuple(" ".join(text.split()) for text in reply.requirements)))
-        trace.add(Selected(1, facts(evidence), invalid))
+        record(Required(tuple(read_texts(reply.requirements))))
+        record(Selected(1, facts(evidence), invalid))
         if not evidence:
-            return conclude(UNKNOWN, 0.0, trace, seen=hits, stop="nothing selected")
-        answer, confidence = read_answer(self.answerer(question=question, evidence=candidates.show(evidence)), trace)
-        return conclude(answer, confidence, trace, evidence=evidence, seen=hits, stop="single pass")
+            return conclude(UNKNOWN, 0.0, stop="nothing selected")
+        answer, confidence = read_answer(self.answerer(question=question, evidence=candidates.show(evidence)))
+        return conclude(answer, confidence, evidence=evidence, stop="single pass")
 
 
 @register("oracle")
@@ -143,7 +139,6 @@ class Oracle(Program):
     def __init__(self) -> None:
         super().__init__()
         self.unit = choice("passage", ("passage", "sentence"))
-        self.prompt_tokens = prompt_tokens()
         self.answerer = Agent(AnswerFromContext)
 
     def forward(self, question: str, pool: Pool = None, gold: Sequence[Evidence] | None = None) -> dspy.Prediction:
@@ -152,14 +147,13 @@ class Oracle(Program):
         Raises:
             PolyhopError: there is no ``gold``: only an evaluation knows it.
         """
-        question, trace = check_question(question), Trace()
         if gold is None:
             raise PolyhopError(
                 "the oracle reads the gold evidence of a question: run it with 'polyhop evaluate --program oracle'"
             )
         evidence = list(gold) if self.unit.value == "sentence" else whole(gold)
         if not evidence:
-            return nothing_found(trace)
+            return nothing_found()
         shown = Candidates(item.passage for item in evidence).show(evidence)
-        answer, confidence = read_answer(self.answerer(question=question, evidence=shown), trace)
-        return conclude(answer, confidence, trace, evidence=evidence, stop="oracle")
+        answer, confidence = read_answer(self.answerer(question=question, evidence=shown))
+        return conclude(answer, confidence, evidence=evidence, stop="oracle")

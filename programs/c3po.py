@@ -54,7 +54,6 @@ from .complexity import estimate_complexity
 from .exemplars import Exemplars, as_demos
 from .prediction import (
     UNKNOWN,
-    check_question,
     conclude,
     decomposed,
     nothing_found,
@@ -64,9 +63,9 @@ from .prediction import (
     tidy,
 )
 from .program import Program, register
-from .scope import abstain_below, prompt_tokens
-from .search import Pool, Search
-from .trace import Decided, Recalled, Routed, Selected, StepAnswered, Trace
+from .run import Pool, current, record
+from .search import Search
+from .trace import Decided, Recalled, Routed, Selected, StepAnswered
 from .tunable import choice, integer
 
 
@@ -115,8 +114,6 @@ class C3PO(Program):
         self.refilter = choice(False, (True, False))
         self.unknown_direct = choice("search", ("search", "answer"))
         self.exemplars = Exemplars(mode="none")
-        self.prompt_tokens = prompt_tokens()
-        self.abstain_below = abstain_below()
         self.router = Agent(RouteQuestion)
         self.planner = Agent(DrawRoadmap)
         self.filter = Agent(FilterPassages)
@@ -127,25 +124,25 @@ class C3PO(Program):
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
-        task = _Task(check_question(question), pool)
-        route, query = self._route(task.question, task.trace)
+        task = _Task(question)
+        route, query = self._route(task.question)
         if route == "direct":
-            answer, confidence = read_answer(self.knower(question=task.question), task.trace)
+            answer, confidence = read_answer(self.knower(question=task.question))
             if answer != UNKNOWN or self.unknown_direct.value == "answer":
-                return conclude(answer, confidence, task.trace, stop="no retrieval", status="model knowledge")
+                return conclude(answer, confidence, stop="no retrieval", status="model knowledge")
         if route != "plan":  # also if a direct answer is unknown
             self._retrieve(task, query or task.question)
             stop = "single pass"
         else:
             stop = self._follow_roadmap(task)
-        if task.trace.searches and not task.seen and not task.notes:
-            return nothing_found(task.trace)
+        if current().trace.searches and not current().seen and not task.notes:
+            return nothing_found()
         reply = self.answerer(question=task.question, passages=task.show(), notes=task.notes)
-        answer, confidence = read_answer(reply, task.trace)
+        answer, confidence = read_answer(reply)
         evidence = list(dict.fromkeys([*task.cited(str(reply.get("reasoning"))), *task.kept]))
-        if task.trace.searches and not task.seen:
+        if current().trace.searches and not current().seen:
             stop = "nothing found"
-        return conclude(answer, confidence, task.trace, evidence=evidence, seen=task.seen, stop=stop)
+        return conclude(answer, confidence, evidence=evidence, stop=stop)
 
     def _follow_roadmap(self, task: _Task) -> str:
         """Decide, retrieve and filter until it is time to answer; returns the reason."""
@@ -161,23 +158,23 @@ class C3PO(Program):
                 return "documents"
         return "steps"
 
-    def _route(self, question: str, trace: Trace) -> tuple[str, str]:
+    def _route(self, question: str) -> tuple[str, str]:
         """The route, and the router's query for "single"."""
         reply = self.router(question=question)
         query, invalid = read_query(reply.query)
         if query and reply.route != "single":
             query, invalid = "", (query[:80], *invalid)
-        trace.add(Routed(reply.route, query, invalid))
+        record(Routed(reply.route, query, invalid))
         return reply.route, query
 
     def _draw_roadmap(self, task: _Task) -> list[str]:
         """The sub-goals in order; the question itself if there are none."""
         exemplars = self.exemplars(task.question, estimate_complexity(task.question))
         if exemplars:
-            task.trace.add(Recalled(tuple(exemplar.question for exemplar in exemplars)))
+            record(Recalled(tuple(exemplar.question for exemplar in exemplars)))
         shown = as_demos(exemplars, "roadmap")
         reply = self.planner(question=task.question, demos=[*self.planner.demos, *shown])
-        return decomposed(reply.roadmap, task.trace) or [task.question]
+        return decomposed(reply.roadmap) or [task.question]
 
     def _decide(self, task: _Task, roadmap: list[str]) -> tuple[str, str, str]:
         """The next action, its query and the thought behind it."""
@@ -187,16 +184,16 @@ class C3PO(Program):
             query, invalid = "", (query[:80], *invalid) if query else invalid
         else:
             query = query or thought or task.question
-        task.trace.add(Decided(reply.action, query, thought, (*cut, *invalid)))
+        record(Decided(reply.action, query, thought, (*cut, *invalid)))
         return reply.action, query, thought or query
 
     def _answer_step(self, task: _Task, n: int, query: str) -> bool:
         """Answer a sub-goal without a search; returns whether that was possible."""
-        route, _ = self._route(query, task.trace)
+        route, _ = self._route(query)
         if route != "direct":
             return False
         answer, invalid = tidy(self.knower(question=query).answer)
-        task.trace.add(StepAnswered(n, query, answer, invalid=invalid))
+        record(StepAnswered(n, query, answer, invalid=invalid))
         if answer == UNKNOWN:
             return False
         task.notes.append(f"{query} - {answer}")
@@ -206,14 +203,14 @@ class C3PO(Program):
     def _retrieve(self, task: _Task, query: str, objective: str | None = None, n: int = 1) -> None:
         """Search, filter the new passages and collect what is kept; record the query and its result."""
         page, offset = task.turn_page(query)
-        hits = self.search(query, task.pool, task.trace, offset=offset)
+        hits = self.search(query, offset=offset)
         task.received[title_key(query)] += len(hits)
         new = task.add(hits)
         if found := [Evidence(hit.passage) for hit in hits] if self.refilter.value else new:
             shown = {"question": task.question, "passages": task.candidates.show(found)}
             reply = self.filter(**shown) if objective is None else self.step_filter(**shown, objective=objective)
             kept, invalid = task.keep(reply.useful, found, None if self.overflow.value else self.most.value)
-            task.trace.add(Selected(n, facts(kept), invalid))
+            record(Selected(n, facts(kept), invalid))
             brought = "kept " + ", ".join(item.passage.title for item in kept) if kept else "nothing useful"
         else:
             brought = "nothing new" if hits else "no results"
@@ -229,10 +226,7 @@ class _Task:
     """
 
     question: str
-    pool: Pool
-    trace: Trace = field(default_factory=Trace)
     candidates: Candidates = field(default_factory=Candidates)  # every passage seen, numbered
-    seen: list[Hit] = field(default_factory=list)
     kept: list[Evidence] = field(default_factory=list)  # the collection, in the order of collection
     queries: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # sub-goals answered without a search
@@ -250,7 +244,6 @@ class _Task:
 
     def add(self, hits: Sequence[Hit]) -> list[Evidence]:
         """Number the hits; returns the passages that are not in the collection."""
-        self.seen += hits
         self.candidates.extend(hit.passage for hit in hits)
         found = dict.fromkeys(Evidence(hit.passage) for hit in hits)
         return [item for item in found if item not in self.kept]

@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
+from .agent import Conditions, Part
 from .prediction import Status
-from .program import Conditions, Program
-from .trace import Trace, Weighed
+from .run import record
+from .trace import Weighed
 from .tunable import choice, real
 
 CREDIBILITY = {"attributable": 1.0, "extrapolatory": 0.5, "contradictory": 0.001}
@@ -32,7 +33,7 @@ def checked(passed: bool, credibility: float) -> Status:
     return "contradicted" if credibility <= CREDIBILITY["contradictory"] else "not supported"
 
 
-class Confidence(Program):
+class Confidence(Part):
     """Combines the accuracy and the credibility of an answer, both in [0, 1], into a confidence in [0, 1].
 
     Args:
@@ -64,7 +65,7 @@ class Confidence(Program):
             return self.fixed_alpha.value
         return sigmoid(self.slope.value * (self.midpoint.value - hops))
 
-    def forward(self, hops: float, accuracy: float | None, credibility: float, trace: Trace) -> Weighed:
+    def forward(self, hops: float, accuracy: float | None, credibility: float) -> Weighed:
         """Record and return the confidence, and whether the answer passes.
 
         Args:
@@ -78,11 +79,11 @@ class Confidence(Program):
             confidence = min(confidence, accuracy)
         enough = accuracy >= self.least_accuracy.value and credibility >= self.least_credibility.value
         weighed = Weighed(alpha, confidence, enough and confidence >= self.threshold.value)
-        trace.add(weighed)
+        record(weighed)
         return weighed
 
 
-class Calibration(Program):
+class Calibration(Part):
     """Platt scaling: sigmoid(slope * logit(confidence) + offset); the defaults 1 and 0 change nothing.
 
     Fitted to a finished run by ``python -m polyhop.scripts.training.calibration RUN``.

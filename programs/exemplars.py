@@ -34,8 +34,8 @@ from ..data.files import read_bytes
 from ..data.form import masked
 from ..data.references import references
 from ..data.text import title_key
+from .agent import Conditions, Part
 from .complexity import HOPS, Complexity
-from .program import Conditions, Program
 from .tunable import choice, integer
 
 SHIPPED = Path(__file__).with_name("exemplars.jsonl")
@@ -153,7 +153,7 @@ class ExemplarMemory(Parameter):
         return f"ExemplarMemory({len(self)} exemplars)"
 
 
-class Exemplars(Program):
+class Exemplars(Part):
     """Chooses the exemplars to show for a question.
 
     Args:

@@ -11,20 +11,19 @@ sentence would find the same passages.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import dspy
 
-from ..data.passages import Evidence, Hit, Retriever
+from ..data.passages import Evidence, Retriever
 from ..data.text import split_sentences, title_key
 from ..signatures import AnswerFromPassages, ReasonOn
 from .agent import Agent
 from .candidates import Candidates
-from .prediction import check_question, conclude, nothing_found, one_line, read_answer
+from .prediction import conclude, nothing_found, one_line, read_answer
 from .program import Program, register
-from .scope import abstain_below, prompt_tokens
-from .search import Pool, Search
-from .trace import Thought, Trace
+from .run import Pool, current, record
+from .search import Search
+from .trace import Thought
 from .tunable import choice, integer
 
 ANSWERED = re.compile(r"\banswer is\s*:|\bso,? the answer is\b", re.IGNORECASE)
@@ -51,25 +50,22 @@ class IRCoT(Program):
         self.search.k = choice(k, (2, 4, 6, 8))
         self.most = integer(most, 1, 50)
         self.sentences = integer(sentences, 1, 20)
-        self.prompt_tokens = prompt_tokens()
-        self.abstain_below = abstain_below()
         self.reasoner = Agent(ReasonOn)
         self.answerer = Agent(AnswerFromPassages)
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
-        question, trace = check_question(question), Trace()
-        seen = self.search(question, pool, trace)
-        if not seen:
-            return nothing_found(trace)
-        passages = self._collect(seen)
+        self.search(question)
+        passages = self._collect()
+        if not passages.passages:
+            return nothing_found()
         thoughts: list[str] = []
         stop = "sentences"
         for _ in range(self.sentences.value):
             if len(passages.passages) >= self.most.value:
                 stop = "documents"
                 break
-            thought = self._reason(question, passages, thoughts, trace)
+            thought = self._reason(question, passages, thoughts)
             if ANSWERED.search(thought):
                 stop = "answered"
                 break
@@ -77,20 +73,20 @@ class IRCoT(Program):
                 stop = "nothing new"
                 break
             thoughts.append(thought)
-            seen = [*seen, *self.search(thought, pool, trace)]
-            passages = self._collect(seen)
+            self.search(thought)
+            passages = self._collect()
 
         reply = self.answerer(question=question, passages=passages.show())
-        answer, confidence = read_answer(reply, trace)
+        answer, confidence = read_answer(reply)
         evidence = [Evidence(passage) for passage in passages.passages]
-        return conclude(answer, confidence, trace, evidence=evidence, seen=seen, stop=stop)
+        return conclude(answer, confidence, evidence=evidence, stop=stop)
 
-    def _collect(self, seen: Sequence[Hit]) -> Candidates:
+    def _collect(self) -> Candidates:
         """The first ``most`` passages."""
-        unique = {hit.passage.id: hit.passage for hit in seen}
+        unique = {hit.passage.id: hit.passage for hit in current().seen}
         return Candidates(list(unique.values())[: self.most.value])
 
-    def _reason(self, question: str, passages: Candidates, thoughts: list[str], trace: Trace) -> str:
+    def _reason(self, question: str, passages: Candidates, thoughts: list[str]) -> str:
         """The first new sentence of the reasoner's reply; empty if there is none."""
         reply = self.reasoner(question=question, passages=passages.show(), thoughts=thoughts)
         text, cut = one_line(reply.next_thought)
@@ -98,5 +94,5 @@ class IRCoT(Program):
         said = [sentence for sentence in split_sentences(text) if any(map(str.isalnum, sentence))]
         new = next((n for n, sentence in enumerate(said) if title_key(sentence) not in old), len(said))
         thought = "".join(said[new : new + 1])
-        trace.add(Thought(thought, (*(sentence[:80] for sentence in said[:new] + said[new + 1 :]), *cut)))
+        record(Thought(thought, (*(sentence[:80] for sentence in said[:new] + said[new + 1 :]), *cut)))
         return thought

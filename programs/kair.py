@@ -57,8 +57,8 @@ from ..signatures import (
     UpdateKnowledge,
     WeighQueries,
 )
-from ..signatures.replies import read_probability
-from .agent import Agent, together
+from ..signatures.replies import read_probability, read_texts
+from .agent import Agent, Conditions
 from .candidates import Candidates, read_spans
 from .knowledge import (
     KairState,
@@ -72,11 +72,11 @@ from .knowledge import (
     read_numbers,
     texts,
 )
-from .prediction import check_question, conclude, nothing_found, read_answer
-from .program import Conditions, Program, register
-from .scope import abstain_below, prompt_tokens
-from .search import Pool, Search
-from .trace import Checked, Judged, Learned, Proposed, Selected, Trace
+from .prediction import conclude, nothing_found, read_answer
+from .program import Program, register
+from .run import Pool, current, record, together
+from .search import Search
+from .trace import Checked, Judged, Learned, Proposed, Selected
 from .tunable import choice, integer, real
 
 ALONE = "everything that the question asks for"
@@ -142,8 +142,6 @@ class Kair(Program):
         self.moderated = choice(False, (True, False))
         self.sufficiency = real(0.75, 0.0, 1.0)  # tau
         self.generator = choice("knowledge", ("knowledge", "context"))
-        self.prompt_tokens = prompt_tokens()
-        self.abstain_below = abstain_below()
         self.querier = Agent(ProposeQueries)
         self.updater = Agent(UpdateKnowledge)
         self.checker = Agent(CheckFacts)
@@ -172,21 +170,19 @@ class Kair(Program):
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
-        question, trace = check_question(question), Trace()
         team = self._team(question)
-        lead, documents, seen = team[0], Candidates(), list[Hit]()
+        lead, documents = team[0], Candidates()
         for step in range(1, self.steps.value + 1):
             agents = self._deal(team)
-            asked = together(trace, [partial(self._ask, agent, documents, pool) for agent in agents])
+            asked = together([partial(self._ask, agent, documents) for agent in agents])
             found = [hit for _, hits in asked for hit in hits]
             if not found:
                 new = any(after.queries != before.queries for (after, _), before in zip(asked, agents, strict=True))
                 stop = "nothing found" if new else "no new query"
                 break
-            seen += found
             fresh = documents.extend(hit.passage for hit in found)
 
-            learned = together(trace, [partial(self._learn, agent, documents, hits) for agent, hits in asked])
+            learned = together([partial(self._learn, agent, documents, hits) for agent, hits in asked])
             changed = any(
                 (after.known, after.required) != (before.known, before.required)
                 for after, before in zip(learned, agents, strict=True)
@@ -196,21 +192,21 @@ class Kair(Program):
                 lead, found = min(proposals, key=lambda proposal: len(proposal[0].required))
             else:
                 lead = joined(team[0], agents, learned)
-            lead = replace(lead, context=self._filter(step, lead, documents, found, trace))
+            lead = replace(lead, context=self._filter(step, lead, documents, found))
             team = [replace(agent, context=lead.context) for agent in learned] if len(team) > 1 else [lead]
 
-            if stop := self._stopped(lead, documents, bool(fresh) or changed, trace):
+            if stop := self._stopped(lead, documents, bool(fresh) or changed):
                 break
         else:
             stop = "steps"
 
-        if not seen:
-            return nothing_found(trace)
+        if not current().seen:
+            return nothing_found()
         known = {} if self.generator.value == "context" else {"known": lead.inputs["known"]}
         signature, shown = self.sent_signature("answerer"), documents.show(lead.context)
         reply = self.answerer(question=question, **known, evidence=shown, signature=signature)
-        answer, confidence = read_answer(reply, trace)
-        return conclude(answer, confidence, trace, evidence=lead.context, seen=seen, stop=stop)
+        answer, confidence = read_answer(reply)
+        return conclude(answer, confidence, evidence=lead.context, stop=stop)
 
     def _team(self, question: str) -> list[KairState]:
         """The states at the start: one per competing agent, or one for all."""
@@ -238,15 +234,15 @@ class Kair(Program):
         """The options of a call: agents that are asked the same must not share a cached reply."""
         return {} if self.foci.value or not agent.number else {"config": {"rollout_id": agent.number}}
 
-    def _ask(self, agent: KairState, documents: Candidates, pool: Pool, trace: Trace) -> tuple[KairState, list[Hit]]:
+    def _ask(self, agent: KairState, documents: Candidates) -> tuple[KairState, list[Hit]]:
         """f and the search: the agent with its new query, if there is one, and the hits."""
-        query = self._propose(agent, documents, trace) if agent.queries else agent.question
+        query = self._propose(agent, documents) if agent.queries else agent.question
         if not query:
             return agent, []
-        hits = self.search(query, pool, trace)
+        hits = self.search(query)
         return replace(agent, queries=(*agent.queries, query)), hits
 
-    def _propose(self, agent: KairState, documents: Candidates, trace: Trace) -> str:
+    def _propose(self, agent: KairState, documents: Candidates) -> str:
         """The best new query; empty if there is none."""
         reply = self.querier(
             **agent.inputs,
@@ -263,34 +259,34 @@ class Kair(Program):
         taken = {title_key(query) for query in agent.queries}
         scores: dict[str, float] = {}
         invalid = []
-        for text in (" ".join(text.split()) for text in reply.queries):
+        for text in read_texts(reply.queries):
             if title_key(text) in taken or len(scores) == self.proposals.value:
                 invalid.append(text)
             else:
                 taken.add(title_key(text))
                 scores[text] = agent.score(text, alpha)
         ranked = sorted(scores.items(), key=lambda item: -item[1])
-        trace.add(Proposed(tuple(ranked), tuple(invalid), alpha))
+        record(Proposed(tuple(ranked), tuple(invalid), alpha))
         return ranked[0][0] if ranked else ""
 
-    def _learn(self, agent: KairState, documents: Candidates, hits: list[Hit], trace: Trace) -> KairState:
+    def _learn(self, agent: KairState, documents: Candidates, hits: list[Hit]) -> KairState:
         """g: the agent with the accepted facts and the remaining gaps."""
         if not hits:
             return agent
         shown = _shown(agent, documents, hits)
         reply = self.updater(**agent.inputs, focus=agent.focus, passages=shown, **self._options(agent))
-        stated, invalid = read_facts(reply.new_facts, documents)
+        stated, invalid = read_facts(read_texts(reply.new_facts), documents)
         facts = distinct(stated, agent.known)[:MAX_ITEMS]
-        disputed, wrong = read_known(reply.contradicted, agent.known)
-        gaps = tuple(dict.fromkeys(" ".join(gap.split()) for gap in reply.gaps))
+        disputed, wrong = read_known(read_texts(reply.contradicted), agent.known)
+        gaps = tuple(dict.fromkeys(read_texts(reply.gaps)))
         unused = (*invalid, *texts([fact for fact in stated if fact not in facts]), *wrong, *gaps[MAX_ITEMS:])
         gaps = gaps[:MAX_ITEMS]
-        trace.add(Learned(texts(facts), gaps, unused))
+        record(Learned(texts(facts), gaps, unused))
 
         cited = [Evidence(item.passage) for fact in facts for item in fact.support]
         if all(fact.support for fact in facts) and not disputed:
             shown = documents.show(cited)
-        checked = self._check(agent, facts, disputed, shown, trace) if facts or disputed else Checked((), ())
+        checked = self._check(agent, facts, disputed, shown) if facts or disputed else Checked((), ())
         if (checked.unsupported or checked.contradicted) and not gaps:
             gaps = agent.required
         kept = [fact for fact in agent.known if fact.text not in checked.contradicted]
@@ -302,7 +298,6 @@ class Kair(Program):
         facts: list[KnownFact],
         disputed: list[KnownFact],
         passages: NumberedPassages,
-        trace: Trace,
     ) -> Checked:
         """Which new facts are supported, and relevant to a gap, and which disputed known ones are contradicted."""
         statements = texts([*facts, *disputed])
@@ -323,18 +318,16 @@ class Kair(Program):
             irrelevant=tuple(text for n, text in new if n in supported - relevant),
             contradicted=tuple(text for n, text in enumerate(statements, 1) if n > len(facts) and n in contradicted),
         )
-        trace.add(checked)
+        record(checked)
         return checked
 
-    def _filter(
-        self, step: int, lead: KairState, documents: Candidates, hits: list[Hit], trace: Trace
-    ) -> tuple[Evidence, ...]:
+    def _filter(self, step: int, lead: KairState, documents: Candidates, hits: list[Hit]) -> tuple[Evidence, ...]:
         """h: the new context, sentences that a fact or a gap accepts; unsupported ones come last or are discarded."""
         if not hits:
             return lead.context
         shown = _shown(lead, documents, hits)
         reply = self.filterer(**lead.inputs, passages=shown, signature=self.sent_signature("filterer"))
-        spans, invalid = read_spans(reply.spans, documents)
+        spans, invalid = read_spans(read_texts(reply.spans), documents)
         if self.matching.value == "agent":
             judged, wrong = documents.resolve(reply.supported)
             invalid += wrong
@@ -347,17 +340,17 @@ class Kair(Program):
         kept = list(supported)
         if self.unsupported.value == "flag":
             kept += [item for item in flagged if item in asked]
-        trace.add(Selected(step, tuple(item.fact for item in kept), invalid, tuple(item.fact for item in flagged)))
+        record(Selected(step, tuple(item.fact for item in kept), invalid, tuple(item.fact for item in flagged)))
         return tuple(kept)
 
-    def _stopped(self, lead: KairState, documents: Candidates, moved: bool, trace: Trace) -> str:
+    def _stopped(self, lead: KairState, documents: Candidates, moved: bool) -> str:
         """The reason to stop after this step, by rule (1) or because nothing changes; empty if there is none."""
         if not lead.required:
             return "complete"
         if self.moderated.value:
             reply = self.moderator(question=lead.question, evidence=documents.show(lead.context))
             score = float(read_probability(reply.sufficiency))
-            trace.add(Judged("sufficiency", score))
+            record(Judged("sufficiency", score))
             if score >= self.sufficiency.value:
                 return "sufficient"
         return "" if moved else "stable"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -168,14 +167,12 @@ def _cosine(one: str, other: str) -> float:
 
 # --- replies ----------------------------------------------------------------------------------------------------------
 
-_COUNT = re.compile(r"\W*(?:statement\W+)?(\d{1,4})(?!\w)", re.IGNORECASE)
-
 
 def read_facts(replied: Iterable[str], documents: Candidates) -> tuple[list[KnownFact], tuple[str, ...]]:
     """Facts with the sentences that they cite ("... (2s1)"), and the invalid citations."""
     facts, invalid = [], list[str]()
-    for text in (" ".join(text.split()) for text in replied):
-        fact, ids = split_citations(text)
+    for text in replied:
+        fact, ids = split_citations(" ".join(text.split()))
         support, wrong = documents.resolve(ids)
         invalid += wrong
         facts.append(KnownFact(fact, tuple(support)))
@@ -187,7 +184,7 @@ def read_known(replied: Iterable[str], known: Sequence[KnownFact]) -> tuple[list
     by_key = {title_key(fact.text): fact for fact in known}
     found, invalid = dict[str, KnownFact](), []
     for entry in replied:
-        key = title_key(split_citations(" ".join(entry.split()))[0])
+        key = title_key(split_citations(entry)[0])
         if key in by_key:
             found[key] = by_key[key]
         else:
@@ -195,14 +192,8 @@ def read_known(replied: Iterable[str], known: Sequence[KnownFact]) -> tuple[list
     return list(found.values()), tuple(invalid)
 
 
-def read_numbers(reply: Iterable[str], most: int) -> tuple[set[int], tuple[str, ...]]:
-    """The numbers in 1..``most`` of a reply ("2", "[2]", "2. Ann Lee wrote Dust."), and the other entries."""
-    found: set[int] = set()
-    invalid = []
-    for entry in reply:
-        mark = _COUNT.match(entry)
-        if mark and 1 <= int(mark[1]) <= most:
-            found.add(int(mark[1]))
-        else:
-            invalid.append(entry[:80])
-    return found, tuple(invalid)
+def read_numbers(reply: Iterable[int], most: int) -> tuple[set[int], tuple[str, ...]]:
+    """The numbers in 1..``most`` of a reply, and the others."""
+    numbers = set(map(int, reply))
+    found = numbers & set(range(1, most + 1))
+    return found, tuple(map(str, sorted(numbers - found)))

@@ -32,20 +32,19 @@ from typing import Any, ClassVar, Self, cast
 import dspy
 
 from ..data.chain import ChainRetriever
-from ..data.passages import Evidence, Hit, Retriever
+from ..data.passages import Evidence, Retriever
 from ..data.references import references, replace_references
 from ..signatures import AnswerFromTrajectory, AnswerStep, PlanSteps, RefineQuestion
-from ..signatures.replies import Steps
-from .agent import Agent, together
+from .agent import Agent, Conditions
 from .candidates import Candidates, facts
 from .complexity import Complexity, ComplexityEstimator, Estimator
 from .exemplars import Exemplars
-from .prediction import UNKNOWN, Status, check_question, conclude, nothing_found, read_answer, tidy
-from .program import Conditions, Program, register
+from .prediction import UNKNOWN, Status, conclude, nothing_found, read_answer, tidy
+from .program import Program, register
 from .review import CitedAnswer, CredibilityModel, Review, ReviewResult
-from .scope import abstain_below, prompt_tokens
-from .search import Pool, Search
-from .trace import Decomposed, Estimated, Recalled, Refined, StepAnswered, Trace
+from .run import Pool, current, record, together
+from .search import Search
+from .trace import Decomposed, Estimated, Recalled, Refined, StepAnswered
 from .tunable import choice, integer
 
 MAX_STEPS = 8
@@ -114,8 +113,6 @@ class ParRag(Program):
         self.repair = choice(True, (True, False))
         self.estimator = estimator or ComplexityEstimator()
         self.exemplars = Exemplars(count=1)
-        self.prompt_tokens = prompt_tokens()
-        self.abstain_below = abstain_below()
         self.planner = Agent(PlanSteps)
         self.step_answerer = Agent(AnswerStep)
         self.review = Review(review_retriever or _sparse(retriever), k, credibility)
@@ -128,52 +125,49 @@ class ParRag(Program):
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
-        question, trace = check_question(question), Trace()
         complexity = self.estimator(question)
-        trace.add(Estimated(complexity.probabilities))
+        record(Estimated(complexity.probabilities))
         hops = complexity.expected if self.hops.value == "expected" else float(complexity.hops)
-        plan = self._plan(question, complexity, trace)
+        plan = self._plan(question, complexity)
 
         done: dict[int, _Outcome] = {}
         for level in levels(plan) if self.refine.value == "revised" else [[step] for step in plan]:
-            tasks = [partial(self._act, question, step, dict(done), hops, pool) for step in level]
-            done |= zip((step.number for step in level), together(trace, tasks), strict=True)
+            tasks = [partial(self._act, question, step, dict(done), hops) for step in level]
+            done |= zip((step.number for step in level), together(tasks), strict=True)
         outcomes = [done[step.number] for step in plan]
-        seen = [hit for outcome in outcomes for hit in outcome.seen]
-        if not seen:
-            return nothing_found(trace)
+        if not current().seen:
+            return nothing_found()
 
         cited = [item for outcome in outcomes for item in outcome.answer.cited]
         sources = Candidates(item.passage for item in cited)
         evidence = _merged(cited, sources)
         steps = trajectory({number: outcome.answer for number, outcome in done.items()})
         reply = self.answerer(question=question, trajectory=steps, evidence=sources.show(evidence))
-        answer, confidence = read_answer(reply, trace)
+        answer, confidence = read_answer(reply)
 
         stop = "plan done"
         status: Status = "not checked"
         if self.reviewed.value:
             draft = CitedAnswer(question, answer, evidence)
             if self.repair.value:
-                review = self.review(draft, sources, hops, pool, trace, shown=self.shown.value)
+                review = self.review(draft, sources, hops, shown=self.shown.value)
             else:
-                weighed, status = self.review.judge(draft, sources, hops, trace)
+                weighed, status = self.review.judge(draft, sources, hops)
                 review = ReviewResult(draft, weighed.confidence, status)
             confidence, status = review.confidence, review.status
             stop = "confident" if status == "verified" else "unconfident"
             if review.revised:
-                weighed, status = self.review.judge(review.answer, sources, hops, trace)
+                weighed, status = self.review.judge(review.answer, sources, hops)
                 stop, confidence = "revised", weighed.confidence
             answer, evidence = review.answer.answer, _merged([*evidence, *review.answer.cited], sources)
-            seen += review.found
-        return conclude(answer, confidence, trace, evidence=evidence, seen=seen, stop=stop, status=status)
+        return conclude(answer, confidence, evidence=evidence, stop=stop, status=status)
 
-    def _plan(self, question: str, complexity: Complexity, trace: Trace) -> list[PlanStep]:
+    def _plan(self, question: str, complexity: Complexity) -> list[PlanStep]:
         """The planner's steps; without planning the question itself."""
         if not self.planned.value:
             return [PlanStep(1, question)]
         exemplars = self.exemplars(question, complexity)
-        trace.add(Recalled(tuple(exemplar.question for exemplar in exemplars)))
+        record(Recalled(tuple(exemplar.question for exemplar in exemplars)))
         shown = [
             dspy.Example(question=exemplar.question, steps=demonstrated(exemplar.sub_questions)).with_inputs("question")
             for exemplar in exemplars
@@ -181,7 +175,7 @@ class ParRag(Program):
         reply = self.planner(question=question, demos=[*self.planner.demos, *shown])
         plan, surplus = read_plan(question, reply.steps)
         asked, thoughts = tuple(step.question for step in plan), tuple(step.thought for step in plan)
-        trace.add(Decomposed(asked, surplus, thoughts))
+        record(Decomposed(asked, surplus, thoughts))
         return plan
 
     def _act(
@@ -190,25 +184,23 @@ class ParRag(Program):
         step: PlanStep,
         done: Mapping[int, _Outcome],
         hops: float,
-        pool: Pool,
-        trace: Trace,
     ) -> _Outcome:
         """Take one step: search, answer with citations, review."""
-        asked = self._ask(question, step, done, trace)
-        hits = self.search(asked, pool, trace)
+        asked = self._ask(question, step, done)
+        hits = self.search(asked)
         sources = Candidates(hit.passage for hit in hits[: self.shown.value])
         draft = CitedAnswer(asked, UNKNOWN)
         if hits:
             reply = self.step_answerer(question=asked, sources=sources.show())
             answer, cited, invalid = self.review.read(reply.answer, reply.cited, sources)
             draft = CitedAnswer(asked, answer, cited)
-            trace.add(StepAnswered(step.number, asked, answer, facts(cited), invalid))
+            record(StepAnswered(step.number, asked, answer, facts(cited), invalid))
         if not self.reviewed.value:
-            return _Outcome(draft, False, tuple(hits))
-        review = self.review(draft, sources, hops, pool, trace, shown=self.shown.value)
-        return _Outcome(review.answer, review.answer.answer != draft.answer, (*hits, *review.found))
+            return _Outcome(draft, False)
+        review = self.review(draft, sources, hops, shown=self.shown.value)
+        return _Outcome(review.answer, review.answer.answer != draft.answer)
 
-    def _ask(self, question: str, step: PlanStep, done: Mapping[int, _Outcome], trace: Trace) -> str:
+    def _ask(self, question: str, step: PlanStep, done: Mapping[int, _Outcome]) -> str:
         """A step's question with earlier answers filled in; refined if one of them was revised, or always."""
         answers = {number: outcome.answer for number, outcome in done.items()}
         asked = step.question
@@ -216,17 +208,16 @@ class ParRag(Program):
             reply = self.refiner(question=question, trajectory=trajectory(answers), next_question=asked)
             refined, cut = tidy(reply.refined_question)
             asked = refined if refined != UNKNOWN else asked
-            trace.add(Refined(step.number, asked, cut))
+            record(Refined(step.number, asked, cut))
         return bind(asked, answers)
 
 
 @dataclass(frozen=True)
 class _Outcome:
-    """A step that was taken: its answer, whether the review changed it, and all hits."""
+    """A step that was taken: its answer, and whether the review changed it."""
 
     answer: CitedAnswer
     revised: bool
-    seen: tuple[Hit, ...]
 
 
 def _merged(cited: Sequence[Evidence], sources: Candidates) -> tuple[Evidence, ...]:
@@ -256,15 +247,15 @@ class PlanStep:
         return tuple(number for number in references(self.question) if 0 < number < self.number)
 
 
-def read_plan(question: str, steps: Steps) -> tuple[list[PlanStep], tuple[str, ...]]:
+def read_plan(question: str, steps: Iterable[Mapping[str, str]]) -> tuple[list[PlanStep], tuple[str, ...]]:
     """The first `MAX_STEPS` steps of a planner's reply, and the surplus questions.
 
     Steps without a question are skipped; if none is left, the question itself is the only step.
     """
     asked = [
-        (" ".join(step["question"].split()), " ".join(step["thought"].split()))
-        for step in steps or []
-        if step["question"].strip()
+        (text, " ".join(step.get("thought", "").split()))
+        for step in steps
+        if (text := " ".join(step.get("question", "").split()))
     ]
     kept = asked[:MAX_STEPS] or [(question, "")]
     surplus = tuple(text for text, _ in asked[MAX_STEPS:])

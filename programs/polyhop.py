@@ -39,16 +39,17 @@ from ..data.text import content_terms, title_key
 from ..engines.costs import record_incident
 from ..signatures import AnswerDirectly, AnswerWithCitations, GatherEvidence, PlanResearch, VerifyAnswer
 from ..signatures.fields import NumberedPassages
-from .agent import Agent
+from ..signatures.replies import read_probability
+from .agent import Agent, Conditions
 from .candidates import Candidates, facts, split_citations, whole
 from .complexity import Complexity, ComplexityEstimator, Estimator
 from .confidence import CREDIBILITY, Calibration, Confidence, checked
 from .exemplars import Exemplars
-from .prediction import UNKNOWN, Status, check_question, conclude, decomposed, read_answer, read_query, tidy
-from .program import Conditions, Program, register
-from .scope import abstain_below, prompt_tokens
-from .search import Pool, Search
-from .trace import Answered, Estimated, Judged, Recalled, Replaced, Required, Selected, Trace
+from .prediction import UNKNOWN, Status, conclude, decomposed, read_answer, read_query, tidy
+from .program import Program, register
+from .run import Pool, record
+from .search import Search
+from .trace import Answered, Estimated, Judged, Recalled, Replaced, Required, Selected
 from .tunable import choice, integer, real
 
 CLOSED_BY_A_QUERY = 0.64
@@ -73,16 +74,13 @@ class _Case:
     """The state of one question."""
 
     question: str
-    pool: Pool
     complexity: Complexity
-    trace: Trace = field(default_factory=Trace)
     sub_questions: list[str] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)  # to the sub-questions; "unknown" if open
     unsupported: set[int] = field(default_factory=set)  # indices of answers that their citations do not state
     evidence: list[Evidence] = field(default_factory=list)
     required: list[str] = field(default_factory=list)  # queries for what is open
     candidates: Candidates = field(default_factory=Candidates)  # what agents were shown
-    seen: list[Hit] = field(default_factory=list)
     searched: list[str] = field(default_factory=list)  # queries of follow-up searches
     unread: list[Passage] = field(default_factory=list)  # found last, and not read by the gatherer
     shown_again: set[str] = field(default_factory=set)  # ids of passages
@@ -185,8 +183,6 @@ class PolyHop(Program):
         self.review = choice("doubt", ("doubt", "complete", "always", "never"))
         self.confidence = Confidence()
         self.calibration = Calibration()
-        self.prompt_tokens = prompt_tokens()
-        self.abstain_below = abstain_below()
         self.planner = Agent(PlanResearch)
         self.gatherer = Agent(GatherEvidence)
         self.answerer = Agent(AnswerWithCitations)
@@ -195,9 +191,8 @@ class PolyHop(Program):
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
-        question = check_question(question)
-        case = _Case(question, pool, self.estimator(question))
-        case.trace.add(Estimated(case.complexity.probabilities))
+        case = _Case(question, self.estimator(question))
+        record(Estimated(case.complexity.probabilities))
         first = self._best(self._look_up(question, case), self.first.value, self.shown.value, case)
         case.candidates.extend(first)
 
@@ -228,7 +223,7 @@ class PolyHop(Program):
             other = self.exemplars(case.question, Complexity.of(2 if single == {True} else 1))[-1]
             if (other.hops == 1) not in single:
                 exemplars[0] = other
-        case.trace.add(Recalled(tuple(exemplar.question for exemplar in exemplars)))
+        record(Recalled(tuple(exemplar.question for exemplar in exemplars)))
         shown = [
             dspy.Example(
                 question=exemplar.question,
@@ -238,7 +233,7 @@ class PolyHop(Program):
             for exemplar in exemplars
         ]
         reply = self.planner(question=case.question, demos=[*self.planner.demos, *shown])
-        case.sub_questions = decomposed(reply.sub_questions, case.trace, str(reply.route)) or [case.question]
+        case.sub_questions = decomposed(reply.sub_questions, str(reply.route)) or [case.question]
         return str(reply.route)
 
     # --- gather ------------------------------------------------------------------------------------------------------
@@ -266,8 +261,7 @@ class PolyHop(Program):
         return "rounds"
 
     def _look_up(self, query: str, case: _Case) -> list[Hit]:
-        hits: list[Hit] = self.search(query, case.pool, case.trace)
-        case.seen += hits
+        hits: list[Hit] = self.search(query)
         return hits
 
     def _follow_up(self, queries: Iterable[str], case: _Case) -> list[Passage]:
@@ -332,9 +326,9 @@ class PolyHop(Program):
                 case.unsupported.add(len(case.answers) - 1)
         kept = case.candidates.ids(case.evidence)
         case.evidence, invalid = case.candidates.resolve(dict.fromkeys([*kept, *reply.keep, *cited]))
-        case.trace.add(Selected(round, facts(case.evidence), invalid))
+        record(Selected(round, facts(case.evidence), invalid))
         case.required = self._queries(reply.required, case)
-        case.trace.add(Required(tuple(case.required), tuple(case.answers)))
+        record(Required(tuple(case.required), tuple(case.answers)))
 
     def _queries(self, replied: Sequence[str], case: _Case) -> list[str]:
         """What to search for: the agent's queries, or else the open sub-questions that wait for no other answer."""
@@ -366,7 +360,7 @@ class PolyHop(Program):
         answer = _Answer(case.answers[-1], self.sure.value, whole(case.evidence))
         if title_key(answer.text) in ("yes", "no"):
             return None
-        case.trace.add(Answered(answer.text, "", answer.confidence))
+        record(Answered(answer.text, "", answer.confidence))
         return answer
 
     def _answer(self, case: _Case) -> _Answer:
@@ -384,11 +378,11 @@ class PolyHop(Program):
         shown = case.shown([*evidence, *others])
         reply = self.answerer(question=case.question, sub_questions=sub_questions, passages=shown)
         cited, invalid = case.candidates.resolve(reply.citations)
-        text, confidence = read_answer(reply, case.trace, invalid)
+        text, confidence = read_answer(reply, invalid)
         return _Answer(text, confidence, evidence, others, cited)
 
     def _from_knowledge(self, case: _Case) -> _Answer:
-        text, confidence = read_answer(self.direct_answerer(question=case.question), case.trace)
+        text, confidence = read_answer(self.direct_answerer(question=case.question))
         return _Answer(text, confidence, status="model knowledge")
 
     # --- review ------------------------------------------------------------------------------------------------------
@@ -426,7 +420,7 @@ class PolyHop(Program):
             other = self._verified(other, case).answer
         if other.confidence <= answer.confidence:
             return answer
-        case.trace.add(Replaced(other.text, why))
+        record(Replaced(other.text, why))
         return other
 
     def _verified(self, answer: _Answer, case: _Case) -> _Verdict:
@@ -441,15 +435,15 @@ class PolyHop(Program):
             )
         except AdapterParseError:
             record_incident("verdict unreadable")
-            case.trace.add(Judged("verification", 0.0, "", ("the verdict could not be read",)))
+            record(Judged("verification", 0.0, "", ("the verdict could not be read",)))
             accuracy = None
         else:
-            accuracy = reply.accuracy
+            accuracy = read_probability(reply.accuracy)
             correction, invalid = tidy(reply.correction)
             verdict = replace(verdict, attribution=str(reply.attribution), correction=correction)
-            case.trace.add(Judged("verification", accuracy, verdict.attribution, invalid))
+            record(Judged("verification", accuracy, verdict.attribution, invalid))
         credibility = CREDIBILITY[verdict.attribution]
-        weighed = self.confidence(case.complexity.expected, accuracy, credibility, case.trace)
+        weighed = self.confidence(case.complexity.expected, accuracy, credibility)
         status = answer.status if accuracy is None else checked(weighed.passed, credibility)
         answer = replace(answer, confidence=weighed.confidence, status=status)
         return replace(verdict, answer=answer, passed=weighed.passed)
@@ -473,9 +467,7 @@ class PolyHop(Program):
         cited = [item for item in answer.cited if lacks or item.fact in known]
         evidence = list(dict.fromkeys([*cited, *case.evidence]))
         confidence = self.calibration(answer.confidence)
-        return conclude(
-            answer.text, confidence, case.trace, evidence=evidence, seen=case.seen, stop=stop, status=answer.status
-        )
+        return conclude(answer.text, confidence, evidence=evidence, stop=stop, status=answer.status)
 
 
 def _is_searchable(text: str) -> bool:

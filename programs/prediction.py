@@ -11,12 +11,12 @@ from typing import Any, Literal
 import dspy
 
 from ..data.errors import PolyhopError
-from ..data.passages import Evidence, Hit, Passage
+from ..data.passages import Evidence, Passage
 from ..data.text import clean, title_key
-from ..signatures.replies import read_probability
+from ..signatures.replies import read_probability, read_texts
 from .candidates import cut_citations
-from .scope import scope
-from .trace import Answered, Decomposed, Replaced, Stopped, Trace
+from .run import current, record
+from .trace import Answered, Decomposed, Replaced, Stopped
 
 Status = Literal["verified", "not supported", "contradicted", "not checked", "model knowledge", "no answer"]
 """How an answer was checked: a verifier found that the passages state it, that they do not, or that they say otherwise;
@@ -69,19 +69,19 @@ def check_question(question: str) -> str:
 # --- replies ----------------------------------------------------------------------------------------------------------
 
 
-def decomposed(replied: Sequence[str], trace: Trace, route: str = "") -> list[str]:
+def decomposed(replied: Sequence[str], route: str = "") -> list[str]:
     """Record and return the sub-questions of a reply, at most `MAX_SUB_QUESTIONS`."""
-    texts = [" ".join(text.split()) for text in replied if text.strip()]
+    texts = read_texts(replied)
     kept, surplus = texts[:MAX_SUB_QUESTIONS], texts[MAX_SUB_QUESTIONS:]
-    trace.add(Decomposed(tuple(kept), tuple(surplus), route=route))
+    record(Decomposed(tuple(kept), tuple(surplus), route=route))
     return kept
 
 
-def read_answer(reply: dspy.Prediction, trace: Trace, invalid: tuple[str, ...] = ()) -> tuple[str, float]:
+def read_answer(reply: dspy.Prediction, invalid: tuple[str, ...] = ()) -> tuple[str, float]:
     """Record and return the answer and confidence of a reply; the confidence of ``"unknown"`` is 0."""
     answer, cut = tidy(reply.answer)
     confidence = 0.0 if answer == UNKNOWN else read_probability(reply.confidence)
-    trace.add(Answered(answer, str(reply.get("reasoning") or "").strip(), confidence, (*cut, *invalid)))
+    record(Answered(answer, str(reply.get("reasoning") or "").strip(), confidence, (*cut, *invalid)))
     return answer, confidence
 
 
@@ -165,22 +165,20 @@ def to_record(prediction: dspy.Prediction) -> dict[str, Any]:
     }
 
 
-def nothing_found(trace: Trace) -> dspy.Prediction:
+def nothing_found() -> dspy.Prediction:
     """The prediction of a run whose searches found no passage."""
-    return conclude(UNKNOWN, 0.0, trace, stop="nothing found")
+    return conclude(UNKNOWN, 0.0, stop="nothing found")
 
 
 def conclude(
     answer: str,
     confidence: float,
-    trace: Trace,
     *,
     evidence: Sequence[Evidence] = (),
-    seen: Iterable[Hit] = (),
     stop: str,
     status: Status = "not checked",
 ) -> Prediction:
-    """The prediction that every program returns. An answer below the program's ``abstain_below`` becomes "unknown".
+    """The prediction of the current run. An answer below the program's ``abstain_below`` becomes "unknown".
 
     Returns:
         A prediction with ``answer`` (short; ``"unknown"`` if there is none), ``evidence`` (a tuple of `Evidence`, most
@@ -188,15 +186,13 @@ def conclude(
         in retrieval order), ``confidence`` (the probability in [0, 1] that the answer is right), ``status`` (see
         `Status`), ``trace`` (a `Trace`) and ``stop_reason`` (one or two words).
     """
-    now = scope()
-    while now.cuts:
-        trace.add(now.cuts.pop(0))
-    if answer != UNKNOWN and confidence < now.abstain_below:
-        trace.add(Replaced(UNKNOWN, f"{answer} is not sure enough"))
+    run = current()
+    if answer != UNKNOWN and confidence < run.abstain_below:
+        record(Replaced(UNKNOWN, f"{answer} is not sure enough"))
         answer, stop = UNKNOWN, "abstained"
-    trace.add(Stopped(stop))
+    record(Stopped(stop))
     ranked: dict[str, Passage] = {item.passage.id: item.passage for item in evidence}
-    for hit in seen:
+    for hit in run.seen:
         ranked.setdefault(hit.passage.id, hit.passage)
     return Prediction(
         answer=answer,
@@ -204,7 +200,7 @@ def conclude(
         ranking=tuple(ranked.values()),
         confidence=confidence,
         status=_status(answer, status, evidence, ranked.values()),
-        trace=trace,
+        trace=run.trace,
         stop_reason=stop,
     )
 

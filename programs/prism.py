@@ -32,15 +32,15 @@ from ..signatures import (
     SelectAnswers,
     SelectEvidence,
 )
-from .agent import Agent
+from .agent import Agent, Conditions
 from .candidates import Candidates, facts, whole
 from .complexity import estimate_complexity
 from .exemplars import Exemplars, as_demos
-from .prediction import check_question, conclude, decomposed, nothing_found, read_answer
-from .program import Conditions, Program, register
-from .scope import abstain_below, prompt_tokens
-from .search import Pool, Search
-from .trace import Added, Recalled, Selected, Trace
+from .prediction import conclude, decomposed, nothing_found, read_answer
+from .program import Program, register
+from .run import Pool, record
+from .search import Search
+from .trace import Added, Recalled, Selected
 from .tunable import choice, integer
 
 
@@ -84,8 +84,6 @@ class Prism(Program):
         self.guided = choice(True, (True, False))
         self.unit = choice("sentence", ("sentence", "passage"))
         self.exemplars = Exemplars(mode="none")
-        self.prompt_tokens = prompt_tokens()
-        self.abstain_below = abstain_below()
         self.analyzer = Agent(AnalyzeQuestion)
         self.selector = Agent(SelectEvidence)
         self.adder = Agent(AddEvidence)
@@ -93,11 +91,10 @@ class Prism(Program):
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
-        question, trace = check_question(question), Trace()
-        sub_questions = self._analyze(question, trace)
-        hits = self.search(question, pool, trace)
+        sub_questions = self._analyze(question)
+        hits = self.search(question)
         if not hits:
-            return nothing_found(trace)
+            return nothing_found()
         candidates = Candidates(hit.passage for hit in hits)
         task: dict[str, object] = {
             "question": question,
@@ -108,8 +105,8 @@ class Prism(Program):
         evidence: list[Evidence] = []
         stop = "rounds"
         for n in range(1, self.rounds.value + 1):
-            kept = self._select(n, task, candidates, evidence, trace)
-            merged = self._add(n, task, candidates, kept, trace)
+            kept = self._select(n, task, candidates, evidence)
+            merged = self._add(n, task, candidates, kept)
             stable = set(facts(merged)) == set(facts(evidence))
             complete = self.add.value and len(merged) == len(kept)
             evidence = merged
@@ -120,21 +117,21 @@ class Prism(Program):
         shown = candidates.show(evidence)
         guide = {"sub_questions": sub_questions} if self.guided.value else {}
         reply = self.answerer(question=question, **guide, evidence=shown, signature=self.sent_signature("answerer"))
-        answer, confidence = read_answer(reply, trace)
-        return conclude(answer, confidence, trace, evidence=evidence, seen=hits, stop=stop)
+        answer, confidence = read_answer(reply)
+        return conclude(answer, confidence, evidence=evidence, stop=stop)
 
-    def _analyze(self, question: str, trace: Trace) -> list[str]:
+    def _analyze(self, question: str) -> list[str]:
         """The sub-questions in order; the question itself if there are none."""
         if not self.analyze.value:
             return [question]
         exemplars = self.exemplars(question, estimate_complexity(question))
         if exemplars:
-            trace.add(Recalled(tuple(exemplar.question for exemplar in exemplars)))
+            record(Recalled(tuple(exemplar.question for exemplar in exemplars)))
         reply = self.analyzer(question=question, demos=[*self.analyzer.demos, *as_demos(exemplars)])
-        return decomposed(reply.sub_questions, trace) or [question]
+        return decomposed(reply.sub_questions) or [question]
 
     def _select(
-        self, n: int, task: dict[str, object], candidates: Candidates, evidence: list[Evidence], trace: Trace
+        self, n: int, task: dict[str, object], candidates: Candidates, evidence: list[Evidence]
     ) -> list[Evidence]:
         """The Selector's choice, given the evidence so far."""
         if not self.select.value:
@@ -143,7 +140,7 @@ class Prism(Program):
         reply = self.selector(**task, selected=candidates.ids(evidence), signature=signature)
         kept, invalid = candidates.resolve(reply.keep)
         kept = self._in_units(kept)
-        trace.add(Selected(n, facts(kept), invalid))
+        record(Selected(n, facts(kept), invalid))
         return kept
 
     def sent_signature(self, agent: str) -> type[dspy.Signature]:
@@ -154,9 +151,7 @@ class Prism(Program):
             return AnswerFromContext
         return super().sent_signature(agent)
 
-    def _add(
-        self, n: int, task: dict[str, object], candidates: Candidates, kept: list[Evidence], trace: Trace
-    ) -> list[Evidence]:
+    def _add(self, n: int, task: dict[str, object], candidates: Candidates, kept: list[Evidence]) -> list[Evidence]:
         """The Selector's choice with the Adder's additions."""
         if not self.add.value:
             return kept
@@ -164,7 +159,7 @@ class Prism(Program):
         merged, invalid = candidates.resolve([*candidates.ids(kept), *reply.add])
         merged = self._in_units(merged)
         had = set(facts(kept))
-        trace.add(Added(n, tuple(fact for fact in facts(merged) if fact not in had), invalid))
+        record(Added(n, tuple(fact for fact in facts(merged) if fact not in had), invalid))
         return merged
 
     def _in_units(self, evidence: list[Evidence]) -> list[Evidence]:

@@ -1,37 +1,36 @@
-"""The base class of programs and their parts, and the programs by name."""
+"""The base class of programs, and the programs by name."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
-from functools import wraps
-from inspect import signature
 from typing import Any, ClassVar, Self, TypeVar
 
 import dspy
 
 from ..data.errors import PolyhopError
 from ..data.passages import Retriever
-from .agent import Agent, guarded
-from .scope import running
-from .tunable import Tunable, tunables
+from .agent import Conditions, Part
+from .prediction import check_question
+from .run import ABSTAIN_BELOW, PROMPT_TOKENS, Pool, Run, running
+from .tunable import integer, real, tunables
 
 P = TypeVar("P", bound="type[Program]")
-
-Conditions = Mapping[str, tuple[str, tuple[Any, ...]]]
 
 PROGRAMS: dict[str, type[Program]] = {}
 """The registered programs by name; `polyhop.programs` imports all of them."""
 
 
-class Program(dspy.Module):
-    """A `dspy.Module` that refuses ``program.rounds = 4``, which would replace the tunable by a plain number."""
+class Program(Part):
+    """A `dspy.Module` that answers questions: ``forward(question)`` runs inside a `Run` of that question.
+
+    ``prompt_tokens`` is what one call of an agent may show, ``abstain_below`` the least confidence of an answer; with
+    a lower one it is "unknown".
+    """
 
     searches: ClassVar[bool] = True  # whether the program takes a retriever
     reads_gold: ClassVar[bool] = False  # whether an evaluation passes it a question's gold evidence, as ``gold``
     shown_exemplars: ClassVar[tuple[str, ...]] = ()  # the agents that get exemplars as additional demos at each call
-    shared: ClassVar[tuple[str, ...]] = ()  # attributes that copies share: a retriever is a resource, not state
     role_groups: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # agents that ``--lm GROUP=SPEC`` gives a model together
     conditions: ClassVar[Conditions] = {}
     """Own tunables and those of parts, by name or glob, that matter only while another one, which matters too, has one
@@ -39,6 +38,13 @@ class Program(dspy.Module):
     whole (`conditions_of`)."""
     paper_retriever: ClassVar[str] = ""  # of the published system, a name of `polyhop.data.retrievers`; "" for none
     paper_values: ClassVar[Mapping[str, Any]] = {}  # tunables with a published value that is not the default
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Optimizers leave the budget as it is unless they are given a range.
+        usual = (PROMPT_TOKENS, PROMPT_TOKENS)
+        self.prompt_tokens = integer(PROMPT_TOKENS, 1_000, 1_000_000, log=True, usual=usual)
+        self.abstain_below = real(ABSTAIN_BELOW, 0.0, 1.0)
 
     @classmethod
     def over(cls, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Self:
@@ -65,53 +71,19 @@ class Program(dspy.Module):
         signature: type[dspy.Signature] = dict(self.named_predictors())[agent].signature
         return signature
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        forward = getattr(cls, "forward", None)  # a class of a script is unpickled before its methods
-        if forward and cls.__call__ is Program.__call__ and "question" in signature(forward).parameters:
-            cls.__call__ = _as_tool(cls.__call__)  # type: ignore[method-assign]
+    def __call__(self, question: str, pool: Pool = None, **given: Any) -> Any:
+        run = Run(check_question(question), pool, self.prompt_tokens.value, self.abstain_below.value)
+        given |= {} if pool is None else {"pool": pool}
+        with running(run):
+            return super().__call__(question=run.question, **given)
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        program: Self = super().__new__(cls)
-        if cls.__call__.__doc__:  # what `dspy.Tool` describes a program with
-            program.__doc__ = cls.__call__.__doc__
-        return program
+    async def acall(self, question: str, pool: Pool = None, **given: Any) -> Any:
+        """The same in a thread."""
+        return await dspy.asyncify(self)(question, pool, **given)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(self.__dict__.get(name), Tunable) and not isinstance(value, Tunable):
-            raise TypeError(f"{name} is a tunable: set its value with .{name}.value = {value!r}")
-        if isinstance(value, Agent):
-            value.role = name
-        super().__setattr__(name, value)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        memo |= {id(value): value for name in self.shared if (value := getattr(self, name)) is not None}
-        twin = type(self).__new__(type(self))
-        memo[id(self)] = twin
-        twin.__setstate__(copy.deepcopy(self.__getstate__(), memo))
-        return twin
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with dspy.context(adapter=guarded(dspy.settings.adapter)), running(self):
-            return super().__call__(*args, **kwargs)
-
-    async def aforward(self, *args: Any, **kwargs: Any) -> Any:
-        """``await program.acall(question=...)`` runs `forward` in a thread."""
-        with dspy.context(adapter=guarded(dspy.settings.adapter)), running(self):
-            return await dspy.asyncify(type(self).forward)(self, *args, **kwargs)
-
-
-def _as_tool(call: Any) -> Any:
-    """The same method with the one argument that `dspy.Tool` should know."""
-
-    def answer(self: Program, question: str) -> dspy.Prediction:
+    def answer(self, question: str) -> dspy.Prediction:
         """Answer a question whose evidence is spread over several documents, with the sentences that support it."""
-
-    @wraps(answer)
-    def tool(self: Program, *args: Any, **kwargs: Any) -> Any:
-        return call(self, *args, **kwargs)
-
-    return tool
+        return self(question)
 
 
 def register(name: str) -> Callable[[P], P]:
@@ -137,7 +109,7 @@ def new_program(name: str, retriever: Retriever | None = None, sparse: Retriever
 def conditions_of(program: dspy.Module) -> dict[str, tuple[str, tuple[Any, ...]]]:
     """Of each tunable that does not always matter, the one on which it depends, and the values for which it matters."""
     known, found = tunables(program), dict[str, tuple[str, tuple[Any, ...]]]()
-    for path, part in program.named_sub_modules(Program):  # the whole before its parts
+    for path, part in program.named_sub_modules(Part):  # the whole before its parts
         prefix = "" if path == "self" else f"{path.removeprefix('self.')}."
         for pattern, (other, values) in part.conditions.items():
             for name in known:

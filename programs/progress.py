@@ -157,10 +157,8 @@ def describe(step: TraceStep) -> Description:
             return Description("refined", f"#{number} {question}")
         case steps.Answered(answer, reasoning, confidence):
             return Description("answered", f"{answer} ({confidence:.2f})", tuple(reasoning.splitlines()))
-        case steps.Shortened(agent, needed, shown, cut, left_out):
-            left = f", {count(left_out, 'passage')} not shown" if left_out else ""
-            text = f"{agent}: about {needed:,} tokens to {shown:,}{left}"
-            return Description("shortened", text, (f"in part: {', '.join(cut)}",) if cut else ())
+        case steps.Shortened(agent, needed, shown):
+            return Description("shortened", f"{agent}: about {needed:,} tokens to {shown:,}")
         case steps.Stopped(reason):
             return Description("stopped", reason)
         case _:

@@ -28,16 +28,17 @@ from typing import Protocol, SupportsFloat
 from dspy.utils.exceptions import AdapterParseError
 
 from ..data.errors import PolyhopError
-from ..data.passages import Evidence, Hit, Retriever
+from ..data.passages import Evidence, Retriever
 from ..engines.costs import record_incident
 from ..signatures import JudgeAccuracy, JudgeAttribution, ReviseAnswer
-from .agent import Agent, together
+from ..signatures.replies import read_probability
+from .agent import Agent, Part
 from .candidates import Candidates, cut_citations, facts, whole
 from .confidence import CREDIBILITY, Confidence, checked
 from .prediction import UNKNOWN, Status, tidy
-from .program import Program
-from .search import Pool, Search
-from .trace import Judged, Revised, Scored, Trace, Weighed
+from .run import record, together
+from .search import Search
+from .trace import Judged, Revised, Scored, Weighed
 from .tunable import choice
 
 
@@ -58,7 +59,6 @@ class ReviewResult:
     confidence: float  # of the answer that was reviewed
     status: Status  # of the answer that was reviewed
     revised: bool = False  # whether `answer` replaces the answer that was reviewed
-    found: tuple[Hit, ...] = ()  # hits of the second search
 
     @property
     def passed(self) -> bool:
@@ -80,7 +80,7 @@ class CredibilityModel(Protocol):
         ...
 
 
-class Review(Program):
+class Review(Part):
     """Judges an answer, and revises it if it does not pass.
 
     2 LM calls in parallel; 1 more and 1 search if the answer does not pass.
@@ -109,30 +109,28 @@ class Review(Program):
         self.confidence = Confidence()
         self.reviser = Agent(ReviseAnswer)
 
-    def forward(
-        self, draft: CitedAnswer, sources: Candidates, hops: float, pool: Pool, trace: Trace, *, shown: int
-    ) -> ReviewResult:
+    def forward(self, draft: CitedAnswer, sources: Candidates, hops: float, *, shown: int) -> ReviewResult:
         """Review an answer read from ``sources``, to which the best ``shown`` hits of a second search are added."""
-        weighed, status = self.judge(draft, sources, hops, trace)
+        weighed, status = self.judge(draft, sources, hops)
         if weighed.passed:
             return ReviewResult(draft, weighed.confidence, status)
         query = draft.question if draft.answer == UNKNOWN else draft.answer
-        found = self.search(query, pool, trace)
+        found = self.search(query)
         fresh = [hit.passage for hit in found[:shown]]
         sources.extend(fresh)
         read = sources if self.reads.value == "all" else Candidates(fresh)
-        revised = self._revise(draft, read, trace) if read.passages else None
-        return ReviewResult(revised or draft, weighed.confidence, status, revised is not None, tuple(found))
+        revised = self._revise(draft, read) if read.passages else None
+        return ReviewResult(revised or draft, weighed.confidence, status, revised is not None)
 
-    def judge(self, draft: CitedAnswer, sources: Candidates, hops: float, trace: Trace) -> tuple[Weighed, Status]:
+    def judge(self, draft: CitedAnswer, sources: Candidates, hops: float) -> tuple[Weighed, Status]:
         """The confidence in an answer, 0 for an unknown one, and how it was checked."""
         accuracy: float | None = 0.0
         credibility = 0.0
         if draft.answer != UNKNOWN:
             judges = [partial(self._accuracy, draft, sources), partial(self._credibility, draft, sources)]
-            accuracy, judged = together(trace, judges)
+            accuracy, judged = together(judges)
             credibility = judged or 0.0
-        weighed: Weighed = self.confidence(hops, accuracy, credibility, trace)
+        weighed: Weighed = self.confidence(hops, accuracy, credibility)
         return weighed, checked(weighed.passed, credibility)
 
     def read(
@@ -142,35 +140,35 @@ class Review(Program):
         text, cited, invalid = read_cited(answer, citations, sources)
         return text, tuple(whole(cited)) if self.cites.value == "passage" else cited, invalid
 
-    def _accuracy(self, draft: CitedAnswer, sources: Candidates, trace: Trace) -> float | None:
+    def _accuracy(self, draft: CitedAnswer, sources: Candidates) -> float | None:
         """The judge's probability; None if its reply cannot be read."""
         shown = sources.show() if self.judged.value == "all" else sources.show(draft.cited)
         try:
             reply = self.accuracy_judge(question=draft.question, sources=shown, answer=draft.answer)
-            judged = Judged("accuracy", reply.accuracy)
+            judged = Judged("accuracy", read_probability(reply.accuracy))
         except AdapterParseError as error:  # errors of the model itself are not a verdict
             record_incident("verdict unreadable")
             judged = Judged("accuracy", 0.0, invalid=(" ".join(str(error.lm_response).split())[:80],))
-        trace.add(judged)
+        record(judged)
         return None if judged.invalid else judged.score
 
-    def _credibility(self, draft: CitedAnswer, sources: Candidates, trace: Trace) -> float | None:
+    def _credibility(self, draft: CitedAnswer, sources: Candidates) -> float | None:
         if not draft.cited:
             return CREDIBILITY["extrapolatory"]
         if self.credibility is not None:
-            trace.add(Scored(score := _checked(self.credibility(draft.question, draft.answer, draft.cited))))
+            record(Scored(score := _checked(self.credibility(draft.question, draft.answer, draft.cited))))
             return score
         evidence = sources.show(draft.cited)
         verdict = self.attribution_judge(question=draft.question, evidence=evidence, answer=draft.answer).attribution
-        trace.add(Judged("attribution", CREDIBILITY[verdict], verdict))
+        record(Judged("attribution", CREDIBILITY[verdict], verdict))
         return CREDIBILITY[verdict]
 
-    def _revise(self, draft: CitedAnswer, sources: Candidates, trace: Trace) -> CitedAnswer | None:
+    def _revise(self, draft: CitedAnswer, sources: Candidates) -> CitedAnswer | None:
         """The new answer, with the old citations if it has none; None if the old one stays."""
         reply = self.reviser(question=draft.question, sources=sources.show(), draft=draft.answer)
         answer, cited, invalid = self.read(reply.answer, reply.cited, sources)
         accepted = reply.decision == "revised" and answer != UNKNOWN
-        trace.add(Revised(answer, str(reply.reason or "").strip(), accepted, facts(cited), invalid))
+        record(Revised(answer, str(reply.reason or "").strip(), accepted, facts(cited), invalid))
         return replace(draft, answer=answer, cited=cited or draft.cited) if accepted else None
 
 

@@ -14,12 +14,10 @@ from ..data.lucene.searcher import adapt
 from ..data.passages import Hit, Passage, Retriever
 from ..data.pool import PassagePool
 from ..data.retrievers import retriever_name
-from .program import Conditions, Program
-from .trace import Searched, Trace
+from .agent import Conditions, Part
+from .run import Pool, current, record
+from .trace import Searched
 from .tunable import Tunable, choice, integer, real
-
-Pool = Sequence[Passage] | PassagePool | None
-"""A question's own passages, if it has some."""
 
 
 @runtime_checkable
@@ -27,8 +25,8 @@ class _BM25(Protocol):
     def with_bm25(self, k1: float | None = None, b: float | None = None) -> Self: ...
 
 
-class Search(Program):
-    """Searches the question's own pool if it has one, otherwise the retriever; records each search in the trace.
+class Search(Part):
+    """Searches the question's own pool if it has one, otherwise the retriever. The run keeps each search and its hits.
 
     Args:
         retriever: Any `Retriever`, or a `LuceneSearcher` of Pyserini; None if every question brings its own pool. Not
@@ -56,20 +54,21 @@ class Search(Program):
         self.b = real(getattr(retriever, "b", 0.4), 0.0, 1.0)
         self.chain = _chain_tunables(retriever) if isinstance(retriever, ChainRetriever) else {}
 
-    def forward(self, query: str, pool: Pool, trace: Trace, *, k: int | None = None, offset: int = 0) -> list[Hit]:
+    def forward(self, query: str, *, k: int | None = None, offset: int = 0) -> list[Hit]:
         """The hits of rank ``offset + 1`` to ``offset + k``, best first; ``k`` defaults to the tunable.
 
         A query without a word finds nothing.
         """
-        hits = []
+        run, hits = current(), list[Hit]()
         if any(character.isalnum() for character in query):
-            source = self._source(pool)
+            source = self._source(run.pool)
             if isinstance(source, _BM25):
                 source = source.with_bm25(self.k1.value, self.b.value)
             hits = source.search(query, k or self.k.value, offset)
         found = tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)
         reasons = tuple(hit.reason for hit in hits if hit.reason)
-        trace.add(Searched(query, found, reasons, offset))
+        run.seen += hits
+        record(Searched(query, found, reasons, offset))
         return hits
 
     def _source(self, pool: Pool) -> Retriever:

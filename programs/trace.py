@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 from ..data.passages import Fact, Reason
 
@@ -19,15 +19,12 @@ from ..data.passages import Fact, Reason
 class TraceStep:
     """A step of a program."""
 
-    lm_calls: ClassVar[int] = 1  # calls to language models that the step took
-
 
 @dataclass(frozen=True)
 class Estimated(TraceStep):
     """The complexity of the question: the probabilities of 1, 2, 3 and 4 hops."""
 
     probabilities: tuple[float, ...]
-    lm_calls = 0
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,6 @@ class Recalled(TraceStep):
     """The questions of the exemplars that the planner is shown."""
 
     questions: tuple[str, ...]
-    lm_calls = 0
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,6 @@ class Searched(TraceStep):
     found: tuple[tuple[str, str, float], ...]  # (passage id, title, score) of each hit
     reasons: tuple[Reason, ...] = ()  # why each passage was chosen, from retrievers that say so
     offset: int = 0  # number of better hits that were skipped
-    lm_calls = 0
 
 
 @dataclass(frozen=True)
@@ -111,7 +106,6 @@ class Required(TraceStep):
 
     questions: tuple[str, ...]
     answers: tuple[str, ...] = ()
-    lm_calls = 0
 
 
 @dataclass(frozen=True)
@@ -170,7 +164,6 @@ class Scored(TraceStep):
     """The credibility of an answer by a model that is no language model."""
 
     credibility: float
-    lm_calls = 0
 
 
 @dataclass(frozen=True)
@@ -180,7 +173,6 @@ class Weighed(TraceStep):
     alpha: float
     confidence: float
     passed: bool
-    lm_calls = 0
 
 
 @dataclass(frozen=True)
@@ -200,7 +192,6 @@ class Replaced(TraceStep):
 
     answer: str
     reason: str
-    lm_calls = 0
 
 
 @dataclass(frozen=True)
@@ -224,14 +215,11 @@ class Answered(TraceStep):
 
 @dataclass(frozen=True)
 class Shortened(TraceStep):
-    """What one call of an agent did not show, to stay within ``prompt_tokens``; tokens are estimates of the prompt."""
+    """The last passages of one call were left out, to stay within ``prompt_tokens``."""
 
     agent: str
-    needed: int  # tokens with everything
+    needed: int  # tokens of all passages
     shown: int
-    cut: tuple[str, ...] = ()  # titles of the passages of which only a part was shown
-    left_out: int = 0  # number of passages that were not shown
-    lm_calls = 0
 
 
 @dataclass(frozen=True)
@@ -239,7 +227,6 @@ class Stopped(TraceStep):
     """Why the program stopped: "stable" (a round changed nothing), "rounds" (the limit), "nothing found", ..."""
 
     reason: str
-    lm_calls = 0
 
 
 @dataclass(frozen=True)
@@ -247,7 +234,6 @@ class Parallel(TraceStep):
     """What ran in parallel, one trace per branch."""
 
     branches: tuple[Trace, ...]
-    lm_calls = 0  # counted in the branches
 
 
 Listener: TypeAlias = Callable[[TraceStep, tuple[int, ...]], None]
@@ -274,6 +260,7 @@ class Trace:
     """The steps of one run, in order."""
 
     steps: list[TraceStep] = field(default_factory=list)
+    calls: int = 0  # of agents, without those in parallel branches
     branch: tuple[int, ...] = field(default=(), compare=False, repr=False)  # as a `Listener` is told
 
     def add(self, step: TraceStep) -> None:
@@ -293,18 +280,16 @@ class Trace:
 
     @property
     def lm_calls(self) -> int:
-        """Calls to language models, including replies from a cache."""
-        return sum(step.lm_calls for step in self.flat())
+        """Calls of agents, including replies from a cache."""
+        return self.calls + sum(branch.lm_calls for branches in self._parallel() for branch in branches)
 
     @property
     def lm_calls_critical_path(self) -> int:
         """Calls in sequence: of parallel branches only the longest counts."""
-        return sum(
-            max((branch.lm_calls_critical_path for branch in step.branches), default=0)
-            if isinstance(step, Parallel)
-            else step.lm_calls
-            for step in self.steps
-        )
+        return self.calls + sum(max(each.lm_calls_critical_path for each in branches) for branches in self._parallel())
+
+    def _parallel(self) -> Iterator[tuple[Trace, ...]]:
+        return (step.branches for step in self.steps if isinstance(step, Parallel) and step.branches)
 
     @property
     def searches(self) -> int:

@@ -137,9 +137,8 @@ def check_model(spec: str, profile: Profile | None = None, seconds: float = 30.0
     from ..engines.limits import unlimited
     from ..engines.models import ProfileError, language_model
     from ..engines.replies import explain
-    from ..programs.agent import ChatAdapter
 
-    adapter = ChatAdapter(json_fallback=False)  # JSON is tested separately
+    adapter = dspy.ChatAdapter(use_json_adapter_fallback=False)  # JSON is tested separately
     check = private(f"model {spec}")
     try:
         lm = unlimited(language_model(spec, profile))

@@ -82,7 +82,7 @@ class Source:
                 f"{name} has nothing to search: name an --index"
                 + (", or use --setting distractor." if self.questions.have_contexts else ".")
             )
-        from ..programs.scope import ABSTAIN_BELOW
+        from ..programs.run import ABSTAIN_BELOW
 
         threshold = getattr(program, "abstain_below", None)
         is_set = any(setting.startswith("abstain_below=") for setting in settings)

@@ -1,9 +1,10 @@
 """Agents that answer, and agents that verify, judge or revise an answer."""
 
+from typing import Literal
+
 import dspy
 
 from .fields import NumberedPassages
-from .replies import Attribution, Ids, Probability, Revision
 
 ANSWER = (
     "as the passages word it, without a sentence around it: a name, date, number or phrase without an article or a "
@@ -24,7 +25,7 @@ class AnswerDirectly(dspy.Signature):
     question: str = dspy.InputField()
     reasoning: str = dspy.OutputField(desc="one short sentence for each step")
     answer: str = dspy.OutputField(desc=ANSWER)
-    confidence: Probability = dspy.OutputField(desc=CONFIDENCE)
+    confidence: float = dspy.OutputField(desc=CONFIDENCE)
 
 
 class AnswerFromPassages(dspy.Signature):
@@ -39,7 +40,7 @@ class AnswerFromPassages(dspy.Signature):
     passages: NumberedPassages = dspy.InputField()
     reasoning: str = dspy.OutputField(desc="one short sentence for each step, citing sentence ids like [2s1]")
     answer: str = dspy.OutputField(desc=ANSWER)
-    confidence: Probability = dspy.OutputField(desc=CONFIDENCE)
+    confidence: float = dspy.OutputField(desc=CONFIDENCE)
 
 
 class AnswerFromEvidence(dspy.Signature):
@@ -57,7 +58,7 @@ class AnswerFromEvidence(dspy.Signature):
     evidence: NumberedPassages = dspy.InputField()
     reasoning: str = dspy.OutputField(desc="one short sentence for each step, citing sentence ids like [2s1]")
     answer: str = dspy.OutputField(desc=ANSWER)
-    confidence: Probability = dspy.OutputField(desc=CONFIDENCE)
+    confidence: float = dspy.OutputField(desc=CONFIDENCE)
 
 
 class AnswerFromContext(dspy.Signature):
@@ -72,7 +73,7 @@ class AnswerFromContext(dspy.Signature):
     evidence: NumberedPassages = dspy.InputField()
     reasoning: str = dspy.OutputField(desc="one short sentence for each step, citing sentence ids like [2s1]")
     answer: str = dspy.OutputField(desc=ANSWER)
-    confidence: Probability = dspy.OutputField(desc=CONFIDENCE)
+    confidence: float = dspy.OutputField(desc=CONFIDENCE)
 
 
 class AnswerStep(dspy.Signature):
@@ -86,7 +87,7 @@ class AnswerStep(dspy.Signature):
 
     question: str = dspy.InputField()
     sources: NumberedPassages = dspy.InputField()
-    cited: Ids = dspy.OutputField(
+    cited: list[str] = dspy.OutputField(
         desc='ids of the sentences that the answer rests on, such as ["2s1", "5s3"]; empty if it is not known'
     )
     answer: str = dspy.OutputField(
@@ -110,7 +111,7 @@ class AnswerFromTrajectory(dspy.Signature):
     evidence: NumberedPassages = dspy.InputField()
     reasoning: str = dspy.OutputField(desc="one short sentence for each step, citing sentence ids like [2s1]")
     answer: str = dspy.OutputField(desc=ANSWER)
-    confidence: Probability = dspy.OutputField(desc=CONFIDENCE)
+    confidence: float = dspy.OutputField(desc=CONFIDENCE)
 
 
 class AnswerWithCitations(dspy.Signature):
@@ -128,8 +129,10 @@ class AnswerWithCitations(dspy.Signature):
     passages: NumberedPassages = dspy.InputField()
     reasoning: str = dspy.OutputField(desc="one short sentence for each step")
     answer: str = dspy.OutputField(desc=ANSWER)
-    citations: Ids = dspy.OutputField(desc='ids of the sentences that prove it, step by step, such as ["1s2", "3s1"]')
-    confidence: Probability = dspy.OutputField(desc=CONFIDENCE)
+    citations: list[str] = dspy.OutputField(
+        desc='ids of the sentences that prove it, step by step, such as ["1s2", "3s1"]'
+    )
+    confidence: float = dspy.OutputField(desc=CONFIDENCE)
 
 
 class VerifyAnswer(dspy.Signature):
@@ -147,8 +150,8 @@ class VerifyAnswer(dspy.Signature):
     passages: NumberedPassages = dspy.InputField()
     proposed_answer: str = dspy.InputField()
     reasoning: str = dspy.OutputField(desc="one short sentence for each step")
-    attribution: Attribution = dspy.OutputField(desc="one of these words")
-    accuracy: Probability = dspy.OutputField(desc="probability between 0 and 1 that the proposed answer is right")
+    attribution: Literal["attributable", "extrapolatory", "contradictory"] = dspy.OutputField(desc="one of these words")
+    accuracy: float = dspy.OutputField(desc="probability between 0 and 1 that the proposed answer is right")
     correction: str = dspy.OutputField(
         desc='the proposed answer, word for word, if it is right; else the answer that the passages state, or "unknown"'
     )
@@ -167,7 +170,7 @@ class AnswerFromCollection(dspy.Signature):
     notes: list[str] = dspy.InputField(desc="what was answered without a search; often empty")
     reasoning: str = dspy.OutputField(desc="one short sentence for each step, citing sentence ids like [2s1]")
     answer: str = dspy.OutputField(desc=ANSWER)
-    confidence: Probability = dspy.OutputField(desc=CONFIDENCE)
+    confidence: float = dspy.OutputField(desc=CONFIDENCE)
 
 
 class JudgeAccuracy(dspy.Signature):
@@ -182,7 +185,7 @@ class JudgeAccuracy(dspy.Signature):
     question: str = dspy.InputField()
     sources: NumberedPassages = dspy.InputField()
     answer: str = dspy.InputField(desc="the proposed answer")
-    accuracy: Probability = dspy.OutputField(
+    accuracy: float = dspy.OutputField(
         desc="probability between 0 and 1 that the proposed answer is correct; 0.5 if you cannot tell"
     )
 
@@ -200,7 +203,9 @@ class JudgeAttribution(dspy.Signature):
     question: str = dspy.InputField()
     evidence: NumberedPassages = dspy.InputField(desc="what the answer cites")
     answer: str = dspy.InputField()
-    attribution: Attribution = dspy.OutputField(desc="attributable, extrapolatory or contradictory")
+    attribution: Literal["attributable", "extrapolatory", "contradictory"] = dspy.OutputField(
+        desc="attributable, extrapolatory or contradictory"
+    )
 
 
 class ReviseAnswer(dspy.Signature):
@@ -217,8 +222,10 @@ class ReviseAnswer(dspy.Signature):
     sources: NumberedPassages = dspy.InputField()
     draft: str = dspy.InputField(desc="the answer that did not convince")
     reason: str = dspy.OutputField(desc="one short sentence on what the sources say, citing sentence ids like [2s1]")
-    decision: Revision = dspy.OutputField(desc='"revised" if the sources tell the answer, "unconfident" if they do not')
+    decision: Literal["revised", "unconfident"] = dspy.OutputField(
+        desc='"revised" if the sources tell the answer, "unconfident" if they do not'
+    )
     answer: str = dspy.OutputField(desc='a name, date, number, short phrase, "yes" or "no"; or the draft')
-    cited: Ids = dspy.OutputField(
+    cited: list[str] = dspy.OutputField(
         desc='ids of all sentences that the answer rests on, such as ["2s1", "6s2"]; empty if unconfident'
     )

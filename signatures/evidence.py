@@ -3,10 +3,9 @@
 import dspy
 
 from .fields import NumberedPassages
-from .replies import Answers, Ids, Questions
 
 _THOUGHTS = "one short line for each passage: its number, and what it contributes or why it does not help"
-_USEFUL = 'numbers of the passages to keep, most useful first, such as ["3", "1"]; empty if none helps'
+_USEFUL = "numbers of the passages to keep, most useful first, such as [3, 1]; empty if none helps"
 
 
 class SelectEvidence(dspy.Signature):
@@ -24,7 +23,7 @@ class SelectEvidence(dspy.Signature):
     sub_questions: list[str] = dspy.InputField(desc="in order; #n stands for the answer to sub-question n")
     candidates: NumberedPassages = dspy.InputField()
     selected: list[str] = dspy.InputField(desc="ids of the evidence selected so far; empty in the first round")
-    keep: Ids = dspy.OutputField(
+    keep: list[str] = dspy.OutputField(
         desc='ids of the sentences to keep, most useful first, such as ["2s1", "5s3"]; "2" keeps all of passage 2; '
         "empty if nothing helps"
     )
@@ -55,7 +54,7 @@ class AddEvidence(dspy.Signature):
     sub_questions: list[str] = dspy.InputField(desc="in order; #n stands for the answer to sub-question n")
     candidates: NumberedPassages = dspy.InputField()
     selected: list[str] = dspy.InputField(desc="ids of the evidence selected so far")
-    add: Ids = dspy.OutputField(
+    add: list[str] = dspy.OutputField(
         desc='ids of the sentences to add, most useful first, such as ["3s2"]; empty to add nothing'
     )
 
@@ -72,8 +71,8 @@ class SelectSet(dspy.Signature):
 
     question: str = dspy.InputField()
     candidates: NumberedPassages = dspy.InputField()
-    requirements: Questions = dspy.OutputField(desc="each piece of information as a short question")
-    chosen: Ids = dspy.OutputField(desc='numbers of the passages of the set, most useful first, such as ["3", "1"]')
+    requirements: list[str] = dspy.OutputField(desc="each piece of information as a short question")
+    chosen: list[int] = dspy.OutputField(desc="numbers of the passages of the set, most useful first, such as [3, 1]")
 
 
 class GatherEvidence(dspy.Signature):
@@ -91,12 +90,14 @@ class GatherEvidence(dspy.Signature):
     answers_so_far: list[str] = dspy.InputField(desc="empty in the first round")
     searched: list[str] = dspy.InputField(desc="queries of earlier rounds: try other words, or another way")
     passages: NumberedPassages = dspy.InputField()
-    answers: Answers = dspy.OutputField(
+    answers: list[str] = dspy.OutputField(
         desc='for each sub-question its answer with the sentence that states it, such as ["John Farrow [2s1]", '
         '"unknown"]'
     )
-    keep: Ids = dspy.OutputField(desc='ids of sentences to keep beside those that the answers cite, such as ["2s1"]')
-    required: Questions = dspy.OutputField(
+    keep: list[str] = dspy.OutputField(
+        desc='ids of sentences to keep beside those that the answers cite, such as ["2s1"]'
+    )
+    required: list[str] = dspy.OutputField(
         desc="a search query for each unknown answer that depends on no other unknown one: with names in place of #n, "
         "and the words that tell a name from its namesakes; [] if no answer is unknown"
     )
@@ -113,7 +114,7 @@ class FilterPassages(dspy.Signature):
     question: str = dspy.InputField()
     passages: NumberedPassages = dspy.InputField()
     thoughts: str = dspy.OutputField(desc=_THOUGHTS)
-    useful: Ids = dspy.OutputField(desc=_USEFUL)
+    useful: list[int] = dspy.OutputField(desc=_USEFUL)
 
 
 class FilterForObjective(dspy.Signature):
@@ -128,4 +129,4 @@ class FilterForObjective(dspy.Signature):
     objective: str = dspy.InputField(desc="what this step looks for")
     passages: NumberedPassages = dspy.InputField()
     thoughts: str = dspy.OutputField(desc=_THOUGHTS)
-    useful: Ids = dspy.OutputField(desc=_USEFUL)
+    useful: list[int] = dspy.OutputField(desc=_USEFUL)

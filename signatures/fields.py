@@ -85,21 +85,6 @@ class NumberedPassages(dspy.Type):
     def format(self) -> str:
         return "\n".join(passage.render() for passage in self.passages) or "(none)"
 
-    @property
-    def length(self) -> int:
-        """Characters of all sentences."""
-        return sum(len(text) for passage in self.passages for text in passage.sentences.values())
-
-    def first_half(self) -> NumberedPassages | None:
-        """The first half of the passages, or of a single passage's sentences; None if only one sentence is left."""
-        if len(self.passages) > 1:
-            return NumberedPassages(passages=self.passages[: len(self.passages) // 2])
-        if not self.passages or len(self.passages[0].sentences) < 2:
-            return None
-        passage = self.passages[0]
-        kept = dict(list(passage.sentences.items())[: len(passage.sentences) // 2])
-        return NumberedPassages(passages=[passage.model_copy(update={"sentences": kept})])
-
 
 def fenced(value: Any, tags: bool = False) -> Any:
     """An input or a demo with a space in each marker of its texts: "[[ ## answer ## ]]" becomes "[ [ ## answer ## ]]",
@@ -108,6 +93,13 @@ def fenced(value: Any, tags: bool = False) -> Any:
     Args:
         tags: Whether every tag of XML is a marker.
     """
+    if tags and isinstance(value, NumberedPassages):  # their sentences are fenced against other markers anyway
+        return NumberedPassages(
+            passages=[
+                each.model_copy(update={"title": fenced(each.title, tags), "sentences": fenced(each.sentences, tags)})
+                for each in value.passages
+            ]
+        )
     if isinstance(value, str):
         return _OPENING.sub(lambda opening: _spaced(opening, tags), value)
     if isinstance(value, list | tuple):

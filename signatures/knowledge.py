@@ -4,7 +4,6 @@ import dspy
 
 from .answers import ANSWER, CONFIDENCE
 from .fields import NumberedPassages
-from .replies import Ids, Probability, Texts
 
 _KNOWN = "verified facts so far"
 _REQUIRED = "open gaps: what still has to be found out"
@@ -29,7 +28,7 @@ class ProposeQueries(dspy.Signature):
     required: list[str] = dspy.InputField(desc=_REQUIRED)
     evidence: NumberedPassages = dspy.InputField()
     earlier: list[str] = dspy.InputField(desc="queries that were asked already")
-    queries: Texts = dspy.OutputField(desc="new queries, most promising first")
+    queries: list[str] = dspy.OutputField(desc="new queries, most promising first")
 
 
 class WeighQueries(ProposeQueries):
@@ -39,7 +38,7 @@ class WeighQueries(ProposeQueries):
     diversity. Queries that were asked and did not close their gaps ask for something else: a high diversity.
     """
 
-    diversity: Probability = dspy.OutputField(
+    diversity: float = dspy.OutputField(
         desc="between 0, the query closest to the gaps, and 1, the query that differs most from the earlier ones"
     )
 
@@ -61,14 +60,14 @@ class UpdateKnowledge(dspy.Signature):
     known: list[str] = dspy.InputField(desc=_KNOWN)
     required: list[str] = dspy.InputField(desc=_REQUIRED)
     passages: NumberedPassages = dspy.InputField()
-    new_facts: Texts = dspy.OutputField(
+    new_facts: list[str] = dspy.OutputField(
         desc='each followed by the ids of the sentences that state it, such as "Ann Lee wrote Dust. (2s1)"; '
         "[] if the passages tell nothing new"
     )
-    contradicted: Texts = dspy.OutputField(
+    contradicted: list[str] = dspy.OutputField(
         desc="known facts, word for word, that cannot be true if the passages are; [] if none"
     )
-    gaps: Texts = dspy.OutputField(desc="what remains to be found out, in the order it can be; [] if nothing")
+    gaps: list[str] = dspy.OutputField(desc="what remains to be found out, in the order it can be; [] if nothing")
 
 
 class CheckFacts(dspy.Signature):
@@ -86,11 +85,13 @@ class CheckFacts(dspy.Signature):
     required: list[str] = dspy.InputField(desc=_REQUIRED)
     passages: NumberedPassages = dspy.InputField()
     statements: list[str] = dspy.InputField(desc="numbered")
-    supported: Ids = dspy.OutputField(
-        desc='numbers of the statements, not of passages, that are supported, such as ["1", "3"]; [] if none is'
+    supported: list[int] = dspy.OutputField(
+        desc="numbers of the statements, not of passages, that are supported, such as [1, 3]; [] if none is"
     )
-    relevant: Ids = dspy.OutputField(desc='numbers of the statements that are relevant, such as ["1"]; [] if none is')
-    contradicted: Ids = dspy.OutputField(desc="numbers of the statements that are contradicted; [] if none is")
+    relevant: list[int] = dspy.OutputField(
+        desc="numbers of the statements that are relevant, such as [1]; [] if none is"
+    )
+    contradicted: list[int] = dspy.OutputField(desc="numbers of the statements that are contradicted; [] if none is")
 
 
 class FilterSpans(dspy.Signature):
@@ -106,7 +107,7 @@ class FilterSpans(dspy.Signature):
     known: list[str] = dspy.InputField(desc=_KNOWN)
     required: list[str] = dspy.InputField(desc=_REQUIRED)
     passages: NumberedPassages = dspy.InputField()
-    spans: Texts = dspy.OutputField(
+    spans: list[str] = dspy.OutputField(
         desc='most useful first, each behind the id of its sentence, such as "2s1 Dust is a novel by Ann Lee."; '
         "empty if nothing helps"
     )
@@ -119,7 +120,7 @@ class JudgeSpans(FilterSpans):
     others only bear on a gap.
     """
 
-    supported: Ids = dspy.OutputField(
+    supported: list[str] = dspy.OutputField(
         desc='ids of the sentences of these spans that state a known fact, such as ["2s1"]; [] if none does'
     )
 
@@ -134,7 +135,7 @@ class AssessEvidence(dspy.Signature):
 
     question: str = dspy.InputField()
     evidence: NumberedPassages = dspy.InputField()
-    sufficiency: Probability = dspy.OutputField(desc="between 0, nothing is there, and 1, nothing is missing")
+    sufficiency: float = dspy.OutputField(desc="between 0, nothing is there, and 1, nothing is missing")
 
 
 class AnswerFromKnowledge(dspy.Signature):
@@ -151,4 +152,4 @@ class AnswerFromKnowledge(dspy.Signature):
     evidence: NumberedPassages = dspy.InputField()
     reasoning: str = dspy.OutputField(desc="one short sentence for each step, citing sentence ids like [2s1]")
     answer: str = dspy.OutputField(desc=ANSWER)
-    confidence: Probability = dspy.OutputField(desc=CONFIDENCE)
+    confidence: float = dspy.OutputField(desc=CONFIDENCE)

@@ -1,9 +1,10 @@
 """Agents that plan: analyze, route, draw roadmaps, refine, decide, and reason one sentence at a time."""
 
+from typing import Literal
+
 import dspy
 
 from .fields import NumberedPassages
-from .replies import Action, Questions, Route, Steps
 
 
 class AnalyzeQuestion(dspy.Signature):
@@ -19,7 +20,7 @@ class AnalyzeQuestion(dspy.Signature):
     """
 
     question: str = dspy.InputField()
-    sub_questions: Questions = dspy.OutputField(desc="1 to 6 atomic questions in the order they can be answered")
+    sub_questions: list[str] = dspy.OutputField(desc="1 to 6 atomic questions in the order they can be answered")
 
 
 class PlanResearch(dspy.Signature):
@@ -33,11 +34,11 @@ class PlanResearch(dspy.Signature):
     """
 
     question: str = dspy.InputField()
-    route: Route = dspy.OutputField(
+    route: Literal["direct", "single", "plan"] = dspy.OutputField(
         desc='"direct" if nothing has to be looked up (small talk, arithmetic, what everybody knows); "single" if one '
         'document about something that the question names has the answer; "plan" if facts must be joined, or in doubt'
     )
-    sub_questions: Questions = dspy.OutputField(desc='1 to 6; for "direct" and "single" only the question itself')
+    sub_questions: list[str] = dspy.OutputField(desc='1 to 6; for "direct" and "single" only the question itself')
 
 
 class PlanSteps(dspy.Signature):
@@ -54,7 +55,7 @@ class PlanSteps(dspy.Signature):
     """
 
     question: str = dspy.InputField()
-    steps: Steps = dspy.OutputField(
+    steps: list[dict[str, str]] = dspy.OutputField(
         desc='1 to 6 steps in the order of looking up, such as [{"thought": "Needs nothing before it.", "question": '
         '"Who wrote A?"}, {"thought": "Needs the answer of step 1.", "question": "Where was #1 born?"}]'
     )
@@ -88,7 +89,7 @@ class RouteQuestion(dspy.Signature):
     """
 
     question: str = dspy.InputField()
-    route: Route = dspy.OutputField(desc="how to go on")
+    route: Literal["direct", "single", "plan"] = dspy.OutputField(desc="how to go on")
     query: str = dspy.OutputField(desc='for "single": what to type into the search engine; otherwise "none"')
 
 
@@ -101,7 +102,7 @@ class DrawRoadmap(dspy.Signature):
     """
 
     question: str = dspy.InputField()
-    roadmap: Questions = dspy.OutputField(desc="1 to 6 sub-goals in the order in which they can be reached")
+    roadmap: list[str] = dspy.OutputField(desc="1 to 6 sub-goals in the order in which they can be reached")
 
 
 class DecideNext(dspy.Signature):
@@ -120,7 +121,9 @@ class DecideNext(dspy.Signature):
     passages: NumberedPassages = dspy.InputField(desc="collected so far")
     queries: list[str] = dspy.InputField(desc="earlier queries, with what each one brought")
     thought: str = dspy.OutputField(desc="one or two sentences: what is known, and what to find out next")
-    action: Action = dspy.OutputField(desc='"retrieve" to search once more, "answer" to answer now')
+    action: Literal["retrieve", "answer"] = dspy.OutputField(
+        desc='"retrieve" to search once more, "answer" to answer now'
+    )
     query: str = dspy.OutputField(desc='for "retrieve": what to type into the search engine; otherwise "none"')
 
 

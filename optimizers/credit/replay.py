@@ -20,8 +20,8 @@ from ...data.pool import PassagePool
 from ...engines.models import roles
 from ...eval.gold_replies import GoldReplies
 from ...eval.metrics import Metric as PolyhopMetric
+from ...programs.run import Run, running
 from ...programs.search import Search
-from ...programs.trace import Trace
 from ...signatures.fields import NumberedPassages
 from ..measure import Metric, scored
 
@@ -167,7 +167,8 @@ class Replay:
 
     def _others(self, pool: Any, query: str, k: int) -> list[Hit]:
         assert self._search is not None
-        hits: list[Hit] = self._search(query, pool, Trace(), k=k)
+        with running(Run(pool=pool)):
+            hits: list[Hit] = self._search(query, k=k)
         return hits
 
 

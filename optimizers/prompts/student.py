@@ -111,4 +111,5 @@ def with_steps(prediction: Any, predictions: Sequence[Any]) -> Any:
     if not isinstance(prediction.get("trace"), Trace):
         return prediction
     steps = [step for each in predictions for step in each.trace.steps]
-    return dspy.Prediction(**{**prediction, "trace": Trace(steps)})
+    calls = sum(each.trace.lm_calls for each in predictions)
+    return dspy.Prediction(**{**prediction, "trace": Trace(steps, calls)})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import threading
-from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from threading import Lock
 from typing import Any
 
@@ -13,9 +13,7 @@ import dspy
 import pytest
 from dspy import lm15
 from dspy.utils.callback import BaseCallback
-from dspy.utils.exceptions import AdapterParseError, ContextWindowExceededError
-from hypothesis import given
-from hypothesis import strategies as st
+from dspy.utils.exceptions import ContextWindowExceededError
 
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.pool import PassagePool
@@ -24,10 +22,10 @@ from polyhop.engines.costs import Ledger
 from polyhop.engines.lexical import LexicalEngine
 from polyhop.engines.models import roles
 from polyhop.engines.replies import read_request
-from polyhop.programs import PROGRAMS, Trace, new_program
-from polyhop.programs.agent import ADAPTER, Agent, ChatAdapter, JSONAdapter, XMLAdapter, guarded, together
-from polyhop.programs.program import Program
-from polyhop.programs.trace import Parallel, Stopped, Thought
+from polyhop.programs import PROGRAMS, current, new_program, record
+from polyhop.programs.agent import Agent
+from polyhop.programs.run import Run, running, together
+from polyhop.programs.trace import Parallel, Shortened, Thought
 from polyhop.signatures import AnswerFromPassages, NumberedPassage, NumberedPassages
 
 from .scripted import Request, answer, playing, scripted
@@ -65,24 +63,19 @@ def refuse(limit: int) -> Any:
     return reply
 
 
-@pytest.mark.parametrize("adapter", [ChatAdapter(), dspy.ChatAdapter(), dspy.JSONAdapter()])
-@pytest.mark.parametrize(
-    ("sentences", "limit", "asked"),
-    [
-        ((2, 2, 2, 2), 8, ["1s1 1s2 2s1 2s2 3s1 3s2 4s1 4s2"]),
-        ((1, 1, 1, 1, 1), 2, ["1s1 2s1 3s1 4s1 5s1", "1s1 2s1"]),
-        ((4, 1), 1, ["1s1 1s2 1s3 1s4 2s1", "1s1 1s2 1s3 1s4", "1s1 1s2", "1s1"]),
-    ],
-)
-def test_half_of_the_passages_until_they_fit(
-    sentences: tuple[int, ...], limit: int, asked: list[str], adapter: Any
-) -> None:
-    ledger = Ledger()
+@pytest.mark.parametrize("adapter", [dspy.ChatAdapter(), dspy.JSONAdapter()])
+@pytest.mark.parametrize(("sentences", "limit"), [((2, 2, 2, 2), 8), ((1, 1, 1, 1, 1), 2), ((4, 1), 1)])
+def test_the_first_half_until_it_fits(sentences: tuple[int, ...], limit: int, adapter: Any) -> None:
+    ledger, whole = Ledger(), [f"{n}s{s + 1}" for n, many in enumerate(sentences, 1) for s in range(many)]
     with playing(scripted(answerer=refuse(limit)), adapter) as script, dspy.context(usage_tracker=ledger):
-        reply = Agent(AnswerFromPassages)(question="Who?", passages=passages(*sentences))
-    assert [" ".join(shown(request)) for request in script.requests] == asked
+        reply = Agent(AnswerFromPassages)(question="Who?", passages=passages(*sentences, words=50))
+    asked = [shown(request) for request in script.requests]
+    assert asked[0] == whole
+    for before, after in pairwise(asked):
+        assert after == whole[: len(after)]
+        assert len(after) <= max(1, len(before) // 2)
     # The answer is the one to what was shown, and is paid once.
-    assert reply.answer == f"saw {', '.join(asked[-1].split())}"
+    assert reply.answer == f"saw {', '.join(asked[-1])}"
     assert ledger.costs()["lm_calls"] == 1
     assert ledger.incidents == ({"prompt shortened": len(asked) - 1} if len(asked) > 1 else {})
 
@@ -92,19 +85,48 @@ def test_demos_go_last() -> None:
     agent.demos = [demo(1), demo(2)]
     with playing(scripted(answerer=refuse(-1))) as script:
         assert agent(question="Who?", passages=passages(1, 1)).answer == "saw 1s1"
-    assert [(len(shown(request)), request.demos) for request in script.requests] == [(2, 2), (1, 2), (1, 0)]
+    assert [request.demos for request in script.requests if request.demos == 0 or len(shown(request)) == 2] == [2, 0]
     assert len(agent.demos) == 2  # for the next question
 
 
 def test_the_error_is_raised_where_nothing_is_left() -> None:
-    agent = Agent(AnswerFromPassages)
-    agent.demos = [demo(1)]
     with playing(scripted(answerer=TOO_LONG)) as script, pytest.raises(ContextWindowExceededError):
-        agent(question="Who?", passages=passages(2, 2))
-    assert [(len(shown(each)), each.demos) for each in script.requests] == [(4, 1), (2, 1), (1, 1), (1, 0)]
+        Agent(AnswerFromPassages)(question="Who?", passages=passages(2, 2))
+    assert len(shown(script.requests[0])) == 4
     with playing(scripted(answerer=TOO_LONG)) as script, pytest.raises(ContextWindowExceededError):
         Agent(AnswerFromPassages)(question="Who?", passages=NumberedPassages(passages=[]))
     assert len(script.requests) == 1
+
+
+def test_the_last_passages_are_left_out_where_they_exceed_the_tokens_of_a_prompt() -> None:
+    run = Run(prompt_tokens=2_000)
+    with running(run), playing(scripted()) as script:
+        Agent(AnswerFromPassages)(question="Who?", passages=passages(2, 2, 2, words=400))
+        Agent(AnswerFromPassages)(question="Who?", passages=passages(2, 2, words=40))
+        Agent(AnswerFromPassages)(question="Who?", passages=passages(1, words=100_000))
+    long, short, endless = script.requests
+    assert shown(long) == ["1s1", "1s2", "2s1"]
+    assert shown(short) == ["1s1", "1s2", "2s1", "2s2"]
+    assert shown(endless) == ["1s1"]
+    assert all(len(each.prompt) < 4 * 2_000 for each in script.requests)
+    cut = [step for step in run.trace.steps if isinstance(step, Shortened)]
+    assert [(step.agent, step.needed > 2_000, step.shown < 2_000) for step in cut] == 2 * [
+        ("AnswerFromPassages", True, True)
+    ]
+    assert run.trace.lm_calls == 3
+
+
+def test_a_question_that_is_asked_again_does_not_get_the_cached_reply() -> None:
+    asked = []
+
+    class Listening(BaseCallback):
+        def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+            asked.append(str(inputs))
+
+    for attempt in (1, 2):
+        with playing(scripted()), dspy.context(usage_tracker=Ledger(attempt), callbacks=[Listening()]):
+            Agent(AnswerFromPassages)(question="Who?", passages=passages(1))
+    assert ["rollout_id" in each for each in asked] == [False, True]
 
 
 # --- programs --------------------------------------------------------------------------------------------------------
@@ -144,216 +166,40 @@ def test_every_program_ends_with_an_answer_in_a_small_context(name: str) -> None
     assert set(ledger.by_agent()) <= set(roles(program))
 
 
-# --- adapter --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_prompts_are_those_of_dspy(name: str) -> None:
-    plain = dspy.ChatAdapter()
-    for _, agent in new_program(name).named_predictors():
-        inputs = dict.fromkeys(agent.signature.input_fields, "x")
-        for signature in (agent.signature, agent.signature.with_instructions("Do something else.")):
-            expected = plain.format(signature, [], inputs)
-            assert ADAPTER.format(signature, [], inputs) == expected
-            assert ADAPTER.format(signature, [], inputs) == expected  # from what is remembered
-
-
-PASSAGES = NumberedPassages(passages=[NumberedPassage(number=2, title="A \u2028b", sentences={1: "Œuvre.", 3: ""})])
-
-
-@given(
-    st.sampled_from([str, list[str], NumberedPassages, int, bool, list[int]]),
-    st.one_of(
-        st.text(st.characters(codec=None, categories=None)),
-        st.lists(st.one_of(st.text(), st.integers(), st.none())),
-        st.none(),
-        st.integers(),
-        st.booleans(),
-        st.just(PASSAGES),
-    ),
-    st.booleans(),
-)
-def test_whatever_an_input_is_it_is_written_as_dspy_writes_it(kind: Any, value: Any, main: bool) -> None:
-    class Any_(dspy.Signature):
-        """Do it."""
-
-        thing: kind = dspy.InputField()
-        answer: str = dspy.OutputField()
-
-    plain = dspy.ChatAdapter().format_user_message_content(Any_, {"thing": value}, "a", "b", main_request=main)
-    assert ADAPTER.format_user_message_content(Any_, {"thing": value}, "a", "b", main_request=main) == plain
-
-
-class Asking(Program):
-    def __init__(self) -> None:
-        super().__init__()
-        self.agent = dspy.Predict("question -> answer")
-
-    def forward(self) -> Any:
-        return dspy.settings.adapter
-
-
-def awaited(program: Program) -> Any:
-    return asyncio.run(program.acall())
-
-
-@pytest.mark.parametrize("call", [Asking.__call__, awaited], ids=["called", "awaited"])
-def test_programs_use_it_unless_another_one_is_set(call: Callable[[Program], Any]) -> None:
-    assert call(Asking()) is ADAPTER
-    assert dspy.settings.adapter is None
-    for other in (
-        type("Own", (dspy.XMLAdapter,), {})(),
-        ChatAdapter(),
-        JSONAdapter(),
-        type("Own", (dspy.JSONAdapter,), {})(),
-    ):
-        with dspy.context(adapter=other):
-            assert call(Asking()) is other
-
-
-@pytest.mark.parametrize("call", [Asking.__call__, awaited], ids=["called", "awaited"])
-@pytest.mark.parametrize("native", [True, False])
-@pytest.mark.parametrize("ours", [ChatAdapter, JSONAdapter, XMLAdapter])
-def test_programs_guard_the_adapters_of_dspy(call: Callable[[Program], Any], ours: Any, native: bool) -> None:
-    theirs = getattr(dspy, ours.__name__)
-    given = theirs([BaseCallback()], use_native_function_calling=native, parallel_tool_calls=not native)
-    with dspy.context(adapter=given):
-        used = call(Asking())
-        assert dspy.settings.adapter is given
-    assert (type(used), type(given)) == (ours, theirs)
-    assert vars(used).items() >= vars(given).items()
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("given", [dspy.ChatAdapter(), dspy.JSONAdapter(), dspy.XMLAdapter()])
-def test_the_prompts_of_dspys_adapters_stay_what_they_are(name: str, given: Any) -> None:
-    ours = guarded(given)
-    for _, agent in new_program(name).named_predictors():
-        inputs = dict.fromkeys(agent.signature.input_fields, "x")
-        demos = [dspy.Example({**inputs, **dict.fromkeys(agent.signature.output_fields, "y")})]
-        assert ours.format(agent.signature, demos, inputs) == given.format(agent.signature, demos, inputs)
-
-
-# --- unreadable replies ------------------------------------------------------------------------------------
-
-
-class Planned(dspy.Signature):
-    """Plan."""
-
-    question: str = dspy.InputField()
-    reasoning: str = dspy.OutputField()
-    steps: list[str] = dspy.OutputField()
-
-
-ENDLESS = [
-    "{",
-    "[",
-    '{"a":',
-    "[{",
-    "{[",
-    "a{b}",
-    "[ 'x', ",
-    "{ x ",
-    "(",
-    "```json\n{",
-    '{"steps": ["',
-    "[[ ## steps ## ]]\n[",
-]
-
-
-@pytest.mark.parametrize("adapter", [ADAPTER, JSONAdapter()], ids=["chat", "json"])
-@pytest.mark.parametrize("unit", ENDLESS)
-def test_a_reply_that_goes_in_circles_is_refused_at_once(unit: str, adapter: dspy.Adapter) -> None:
-    """Without an end to it, most of these take minutes: this test would not come back."""
-    for length in (5_000, 65_536, 1 << 20):
-        for before in ("", "[[ ## reasoning ## ]]\nx\n\n[[ ## steps ## ]]\n"):
-            with pytest.raises(AdapterParseError) as caught:
-                adapter.parse(Planned, before + unit * (length // len(unit)))
-            assert len(str(caught.value)) < 8_000
-
-
-OBJECTS = [  # the chat adapter of DSPy does not read them
-    '{"reasoning": "x", "steps": ["a", "b"]}',
-    '```json\n{"reasoning": "x", "steps": ["a", "b"]}\n```',
-    'Sure! {"reasoning": "x", "steps": ["a", "b"]} Anything else?',
-]
-REPLIES = [
-    "{'reasoning': 'x', 'steps': ['a', 'b'],}",
-    '{"reasoning": "x", "steps": ["a", "b"',
-    '{"reasoning": "x"}',
-    "[[ ## reasoning ## ]]\nx\n\n[[ ## steps ## ]]\n['a', 'b']\n\n[[ ## completed ## ]]",
-    "[[ ## reasoning ## ]]\nx\n\n[[ ## steps ## ]]\na, b",
-    "[1, 2]",
-    "42",
-    "",
-    "No.",
-    "{" * 40 + "}" * 40,
-]
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs", "reply"),
-    [
-        *((ADAPTER, dspy.ChatAdapter(), reply) for reply in REPLIES),
-        *((JSONAdapter(), dspy.JSONAdapter(), reply) for reply in [*OBJECTS, *REPLIES]),
-    ],
-)
-def test_any_other_reply_is_read_as_dspy_reads_it(ours: Any, theirs: Any, reply: str) -> None:
-    def read(adapter: Any) -> Any:
-        try:
-            return adapter.parse(Planned, reply)
-        except AdapterParseError as error:
-            return str(error)
-
-    assert read(ours) == read(theirs)
-
-
-@pytest.mark.parametrize("fallback", [True, False])
-def test_an_unreadable_reply_is_requested_again_as_json(fallback: bool) -> None:
-    def requests(adapter: dspy.Adapter) -> list[Any]:
-        with playing(scripted(answerer=["No.", {"answer": "x"}]), adapter) as script:
-            try:
-                assert dspy.Predict("question -> answer")(question="?").answer == "x"
-            except AdapterParseError:
-                assert not fallback
-        return [(request.system, request.messages) for request in script.requests]
-
-    ours = requests(ChatAdapter(json_fallback=fallback))
-    assert ours == requests(dspy.ChatAdapter(use_json_adapter_fallback=fallback))
-    assert len(ours) == 1 + fallback
-
-
 # --- together -------------------------------------------------------------------------------------------------------
 
 
 def test_tasks_run_at_the_same_time_and_answer_in_order() -> None:
     meeting = threading.Barrier(3, timeout=10)  # passes only if all three are running
-    trace = Trace()
+    run = Run()
 
     def task(n: int) -> int:
         meeting.wait()
         return n
 
-    assert together(trace, [lambda _, n=n: task(n) for n in range(3)]) == [0, 1, 2]  # type: ignore[misc]
-    assert isinstance(trace.steps[0], Parallel)
+    with running(run):
+        assert together([partial(task, n) for n in range(3)]) == [0, 1, 2]
+    assert isinstance(run.trace.steps[0], Parallel)
 
 
 def test_a_failure_is_raised_when_all_are_done_and_their_steps_are_kept() -> None:
-    trace, done = Trace(), []
+    run, done = Run(), []
 
-    def fails(own: Trace) -> None:
-        own.add(Thought("failing"))
+    def fails() -> None:
+        record(Thought("failing"))
+        current().trace.calls += 1
         raise ValueError("first")
 
-    def works(own: Trace) -> None:
-        own.add(Thought("working"))
+    def works() -> None:
+        record(Thought("working"))
+        current().trace.calls += 2
         done.append(1)
 
-    with pytest.raises(ValueError, match="first"):
-        together(trace, [fails, works])
+    with running(run), pytest.raises(ValueError, match="first"):
+        together([fails, works])
     assert done == [1]
-    assert [step.text for step in trace.flat() if isinstance(step, Thought)] == ["failing", "working"]
-    assert trace.lm_calls_critical_path == 1
+    assert [step.text for step in run.trace.flat() if isinstance(step, Thought)] == ["failing", "working"]
+    assert (run.trace.lm_calls, run.trace.lm_calls_critical_path) == (3, 2)
 
 
 def test_models_and_records_of_the_caller_reach_the_threads() -> None:
@@ -369,8 +215,7 @@ def test_models_and_records_of_the_caller_reach_the_threads() -> None:
 
     with playing(scripted(answerer=lambda request: {"answer": request.inputs["question"]})):
         with dspy.context(trace=[]), dspy.track_usage() as usage:
-            trace = Trace([Stopped("x")])
-            assert together(trace, [lambda _, n=n: ask(n) for n in range(2)]) == ["0?", "1?"]  # type: ignore[misc]
+            assert together([partial(ask, n) for n in range(2)]) == ["0?", "1?"]
             recorded = [inputs["question"] for _, inputs, _ in dspy.settings.trace]
         assert recorded == ["0?", "1?"]  # though the second was asked first
         assert len(usage.usage_data["scripted"]) == 2

@@ -85,7 +85,7 @@ def test_without_a_pool_the_first_passages_are_read() -> None:
 
 
 def test_a_set_is_selected_in_one_call_and_read_alone() -> None:
-    replies = {"requirements": ["What is it?", "Who found it?"], "chosen": ["[2]", 1, "9"]}
+    replies = {"requirements": ["What is it?", "Who found it?"], "chosen": [2, 1, 9]}
     with playing(scripted(set_selector=replies, answerer=answer("Marie Curie"))) as script:
         prediction = SetSelection(PassagePool(PASSAGES))(question=QUESTION)
     assert script.order == ["set_selector", "answerer"]

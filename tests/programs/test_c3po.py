@@ -82,7 +82,7 @@ def test_exemplars_are_shown_to_the_planner_where_they_are_switched_on() -> None
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-@pytest.mark.parametrize("route", ["direct", "[No Retrieval]"])
+@pytest.mark.parametrize("route", ["direct"])
 def test_without_retrieval(adapter: Any, route: str) -> None:
     script, prediction = play(
         adapter, question="Thank you!", router={"route": route, "query": ""}, answerer=answer("You are welcome.", 1)
@@ -94,7 +94,7 @@ def test_without_retrieval(adapter: Any, route: str) -> None:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-@pytest.mark.parametrize("route", ["single", "[Retrieval] director of Vertigo"])
+@pytest.mark.parametrize("route", ["single"])
 def test_a_single_pass(adapter: Any, route: str) -> None:
     script, prediction = play(
         adapter, router={"route": route, "query": "'director of Vertigo'"}, filter=keep("1"), tuned={"k": 2}
@@ -112,7 +112,7 @@ def test_a_single_pass(adapter: Any, route: str) -> None:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-@pytest.mark.parametrize("route", ["plan", "[Planning]"])
+@pytest.mark.parametrize("route", ["plan"])
 def test_planning_step_by_step(adapter: Any, route: str) -> None:
     script, prediction = play(
         adapter,
@@ -363,11 +363,11 @@ def test_ids_that_name_nothing_are_counted(adapter: Any) -> None:
     _, prediction = play(
         adapter,
         router={"route": "single", "query": ""},
-        filter=keep("0", 99, "1s2", "1", "Vertigo", "3", "3"),
+        filter=keep(0, 99, 1, "3", 3),
     )
-    assert kept(prediction) == ["film", "man"]  # a sentence means its passage
-    assert steps(prediction, Selected)[0].invalid == ("0", "99", "Vertigo", "3")
-    assert prediction.trace.dropped == 4
+    assert kept(prediction) == ["film", "man"]
+    assert steps(prediction, Selected)[0].invalid == ("0", "99", "3")
+    assert prediction.trace.dropped == 3
 
 
 def test_a_roadmap_that_runs_away_is_cut_and_an_empty_one_is_the_question() -> None:

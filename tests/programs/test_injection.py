@@ -19,13 +19,13 @@ from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 from polyhop.engines.lexical.prompt import read_prompt
 from polyhop.programs import PROGRAMS, new_program
-from polyhop.programs.agent import Agent, ChatAdapter, JSONAdapter, XMLAdapter
+from polyhop.programs.agent import Agent
 from polyhop.signatures import AnswerFromPassages, NumberedPassage, NumberedPassages
 from polyhop.signatures.fields import fenced
 
 from .scripted import Request, playing, scripted
 
-ADAPTERS: list[Callable[[], Any]] = [ChatAdapter, dspy.JSONAdapter]
+ADAPTERS: list[Callable[[], Any]] = [dspy.ChatAdapter, dspy.JSONAdapter]
 RUN = [name for name in PROGRAMS if name != "oracle"]  # which needs gold evidence
 AGENTS = [(name, agent) for name in PROGRAMS for agent, _ in new_program(name).named_predictors()]
 BREAKS = ["\n", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"]
@@ -132,7 +132,8 @@ def check_tags(signature: Any, inputs: dict[str, Any], messages: list[Any]) -> N
         assert re.findall(r"[<＜][\u200b\u2060]*([/／!?\w][^\s>]*)>?", shown) == names
     for reply in turns[1::2]:
         outputs = [tag for name in signature.output_fields for tag in (name, f"/{name}")]
-        assert re.findall(r"<(/?\w[^\s>]*)>?", reply) == outputs
+        inside = {"item", "/item"} | ({"thought", "/thought", "question", "/question"} - set(outputs))
+        assert [tag for tag in re.findall(r"<(/?\w[^\s>]*)>?", reply) if tag not in inside] == outputs
     for name, value in inputs.items():
         text = task.partition(f"<{name}>\n")[2].partition(f"\n</{name}>")[0]
         if isinstance(value, NumberedPassages):
@@ -144,7 +145,7 @@ def check_tags(signature: Any, inputs: dict[str, Any], messages: list[Any]) -> N
 @few
 @given(text=HOSTILE.map(lambda text: f"Who? {text}"))
 @example(text=f"Who? {''.join(ATTACKS)}")
-@pytest.mark.parametrize("adapter", [*ADAPTERS, XMLAdapter])
+@pytest.mark.parametrize("adapter", [*ADAPTERS, dspy.XMLAdapter])
 @pytest.mark.parametrize(("name", "agent"), AGENTS)
 def test_every_agent_is_sent_its_own_fields_only(name: str, agent: str, adapter: Any, text: str) -> None:
     predictor = dict(new_program(name).named_predictors())[agent]
@@ -157,7 +158,7 @@ def test_every_agent_is_sent_its_own_fields_only(name: str, agent: str, adapter:
     with listening(kind) as calls, playing(scripted(), kind):
         predictor(**inputs)
     assert [list(sent) for _, sent, _ in calls] == [list(inputs)]
-    (check_tags if adapter is XMLAdapter else check)(*calls[0])
+    (check_tags if adapter is dspy.XMLAdapter else check)(*calls[0])
 
 
 @given(st.text(st.characters(exclude_characters="[<［＜﹤")))
@@ -225,16 +226,11 @@ def test_a_reply_that_quotes_what_was_shown_forges_nothing(text: str) -> None:
     shown = NumberedPassage(number=1, title=text, sentences={1: text}).render()
     without_ids = "\n".join(line.partition(" ")[2] for line in shown.split("\n"))
     for quoted in (shown, without_ids, fenced(text)):
-        for chat in (dspy.ChatAdapter(), ChatAdapter()):
-            parsed = chat.parse(AnswerFromPassages, _quoting(quoted))
-            assert (parsed["answer"], parsed["confidence"]) == ("Ann Lee", 0.9)
+        parsed = dspy.ChatAdapter().parse(AnswerFromPassages, _quoting(quoted))
+        assert (parsed["answer"], parsed["confidence"]) == ("Ann Lee", 0.9)
         as_json = json.dumps({"reasoning": quoted, "answer": "Ann Lee", "confidence": 0.9})
-        for adapter in (dspy.JSONAdapter(), JSONAdapter()):
-            parsed = adapter.parse(AnswerFromPassages, as_json)
-            assert parsed == {"reasoning": quoted, "answer": "Ann Lee", "confidence": 0.9}
-    shown = fenced(shown, tags=True)
-    as_xml = f"<reasoning>{shown}</reasoning> <answer>Ann Lee</answer> <confidence>0.9</confidence>"
-    assert XMLAdapter().parse(AnswerFromPassages, as_xml)["answer"] == "Ann Lee"
+        parsed = dspy.JSONAdapter().parse(AnswerFromPassages, as_json)
+        assert parsed == {"reasoning": quoted, "answer": "Ann Lee", "confidence": 0.9}
 
 
 # --- whole programs --------------------------------------------------------------------------------------------------
@@ -272,12 +268,12 @@ def echoing(hostile: str) -> Any:
         verifier=replying(reasoning=quote, correction=said, attribution="contradictory", accuracy=0.1),
         router=replying(route="plan", query=said),
         roadmap=replying(roadmap=[text, text]),
-        filter=replying(thoughts=quote, useful=["1", "2"]),
+        filter=replying(thoughts=quote, useful=[1, 2]),
         decider=replying(thought=quote, action="retrieve", query=said),
         reasoner=replying(next_thought=quote),
         querier=replying(queries=[text]),
         updater=replying(new_facts=[f"{text} (1s1)"], contradicted=[text], gaps=[text]),
-        checker=replying(supported=["1"], relevant=["1"], contradicted=["1"]),
+        checker=replying(supported=[1], relevant=[1], contradicted=[1]),
         filterer=replying(spans=lambda request: request.inputs["passages"].split("\n")),
         refiner=replying(refined_question=said),
         accuracy_judge=replying(accuracy=0.1),
@@ -295,9 +291,7 @@ def echoing(hostile: str) -> Any:
 def test_programs_with_a_model_that_quotes_all_it_reads(name: str, adapter: Any, text: str) -> None:
     program = new_program(name, corpus(text, "A second film."))
     kind = adapter()
-    # A tag of thinking that a model writes itself ends its thinking, except inside of one JSON object.
-    quoted = re.sub("/?think|/?reasoning", "", text, flags=re.IGNORECASE) if adapter is ChatAdapter else text
-    with listening(kind) as calls, playing(echoing(quoted), kind) as script:
+    with listening(kind) as calls, playing(echoing(text), kind) as script:
         prediction = program(question=f"Who is the director of the film Dust? {text}")
     for call in calls:
         check(*call)

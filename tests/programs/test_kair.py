@@ -121,7 +121,6 @@ def test_no_new_query_ends_the_loop(queries: list[str]) -> None:
         ({"supported": ["1", "2"], "relevant": ["1"]}, ["A."], (), ("B.",)),
         ({"supported": ["1"], "relevant": ["2"]}, [], ("B.",), ("A.",)),
         ({"supported": [], "relevant": []}, [], ("A.", "B."), ()),
-        ({"supported": "none", "relevant": "1, 2"}, [], ("A.", "B."), ()),
     ],
 )
 def test_only_facts_that_are_supported_and_relevant_are_known(

@@ -140,13 +140,15 @@ def test_gaps_that_depend_on_each_other_go_to_one_agent() -> None:
 def test_what_one_collaborating_agent_found_wrong_does_not_come_back_from_the_other() -> None:
     def update(request: Request) -> dict[str, Any]:
         if request.inputs["required"] == json.dumps([QUESTION]):
-            return {"new_facts": [f"{DIRECTED} (1s2)"], "gaps": ["Who is A?", "Who is B?"]}
+            return {"new_facts": [f"{DIRECTED} (1s2)"], "contradicted": [], "gaps": ["Who is A?", "Who is B?"]}
         if "Who is A?" in request.inputs["required"]:
             return {"new_facts": [], "contradicted": [DIRECTED], "gaps": ["Who is A?"]}
-        return {"new_facts": [], "gaps": ["Who is B?"]}
+        return {"new_facts": [], "contradicted": [], "gaps": ["Who is B?"]}
 
-    contradicted = {"supported": [], "relevant": [], "contradicted": ["1"]}
-    script, _ = collaborate({"steps": 2}, updater=update, checker=[{"supported": "1", "relevant": "1"}, contradicted])
+    contradicted = {"supported": [], "relevant": [], "contradicted": [1]}
+    script, _ = collaborate(
+        {"steps": 2}, updater=update, checker=[{"supported": [1], "relevant": [1], "contradicted": []}, contradicted]
+    )
     assert known(script) == []
 
 
@@ -166,11 +168,11 @@ def test_without_foci_all_agents_are_told_the_same_and_share_no_cached_reply() -
 # --- replies that are none -------------------------------------------------------------------------------------------
 
 
-def test_nonsense_numbers_and_lists_as_text() -> None:
+def test_numbers_of_no_statement_are_counted() -> None:
     script, prediction = play(
-        updater={"new_facts": f"- {DIRECTED} (1s2)\n- It is a film. (1s1)", "gaps": "none"},
-        checker={"supported": ["7", "2", "1", "1"], "relevant": "1, 2, 0"},
-        filterer={"spans": "- 1s2 Its director was Alfred Hitchcock.\n- 1s2"},
+        updater={"new_facts": [f"{DIRECTED} (1s2)", "It is a film. (1s1)"], "contradicted": [], "gaps": ["none"]},
+        checker={"supported": [7, 2, 1, 1], "relevant": [1, 2, 0], "contradicted": []},
+        filterer={"spans": ["1s2 Its director was Alfred Hitchcock.", "1s2"]},
     )
     assert known(script) == [DIRECTED, "It is a film."]
     assert facts(prediction) == [("film", 1)]

@@ -32,7 +32,6 @@ from polyhop.programs.trace import (
     Weighed,
 )
 from polyhop.programs.tunable import tunables
-from polyhop.signatures.replies import Steps
 
 from .scripted import ADAPTERS, Reply, Request, Script, answer, facts, playing, queries, scripted, steps
 
@@ -74,7 +73,7 @@ def doubts(*questions: str) -> Callable[[Request], dict[str, Any]]:
 
 
 def revised(text: str, cited: list[str]) -> dict[str, Any]:
-    return {"reason": "Read again.", "decision": "REVISED", "answer": text, "cited": cited}
+    return {"reason": "Read again.", "decision": "revised", "answer": text, "cited": cited}
 
 
 def play(
@@ -174,7 +173,7 @@ def test_without_a_plan_the_question_is_the_only_step() -> None:
     assert prediction.trace.lm_calls == len(script.requests)
 
 
-@pytest.mark.parametrize("reply", [[], None, [{"thought": "Nothing to do.", "question": ""}]])
+@pytest.mark.parametrize("reply", [[], [{"thought": "Nothing to do.", "question": ""}]])
 def test_a_planner_without_steps_leaves_the_question(reply: Any) -> None:
     script, prediction = play(dspy.JSONAdapter(), planner={"steps": reply})
     assert [request.inputs["question"] for request in script.asked("step_answerer")] == [QUESTION]
@@ -372,7 +371,7 @@ def test_the_review_looks_in_a_sparse_retriever() -> None:
 
 
 def plan(*questions: str) -> list[PlanStep]:
-    return read_plan("Q?", Steps({"thought": "", "question": question} for question in questions))[0]
+    return read_plan("Q?", [{"thought": "", "question": question} for question in questions])[0]
 
 
 @pytest.mark.parametrize(

@@ -371,7 +371,7 @@ def test_a_review_can_be_left_out_where_a_step_is_open(gathered: dict[str, Any],
 def test_nonsense_is_dropped_and_counted(adapter: Any) -> None:
     script, prediction = play(
         adapter,
-        planner={"route": "[PLAN]", "sub_questions": ["", " Who? ", *["More?"] * 30]},
+        planner={"route": "plan", "sub_questions": ["", " Who? ", *["More?"] * 30]},
         gatherer={
             "answers": ["[9s9]", *["x"] * 40],
             "keep": ["0", "9s1", "1s2", "1s2", "all of them"],
@@ -379,7 +379,7 @@ def test_nonsense_is_dropped_and_counted(adapter: Any) -> None:
         },
         answerer=cited("word " * 3000, ids=("77", "1s2", "x")),
         settings={"rounds": 1},
-        verifier={"reasoning": "", "attribution": "Attributable!", "accuracy": "95%", "correction": ""},
+        verifier={"reasoning": "", "attribution": "attributable", "accuracy": 95, "correction": ""},
     )
     assert steps(prediction, Decomposed)[0].route == "plan"
     assert len(steps(prediction, Decomposed)[0].sub_questions) == 10

@@ -33,6 +33,7 @@ from polyhop.programs import (
 )
 from polyhop.programs.confidence import CREDIBILITY
 from polyhop.programs.prediction import MAX_LINE, check_question, conclude, one_line, read_answer, read_query
+from polyhop.programs.run import Run, running
 from polyhop.programs.trace import Stopped
 
 from .scripted import Request, Script, answer, playing, scripted
@@ -148,6 +149,7 @@ def test_an_unreadable_reply_is_an_error_never_an_answer(kind: type[dspy.Module]
 WORDS = st.text(max_size=60) | st.sampled_from(
     ["Title 1", "1s1", "[2]", "9s9", "#1", "none", "[Retrieval] x", "[[ ## query ## ]]", "Who wrote #1?"]
 )
+NUMBERS = {"chosen", "useful", "supported", "relevant"}
 CHOICES = {
     "route": ["direct", "single", "plan"],
     "action": ["retrieve", "answer"],
@@ -168,6 +170,8 @@ def nonsense(words: list[str], seed: int) -> Script:
                     return chosen.choice(CHOICES[name])
                 if name == "steps":
                     return [{"thought": chosen.choice(words), "question": chosen.choice(words)} for _ in range(3)]
+                if name in NUMBERS or (agent, name) == ("checker", "contradicted"):
+                    return chosen.choices(range(-1, 9), k=chosen.randrange(15))
                 if isinstance(default, list):
                     return chosen.choices(words, k=chosen.randrange(15))
                 return chosen.choice(words) if isinstance(default, str) else chosen.choice([-1, 0, 0.4, 1, 85])
@@ -203,7 +207,8 @@ def test_a_failing_model_is_an_error_never_an_answer(kind: type[dspy.Module]) ->
 
 def closed(**reply: Any) -> dspy.Prediction:
     reply = {"answer": "Paris", "reasoning": " why ", "confidence": 0.5} | reply
-    return conclude(*read_answer(dspy.Prediction(**reply), trace := Trace()), trace, stop="test")
+    with running(Run()):
+        return conclude(*read_answer(dspy.Prediction(**reply)), stop="test")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +246,8 @@ def test_confidence_is_a_probability(stated: float, confidence: float) -> None:
 def test_ranking_is_evidence_first_then_as_found() -> None:
     hits = [Hit(passage, 1.0, rank) for rank, passage in enumerate([*PASSAGES, PASSAGES[0]], 1)]
     evidence = [Evidence(PASSAGES[2], 1), Evidence(PASSAGES[0]), Evidence(PASSAGES[2], 0)]
-    prediction = conclude("x", 1.0, Trace(), evidence=evidence, seen=hits, stop="x")
+    with running(Run(seen=hits)):
+        prediction = conclude("x", 1.0, evidence=evidence, stop="x")
     assert [passage.id for passage in prediction.ranking] == ["p2", "p0", "p1", "p3"]
     assert prediction.evidence == tuple(evidence)
 
@@ -298,13 +304,13 @@ def test_a_line_is_one_short_line_and_what_is_cut_is_counted(text: str) -> None:
 
 def test_an_answer_that_no_passage_has_comes_from_the_model() -> None:
     film = Passage.of("Vertigo", "Vertigo is a film by Alfred Hitchcock.")
-    hits = [Hit(film, 1.0, 1)]
 
     def status(answer: str, **more: Any) -> str:
-        return str(conclude(answer, 0.9, Trace(), stop="stable", **more).status)
+        with running(Run(seen=[Hit(film, 1.0, 1)])):
+            return str(conclude(answer, 0.9, stop="stable", **more).status)
 
-    assert status("Paris", seen=hits) == "model knowledge"
-    assert status("Alfred Hitchcock", seen=hits) == "not checked"
-    assert status("Paris", seen=hits, evidence=[Evidence(film)]) == "not checked"
-    assert status("Paris", seen=hits, status="verified") == "verified"
-    assert status("unknown", seen=hits, evidence=[Evidence(film)], status="contradicted") == "no answer"
+    assert status("Paris") == "model knowledge"
+    assert status("Alfred Hitchcock") == "not checked"
+    assert status("Paris", evidence=[Evidence(film)]) == "not checked"
+    assert status("Paris", status="verified") == "verified"
+    assert status("unknown", evidence=[Evidence(film)], status="contradicted") == "no answer"

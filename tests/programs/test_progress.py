@@ -6,6 +6,7 @@ import json
 import pickle
 from collections.abc import Iterator
 from copy import deepcopy
+from functools import partial
 from threading import Barrier
 from typing import Any
 
@@ -20,9 +21,9 @@ from polyhop.data.sample import sample_passages
 from polyhop.engines.limits import LimitedLM, RateLimit
 from polyhop.engines.models import language_model
 from polyhop.programs import PROGRAMS, ParRag, PolyHop, new_program
-from polyhop.programs.agent import together
 from polyhop.programs.progress import Event, StatusMessages, following
-from polyhop.programs.trace import Searched, Stopped, Trace, listening
+from polyhop.programs.run import Run, record, running, together
+from polyhop.programs.trace import Searched, Stopped, listening
 
 QUESTION = "Where was the director of Stalker born?"
 
@@ -61,14 +62,14 @@ def test_each_step_is_told_once_when_it_is_recorded(name: str, retriever: ChainR
 
 def test_steps_of_parallel_branches_are_told_with_their_branch() -> None:
     told: list[tuple[str, tuple[int, ...]]] = []
-    trace, both = Trace(), Barrier(2)
+    both = Barrier(2)
 
-    def search(n: int, branch: Trace) -> None:
+    def search(n: int) -> None:
         both.wait(60)  # in two threads
-        branch.add(Searched(f"query {n}", ()))
+        record(Searched(f"query {n}", ()))
 
-    with listening(lambda step, branch: told.append((getattr(step, "query", ""), branch))):
-        together(trace, [lambda branch, n=n: search(n, branch) for n in (1, 2)])  # type: ignore[misc]
+    with running(Run()), listening(lambda step, branch: told.append((getattr(step, "query", ""), branch))):
+        together([partial(search, n) for n in (1, 2)])
     assert sorted(told) == [("query 1", (1,)), ("query 2", (2,))]
 
 
@@ -129,8 +130,8 @@ def test_a_retriever_is_a_tool(retriever: ChainRetriever) -> None:
 
 def test_a_program_is_a_tool(retriever: ChainRetriever) -> None:
     for program in (PolyHop(retriever), deepcopy(PolyHop(retriever)), pickle.loads(pickle.dumps(PolyHop(retriever)))):
-        tool = dspy.Tool(program)
-        assert tool.name == "PolyHop"
+        tool = dspy.Tool(program.answer)
+        assert tool.name == "answer"
         assert tool.desc.startswith("Answer a question whose evidence is spread over several documents")
         assert tool.args == {"question": {"type": "string"}}
         assert str(tool(question=QUESTION)).splitlines()[0] == program(QUESTION).answer
@@ -140,7 +141,7 @@ def test_react_uses_both(retriever: ChainRetriever) -> None:
     script = iter(
         [
             {"next_thought": "-", "next_tool_name": "search", "next_tool_args": {"query": "Stalker"}},
-            {"next_thought": "-", "next_tool_name": "PolyHop", "next_tool_args": {"question": QUESTION}},
+            {"next_thought": "-", "next_tool_name": "answer", "next_tool_args": {"question": QUESTION}},
             {"next_thought": "-", "next_tool_name": "finish", "next_tool_args": {}},
             {"reasoning": "-", "answer": "Zavrazhye"},
         ]
@@ -148,7 +149,7 @@ def test_react_uses_both(retriever: ChainRetriever) -> None:
     program = PolyHop(retriever)
     program.set_lm(language_model("lexical"))
     with dspy.context(lm=dspy.utils.DummyLM(list(script)), adapter=dspy.ChatAdapter()):
-        result = dspy.ReAct("question -> answer", tools=[retriever, program])(question=QUESTION)
+        result = dspy.ReAct("question -> answer", tools=[retriever, program.answer])(question=QUESTION)
     assert result.trajectory["observation_0"][0].startswith("Stalker (1979 film) | ")
     assert "Zavrazhye" in str(result.trajectory["observation_1"])
     assert result.answer == "Zavrazhye"

@@ -17,6 +17,7 @@ from polyhop.programs import ParRag, Trace
 from polyhop.programs.candidates import Candidates
 from polyhop.programs.confidence import CREDIBILITY, Confidence
 from polyhop.programs.review import CitedAnswer, Review, ReviewResult, read_cited
+from polyhop.programs.run import Run, running
 from polyhop.programs.trace import Judged, Parallel, Revised, Scored, Searched, Weighed
 
 from .scripted import Reply, Script, playing, scripted
@@ -37,12 +38,10 @@ def review(
     reviewer: Review | None = None,
     **replies: Reply | list[Reply],
 ) -> tuple[Script, ReviewResult, Trace, Candidates]:
-    trace, sources = Trace(), Candidates([FILM])
-    with playing(scripted(**replies)) as script:
-        done = (reviewer or Review())(
-            claim, sources, hops, PassagePool([FILM, MAN, BOOK] if pool is None else pool), trace, shown=2
-        )
-    return script, done, trace, sources
+    run, sources = Run(pool=PassagePool([FILM, MAN, BOOK] if pool is None else pool)), Candidates([FILM])
+    with playing(scripted(**replies)) as script, running(run):
+        done = (reviewer or Review())(claim, sources, hops, shown=2)
+    return script, done, run.trace, sources
 
 
 def revision(decision: str = "revised", answer: str = "Sebald", cited: Any = ("2s1",)) -> dict[str, Any]:
@@ -73,7 +72,7 @@ def test_what_the_judges_see() -> None:
 
 @pytest.mark.parametrize(("verdict", "credibility"), CREDIBILITY.items())
 def test_confidence_is_accuracy_and_credibility(verdict: str, credibility: float) -> None:
-    _, done, trace, _ = review(attribution_judge={"attribution": verdict.upper()}, accuracy_judge={"accuracy": 0.8})
+    _, done, trace, _ = review(attribution_judge={"attribution": verdict}, accuracy_judge={"accuracy": 0.8})
     assert done.confidence == pytest.approx(0.5 * 0.8 + 0.5 * credibility)
     assert done.passed == (done.confidence >= 0.75) == (not of(trace, Revised))
 
@@ -200,9 +199,8 @@ def test_an_accuracy_that_cannot_be_read_is_0_and_recorded() -> None:
 
 @pytest.mark.parametrize(("claim", "query"), [(CLAIM, "Alfred Hitchcock"), (UNSURE, QUESTION)])
 def test_it_looks_again_by_the_answer_or_by_the_question(claim: CitedAnswer, query: str) -> None:
-    script, done, trace, sources = review(claim, accuracy_judge={"accuracy": 0})
+    script, _, trace, sources = review(claim, accuracy_judge={"accuracy": 0})
     assert [step.query for step in of(trace, Searched)] == [query]
-    assert len(done.found) == 3  # all that was found was seen, the best two were shown
     assert len(sources.passages) == 2
     shown = script.asked("reviser")[0].inputs
     assert shown["draft"] == claim.answer
@@ -220,7 +218,7 @@ def test_a_revised_answer_replaces_answer_and_citations() -> None:
     assert step == Revised("Sebald", "Read again.", True, tuple(e.fact for e in done.answer.cited), ("7s7",))
 
 
-@pytest.mark.parametrize("reply", [revision("UNCONFIDENT"), revision("revised", "I don't know"), revision(answer="")])
+@pytest.mark.parametrize("reply", [revision("unconfident"), revision("revised", "I don't know"), revision(answer="")])
 def test_an_unconfident_or_empty_revision_changes_nothing(reply: dict[str, Any]) -> None:
     _, done, trace, _ = review(accuracy_judge={"accuracy": 0}, reviser=reply)
     assert (done.answer, done.revised) == (CLAIM, False)
@@ -248,18 +246,18 @@ def test_a_constant_alpha(alpha: float) -> None:
     confidence = Confidence(adaptive=False)
     assert confidence.alpha(4) == 0.5
     confidence.fixed_alpha.value = alpha
-    assert confidence(4, 1.0, 0.5, Trace()).confidence == pytest.approx(alpha + (1 - alpha) * 0.5)
+    assert confidence(4, 1.0, 0.5).confidence == pytest.approx(alpha + (1 - alpha) * 0.5)
 
 
 def test_weighing_is_recorded() -> None:
-    trace = Trace()
-    weighed = Confidence(threshold=0.75)(2.5, 0.9, CREDIBILITY["extrapolatory"], trace)
+    with running(Run()) as run:
+        weighed = Confidence(threshold=0.75)(2.5, 0.9, CREDIBILITY["extrapolatory"])
     assert weighed == Weighed(0.5, pytest.approx(0.7), False)  # type: ignore[arg-type]
-    assert trace.steps == [weighed]
-    assert Confidence(threshold=0.7)(2.5, 0.9, 0.5, trace).passed  # the threshold itself passes
+    assert run.trace.steps == [weighed]
+    assert Confidence(threshold=0.7)(2.5, 0.9, 0.5).passed  # the threshold itself passes
 
 
 @given(st.floats(1, 4), SHARE, SHARE)
 def test_confidence_lies_between_its_parts(hops: float, accuracy: float, credibility: float) -> None:
-    confidence = Confidence()(hops, accuracy, credibility, Trace()).confidence
+    confidence = Confidence()(hops, accuracy, credibility).confidence
     assert min(accuracy, credibility) - 1e-9 <= confidence <= max(accuracy, credibility) + 1e-9

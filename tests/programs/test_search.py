@@ -15,7 +15,8 @@ from polyhop.data.chain import ChainRetriever, ChainWeights
 from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Hit, Passage
 from polyhop.data.pool import PassagePool
-from polyhop.programs import Naive, PolyHop, Prism, Trace
+from polyhop.programs import Naive, PolyHop, Prism
+from polyhop.programs.run import Run, running
 from polyhop.programs.search import Search
 from polyhop.programs.trace import Searched
 from polyhop.programs.tunable import tunables
@@ -43,30 +44,39 @@ class Recorder:
         return [self.search(query, k) for query in queries]
 
 
+def searched(search: Search, query: str, pool: Any) -> list[Hit]:
+    """The hits of a search for a question with passages of its own."""
+    with running(Run(pool=pool)):
+        hits: list[Hit] = search(query)
+    return hits
+
+
 def test_k_k1_and_b_reach_the_retriever() -> None:
-    retriever, trace = Recorder(), Trace()
+    retriever, run = Recorder(), Run()
     search = Search(retriever, k=7)
     search.k1.value, search.b.value = 1.7, 0.2
-    search("hop", None, trace)
+    with running(run):
+        search("hop")
     assert retriever.views == [(1.7, 0.2)]
     assert retriever.searches == [("hop", 7, 0)]
     search.k.value = 3
-    search("hop", None, trace)
-    assert retriever.searches[1] == ("hop", 3, 0)
-    assert trace.searches == 2
+    with running(run):
+        search("hop", offset=3)
+    assert retriever.searches[1] == ("hop", 3, 3)
+    assert (run.trace.searches, [hit.rank for hit in run.seen]) == (2, [1, 4])
 
 
 def test_the_own_pool_goes_before_the_retriever() -> None:
-    retriever, trace = Recorder(), Trace()
+    retriever = Recorder()
     search = Search(retriever)
-    assert [hit.passage.id for hit in search("hop", PASSAGES[1:2], trace)] == ["p2"]
-    assert search("hop", [], trace) == []
+    assert [hit.passage.id for hit in searched(search, "hop", PASSAGES[1:2])] == ["p2"]
+    assert searched(search, "hop", []) == []
     assert retriever.searches == []
 
 
 def test_without_anything_to_search_the_message_says_what_to_do() -> None:
     with pytest.raises(PolyhopError, match=r"pass the question's own passages as pool=\[\.\.\.\]"):
-        Search()("hop", None, Trace())
+        Search()("hop")
 
 
 @pytest.mark.parametrize("program", [Search, Naive, Prism])
@@ -80,14 +90,14 @@ def test_copies_share_the_retriever_and_nothing_else(program: type[Search | Naiv
         assert other.k is not search.k
         other.k.value = 3
         assert search.k.value != 3
-        other("hop", None, Trace())
+        other("hop")
     assert len(retriever.searches) == 3
 
 
 @pytest.mark.parametrize("pool", [["text"], [{"title": "T", "text": "t"}]])
 def test_a_pool_of_something_else_says_how_to_make_passages(pool: list[object]) -> None:
     with pytest.raises(PolyhopError, match=r"Passage\.of"):
-        Search()("hop", pool, Trace())
+        searched(Search(), "hop", pool)
 
 
 # --- chains ----------------------------------------------------------------------------------------------------------
@@ -122,10 +132,10 @@ def test_every_weight_of_a_chain_is_tunable(program: type[Search | Naive | Prism
 def test_the_values_reach_the_chain() -> None:
     retriever = ChainRetriever(PassagePool(CHAIN))
     search = Search(retriever, k=2)
-    assert [hit.passage.id for hit in search(QUESTION, None, Trace())] == ["film", "director"]
+    assert [hit.passage.id for hit in search(QUESTION)] == ["film", "director"]
     set_weights(search, NO_TIES)
     search.k.value, search.k1.value, search.b.value = 4, 2.5, 0.9
-    found = search(QUESTION, None, Trace())
+    found = search(QUESTION)
     assert found == ChainRetriever(PassagePool(CHAIN, 2.5, 0.9), NO_TIES).search(QUESTION, 4)
     assert found != ChainRetriever(PassagePool(CHAIN), NO_TIES).search(QUESTION, 4)
     assert "director" not in [hit.passage.id for hit in found]
@@ -134,23 +144,23 @@ def test_the_values_reach_the_chain() -> None:
 
 def test_an_adaptive_chain_returns_what_it_needs() -> None:
     search = Search(ChainRetriever(PassagePool(CHAIN)), k=5)
-    whole = search(QUESTION, None, Trace())
+    whole = search(QUESTION)
     assert len(whole) == 5
     search.chain["adaptive"].value = True
     for enough, count in ((3.0, 1), (0.0, 5)):
         search.chain["enough"].value = enough
-        assert search(QUESTION, None, Trace()) == whole[:count]
+        assert search(QUESTION) == whole[:count]
 
 
 @pytest.mark.parametrize("retriever", [ChainRetriever(), ChainRetriever(PassagePool(PASSAGES))])
 @pytest.mark.parametrize("pool", [CHAIN, PassagePool(CHAIN)])
 def test_the_own_pool_goes_through_the_chain(retriever: ChainRetriever, pool: Any) -> None:
-    search, trace = Search(retriever, k=2), Trace()
-    hits = search(QUESTION, pool, trace)
+    search = Search(retriever, k=2)
+    hits = searched(search, QUESTION, pool)
     assert [hit.passage.id for hit in hits] == ["film", "director"]
-    assert "director" not in [hit.passage.id for hit in Search(k=2)(QUESTION, pool, trace)]
+    assert "director" not in [hit.passage.id for hit in searched(Search(k=2), QUESTION, pool)]
     set_weights(search, NO_TIES)
-    assert "director" not in [hit.passage.id for hit in search(QUESTION, pool, trace)]
+    assert "director" not in [hit.passage.id for hit in searched(search, QUESTION, pool)]
 
 
 class CountedPool(list[Passage]):
@@ -165,15 +175,16 @@ class CountedPool(list[Passage]):
 
 def test_the_chain_reads_the_own_pool_as_often_as_bm25_does() -> None:
     plain, chained = CountedPool(CHAIN), CountedPool(CHAIN)
-    Search()(QUESTION, plain, Trace())
-    Search(ChainRetriever())(QUESTION, chained, Trace())
+    searched(Search(), QUESTION, plain)
+    searched(Search(ChainRetriever()), QUESTION, chained)
     assert chained.readings == plain.readings
 
 
 def test_the_trace_tells_why() -> None:
-    trace = Trace()
-    hits = Search(ChainRetriever(PassagePool(CHAIN)), k=2)(QUESTION, None, trace)
-    Search(PassagePool(CHAIN), k=2)(QUESTION, None, trace)
+    with running(Run()) as run:
+        hits = Search(ChainRetriever(PassagePool(CHAIN)), k=2)(QUESTION)
+        Search(PassagePool(CHAIN), k=2)(QUESTION)
+    trace = run.trace
     chained, plain = trace.steps
     assert isinstance(chained, Searched)
     assert isinstance(plain, Searched)

@@ -10,7 +10,7 @@ from polyhop.programs.trace import Added, Answered, Decomposed, Parallel, Search
 
 
 def full() -> Trace:
-    trace = Trace()
+    trace = Trace(calls=4)
     trace.add(Decomposed(("Who?",), ("?",)))
     trace.add(Searched("Who?", (("p", "Title", 1.5),), (Reason("named", "title", None, ("Who",)),)))
     trace.add(Searched("Where?", ()))
@@ -52,7 +52,8 @@ def test_records_are_json_with_their_kind() -> None:
 
 
 def test_parallel_branches_cost_all_calls_and_wait_for_the_longest() -> None:
-    trace = Trace([Decomposed(("Who?",)), Parallel((full(), Trace([Answered("x", "", 1.0)]))), Stopped("x")])
+    branches = full(), Trace([Answered("x", "", 1.0)], calls=1)
+    trace = Trace([Decomposed(("Who?",)), Parallel(branches), Stopped("x")], calls=1)
     assert (trace.lm_calls, trace.lm_calls_critical_path) == (1 + 4 + 1, 1 + 4)
     assert trace.searches == 2
     assert trace.dropped == 2

@@ -131,10 +131,6 @@ ANSWER = {"reasoning": "1s1 says so.", "answer": "Paris", "confidence": 0.9}
     ("reply", "keep"),
     [
         ('{"keep": ["2s1", "5s3"]}', ["2s1", "5s3"]),
-        ('{"keep": [2s1, 5s3, 4]}', ["2s1", "5s3", "4"]),
-        ('{"keep": "2s1, 5s3"}', ["2s1", "5s3"]),
-        ('{"keep": null}', []),
-        ('{"keep": [{"id": "2s1"}]}', ["2s1"]),
         ('Sure! Here it is:\n```json\n{"keep": ["2s1"]}\n```\nDone.', ["2s1"]),
         ('{"keep": ["2s1"], "why": "it names him"}', ["2s1"]),
         ('{"keep": ["2s1", "5s3"', ["2s1", "5s3"]),
@@ -178,7 +174,6 @@ def test_what_cannot_be_read_in_chat_is_an_error(agent: Any, reply: str) -> None
         (SelectEvidence, '{"keep": "the second"}'),
         (AnswerDirectly, '{"answer": "Paris", "confidence": 0.9}'),
         (AnswerDirectly, '{"reasoning": "x", "answer": "Paris", "confidence": null}'),
-        (AnswerDirectly, '{"reasoning": "x", "answer": "Paris", "confidence": true}'),
     ],
 )
 def test_what_cannot_be_read_in_json_is_an_error(agent: Any, reply: str) -> None:
