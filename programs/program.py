@@ -49,7 +49,9 @@ class Program(Part):
     @classmethod
     def over(cls, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Self:
         """The untuned program over a retriever; ``sparse`` is its BM25 source, for programs that use both."""
-        return cls(retriever) if cls.searches else cls()
+        kind: Any = cls
+        program: Self = kind(retriever) if cls.searches else kind()
+        return program
 
     @classmethod
     def paper(cls, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Self:

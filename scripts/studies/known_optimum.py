@@ -59,7 +59,7 @@ class Verified(Program):
             self.kept[key] = self._verified(question, pool)
         answer, evidence, judged, trace = self.kept[key]
         hops = estimate_complexity(question).expected
-        weighed = self.confidence(hops, judged.score, CREDIBILITY[judged.verdict], Trace())
+        weighed = self.confidence(hops, judged.score, CREDIBILITY[judged.verdict])
         return dspy.Prediction(answer=answer, evidence=evidence, confidence=weighed.confidence, trace=trace)
 
     def _verified(self, question: str, pool: Sequence[Passage]) -> tuple[str, list[Evidence], Judged, Trace]:

@@ -19,6 +19,7 @@ from ...data.benchmarks import GoldFact, QuestionRecord
 from ...data.passages import Evidence, Hit, Passage
 from ...eval.run import evaluate
 from ...programs.prediction import conclude
+from ...programs.run import Run, running
 from ...programs.trace import Searched, Trace
 
 
@@ -47,7 +48,8 @@ class Nothing(dspy.Module):
         hits = [Hit(passage, 1.0, rank) for rank, passage in enumerate(pool[:5], 1)]
         trace = Trace([Searched(question, tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits))])
         answer, evidence = " ".join(pool[0].sentences[1].split()[:3]), [Evidence(hit.passage) for hit in hits[:2]]
-        return conclude(answer, 0.5, trace, evidence=evidence, seen=hits, stop="done")
+        with running(Run(trace=trace, seen=hits)):
+            return conclude(answer, 0.5, evidence=evidence, stop="done")
 
 
 def measure(count: int) -> str:

@@ -12,7 +12,6 @@ from dspy.utils.exceptions import AdapterParseError, LMAuthError, LMServerError
 
 from polyhop.engines.replies import RefusedError, checked, diagnosed, explain
 from polyhop.engines.secrets import learn, scrub, without_secret_settings, without_secrets
-from polyhop.programs.agent import ADAPTER, JSONAdapter
 
 from .guarded import request, response
 
@@ -54,7 +53,7 @@ def test_no_text_takes_minutes() -> None:
 def unread(adapter: dspy.Adapter, reply: str) -> str:
     with pytest.raises(AdapterParseError) as caught:
         adapter.parse(SIGNATURE, reply)
-    return str(caught.value) + explain(caught.value)
+    return explain(caught.value)
 
 
 def refused(words: str) -> str:
@@ -74,8 +73,8 @@ CUTS: dict[str, tuple[int, Callable[[str], str]]] = {
         lambda text: explain(AdapterParseError("ChatAdapter", SIGNATURE, text.replace("x", " "))),
     ),
     "a line": (600, lambda text: explain(LMServerError(text, model="made/up"))),
-    "a reply to the chat adapter": (2_000, lambda text: unread(ADAPTER, text + "x" * 2_000)),
-    "a reply to the JSON adapter": (2_000, lambda text: unread(JSONAdapter(), text + "{" * 2_000)),
+    "a reply to the chat adapter": (2_000, lambda text: unread(dspy.ChatAdapter(), text + "x" * 2_000)),
+    "a reply to the JSON adapter": (2_000, lambda text: unread(dspy.JSONAdapter(), text + "{" * 2_000)),
 }
 
 

@@ -12,6 +12,7 @@ import dspy
 
 from polyhop.data.passages import Evidence, Fact, Hit, Passage
 from polyhop.programs.prediction import conclude, read_answer
+from polyhop.programs.run import Run, running
 from polyhop.programs.trace import Trace
 
 PASSAGE = Passage.of("Paris", sentences=["Paris is a city.", "It is in France."], id="paris")
@@ -38,9 +39,8 @@ class Fake(dspy.Module):
             answer = instead or answer
         hits = [Hit(PASSAGE, 2.0, 1), Hit(OTHER, 1.0, 2)]
         reply = dspy.Prediction(answer=answer, reasoning="", confidence=1.0)
-        return conclude(
-            *read_answer(reply, trace := Trace()), trace, evidence=[Evidence(PASSAGE, 1)], seen=hits, stop="fake"
-        )
+        with running(Run(trace=Trace(calls=1), seen=hits)):
+            return conclude(*read_answer(reply), evidence=[Evidence(PASSAGE, 1)], stop="fake")
 
 
 def examples(questions: list[str] | str) -> list[dspy.Example]:

@@ -20,7 +20,7 @@ from polyhop.eval.records import read_lines
 from polyhop.eval.run import evaluate
 from polyhop.programs import Prism
 from polyhop.programs.prediction import conclude
-from polyhop.programs.trace import Trace
+from polyhop.programs.run import Run, running
 
 CONTEXTS = [[f"Title {n}", [f"Sentence {n}.0 is here. ", f"It names answer {n}."]] for n in range(4)]
 
@@ -40,7 +40,8 @@ class Reader(dspy.Module):
         found = list(pool or self.passages)
         hits = [Hit(passage, 1.0, rank) for rank, passage in enumerate(found, 1)]
         evidence = [Evidence(passage, len(passage.sentences) - 1) for passage in found[:2]]
-        return conclude(self.answer, 1.0, Trace(), evidence=evidence, seen=hits, stop="done")
+        with running(Run(seen=hits)):
+            return conclude(self.answer, 1.0, evidence=evidence, stop="done")
 
 
 def write(path: Path, records: Any) -> str:

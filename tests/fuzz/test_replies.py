@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 import warnings
 from collections.abc import Iterator
-from time import monotonic, process_time
+from time import monotonic
 from typing import Any
 
 import dspy
 import pytest
-from dspy.utils.exceptions import AdapterParseError, LMError
+from dspy.utils.exceptions import LMError
 from hypothesis import given
-from hypothesis import strategies as st
 
 from polyhop.engines.costs import Ledger
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
-from polyhop.programs.agent import ChatAdapter, JSONAdapter, XMLAdapter
 from polyhop.signatures import answers, evidence, knowledge, planning
 
 from ..faults.completions import completion_of
@@ -82,38 +79,5 @@ def test_a_body(engine: str, server: Listening) -> None:
         assert is_sound(replied)
         assert all(0 <= cost < 1e12 for cost in ledger.costs().values())
         assert monotonic() - started < 2 * LONGEST
-
-    fuzz()
-
-
-@pytest.mark.parametrize("adapter", [ChatAdapter(), JSONAdapter(), XMLAdapter()], ids=lambda it: type(it).__name__)
-def test_a_text(adapter: Any) -> None:
-    """What a model says to each agent."""
-
-    def say(chance: random.Random) -> tuple[Any, str]:
-        signature = chance.choice(SIGNATURES)
-        values = {name: chance.choice([*ODD, 0.5, "0.9", ["a", "b"], "2s1, 3"]) for name in signature.output_fields}
-        texts = {name: it if isinstance(it, str) else json.dumps(it, default=str) for name, it in values.items()}
-        said = {
-            "ChatAdapter": "\n\n".join(f"[[ ## {name} ## ]]\n{text}" for name, text in texts.items()),
-            "JSONAdapter": json.dumps(values),
-            "XMLAdapter": "\n".join(f"<{name}>{text}</{name}>" for name, text in texts.items()),
-        }[type(adapter).__name__]
-        data = said.encode("utf-8", "surrogatepass")
-        return signature, (scrambled(data, chance) if chance.random() < 0.6 else data).decode("utf-8", "replace")
-
-    @CASES
-    @given(st.randoms(use_true_random=False).map(say))
-    def fuzz(asked: tuple[Any, str]) -> None:
-        signature, text = asked
-        started, found = process_time(), {}
-        try:
-            found = adapter.parse(signature, text)
-        except AdapterParseError:
-            return
-        finally:
-            assert process_time() - started < LONGEST
-        assert found.keys() == signature.output_fields.keys()
-        assert is_sound({name: value for name, value in found.items() if isinstance(value, float | int)})
 
     fuzz()

@@ -12,7 +12,6 @@ from polyhop.eval.metrics import answer_f1
 from polyhop.optimizers.credit import diagnose
 from polyhop.optimizers.rollouts import write_rollouts
 from polyhop.programs import C3PO
-from polyhop.programs.agent import ADAPTER
 from polyhop.signatures import AnswerFromEvidence
 
 from ..programs.scripted import Request, answer, lm, scripted
@@ -25,7 +24,8 @@ def lines(file: Path) -> list[dict[str, Any]]:
 
 def read(message: dict[str, Any], signature: type[dspy.Signature]) -> dict[str, Any]:
     assert message["role"] == "assistant"
-    return ADAPTER.parse(signature, message["content"])
+    fields: dict[str, Any] = dspy.ChatAdapter().parse(signature, message["content"])
+    return fields
 
 
 def test_a_reply_that_gains_points_and_its_own_prompt(tmp_path: Path) -> None:

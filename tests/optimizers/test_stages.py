@@ -15,7 +15,6 @@ from polyhop.programs.complexity import Complexity
 from polyhop.programs.exemplars import Exemplars
 from polyhop.programs.prediction import conclude
 from polyhop.programs.program import Program
-from polyhop.programs.trace import Trace
 
 RIGHT = {1: 2, 2: 0}  # by hops, the number of exemplars that answers a question
 
@@ -31,7 +30,7 @@ class Hinted(Program):
     def forward(self, question: str) -> dspy.Prediction:
         complexity = self.estimator(question)
         right = len(self.exemplars(question, complexity)) == RIGHT[complexity.hops]
-        return conclude("yes" if right else "no", 1.0, Trace(), stop="answered")
+        return conclude("yes" if right else "no", 1.0, stop="answered")
 
 
 def example(n: int) -> dspy.Example:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +15,22 @@ from polyhop.data.passages import Evidence, Fact, Hit, Passage, Reason
 from polyhop.engines.costs import Ledger
 from polyhop.programs import trace as steps
 from polyhop.programs.prediction import Status, conclude, read_answer
+from polyhop.programs.run import Run, running
 from polyhop.programs.trace import Added, Searched, Selected, Trace
 from polyhop.scripts.view import cost, evidence_table, print_answer, to_record, trace_tree
 
 HOSTILE = Passage.of("[bold]Title[/bold]", sentences=["Fine.", "\x1b[31mred\x07 [link=x]y[/link]\nnext"], id="h")
 
 
-def close(trace: Trace, **rest: Any) -> dspy.Prediction:
+def close(trace: Trace, seen: Sequence[Hit] = (), **rest: Any) -> dspy.Prediction:
     reply = dspy.Prediction(answer="42", reasoning="First.\nSecond.", confidence=0.5)
-    return conclude(*read_answer(reply, trace), trace, stop="stable", **rest)
+    with running(Run(trace=trace, seen=list(seen))):
+        return conclude(*read_answer(reply), stop="stable", **rest)
+
+
+def concluded(trace: Trace, *args: Any, **rest: Any) -> dspy.Prediction:
+    with running(Run(trace=trace)):
+        return conclude(*args, **rest)
 
 
 def prediction() -> dspy.Prediction:
@@ -67,7 +75,7 @@ def test_the_tree_tells_what_happened() -> None:
 
 @pytest.mark.parametrize("status", ["verified", "not supported", "contradicted", "not checked", "model knowledge"])
 def test_every_answer_says_how_it_was_checked(status: Status, capsys: pytest.CaptureFixture[str]) -> None:
-    made = conclude("42", 0.5, Trace(), evidence=[Evidence(HOSTILE)], stop="stable", status=status)
+    made = conclude("42", 0.5, evidence=[Evidence(HOSTILE)], stop="stable", status=status)
     print_answer("q?", made, 0.1, Ledger())
     assert f"42  confidence 0.50, {status}\n" in capsys.readouterr().out
     assert to_record("q?", made, 0.1, Ledger())["status"] == status
@@ -75,7 +83,7 @@ def test_every_answer_says_how_it_was_checked(status: Status, capsys: pytest.Cap
 
 def test_that_there_is_no_answer_needs_no_mark(capsys: pytest.CaptureFixture[str]) -> None:
     trace = Trace([steps.Weighed(0.5, 0.0, False)])
-    print_answer("q?", conclude("unknown", 0.0, trace, stop="abstained"), 0.1, Ledger())
+    print_answer("q?", concluded(trace, "unknown", 0.0, stop="abstained"), 0.1, Ledger())
     assert "unknown  confidence 0.00\n" in capsys.readouterr().out
 
 
@@ -131,7 +139,7 @@ EVERY_STEP: list[steps.TraceStep] = [
     steps.Replaced("Rome", "surer"),
     steps.Refined(2, "Where did B live?"),
     steps.Answered("Paris", "Because.", 0.5),
-    steps.Shortened("answerer", 12_000, 6_000, ("Vertigo",), 3),
+    steps.Shortened("answerer", 12_000, 6_000),
     steps.Stopped("stable"),
     steps.Parallel((Trace([steps.Thought("left")]), Trace([steps.Thought("right")]))),
 ]
@@ -141,7 +149,7 @@ EVERY_STEP: list[steps.TraceStep] = [
 def test_every_kind_of_step_is_shown() -> None:
     assert {type(step) for step in EVERY_STEP} == set(steps.TraceStep.__subclasses__())
     trace = Trace(list(EVERY_STEP))
-    tree = render(trace_tree(conclude("Paris", 0.5, trace, evidence=[Evidence(HOSTILE, 1)], stop="stable")))
+    tree = render(trace_tree(concluded(trace, "Paris", 0.5, evidence=[Evidence(HOSTILE, 1)], stop="stable")))
     for text in (
         "estimated hops: 1 10%, 2 60%", "Who wrote it?", "routed single: “Solaris director”",
         "asked plan, 2 sub-questions", "#2 Where was #1 born? (then)", "ignored: ??", "for “q”, from rank 11",
@@ -167,7 +175,7 @@ class Rewritten:
 
 def test_a_step_of_another_kind_is_shown_as_recorded() -> None:
     trace: Any = Trace([Rewritten("[b] Solaris", ("??",))])  # type: ignore[list-item]
-    tree = render(trace_tree(conclude("Paris", 0.5, trace, stop="read")))
+    tree = render(trace_tree(concluded(trace, "Paris", 0.5, stop="read")))
     assert "rewritten" in tree
     assert "query: [b] Solaris" in tree
     assert "ignored: ??" in tree

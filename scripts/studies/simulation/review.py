@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ....programs.confidence import CREDIBILITY, Confidence
-from ....programs.trace import Trace
 from .agents import certainty
 
 ALPHAS = ("adaptive", "fixed")
@@ -65,7 +64,7 @@ def review(hops: Sequence[int], rate: float, assumption: str, seed: int = 0) -> 
 def _reviewed(confidence: Confidence, hops: Sequence[int], accuracy: Floats, credibility: Floats) -> Review:
     values, passed = np.empty(accuracy.shape), np.empty(accuracy.shape, dtype=bool)
     for place in np.ndindex(accuracy.shape):
-        weighed = confidence(hops[place[0]], float(accuracy[place]), float(credibility[place]), Trace())
+        weighed = confidence(hops[place[0]], float(accuracy[place]), float(credibility[place]))
         values[place], passed[place] = weighed.confidence, weighed.passed
     right, wrong = values[..., 0], values[..., 1]
     # Each answer's chance against all of the other kind. A question that is drawn twice counts twice on both sides: so

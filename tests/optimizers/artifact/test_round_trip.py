@@ -129,7 +129,7 @@ def test_it_answers_as_before(name: str, kind: str, tmp_path: Path) -> None:
     for program in (before, after):
         program.set_lm(polyhop.lm())
     for example in load_sample()[:3]:
-        gold = {"gold": [Evidence(POOL.passages[0])]} if before.reads_gold else {}
+        gold: dict[str, Any] = {"gold": [Evidence(POOL.passages[0])]} if before.reads_gold else {}
         first, second = before(question=example.question, **gold), after(question=example.question, **gold)
         assert (first.answer, first.confidence, first.evidence) == (second.answer, second.confidence, second.evidence)
         assert first.trace.to_records() == second.trace.to_records()

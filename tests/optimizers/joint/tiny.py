@@ -21,7 +21,8 @@ from polyhop.programs.complexity import estimate_complexity
 from polyhop.programs.exemplars import Exemplars, as_demos
 from polyhop.programs.prediction import conclude
 from polyhop.programs.program import Program
-from polyhop.programs.trace import Answered, Decomposed, Trace
+from polyhop.programs.run import current, record
+from polyhop.programs.trace import Answered, Decomposed
 from polyhop.programs.tunable import choice, integer
 
 
@@ -53,13 +54,13 @@ class Tiny(Program):
         self.answerer = dspy.Predict(Answer)
 
     def forward(self, question: str) -> dspy.Prediction:
-        trace = Trace()
         shown = as_demos(self.exemplars(question, estimate_complexity(question)))
+        current().trace.calls += 2
         plan = self.planner(question=question, demos=[*self.planner.demos, *shown])
-        trace.add(Decomposed(tuple(plan.sub_questions)))
+        record(Decomposed(tuple(plan.sub_questions)))
         reply = self.answerer(question=question, effort=self.effort.value, style=self.style.value)
-        trace.add(Answered(reply.answer, "", 1.0))
-        return conclude(reply.answer, 1.0, trace, stop="answered")
+        record(Answered(reply.answer, "", 1.0))
+        return conclude(reply.answer, 1.0, stop="answered")
 
 
 class Engine:
