@@ -127,11 +127,10 @@ def prompts(program: dspy.Module, adapter: AdapterName = "chat") -> list[Prompt]
         PolyhopError: an input or a demo is not text, such as an image.
     """
     short = {id(predictors[0]): role for role, predictors in roles(program).items() if len(predictors) == 1}
-    sent = getattr(program, "sent_signature", None)
     found = []
     for name, predictor in program.named_predictors():
         agent = short.get(id(predictor), name)
-        signature = sent(name) if sent else predictor.signature
+        signature = predictor.signature
         for input_, info in signature.input_fields.items():
             types = dspy.Type.extract_custom_type_from_annotation(info.annotation)
             if any(kind is not NumberedPassages for kind in types):

@@ -94,7 +94,6 @@ class OptimizationSettings(BaseModel):
         None, "The retriever, as for 'ask'.  [default: chain; for a saved program as it was saved]", "NAME"
     )
     adaptive: bool = _option(False, "Let the chain retriever decide how many passages it returns, at most 6 and -k.")
-    preset: Literal["paper"] | None = _option(None, "paper: start from the published retriever and settings.", "NAME")
     set: tuple[str, ...] = _option((), "Set a tunable, such as rounds=1. May be repeated.", "NAME=VALUE")
 
     stages: Annotated[tuple[StageName, ...], BeforeValidator(_split), AfterValidator(_each_once)] = _option(

@@ -16,7 +16,7 @@ from .program import PROGRAMS, Program, name_of, new_program, register
 from .run import current, record
 from .search import Search, retriever_of
 from .trace import Trace
-from .tunable import Tunable, choice, integer, real, tunables
+from .tunable import Tunable, choice, integer, real, switch, tunables
 
 __all__ = [
     "C3PO",
@@ -59,5 +59,6 @@ __all__ = [
     "record",
     "register",
     "retriever_of",
+    "switch",
     "tunables",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import dspy
@@ -18,6 +17,7 @@ from .tunable import Tunable
 
 _LEAST = 500  # tokens of passages that are shown beside the longest question
 _LINE = 4  # tokens of a line's id
+_SENTENCE = 10  # tokens; less is not shown
 
 
 class Agent(dspy.Predict):
@@ -48,7 +48,7 @@ class Agent(dspy.Predict):
                 try:
                     return super().forward(**fenced(kwargs, tags), demos=fenced(demos, tags))
                 except ContextWindowExceededError:
-                    half = _first(kwargs, _tokens(kwargs) / 2)
+                    half = _first(kwargs, max(_tokens(kwargs) / 2, _SENTENCE))
                     if _tokens(half) < _tokens(kwargs):
                         kwargs = half
                     elif demos:
@@ -102,14 +102,10 @@ def _tokens(inputs: dict[str, Any]) -> float:
     return sum(estimated_tokens(text) + _LINE for text in texts)
 
 
-Conditions = Mapping[str, tuple[str, tuple[Any, ...]]]
-
-
 class Part(dspy.Module):
     """A part of a program: its agents know their names, and ``part.k = 4``, which would replace a tunable by a plain
     number, is refused."""
 
-    conditions: ClassVar[Conditions] = {}
     shared: ClassVar[tuple[str, ...]] = ()  # attributes that copies share: a retriever is a resource, not state
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -11,7 +11,7 @@ from ..data.passages import Evidence, Hit, Retriever
 from ..signatures import AnswerDirectly, AnswerFromContext, AnswerFromPassages, SelectSet
 from ..signatures.replies import read_texts
 from .agent import Agent
-from .candidates import Candidates, facts, whole
+from .candidates import Candidates, ids, whole
 from .prediction import UNKNOWN, conclude, nothing_found, read_answer
 from .program import Program, register
 from .run import Pool, current, record
@@ -99,8 +99,6 @@ class SetSelection(Program):
         k: Candidates; 20 in the paper.
     """
 
-    paper_retriever = "bm25"
-
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__()
         self.search = Search(retriever, k)
@@ -117,7 +115,7 @@ class SetSelection(Program):
         kept, invalid = candidates.resolve(reply.chosen)
         evidence = whole(kept)
         record(Required(tuple(read_texts(reply.requirements))))
-        record(Selected(1, facts(evidence), invalid))
+        record(Selected(1, ids(evidence), invalid))
         if not evidence:
             return conclude(UNKNOWN, 0.0, stop="nothing selected")
         answer, confidence = read_answer(self.answerer(question=question, evidence=candidates.show(evidence)))

@@ -100,7 +100,7 @@ class Candidates:
             return None
         passage = self.passages[int(number) - 1]
         if not sentence:
-            # "2 John Farrow" is passage 2, "2 passages are relevant" is prose.
+            # "2 Ann Lee" is passage 2, "2 passages are relevant" is prose.
             rest = entry[match.end() :].strip()
             return Evidence(passage) if not rest or rest.startswith(passage.title[:20] or "\n") else None
         if not 1 <= int(sentence) <= len(passage.sentences):
@@ -117,7 +117,7 @@ def _sentences(item: Evidence) -> Iterable[int]:
     return range(len(item.passage.sentences)) if item.sentence is None else (item.sentence,)
 
 
-def facts(evidence: Iterable[Evidence]) -> tuple[Fact, ...]:
+def ids(evidence: Iterable[Evidence]) -> tuple[Fact, ...]:
     """The ids of some evidence, as a trace keeps them."""
     return tuple(item.fact for item in evidence)
 

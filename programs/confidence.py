@@ -8,19 +8,18 @@ formula for alpha; the logistic function and its constants are ours. Alpha 0.5 i
 public code does.
 
 The weighed confidence alone would pass an attributable answer of accuracy 0 at four hops, and a contradicted one of
-accuracy 1 at one hop. So both parts have a minimum, which the paper does not have.
+accuracy 1 at one hop. So both parts can have a minimum, which the paper does not have: `polyhop.programs.PolyHop` does.
 """
 
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
-from .agent import Conditions, Part
+from .agent import Part
 from .prediction import Status
 from .run import record
 from .trace import Weighed
-from .tunable import choice, real
+from .tunable import real, switch
 
 CREDIBILITY = {"attributable": 1.0, "extrapolatory": 0.5, "contradictory": 0.001}
 """By AttrScore's class: the citations support the answer, neither support nor deny it, or deny it."""
@@ -43,21 +42,21 @@ class Confidence(Part):
     An answer also needs ``least_accuracy`` and ``least_credibility`` to pass.
     """
 
-    conditions: ClassVar[Conditions] = {
-        "fixed_alpha": ("adaptive", (False,)),
-        "midpoint": ("adaptive", (True,)),
-        "slope": ("adaptive", (True,)),
-    }
-
-    def __init__(self, threshold: float = 0.75, adaptive: bool = True) -> None:
+    def __init__(
+        self,
+        threshold: float = 0.75,
+        adaptive: bool = True,
+        least_accuracy: float = 0.05,
+        least_credibility: float = 0.1,
+    ) -> None:
         super().__init__()
         self.threshold = real(threshold, 0.0, 1.0)
-        self.least_accuracy = real(0.05, 0.0, 1.0)
-        self.least_credibility = real(0.1, 0.0, 1.0)
-        self.adaptive = choice(adaptive, (True, False))
-        self.fixed_alpha = real(0.5, 0.0, 1.0)
-        self.midpoint = real(2.5, 1.0, 4.0)
-        self.slope = real(1.0, 0.0, 4.0)
+        self.least_accuracy = real(least_accuracy, 0.0, 1.0)
+        self.least_credibility = real(least_credibility, 0.0, 1.0)
+        self.adaptive = switch(adaptive)
+        self.fixed_alpha = real(0.5, 0.0, 1.0, needs=("adaptive", (False,)))
+        self.midpoint = real(2.5, 1.0, 4.0, needs=("adaptive", (True,)))
+        self.slope = real(1.0, 0.0, 4.0, needs=("adaptive", (True,)))
 
     def alpha(self, hops: float) -> float:
         """The weight of accuracy for an expected number of hops."""

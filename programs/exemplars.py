@@ -24,7 +24,7 @@ from functools import cache
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import dspy
 from dspy.predict.parameter import Parameter
@@ -34,7 +34,7 @@ from ..data.files import read_bytes
 from ..data.form import masked
 from ..data.references import references
 from ..data.text import title_key
-from .agent import Conditions, Part
+from .agent import Part
 from .complexity import HOPS, Complexity
 from .tunable import choice, integer
 
@@ -163,12 +163,10 @@ class Exemplars(Part):
             with the same number of hops, or the nearest number.
     """
 
-    conditions: ClassVar[Conditions] = {"count": ("mode", ("random", "similar", "same complexity"))}
-
     def __init__(self, memory: Iterable[Exemplar] | None = None, count: int = 3, mode: str = "same complexity") -> None:
         super().__init__()
         self.memory = ExemplarMemory(memory)
-        self.count = integer(count, 0, 8)
+        self.count = integer(count, 0, 8, needs=("mode", ("random", "similar", "same complexity")))
         self.mode = choice(mode, ("none", "random", "similar", "same complexity"))
 
     def forward(self, question: str, complexity: Complexity) -> list[Exemplar]:

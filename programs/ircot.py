@@ -42,8 +42,6 @@ class IRCoT(Program):
         sentences: Maximum length of the chain of thought.
     """
 
-    paper_retriever = "bm25"
-
     def __init__(self, retriever: Retriever | None = None, k: int = 4, most: int = 15, sentences: int = 10) -> None:
         super().__init__()
         self.search = Search(retriever)

@@ -1,25 +1,24 @@
 """PAR-RAG (arXiv 2504.16787): Plan, then Act, then Review.
 
 The question's complexity chooses the planner's exemplars and weights the judges of the review. Each step of the plan is
-searched for, answered with citations and reviewed; if an answer was revised, the questions that build on it are
-refined. The final answer is concluded from the steps and reviewed too.
+searched for, answered with citations and reviewed. The next question is refined with the answers before it. The final
+answer is concluded from the steps, and judged once more.
 
     #1 Who directed Vertigo?    #2 Who directed Psycho?    #3 Where was #1 born?
 
-The public code settles what the paper leaves open.
+The paper leaves open, and its public code settles, that both judges read what an answer cites, that the threshold is
+0.75, and that the reviser reads what the second search finds. Open in both are the function alpha(h)
+(`polyhop.programs.confidence`) and the exemplars: here 24 plans of our own. The prompts are ours.
 
-Deviations at the default settings, each with the tunable that removes it (`ParRag.paper_values`):
-
-- only questions that refer to a revised answer are refined, and steps without references to one another run in parallel
-  (#1 and #2); as published, steps are taken one by one, and each next question is refined (``refine``);
-- alpha depends on the expected number of hops, not on the most probable one (``hops``);
-- a final answer that does not pass is revised, and then judged again; as published, it is only judged (``repair``);
-- those of the review (`polyhop.programs.review`).
-
-Deviations that remain: the estimator of complexity is a logistic regression, not BERT, unless you give your own
-(``estimator``). Exemplars are similar in form, not in topic (`polyhop.programs.exemplars`). Answers replace the
-references that are left; the question describes an unknown answer. A step whose search finds nothing is unknown without
-a call. At most `MAX_STEPS` steps are taken. The agent that concludes does not read the thoughts of the plan.
+It differs:
+- steps that do not refer to one another run in parallel (#1 and #2), so a question is refined if it refers to others;
+- the estimator of complexity is a logistic regression, not BERT, unless you give your own (``estimator``);
+- exemplars are similar in form, not in topic (`polyhop.programs.exemplars`);
+- credibility is judged by an agent with AttrScore's classes, unless you give a model (``credibility``); an answer
+  without citations is extrapolatory without a call;
+- the reviser reads the draft;
+- answers replace the references that are left; the question describes an unknown answer;
+- a step whose search finds nothing is unknown without a call, and at most `MAX_STEPS` steps are taken.
 """
 
 from __future__ import annotations
@@ -27,36 +26,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self, cast
+from typing import Self, cast
 
 import dspy
 
 from ..data.chain import ChainRetriever
-from ..data.passages import Evidence, Retriever
+from ..data.passages import Retriever
 from ..data.references import references, replace_references
 from ..signatures import AnswerFromTrajectory, AnswerStep, PlanSteps, RefineQuestion
-from .agent import Agent, Conditions
-from .candidates import Candidates, facts
-from .complexity import Complexity, ComplexityEstimator, Estimator
+from .agent import Agent
+from .candidates import Candidates, ids
+from .complexity import HOPS, Complexity, ComplexityEstimator, Estimator
 from .exemplars import Exemplars
-from .prediction import UNKNOWN, Status, conclude, nothing_found, read_answer, tidy
+from .prediction import UNKNOWN, conclude, nothing_found, read_answer, tidy
 from .program import Program, register
-from .review import CitedAnswer, CredibilityModel, Review, ReviewResult
+from .review import CitedAnswer, CredibilityModel, Review, read_cited
 from .run import Pool, current, record, together
 from .search import Search
 from .trace import Decomposed, Estimated, Recalled, Refined, StepAnswered
-from .tunable import choice, integer
+from .tunable import integer, switch
 
 MAX_STEPS = 8
 
 
 @register("par_rag")
 class ParRag(Program):
-    """Plan the question, take the steps of the plan, review every answer. Evidence consists of sentences.
+    """Plan the question, take the steps of the plan, review every answer. Evidence consists of passages.
 
-    LM calls: 1 for the plan, 3 per step, 3 for the final answer; 1 more for each answer that does not pass (3 for the
-    final one) and for each question that is refined. In sequence: 1 for the plan, 2 per level of the plan (3 per step
-    if every question is refined), 2 for the final answer. Searches: 1 per step and per answer that does not pass.
+    LM calls: 1 for the plan, 3 per step, 3 for the final answer; 1 more for each step's answer that does not pass, and
+    for each question that refers to another. In sequence: 1 for the plan, 2 to 4 per level of the plan, 2 for the final
+    answer. Searches: 1 per step and per step's answer that does not pass.
 
     Args:
         retriever: For questions without a pool of their own.
@@ -68,30 +67,12 @@ class ParRag(Program):
             it.
         credibility: Judges attribution in place of the agent.
 
-    ``refine`` says which questions are refined, ``hops`` which number of hops weighs the judges, and ``repair`` whether
-    a final answer that does not pass is revised. ``planned`` and ``reviewed`` are the paper's ablations: without a plan
-    the question is the only step; without a review every answer passes, with the answering agent's confidence.
+    The paper's ablations are tunables: without ``planned`` the question is the only step; ``review.judges`` are those
+    that are asked; ``review.confidence.adaptive`` is off for a fixed alpha; ``exemplars.mode`` chooses the exemplars;
+    ``misjudged`` is added to the estimated number of hops.
     """
 
     shown_exemplars = ("planner",)
-    conditions: ClassVar[Conditions] = {
-        **dict.fromkeys(("exemplars.*", "refine"), ("planned", (True,))),
-        **dict.fromkeys(
-            ("repair", "review.judged", "review.reads", "review.search.*", "review.confidence.*"), ("reviewed", (True,))
-        ),
-        "hops": ("review.confidence.adaptive", (True,)),
-    }
-    paper_retriever: ClassVar[str] = "dense"
-    paper_values: ClassVar[Mapping[str, Any]] = {
-        "refine": "every",
-        "hops": "predicted",
-        "repair": False,
-        "review.judged": "cited",
-        "review.cites": "passage",
-        "review.reads": "found",
-        "review.confidence.least_accuracy": 0.0,
-        "review.confidence.least_credibility": 0.0,
-    }
 
     def __init__(
         self,
@@ -103,14 +84,11 @@ class ParRag(Program):
         estimator: Estimator | None = None,
         credibility: CredibilityModel | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(abstain_below=0.0)
         self.search = Search(retriever, k)
         self.shown = integer(shown, 1, 50)
-        self.planned = choice(True, (True, False))
-        self.reviewed = choice(True, (True, False))
-        self.refine = choice("revised", ("revised", "every"))
-        self.hops = choice("expected", ("expected", "predicted"))
-        self.repair = choice(True, (True, False))
+        self.planned = switch(True)
+        self.misjudged = integer(0, -3, 3, usual=(0, 0))
         self.estimator = estimator or ComplexityEstimator()
         self.exemplars = Exemplars(count=1)
         self.planner = Agent(PlanSteps)
@@ -125,42 +103,26 @@ class ParRag(Program):
 
     def forward(self, question: str, pool: Pool = None) -> dspy.Prediction:
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
-        complexity = self.estimator(question)
-        record(Estimated(complexity.probabilities))
-        hops = complexity.expected if self.hops.value == "expected" else float(complexity.hops)
-        plan = self._plan(question, complexity)
+        estimated = self.estimator(question)
+        record(Estimated(estimated.probabilities))
+        complexity = Complexity.of(min(max(estimated.hops + self.misjudged.value, HOPS[0]), HOPS[-1]))
 
-        done: dict[int, _Outcome] = {}
-        for level in levels(plan) if self.refine.value == "revised" else [[step] for step in plan]:
-            tasks = [partial(self._act, question, step, dict(done), hops) for step in level]
+        done: dict[int, CitedAnswer] = {}
+        for level in levels(self._plan(question, complexity)):
+            tasks = [partial(self._act, question, step, dict(done), complexity) for step in level]
             done |= zip((step.number for step in level), together(tasks), strict=True)
-        outcomes = [done[step.number] for step in plan]
         if not current().seen:
             return nothing_found()
 
-        cited = [item for outcome in outcomes for item in outcome.answer.cited]
-        sources = Candidates(item.passage for item in cited)
-        evidence = _merged(cited, sources)
-        steps = trajectory({number: outcome.answer for number, outcome in done.items()})
-        reply = self.answerer(question=question, trajectory=steps, evidence=sources.show(evidence))
+        evidence = tuple(dict.fromkeys(item for _, answer in sorted(done.items()) for item in answer.cited))
+        shown = Candidates(item.passage for item in evidence).show()
+        reply = self.answerer(question=question, trajectory=trajectory(done), evidence=shown)
         answer, confidence = read_answer(reply)
-
-        stop = "plan done"
-        status: Status = "not checked"
-        if self.reviewed.value:
-            draft = CitedAnswer(question, answer, evidence)
-            if self.repair.value:
-                review = self.review(draft, sources, hops, shown=self.shown.value)
-            else:
-                weighed, status = self.review.judge(draft, sources, hops)
-                review = ReviewResult(draft, weighed.confidence, status)
-            confidence, status = review.confidence, review.status
-            stop = "confident" if status == "verified" else "unconfident"
-            if review.revised:
-                weighed, status = self.review.judge(review.answer, sources, hops)
-                stop, confidence = "revised", weighed.confidence
-            answer, evidence = review.answer.answer, _merged([*evidence, *review.answer.cited], sources)
-        return conclude(answer, confidence, evidence=evidence, stop=stop, status=status)
+        if self.review.judges.value == "none":
+            return conclude(answer, confidence, evidence=evidence, stop="plan done")
+        weighed, status = self.review.judge(CitedAnswer(question, answer, evidence), complexity.hops)
+        stop = "confident" if weighed.passed else "unconfident"
+        return conclude(answer, weighed.confidence, evidence=evidence, stop=stop, status=status)
 
     def _plan(self, question: str, complexity: Complexity) -> list[PlanStep]:
         """The planner's steps; without planning the question itself."""
@@ -179,51 +141,25 @@ class ParRag(Program):
         return plan
 
     def _act(
-        self,
-        question: str,
-        step: PlanStep,
-        done: Mapping[int, _Outcome],
-        hops: float,
-    ) -> _Outcome:
-        """Take one step: search, answer with citations, review."""
-        asked = self._ask(question, step, done)
-        hits = self.search(asked)
-        sources = Candidates(hit.passage for hit in hits[: self.shown.value])
-        draft = CitedAnswer(asked, UNKNOWN)
-        if hits:
-            reply = self.step_answerer(question=asked, sources=sources.show())
-            answer, cited, invalid = self.review.read(reply.answer, reply.cited, sources)
-            draft = CitedAnswer(asked, answer, cited)
-            record(StepAnswered(step.number, asked, answer, facts(cited), invalid))
-        if not self.reviewed.value:
-            return _Outcome(draft, False)
-        review = self.review(draft, sources, hops, shown=self.shown.value)
-        return _Outcome(review.answer, review.answer.answer != draft.answer)
-
-    def _ask(self, question: str, step: PlanStep, done: Mapping[int, _Outcome]) -> str:
-        """A step's question with earlier answers filled in; refined if one of them was revised, or always."""
-        answers = {number: outcome.answer for number, outcome in done.items()}
+        self, question: str, step: PlanStep, done: Mapping[int, CitedAnswer], complexity: Complexity
+    ) -> CitedAnswer:
+        """Take one step: refine its question, search, answer with citations, review."""
         asked = step.question
-        if any(done[number].revised for number in step.needs) or (done and self.refine.value == "every"):
-            reply = self.refiner(question=question, trajectory=trajectory(answers), next_question=asked)
+        if any(number in done for number in step.needs):
+            reply = self.refiner(question=question, trajectory=trajectory(done), next_question=asked)
             refined, cut = tidy(reply.refined_question)
             asked = refined if refined != UNKNOWN else asked
             record(Refined(step.number, asked, cut))
-        return bind(asked, answers)
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """A step that was taken: its answer, and whether the review changed it."""
-
-    answer: CitedAnswer
-    revised: bool
-
-
-def _merged(cited: Sequence[Evidence], sources: Candidates) -> tuple[Evidence, ...]:
-    """Each citation once, in order; a whole passage replaces its sentences."""
-    evidence, _ = sources.resolve(dict.fromkeys(sources.ids(cited)))
-    return tuple(evidence)
+        asked = bind(asked, done)
+        sources = Candidates(hit.passage for hit in self.search(asked)[: self.shown.value])
+        draft = CitedAnswer(asked, UNKNOWN)
+        if sources.passages:
+            reply = self.step_answerer(question=asked, sources=sources.show())
+            answer, cited, invalid = read_cited(reply.answer, reply.cited, sources)
+            draft = CitedAnswer(asked, answer, cited)
+            record(StepAnswered(step.number, asked, answer, ids(cited), invalid))
+        reviewed: CitedAnswer = self.review(draft, complexity.hops, self.shown.value)
+        return reviewed
 
 
 def _sparse(retriever: Retriever | None) -> Retriever | None:

@@ -1,24 +1,15 @@
-"""PolyHop, a combination of what earns its calls in PRISM, KAIR, PAR-RAG and C-3PO.
+"""PolyHop, one loop with what earns its calls in PRISM, KAIR, PAR-RAG and C-3PO.
 
     estimate the complexity, and search                                   no LM call
     looks easy?  answer from the first passages, with citations           C-3PO's single pass; certain: done
     plan: a route and sub-questions, with exemplars of like complexity    C-3PO's router and PAR-RAG's planner in one
         "direct": answer from knowledge;  "single": single pass
-    in rounds: read the best new passages beside what was selected,       PRISM's Selector and Adder in one
-        select, answer the sub-questions, check each answer against       PAR-RAG's anchoring
-        what it cites, and search for what is open or unsupported         KAIR's required
+    in rounds, until nothing is open or nothing new is found:
+        read the best new passages beside what was selected, and select   PRISM's Selector and Adder in one
+        answer the sub-questions; what its citations do not state is open PAR-RAG's review, without a call
+        search for what is open                                           KAIR's required
     answer with citations
     in doubt?  verify, weigh, repair; verify the repair                   PAR-RAG's review
-
-Rounds end when no sub-question is open, when nothing new is found, or when too little is expected of another round. A
-follow-up round sends r queries for sub-questions that are open and wait for no other. It is expected to close the
-share (r / m) p of all m sub-questions, where
-
-    p = (w q + closed) / (w + tried)
-
-``tried`` counts the queries of the earlier follow-up rounds of this question, ``closed`` the sub-questions that they
-closed; q is the share that a first query closes with simulated agents (`CLOSED_BY_A_QUERY`), and w its weight. A round
-costs one call. It is worth it if the expected share is at least ``least_gain``.
 
 An answer is in doubt if its confidence is low or if it is not found in what was read.
 """
@@ -28,20 +19,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
 
 from ..data.passages import Evidence, Hit, Passage, Retriever
-from ..data.references import is_chain, references, replace_references
+from ..data.references import references, replace_references
 from ..data.text import content_terms, title_key
 from ..engines.costs import record_incident
 from ..signatures import AnswerDirectly, AnswerWithCitations, GatherEvidence, PlanResearch, VerifyAnswer
 from ..signatures.fields import NumberedPassages
 from ..signatures.replies import read_probability
-from .agent import Agent, Conditions
-from .candidates import Candidates, facts, split_citations, whole
+from .agent import Agent
+from .candidates import Candidates, ids, split_citations, whole
 from .complexity import Complexity, ComplexityEstimator, Estimator
 from .confidence import CREDIBILITY, Calibration, Confidence, checked
 from .exemplars import Exemplars
@@ -49,16 +39,9 @@ from .prediction import UNKNOWN, Status, conclude, decomposed, read_answer, read
 from .program import Program, register
 from .run import Pool, record
 from .search import Search
-from .trace import Answered, Estimated, Judged, Recalled, Replaced, Required, Selected
+from .trace import Estimated, Judged, Recalled, Replaced, Required, Selected
 from .tunable import choice, integer, real
 
-CLOSED_BY_A_QUERY = 0.64
-"""Share of the first follow-up queries that close their sub-question.
-
-Of simulated agents with error rates of 0, 5, 10 and 20%, whose evidence is locked behind earlier hops or cannot be
-found (`polyhop.scripts.studies.simulation`): 0.62, 0.66 and 0.64 with one, two, and more sub-questions open."""
-
-_PRIOR = 0.4  # weight of that share, in queries: a search that found nothing is rarely worth repeating
 _SEEN_AGAIN = 2  # best hits of a search that are shown again though they were not selected before
 _DUPLICATE = 0.9  # share of the words of the shorter passage that a near-duplicate has
 _STATED = 0.5  # share of the words of an answer that the passage it cites needs
@@ -82,7 +65,6 @@ class _Case:
     required: list[str] = field(default_factory=list)  # queries for what is open
     candidates: Candidates = field(default_factory=Candidates)  # what agents were shown
     searched: list[str] = field(default_factory=list)  # queries of follow-up searches
-    unread: list[Passage] = field(default_factory=list)  # found last, and not read by the gatherer
     shown_again: set[str] = field(default_factory=set)  # ids of passages
 
     @property
@@ -90,11 +72,6 @@ class _Case:
         """The indices of the sub-questions without a supported answer."""
         answers = [*self.answers, *[UNKNOWN] * (len(self.sub_questions) - len(self.answers))]
         return [n for n, text in enumerate(answers) if text == UNKNOWN or n in self.unsupported]
-
-    @property
-    def waits(self) -> bool:
-        """Whether an open sub-question needs the answer of another one."""
-        return any(references(self.filled(self.sub_questions[n])) for n in self.open)
 
     def shown(self, evidence: Iterable[Evidence]) -> NumberedPassages:
         """Passages in the order of their numbers, with the evidence marked."""
@@ -152,10 +129,6 @@ class PolyHop(Program):
     """
 
     shown_exemplars = ("planner",)
-    conditions: ClassVar[Conditions] = {
-        "confidence.*": ("review", ("doubt", "complete", "always")),
-        "least_gain": ("rounds", (2, 3, 4, 5, 6)),
-    }
 
     def __init__(
         self,
@@ -170,17 +143,13 @@ class PolyHop(Program):
         self.estimator = estimator or ComplexityEstimator()
         self.exemplars = Exemplars()
         self.rounds = integer(rounds, 1, 6)
-        self.least_gain = real(0.1, 0.0, 1.0)  # minimum share of sub-questions that another round should close
-        self.shown = integer(12, 1, 50)  # maximum number of new passages in one round
-        self.cutoff = real(0.35, 0.0, 1.0)  # minimum score of a new passage, as a share of the best one's
         self.easy = real(0.9, 0.0, 1.0)  # minimum P(1 hop) of a single pass without a plan
         # Passages of a single pass and of a follow-up search, and minimum of the first round.
         self.first = integer(5, 1, 20)
-        self.last_round = choice("gatherer", ("gatherer", "answerer"))  # who reads what the last queries find
-        self.last_step = choice("answerer", ("answerer", "gatherer"))  # who answers a chain when no step is open
-        self.context = choice("passage", ("passage", "sentence"))  # unit of evidence that the answerer reads
+        self.shown = integer(12, 1, 50)  # maximum number of new passages in one round
+        self.cutoff = real(0.35, 0.0, 1.0)  # minimum score of a new passage, as a share of the best one's
         self.sure = real(0.75, 0.0, 1.0)  # minimum confidence of an unverified answer
-        self.review = choice("doubt", ("doubt", "complete", "always", "never"))
+        self.review = choice("doubt", ("doubt", "always", "never"))
         self.confidence = Confidence()
         self.calibration = Calibration()
         self.planner = Agent(PlanResearch)
@@ -193,8 +162,8 @@ class PolyHop(Program):
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
         case = _Case(question, self.estimator(question))
         record(Estimated(case.complexity.probabilities))
-        first = self._best(self._look_up(question, case), self.first.value, self.shown.value, case)
-        case.candidates.extend(first)
+        fresh = self._best(self.search(question), self.first.value, self.shown.value, case)
+        case.candidates.extend(fresh)
 
         easy = case.complexity.probabilities[0] >= self.easy.value
         if easy and (answer := self._single_pass(case)):
@@ -204,12 +173,23 @@ class PolyHop(Program):
             return self._conclude(known, case, "no retrieval")
         if route == "single" and not easy and (answer := self._single_pass(case)):
             return self._conclude(answer, case, "single pass")
-        if not first:
+        if not fresh:
             return self._conclude(_Answer(UNKNOWN, 0.0), case, "nothing found")
 
-        stop = self._gather(first, case)
-        answer = self._from_last_step(case) or self._answer(case)
-        if self._is_in_doubt(answer, case):
+        stop = "rounds"
+        for n in range(1, self.rounds.value + 1):
+            self._read(n, fresh, case)
+            if not case.open:
+                stop = "complete"
+                break
+            if n < self.rounds.value:
+                fresh = self._follow_up(case.required, case)
+                if not fresh:
+                    stop = "stable"
+                    break
+
+        answer = self._answer(case)
+        if self.review.value == "always" or (self.review.value == "doubt" and not self._certain(answer, case)):
             answer = self._reviewed(answer, case, stop)
         return self._conclude(answer, case, stop)
 
@@ -238,39 +218,13 @@ class PolyHop(Program):
 
     # --- gather ------------------------------------------------------------------------------------------------------
 
-    def _gather(self, fresh: list[Passage], case: _Case) -> str:
-        """Read, select and search until nothing is open; returns the reason to stop."""
-        tried = closed = 0
-        for n in range(1, self.rounds.value + 1):
-            before, sent = len(case.open), len(case.required)
-            self._read(n, fresh, case)
-            if not case.open:
-                return "complete"
-            if self.last_round.value == "answerer" and not case.waits:
-                case.unread = self._follow_up(case.required, case)
-                return "last search" if case.unread else "stable"
-            tried, closed = tried + sent, closed + min(sent, max(0, before - len(case.open)))
-            if n == self.rounds.value:
-                break
-            share = (_PRIOR * CLOSED_BY_A_QUERY + closed) / (_PRIOR + tried)
-            if len(case.required) / len(case.sub_questions) * share < self.least_gain.value:
-                return "little to gain"
-            fresh = self._follow_up(case.required, case)
-            if not fresh:
-                return "stable"
-        return "rounds"
-
-    def _look_up(self, query: str, case: _Case) -> list[Hit]:
-        hits: list[Hit] = self.search(query)
-        return hits
-
     def _follow_up(self, queries: Iterable[str], case: _Case) -> list[Passage]:
         """Search for what is open, each query once; returns the passages to read, the first query's first."""
         found: dict[str, Passage] = {}
         for query in queries:
             if title_key(query) in map(title_key, [case.question, *case.searched]):
                 continue
-            best = self._best(self._look_up(query, case), self.first.value, self.first.value, case)
+            best = self._best(self.search(query), self.first.value, self.first.value, case)
             case.searched.append(query)
             case.candidates.extend(best)
             found |= {passage.id: passage for passage in best}
@@ -315,18 +269,18 @@ class PolyHop(Program):
         cited: list[str] = []
         case.answers, case.unsupported = [], set()
         for text, _ in zip(reply.answers, case.sub_questions, strict=False):
-            bare, ids = split_citations(" ".join(text.split()))
+            bare, named = split_citations(" ".join(text.split()))
             answer, _ = tidy(bare)
             case.answers.append(answer)
             if answer == UNKNOWN:
                 continue
-            if _is_stated(answer, case.candidates.resolve(ids or reply.keep)[0]):
-                cited += ids
+            if _is_stated(answer, case.candidates.resolve(named or reply.keep)[0]):
+                cited += named
             else:
                 case.unsupported.add(len(case.answers) - 1)
         kept = case.candidates.ids(case.evidence)
         case.evidence, invalid = case.candidates.resolve(dict.fromkeys([*kept, *reply.keep, *cited]))
-        record(Selected(round, facts(case.evidence), invalid))
+        record(Selected(round, ids(case.evidence), invalid))
         case.required = self._queries(reply.required, case)
         record(Required(tuple(case.required), tuple(case.answers)))
 
@@ -352,25 +306,14 @@ class PolyHop(Program):
         case.evidence = list(answer.cited)
         return answer
 
-    def _from_last_step(self, case: _Case) -> _Answer | None:
-        """The gatherer's answer to the last sub-question, which is stated in what it cites, and so as sure as an answer
-        has to be; None if it does not conclude, as in a comparison."""
-        if self.last_step.value != "gatherer" or case.open or not is_chain(case.sub_questions):
-            return None
-        answer = _Answer(case.answers[-1], self.sure.value, whole(case.evidence))
-        if title_key(answer.text) in ("yes", "no"):
-            return None
-        record(Answered(answer.text, "", answer.confidence))
-        return answer
-
     def _answer(self, case: _Case) -> _Answer:
         """An answer from the evidence; if a sub-question is open, also from other candidates, up to ``first``."""
-        evidence = whole(case.evidence) if self.context.value == "passage" else case.evidence
+        evidence = whole(case.evidence)
         known = {item.passage.id for item in evidence}
-        passages = dict.fromkeys([*case.unread, *case.candidates.passages])
-        others = [Evidence(passage) for passage in passages if passage.id not in known]
-        count = max(len(case.unread), self.first.value - len(known)) if case.open else 0
-        return self._ask(case.sub_questions, evidence, others[:count], case)
+        others = [Evidence(passage) for passage in case.candidates.passages if passage.id not in known]
+        return self._ask(
+            case.sub_questions, evidence, others[: max(0, self.first.value - len(known)) * bool(case.open)], case
+        )
 
     def _ask(
         self, sub_questions: list[str], evidence: Sequence[Evidence], others: Sequence[Evidence], case: _Case
@@ -389,12 +332,6 @@ class PolyHop(Program):
 
     def _certain(self, answer: _Answer, case: _Case) -> bool:
         return answer.confidence >= self.sure.value and answer.states(answer.text, case.question)
-
-    def _is_in_doubt(self, answer: _Answer, case: _Case) -> bool:
-        """Whether to review an answer; with "complete" only if no step is open, since a review rarely closes one."""
-        if self.review.value in ("always", "never"):
-            return self.review.value == "always"
-        return not self._certain(answer, case) and not (case.open and self.review.value == "complete")
 
     def _reviewed(self, answer: _Answer, case: _Case, stop: str) -> _Answer:
         """The answer if it passes the verifier; else the better of it and a replacement, which is verified, too.
@@ -455,15 +392,15 @@ class PolyHop(Program):
         query = case.question if references(query) else query
         if answer.text != UNKNOWN and _is_searchable(answer.text):
             query = f"{query} {answer.text}"
-        evidence = facts(case.evidence)
+        evidence = ids(case.evidence)
         if fresh := self._follow_up([query], case):
             self._read(self.rounds.value + 1, fresh, case)
-        return self._answer(case) if facts(case.evidence) != evidence else None
+        return self._answer(case) if ids(case.evidence) != evidence else None
 
     def _conclude(self, answer: _Answer, case: _Case, stop: str) -> dspy.Prediction:
         # Where the evidence lacks a passage, citations of other passages count as evidence.
-        lacks = bool(case.open) and (bool(case.unread) or len(whole(case.evidence)) < case.complexity.hops)
-        known = set(facts(case.evidence))
+        lacks = bool(case.open) and len(whole(case.evidence)) < case.complexity.hops
+        known = set(ids(case.evidence))
         cited = [item for item in answer.cited if lacks or item.fact in known]
         evidence = list(dict.fromkeys([*cited, *case.evidence]))
         confidence = self.calibration(answer.confidence)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fnmatch import fnmatchcase
 from typing import Any, ClassVar, Self, TypeVar
 
 import dspy
 
-from ..data.errors import PolyhopError
 from ..data.passages import Retriever
-from .agent import Conditions, Part
+from .agent import Part
 from .prediction import check_question
 from .run import ABSTAIN_BELOW, PROMPT_TOKENS, Pool, Run, running
-from .tunable import integer, real, tunables
+from .tunable import conditions_of, integer, real
+
+__all__ = ["PROGRAMS", "Program", "conditions_of", "name_of", "new_program", "register"]
 
 P = TypeVar("P", bound="type[Program]")
 
@@ -32,19 +32,13 @@ class Program(Part):
     reads_gold: ClassVar[bool] = False  # whether an evaluation passes it a question's gold evidence, as ``gold``
     shown_exemplars: ClassVar[tuple[str, ...]] = ()  # the agents that get exemplars as additional demos at each call
     role_groups: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # agents that ``--lm GROUP=SPEC`` gives a model together
-    conditions: ClassVar[Conditions] = {}
-    """Own tunables and those of parts, by name or glob, that matter only while another one, which matters too, has one
-    of some values. Of several patterns that match a name the last one applies, and one of a part before those of the
-    whole (`conditions_of`)."""
-    paper_retriever: ClassVar[str] = ""  # of the published system, a name of `polyhop.data.retrievers`; "" for none
-    paper_values: ClassVar[Mapping[str, Any]] = {}  # tunables with a published value that is not the default
 
-    def __init__(self) -> None:
+    def __init__(self, abstain_below: float = ABSTAIN_BELOW) -> None:
         super().__init__()
         # Optimizers leave the budget as it is unless they are given a range.
         usual = (PROMPT_TOKENS, PROMPT_TOKENS)
         self.prompt_tokens = integer(PROMPT_TOKENS, 1_000, 1_000_000, log=True, usual=usual)
-        self.abstain_below = real(ABSTAIN_BELOW, 0.0, 1.0)
+        self.abstain_below = real(abstain_below, 0.0, 1.0)
 
     @classmethod
     def over(cls, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Self:
@@ -52,26 +46,6 @@ class Program(Part):
         kind: Any = cls
         program: Self = kind(retriever) if cls.searches else kind()
         return program
-
-    @classmethod
-    def paper(cls, retriever: Retriever | None = None, sparse: Retriever | None = None) -> Self:
-        """The program as published; ``retriever`` should be of the kind ``paper_retriever``, as of `over`.
-
-        Raises:
-            PolyhopError: the program is not that of a paper.
-        """
-        if not cls.paper_retriever:
-            raise PolyhopError(f"{cls.__name__} has no preset: it is not the program of a paper")
-        program = cls.over(retriever, sparse)
-        known = tunables(program)
-        for name, value in (*cls.paper_values.items(), ("abstain_below", 0.0)):
-            known[name].value = value
-        return program
-
-    def sent_signature(self, agent: str) -> type[dspy.Signature]:
-        """The signature that an agent is called with under the current tunables."""
-        signature: type[dspy.Signature] = dict(self.named_predictors())[agent].signature
-        return signature
 
     def __call__(self, question: str, pool: Pool = None, **given: Any) -> Any:
         run = Run(check_question(question), pool, self.prompt_tokens.value, self.abstain_below.value)
@@ -106,18 +80,6 @@ def new_program(name: str, retriever: Retriever | None = None, sparse: Retriever
         sparse: BM25, for a program that also uses a sparse retriever; by default taken from the retriever.
     """
     return PROGRAMS[name].over(retriever, sparse)
-
-
-def conditions_of(program: dspy.Module) -> dict[str, tuple[str, tuple[Any, ...]]]:
-    """Of each tunable that does not always matter, the one on which it depends, and the values for which it matters."""
-    known, found = tunables(program), dict[str, tuple[str, tuple[Any, ...]]]()
-    for path, part in program.named_sub_modules(Part):  # the whole before its parts
-        prefix = "" if path == "self" else f"{path.removeprefix('self.')}."
-        for pattern, (other, values) in part.conditions.items():
-            for name in known:
-                if name == prefix + pattern or fnmatchcase(name, prefix + pattern):
-                    found[name] = prefix + other, values
-    return found
 
 
 def name_of(program: dspy.Module) -> str | None:

@@ -1,21 +1,8 @@
 """The review of PAR-RAG (arXiv 2504.16787): two judges, and a revision of answers that do not pass.
 
-A judge's accuracy and the credibility of the citations are combined into a confidence. Below the threshold, the answer
-itself is the query for a sparse retriever; a reviser reads sources and gives a new answer or keeps the old. The public
-code settles what the paper leaves open.
-
-Deviations at the default settings, each with the tunable that removes it (`ParRag.paper_values`):
-
-- the judge of accuracy reads all sources, not only what the answer cites (``judged``): on the citations alone it would
-  repeat the judge of attribution, and could not see that another source names somebody else;
-- citations are of sentences, not of passages (``cites``);
-- the reviser reads the old sources too, not only what the second search finds (``reads``);
-- accuracy and credibility have a minimum (`polyhop.programs.confidence`).
-
-Deviations that remain: credibility is judged by an agent with AttrScore's classes, not by AttrScore, unless you give a
-`CredibilityModel`. The reviser reads the draft. An answer without citations is extrapolatory without a call; a reviser
-without an answer revises nothing; the reviser is not called if there is nothing to read. The confidence is not rounded
-to two places.
+A judge's accuracy and the credibility of the citations are combined into a confidence; both read what the answer cites.
+Below the threshold, the answer itself is the query for a sparse retriever; a reviser reads what it finds and gives a
+new answer or keeps the old. `polyhop.programs.par_rag` says what differs from the paper.
 """
 
 from __future__ import annotations
@@ -33,7 +20,7 @@ from ..engines.costs import record_incident
 from ..signatures import JudgeAccuracy, JudgeAttribution, ReviseAnswer
 from ..signatures.replies import read_probability
 from .agent import Agent, Part
-from .candidates import Candidates, cut_citations, facts, whole
+from .candidates import Candidates, cut_citations, ids, whole
 from .confidence import CREDIBILITY, Confidence, checked
 from .prediction import UNKNOWN, Status, tidy
 from .run import record, together
@@ -44,25 +31,11 @@ from .tunable import choice
 
 @dataclass(frozen=True)
 class CitedAnswer:
-    """An answer to a question as it was asked, and the evidence that it cites."""
+    """An answer to a question as it was asked, and the passages that it cites."""
 
     question: str
     answer: str
     cited: tuple[Evidence, ...] = ()
-
-
-@dataclass(frozen=True)
-class ReviewResult:
-    """An answer after its review."""
-
-    answer: CitedAnswer
-    confidence: float  # of the answer that was reviewed
-    status: Status  # of the answer that was reviewed
-    revised: bool = False  # whether `answer` replaces the answer that was reviewed
-
-    @property
-    def passed(self) -> bool:
-        return self.status == "verified"
 
 
 class CredibilityModel(Protocol):
@@ -75,7 +48,7 @@ class CredibilityModel(Protocol):
         """A number from 0 to 1; `polyhop.programs.confidence.CREDIBILITY` has those of AttrScore's classes.
 
         Args:
-            evidence: What the answer cites: sentences or passages, each with ``text`` and ``passage.title``.
+            evidence: What the answer cites: passages, each with ``text`` and ``passage.title``.
         """
         ...
 
@@ -88,9 +61,10 @@ class Review(Part):
     Args:
         retriever: For the second search, if a question has no pool of its own; meant to be sparse.
         k: Passages per search.
+        shown: How many of them the reviser reads.
         credibility: Judges attribution in place of the agent. Like the retriever, it is not part of the saved state.
 
-    ``judged`` is what the judge of accuracy reads, ``reads`` what the reviser reads, ``cites`` the unit of citations.
+    ``judges`` are those that are asked: one of them, or none, is the paper's ablation.
     """
 
     shared = ("credibility",)
@@ -101,86 +75,75 @@ class Review(Part):
         super().__init__()
         self.search = Search(retriever, k)
         self.credibility = credibility
-        self.judged = choice("all", ("all", "cited"))
-        self.reads = choice("all", ("all", "found"))
-        self.cites = choice("sentence", ("sentence", "passage"))
+        self.judges = choice("both", ("both", "accuracy", "credibility", "none"))
         self.accuracy_judge = Agent(JudgeAccuracy)
         self.attribution_judge = Agent(JudgeAttribution)
-        self.confidence = Confidence()
+        self.confidence = Confidence(least_accuracy=0.0, least_credibility=0.0)
         self.reviser = Agent(ReviseAnswer)
 
-    def forward(self, draft: CitedAnswer, sources: Candidates, hops: float, *, shown: int) -> ReviewResult:
-        """Review an answer read from ``sources``, to which the best ``shown`` hits of a second search are added."""
-        weighed, status = self.judge(draft, sources, hops)
-        if weighed.passed:
-            return ReviewResult(draft, weighed.confidence, status)
-        query = draft.question if draft.answer == UNKNOWN else draft.answer
-        found = self.search(query)
-        fresh = [hit.passage for hit in found[:shown]]
-        sources.extend(fresh)
-        read = sources if self.reads.value == "all" else Candidates(fresh)
-        revised = self._revise(draft, read) if read.passages else None
-        return ReviewResult(revised or draft, weighed.confidence, status, revised is not None)
+    def forward(self, draft: CitedAnswer, hops: float, shown: int) -> CitedAnswer:
+        """The answer if it passes, or else the reviser's."""
+        if self.judges.value == "none" or self.judge(draft, hops)[0].passed:
+            return draft
+        found = self.search(draft.question if draft.answer == UNKNOWN else draft.answer)
+        sources = Candidates(hit.passage for hit in found[:shown])
+        return self._revised(draft, sources) if sources.passages else draft
 
-    def judge(self, draft: CitedAnswer, sources: Candidates, hops: float) -> tuple[Weighed, Status]:
+    def judge(self, draft: CitedAnswer, hops: float) -> tuple[Weighed, Status]:
         """The confidence in an answer, 0 for an unknown one, and how it was checked."""
-        accuracy: float | None = 0.0
-        credibility = 0.0
+        accuracy = credibility = 0.0
         if draft.answer != UNKNOWN:
-            judges = [partial(self._accuracy, draft, sources), partial(self._credibility, draft, sources)]
-            accuracy, judged = together(judges)
-            credibility = judged or 0.0
+            asked = {"accuracy": self._accuracy, "credibility": self._credibility}
+            names = [name for name in asked if self.judges.value in ("both", name)]
+            scores = dict(zip(names, together([partial(asked[name], draft) for name in names]), strict=True))
+            # A judge who is not asked agrees with the other one.
+            accuracy = scores.get("accuracy", scores.get("credibility", 0.0))
+            credibility = scores.get("credibility", accuracy)
         weighed: Weighed = self.confidence(hops, accuracy, credibility)
         return weighed, checked(weighed.passed, credibility)
 
-    def read(
-        self, answer: object, citations: Iterable[object], sources: Candidates
-    ) -> tuple[str, tuple[Evidence, ...], tuple[str, ...]]:
-        """`read_cited`, with the passages of the citations if these are the unit."""
-        text, cited, invalid = read_cited(answer, citations, sources)
-        return text, tuple(whole(cited)) if self.cites.value == "passage" else cited, invalid
-
-    def _accuracy(self, draft: CitedAnswer, sources: Candidates) -> float | None:
-        """The judge's probability; None if its reply cannot be read."""
-        shown = sources.show() if self.judged.value == "all" else sources.show(draft.cited)
+    def _accuracy(self, draft: CitedAnswer) -> float:
+        """The judge's probability; 0 if the reply cannot be read."""
+        shown = Candidates(item.passage for item in draft.cited).show()
         try:
-            reply = self.accuracy_judge(question=draft.question, sources=shown, answer=draft.answer)
+            reply = self.accuracy_judge(question=draft.question, evidence=shown, answer=draft.answer)
             judged = Judged("accuracy", read_probability(reply.accuracy))
         except AdapterParseError as error:  # errors of the model itself are not a verdict
             record_incident("verdict unreadable")
             judged = Judged("accuracy", 0.0, invalid=(" ".join(str(error.lm_response).split())[:80],))
         record(judged)
-        return None if judged.invalid else judged.score
+        return judged.score
 
-    def _credibility(self, draft: CitedAnswer, sources: Candidates) -> float | None:
+    def _credibility(self, draft: CitedAnswer) -> float:
+        """By AttrScore's classes; an answer without citations is extrapolatory without a call."""
         if not draft.cited:
             return CREDIBILITY["extrapolatory"]
         if self.credibility is not None:
             record(Scored(score := _checked(self.credibility(draft.question, draft.answer, draft.cited))))
             return score
-        evidence = sources.show(draft.cited)
+        evidence = Candidates(item.passage for item in draft.cited).show()
         verdict = self.attribution_judge(question=draft.question, evidence=evidence, answer=draft.answer).attribution
         record(Judged("attribution", CREDIBILITY[verdict], verdict))
         return CREDIBILITY[verdict]
 
-    def _revise(self, draft: CitedAnswer, sources: Candidates) -> CitedAnswer | None:
-        """The new answer, with the old citations if it has none; None if the old one stays."""
+    def _revised(self, draft: CitedAnswer, sources: Candidates) -> CitedAnswer:
+        """The reviser's answer, with the old citations if it has none; the draft if that is kept."""
         reply = self.reviser(question=draft.question, sources=sources.show(), draft=draft.answer)
-        answer, cited, invalid = self.read(reply.answer, reply.cited, sources)
+        answer, cited, invalid = read_cited(reply.answer, reply.cited, sources)
         accepted = reply.decision == "revised" and answer != UNKNOWN
-        record(Revised(answer, str(reply.reason or "").strip(), accepted, facts(cited), invalid))
-        return replace(draft, answer=answer, cited=cited or draft.cited) if accepted else None
+        record(Revised(answer, str(reply.reason or "").strip(), accepted, ids(cited), invalid))
+        return replace(draft, answer=answer, cited=cited or draft.cited) if accepted else draft
 
 
 def read_cited(
     answer: object, citations: Iterable[object], sources: Candidates
 ) -> tuple[str, tuple[Evidence, ...], tuple[str, ...]]:
-    """An answer, the evidence that it cites, and the invalid citations. Ids in the answer ("Paris [2s1]") count too."""
-    ids = [str(id) for id in citations]
+    """An answer, the passages that it cites, and the invalid citations. Ids in the answer ("Paris [2s1]") count too."""
+    named = [str(id) for id in citations]
     text, marked = cut_citations(str(answer))
     text, cut = tidy(text)
-    cited, invalid = sources.resolve([*ids, *(id for id in marked if id not in ids)])
-    return text, tuple(cited) if text != UNKNOWN else (), (*cut, *invalid)
+    cited, invalid = sources.resolve([*named, *(id for id in marked if id not in named)])
+    return text, tuple(whole(cited)) if text != UNKNOWN else (), (*cut, *invalid)
 
 
 def _checked(score: object) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import dspy
 
@@ -14,7 +14,7 @@ from ..data.lucene.searcher import adapt
 from ..data.passages import Hit, Passage, Retriever
 from ..data.pool import PassagePool
 from ..data.retrievers import retriever_name
-from .agent import Conditions, Part
+from .agent import Part
 from .run import Pool, current, record
 from .trace import Searched
 from .tunable import Tunable, choice, integer, real
@@ -38,7 +38,6 @@ class Search(Part):
     """
 
     shared = ("retriever",)
-    conditions: ClassVar[Conditions] = {"chain['enough']": ("chain['adaptive']", (True,))}
 
     def __init__(self, retriever: Retriever | None = None, k: int = 20) -> None:
         super().__init__()
@@ -101,14 +100,13 @@ def retriever_kind(program: dspy.Module) -> str:
 
 
 def _chain_tunables(retriever: ChainRetriever) -> dict[str, Tunable[Any]]:
-    """The weights; that of similarity is not searched where there are no vectors."""
-    weights = {
-        field.name: real(getattr(retriever.weights, field.name), field.metadata["low"], field.metadata["high"])
-        for field in fields(ChainWeights)
-    }
-    if retriever.vectors is None:
-        weights["similarity"].usual = 2 * (weights["similarity"].value,)
-    return {**weights, "adaptive": choice(retriever.adaptive, (False, True))}
+    """The weights and the switch. Optimizers leave them as they are unless they are given a range."""
+    found: dict[str, Tunable[Any]] = {}
+    for each in fields(ChainWeights):
+        value = getattr(retriever.weights, each.name)
+        needs = ("chain['adaptive']", (True,)) if each.name == "enough" else None
+        found[each.name] = real(value, each.metadata["low"], each.metadata["high"], usual=(value, value), needs=needs)
+    return {**found, "adaptive": choice(retriever.adaptive, (False, True), usual=2 * (retriever.adaptive,))}
 
 
 def as_pool(pool: Sequence[Passage] | PassagePool) -> PassagePool:

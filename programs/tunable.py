@@ -7,12 +7,13 @@ prompts. An optimizer reads its range and sets ``value``; a program reads ``valu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import dspy
 from dspy.predict.parameter import Parameter
 
 T = TypeVar("T", int, float, str, bool)
+Needs: TypeAlias = tuple[str, tuple[Any, ...]]
 
 
 class Tunable(Parameter, Generic[T]):
@@ -23,6 +24,7 @@ class Tunable(Parameter, Generic[T]):
         choices: The values of a choice; empty for a number.
         log: Whether to search on a logarithmic scale.
         usual: The range that optimizers search by default, within ``low`` and ``high``; None for all of it.
+        needs: Another tunable of the same module, and the values of it for which this one matters; None for always.
 
     Raises:
         ValueError: a value is outside the range, at construction, assignment or loading.
@@ -37,7 +39,9 @@ class Tunable(Parameter, Generic[T]):
         choices: Sequence[T] = (),
         log: bool = False,
         usual: tuple[T, T] | None = None,
+        needs: Needs | None = None,
     ) -> None:
+        self.needs = needs
         self.low: T | None = low
         self.high: T | None = high
         self.usual: tuple[T, T] | None = usual
@@ -83,25 +87,36 @@ class Tunable(Parameter, Generic[T]):
         return f"Tunable({self.value!r} in {list(self.choices) if self.choices else f'{self.low}..{self.high}'})"
 
 
-def integer(
-    value: int, low: int, high: int, *, log: bool = False, usual: tuple[int, int] | None = None
-) -> Tunable[int]:
-    """An integer in [low, high]."""
-    return Tunable(value, low=low, high=high, log=log, usual=usual)
+def integer(value: int, low: int, high: int, **options: Any) -> Tunable[int]:
+    """An integer in [low, high]; options are those of `Tunable`."""
+    return Tunable(value, low=low, high=high, **options)
 
 
-def real(
-    value: float, low: float, high: float, *, log: bool = False, usual: tuple[float, float] | None = None
-) -> Tunable[float]:
-    """A real number in [low, high]."""
-    return Tunable(float(value), low=float(low), high=float(high), log=log, usual=usual)
+def real(value: float, low: float, high: float, **options: Any) -> Tunable[float]:
+    """A real number in [low, high]; options are those of `Tunable`."""
+    return Tunable(float(value), low=float(low), high=float(high), **options)
 
 
-def choice(value: T, choices: Sequence[T]) -> Tunable[T]:
-    """One of a few values; a switch is ``choice(True, (True, False))``."""
-    return Tunable(value, choices=choices)
+def choice(value: T, choices: Sequence[T], **options: Any) -> Tunable[T]:
+    """One of a few values; options are those of `Tunable`."""
+    return Tunable(value, choices=choices, **options)
+
+
+def switch(value: bool, **options: Any) -> Tunable[bool]:
+    """True or False."""
+    return choice(value, (True, False), **options)
 
 
 def tunables(program: dspy.Module) -> dict[str, Tunable[Any]]:
     """The tunables of a program by dotted name."""
     return {name: each for name, each in program.named_parameters() if isinstance(each, Tunable)}
+
+
+def conditions_of(program: dspy.Module) -> dict[str, tuple[str, tuple[Any, ...]]]:
+    """Of each tunable that does not always matter, the one that it needs, and the values for which it matters."""
+    found = {}
+    for name, each in tunables(program).items():
+        if each.needs:
+            part, dot, _ = name.rpartition(".")
+            found[name] = part + dot + each.needs[0], each.needs[1]
+    return found

@@ -25,7 +25,6 @@ from .options import (
     IndexOption,
     ModelsOption,
     NoCacheOption,
-    PresetOption,
     RetrieverOption,
     RetryOption,
     SettingsOption,
@@ -58,7 +57,6 @@ def answer(
     k: DepthOption = None,
     retriever: RetrieverOption = None,
     adaptive: AdaptiveOption = False,
-    preset: PresetOption = None,
     settings: SettingsOption = None,
     threads: ThreadsOption = 1,
     workers: WorkersOption = None,
@@ -96,7 +94,6 @@ def answer(
         k,
         retriever=retriever,
         adaptive=adaptive,
-        preset=preset,
         settings=settings or (),
         no_cache=no_cache,
     )

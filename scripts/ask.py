@@ -15,7 +15,6 @@ from .options import (
     IndexOption,
     ModelsOption,
     NoCacheOption,
-    PresetOption,
     RetrieverOption,
     SettingsOption,
     build_program,
@@ -42,7 +41,6 @@ def ask(
     k: DepthOption = None,
     retriever: RetrieverOption = None,
     adaptive: AdaptiveOption = False,
-    preset: PresetOption = None,
     settings: SettingsOption = None,
     no_cache: NoCacheOption = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show every step, and the costs by agent.")] = False,
@@ -67,7 +65,6 @@ def ask(
         k,
         retriever=retriever,
         adaptive=adaptive,
-        preset=preset,
         settings=settings or (),
         no_cache=no_cache,
     )

@@ -21,7 +21,6 @@ from .options import (
     DepthOption,
     ModelsOption,
     NoCacheOption,
-    PresetOption,
     RetrieverOption,
     RetryOption,
     SettingsOption,
@@ -79,7 +78,6 @@ def evaluate(
     k: DepthOption = None,
     retriever: RetrieverOption = None,
     adaptive: AdaptiveOption = False,
-    preset: PresetOption = None,
     settings: SettingsOption = None,
     metric: Annotated[
         list[str] | None,
@@ -154,7 +152,6 @@ def evaluate(
             k,
             retriever=retriever,
             adaptive=adaptive,
-            preset=preset,
             settings=settings or (),
             no_cache=no_cache,
         )
@@ -176,7 +173,7 @@ def evaluate(
     try:
         if dry_run:
             _estimate(
-                {label(name, preset): built for name, built in programs.items()},
+                {label(name): built for name, built in programs.items()},
                 source,
                 partial(estimate, threads=threads, executor=executor, timeout=timeout),
             )
@@ -184,7 +181,7 @@ def evaluate(
         for name, built in programs.items():
             summaries[name] = source.evaluate(
                 built,
-                label(name, preset),
+                label(name),
                 out,
                 file=None if name in PROGRAMS or ":" in name else Path(name),
                 timeout=timeout,

@@ -181,7 +181,6 @@ class _Opened:
             settings.k,
             retriever=settings.retriever,
             adaptive=settings.adaptive,
-            preset=settings.preset,
             settings=settings.set,
         )
         self.source.check(settings.program, program, settings.set)

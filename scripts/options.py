@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from difflib import get_close_matches
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,10 +26,6 @@ if TYPE_CHECKING:
 
 
 SAMPLE = "sample"
-
-
-class Preset(StrEnum):
-    paper = "paper"
 
 
 IndexOption = Annotated[
@@ -66,10 +61,6 @@ RetrieverOption = Annotated[
 ]
 AdaptiveOption = Annotated[
     bool, typer.Option("--adaptive", help="Let the chain retriever choose the number of passages, up to 6 and to -k.")
-]
-PresetOption = Annotated[
-    Preset | None,
-    typer.Option(help="paper: the published retriever and settings of each program; options override them."),
 ]
 SettingsOption = Annotated[
     list[str] | None,
@@ -123,7 +114,6 @@ def build_program(
     *,
     retriever: str | None = None,
     adaptive: bool = False,
-    preset: str | None = None,
     settings: Sequence[str] | None = None,
     no_cache: bool = False,
 ) -> dspy.Module:
@@ -132,7 +122,7 @@ def build_program(
     """
     from ..engines.models import assign_models, protect_cache
 
-    program = _program(name, source, retriever, preset)
+    program = _program(name, source, retriever)
     if k is not None:
         if not hasattr(program, "search"):
             raise PolyhopError(f"{name} does not search: -k does not apply")
@@ -162,13 +152,11 @@ def open_prompts(name: str) -> tuple[dspy.Module, Manifest | None]:
     return _program(name, None, None), None
 
 
-def label(name: str, preset: str | None = None) -> str:
-    """What tables call a program: its name; with a preset also that, as in ``prism (paper)``; for an artifact also the
-    last folders of its path, as in ``polyhop (runs/tuned)``."""
+def label(name: str) -> str:
+    """What tables call a program: its name; for an artifact also the last folders of its path, as in
+    ``polyhop (runs/tuned)``."""
     from ..programs import PROGRAMS
 
-    if preset:
-        return f"{name.rpartition(':')[2]} ({preset})"
     path = Path(_parts(name)[1]).resolve()
     if name in PROGRAMS or not path.is_dir():
         return path.name
@@ -219,20 +207,14 @@ def _own_class(name: str) -> type[Program] | None:
     return program_class(own) if own else None
 
 
-def _program(
-    name: str, source: BM25Index | PassagePool | None, retriever: str | None, preset: str | None = None
-) -> dspy.Module:
+def _program(name: str, source: BM25Index | PassagePool | None, retriever: str | None) -> dspy.Module:
     from ..programs import PROGRAMS
 
     if kind := program_class(name):
         if retriever is not None and not kind.searches:
             raise PolyhopError(f"{name} does not search: --retriever does not apply")
-        if preset:
-            return kind.paper(build_retriever(retriever or kind.paper_retriever or "chain", source), source)
         return kind.over(build_retriever(retriever or "chain", source), source)
     if artifact := artifact_of(name):
-        if preset:
-            raise PolyhopError(f"{name} was saved with its settings: --preset does not apply")
         return _loaded(artifact, source, retriever, _own_class(name))
     raise PolyhopError(
         f"unknown program {name!r}: choose {', '.join(sorted(PROGRAMS))}, the folder of an artifact, or MODULE:CLASS"

@@ -16,7 +16,7 @@ class Row:
     """A program with settings.
 
     Attributes:
-        set: Tunables on top of the preset.
+        set: Tunables.
         published: Dataset, then metric, then the figure.
     """
 
@@ -32,7 +32,7 @@ class Paper:
 
     Attributes:
         retriever: Also of the baselines.
-        questions: Of each dataset.
+        questions: Of each dataset; None if the source does not say.
         models: That wrote the published figures.
         notes: What the figures do not say.
     """
@@ -41,7 +41,7 @@ class Paper:
     arxiv: str
     retriever: str
     datasets: Sequence[str]
-    questions: int
+    questions: int | None
     models: str
     metrics: Sequence[str]
     rows: Sequence[Row]
@@ -108,7 +108,10 @@ KAIR = Paper(
             )
             for agents in (1, 2, 3)
         ),
-        Row("KAIR, 3 agents that collaborate", "kair", {"agents": 3, "mode": "collaboration"}),
+        Row("KAIR, 3 agents with roles", "kair", {"agents": 3, "roles": True}),
+        Row("KAIR with a moderator", "kair", {"moderated": True}),
+        Row("ground truth", "oracle"),
+        Row("IRCoT", "ircot"),
     ),
     (
         "Rounds are the paper's steps. Cost units: python -m polyhop.scripts.studies.agent_costs, in a checkout.",
@@ -122,7 +125,7 @@ PAR_RAG = Paper(
     "2504.16787",
     "dense",
     ("2wiki", "hotpotqa", "musique", "triviaqa"),
-    500,
+    None,
     "GPT-4o",
     ("answer_em", "answer_f1", "passage_recall@5", "lm_calls", "tokens", "seconds"),
     (
@@ -136,14 +139,18 @@ PAR_RAG = Paper(
             },
         ),
         Row("without a plan", "par_rag", {"planned": False}),
-        Row("without the review", "par_rag", {"reviewed": False}),
+        Row("accuracy only", "par_rag", {"review.judges": "accuracy"}),
+        Row("credibility only", "par_rag", {"review.judges": "credibility"}),
+        Row("without the review", "par_rag", {"review.judges": "none"}),
+        Row("one hop too few", "par_rag", {"misjudged": -1}),
+        Row("one hop too many", "par_rag", {"misjudged": 1}),
         Row("without exemplars", "par_rag", {"exemplars.mode": "none"}),
         Row("random exemplars", "par_rag", {"exemplars.mode": "random"}),
         Row("similar exemplars of any complexity", "par_rag", {"exemplars.mode": "similar"}),
         Row("alpha = 0.5", "par_rag", {"review.confidence.adaptive": False}),
         *_BASELINES,
     ),
-    ("Versions of the paper differ in their figures, and do not give the number of questions.",),
+    ("Versions of the paper differ in their figures, and ours do not give the number of questions.",),
 )
 
 C3PO = Paper(
@@ -151,10 +158,15 @@ C3PO = Paper(
     "2502.06205",
     "dense",
     ("hotpotqa", "2wiki", "musique", "nq", "triviaqa"),
-    500,
+    None,
     "not known to us",
     ("answer_em", "answer_f1", "evidence_recall", "lm_calls", "searches", "tokens"),
-    (Row("C-3PO", "c3po"), Row("each sub-goal routed", "c3po", {"route_steps": True}), *_BASELINES),
+    (
+        Row("C-3PO", "c3po"),
+        Row("always planned", "c3po", {"routes": "plan"}),
+        Row("always one search", "c3po", {"routes": "single"}),
+        *_BASELINES,
+    ),
     ("We had an article about the paper, without figures; the proxy is not trained here.",),
 )
 

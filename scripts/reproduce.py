@@ -19,7 +19,6 @@ from .options import (
     BudgetDollarsOption,
     BudgetMinutesOption,
     ModelsOption,
-    Preset,
     RetrieverOption,
     ThreadsOption,
     build_program,
@@ -59,7 +58,7 @@ def reproduce(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.")] = False,
 ) -> None:
-    """Run the experiments of a paper with its preset, and print its figures beside ours.
+    """Run the experiments of a paper, and print its figures beside ours.
 
     Each row of a table is a run in DIR, for `polyhop compare` and `polyhop report`. A model that may cost something is
     asked a few questions first, and the expected cost has to be confirmed.
@@ -70,7 +69,7 @@ def reproduce(
     if paper not in PAPERS:
         raise typer.BadParameter(f"{paper!r} is none of {', '.join(PAPERS)}")
     published = PAPERS[paper]
-    datasets = [_Dataset(text, limit or published.questions, seed) for text in on or published.datasets]
+    datasets = [_Dataset(text, limit or published.questions or _QUESTIONS, seed) for text in on or published.datasets]
     cells = [_Cell(dataset, row, published, lm or (), retriever) for dataset in datasets for row in published.rows]
     free = all(cell.is_free for cell in cells)
     budget = Budget(budget_calls, budget_usd, budget_minutes, file=None if dry_run else account(out))
@@ -92,6 +91,9 @@ def reproduce(
         print_table(title, published.metrics, rows, markdown)
     for line in _differences(published, cells, free):
         typer.echo(line)
+
+
+_QUESTIONS = 500  # of each dataset, where a paper does not say
 
 
 class _Dataset:
@@ -135,7 +137,6 @@ class _Cell:
         from ..programs import PROGRAMS
 
         kind = PROGRAMS[self.row.program]
-        own = bool(kind.paper_retriever)
         settings = [
             f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in self.row.set.items()
         ]
@@ -144,7 +145,6 @@ class _Cell:
             self.dataset.source.searched,
             self.models,
             retriever=(self.retriever or self.paper.retriever) if kind.searches else None,
-            preset=Preset.paper if own else None,
             settings=settings,
         )
         self.dataset.source.check(self.row.program, program, settings)
@@ -212,5 +212,8 @@ def _differences(paper: Paper, cells: Sequence[_Cell], free: bool) -> Iterator[s
     counts = ", ".join(
         f"{n:,} of {name}" for name, n in {cell.dataset.name: cell.dataset.count for cell in cells}.items()
     )
-    yield f"Questions: here {counts}; published on {paper.questions} of each dataset, which are not known."
+    theirs = (
+        f"{paper.questions} of each dataset, which are not known" if paper.questions else "a number that is not known"
+    )
+    yield f"Questions: here {counts}; published on {theirs}."
     yield from paper.notes

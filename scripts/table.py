@@ -11,7 +11,7 @@ import typer
 
 from ..data.errors import PolyhopError
 from ..data.text import plain
-from .options import ModelsOption, PresetOption, RetrieverOption, WorkersOption, build_program, label
+from .options import ModelsOption, RetrieverOption, WorkersOption, build_program, label
 from .source import Source, setting_of
 from .text import file_name, in_markdown, new_table
 
@@ -49,10 +49,10 @@ class TableSetting:
         file = str(self.questions)
         return Source(Questions(self.dataset, file, setting=setting, limit=limit, seed=seed), self.index)
 
-    def run(self, program: str, retriever: str | None = None, preset: str | None = None) -> str:
+    def run(self, program: str, retriever: str | None = None) -> str:
         """The name of a run's folder: the program, the questions' file, the index and the retriever."""
         searched = self.index.name if self.index else "distractor"
-        parts = (label(program, preset), self.dataset, self.questions.name.split(".")[0], searched, retriever)
+        parts = (label(program), self.dataset, self.questions.name.split(".")[0], searched, retriever)
         return "-".join(file_name(part) for part in parts if part)
 
 
@@ -61,11 +61,10 @@ def table(
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the runs; an interrupted table resumes.")],
     program: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|DIR", help="[default: all programs; with --preset those that have it]"),
+        typer.Option(metavar="NAME|DIR", help="[default: all programs]"),
     ] = None,
     lm: ModelsOption = None,
     retriever: RetrieverOption = None,
-    preset: PresetOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions of each.")] = None,
     seed: Annotated[int | None, typer.Option(help="With --limit: N random questions instead.")] = None,
     workers: WorkersOption = None,
@@ -79,22 +78,19 @@ def table(
     from ..programs import PROGRAMS
 
     settings = [TableSetting.parse(text) for text in on]
-    known = [name for name, kind in PROGRAMS.items() if kind.paper_retriever or not preset]
-    cells = [(setting, name) for setting in settings for name in program or known]
+    cells = [(setting, name) for setting in settings for name in program or PROGRAMS]
     twice = [f"{name} on {setting.name}" for setting, name in cells if cells.count((setting, name)) > 1]
-    folders = {cell: out / cell[0].run(cell[1], retriever, preset) for cell in cells}
+    folders = {cell: out / cell[0].run(cell[1], retriever) for cell in cells}
     if twice or len(set(folders.values())) < len(cells):
         raise typer.BadParameter("two of these runs have the same folder: " + (twice[0] if twice else "same names"))
     executor = workers_of(workers, 1, None)
     for setting in settings:
         source, rows = setting.source(limit, seed), dict[str, dict[str, Any]]()
-        for name in program or known:
+        for name in program or PROGRAMS:
             searches = name not in PROGRAMS or PROGRAMS[name].searches
-            built = build_program(
-                name, source.searched, lm or (), retriever=retriever if searches else None, preset=preset
-            )
+            built = build_program(name, source.searched, lm or (), retriever=retriever if searches else None)
             source.check(name, built)
-            called, folder = label(name, preset), folders[setting, name]
+            called, folder = label(name), folders[setting, name]
             try:
                 rows[called] = source.evaluate(built, called, folder, executor=executor)
             except PolyhopError as error:

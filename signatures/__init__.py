@@ -2,9 +2,7 @@
 
 from .answers import (
     AnswerDirectly,
-    AnswerFromCollection,
     AnswerFromContext,
-    AnswerFromEvidence,
     AnswerFromPassages,
     AnswerFromTrajectory,
     AnswerStep,
@@ -25,14 +23,11 @@ from .evidence import (
 )
 from .fields import NumberedPassage, NumberedPassages
 from .knowledge import (
-    AnswerFromKnowledge,
     AssessEvidence,
     CheckFacts,
     FilterSpans,
-    JudgeSpans,
     ProposeQueries,
     UpdateKnowledge,
-    WeighQueries,
 )
 from .planning import (
     AnalyzeQuestion,
@@ -49,10 +44,7 @@ __all__ = [
     "AddEvidence",
     "AnalyzeQuestion",
     "AnswerDirectly",
-    "AnswerFromCollection",
     "AnswerFromContext",
-    "AnswerFromEvidence",
-    "AnswerFromKnowledge",
     "AnswerFromPassages",
     "AnswerFromTrajectory",
     "AnswerStep",
@@ -67,7 +59,6 @@ __all__ = [
     "GatherEvidence",
     "JudgeAccuracy",
     "JudgeAttribution",
-    "JudgeSpans",
     "NumberedPassage",
     "NumberedPassages",
     "PlanResearch",
@@ -82,5 +73,4 @@ __all__ = [
     "SelectSet",
     "UpdateKnowledge",
     "VerifyAnswer",
-    "WeighQueries",
 ]

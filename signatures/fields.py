@@ -2,12 +2,12 @@
 
 Passages are numbered and each sentence has a short id, so that agents refer to evidence instead of repeating it:
 
-    [2] John Farrow
-    2s1 John Villiers Farrow was an Australian film director.
-    2s3 He was married to the actress Maureen O'Sullivan.
+    [2] Ann Lee
+    2s1 Ann Lee is a novelist who lives by the sea.
+    2s3 Her first novel is called Dust.
 
 "2" means the whole passage, "2s3" its third sentence; the numbers do not depend on what is shown. ("2.10" in a reply
-without quotes would become 2.1.) "2s3* He was ..." marks a selected sentence. A sentence is always one line, and the
+without quotes would become 2.1.) "2s3* Her first ..." marks a selected sentence. A sentence is always one line, and the
 adapters' field markers in it are escaped, so the text of a passage cannot imitate another passage, another field or the
 end of the prompt. `fenced` escapes the markers in all other inputs, also those with invisible characters or look-alikes
 ("［", "＃", "＜").

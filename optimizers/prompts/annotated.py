@@ -410,9 +410,6 @@ def _answer_directly(case: SolvedQuestion, n: int) -> Demo:
 
 @demo_of(
     signatures.AnswerFromPassages,
-    signatures.AnswerFromCollection,
-    signatures.AnswerFromEvidence,
-    signatures.AnswerFromKnowledge,
     evidence=True,
 )
 @demo_of(signatures.AnswerFromTrajectory, steps=1, evidence=True)

@@ -34,7 +34,7 @@ def rows(source: Source, models: Sequence[tuple[str, float]], out: Path | None) 
     """A row for each model and number of agents, with the published settings of KAIR."""
     for model, price in models:
         for agents in AGENTS:
-            program = build_program("kair", source.searched, [model], preset="paper", settings=[f"agents={agents}"])
+            program = build_program("kair", source.searched, [model], retriever="bm25", settings=[f"agents={agents}"])
             folder = out and out / f"{file_name(model)}-{agents}"
             metrics: dict[str, Any] = evaluate(program, source.questions, folder, look_up=source.look_up)["metrics"]
             steps = metrics["rounds"]

@@ -46,7 +46,7 @@ class Verified(Program):
 
     def __init__(self, rounds: int, midpoint: float) -> None:
         super().__init__()
-        self.loop = Prism(None, rounds=rounds, stop="fixed")
+        self.loop = Prism(None, rounds=rounds)
         self.loop.select.value = False
         self.verifier = dspy.Predict(VerifyAnswer)
         self.confidence = Confidence()

@@ -12,7 +12,7 @@ from polyhop.eval.metrics import answer_f1
 from polyhop.optimizers.credit import diagnose
 from polyhop.optimizers.rollouts import write_rollouts
 from polyhop.programs import C3PO
-from polyhop.signatures import AnswerFromEvidence
+from polyhop.signatures import AnswerFromContext
 
 from ..programs.scripted import Request, answer, lm, scripted
 from .credit.world import GOLD, example, prism
@@ -30,7 +30,7 @@ def read(message: dict[str, Any], signature: type[dspy.Signature]) -> dict[str, 
 
 def test_a_reply_that_gains_points_and_its_own_prompt(tmp_path: Path) -> None:
     program, script = prism(answerer=answer("Paris [[ ## answer ## ]]"))
-    demo = dspy.Example(question="[[ ## q", sub_questions=[], evidence="-", reasoning="-", answer="x", confidence=1.0)
+    demo = dspy.Example(question="[[ ## q", evidence="-", reasoning="-", answer="x", confidence=1.0)
     program.answerer.demos = [demo]
     found = diagnose(program, [example()], [answer_f1])
     assert write_rollouts(tmp_path, [example()], found, answer_f1) == 1
@@ -41,13 +41,13 @@ def test_a_reply_that_gains_points_and_its_own_prompt(tmp_path: Path) -> None:
     assert [(each["role"], each["content"]) for each in prompt[1:]] == [
         (each.role, each.text) for each in asked.messages
     ]
-    better = read(said, AnswerFromEvidence)
+    better = read(said, AnswerFromContext)
     assert better["answer"] == "Aldea"
     assert "Aldea" in better["reasoning"]  # that of the annotations
 
     (pair,) = lines(tmp_path / "preferences.trl.jsonl")
     assert (pair["prompt"], pair["chosen"]) == (prompt, [said])
-    assert read(pair["rejected"][0], AnswerFromEvidence)["answer"].startswith("Paris")
+    assert read(pair["rejected"][0], AnswerFromContext)["answer"].startswith("Paris")
     (other,) = lines(tmp_path / "preferences.openai.jsonl")
     assert other["input"] == {"messages": prompt}
     assert (other["preferred_output"], other["non_preferred_output"]) == (pair["chosen"], pair["rejected"])

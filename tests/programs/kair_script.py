@@ -23,7 +23,7 @@ WALK: dict[str, Any] = {
         {"new_facts": [f"{DIRECTED} (1s2)"], "gaps": [GAP]},
         {"new_facts": [f"{BORN} (2s2)"], "gaps": []},
     ],
-    "checker": {"supported": ["1"], "relevant": ["1"]},
+    "checker": {"supported": [1], "relevant": [1]},
     "filterer": [{"spans": [FILM_SPAN]}, {"spans": [MAN_SPAN, FILM_SPAN]}],
     "answerer": answer("Leytonstone"),
 }
@@ -51,18 +51,23 @@ def play(
 
 
 def _whole(reply: Any) -> Any:
-    """A reply of the updater or the checker that says nothing of contradictions contradicts nothing."""
+    """A reply with the fields that it does not speak of: no contradictions, nothing supported, a diversity of 0.5."""
     if isinstance(reply, list):
         return [_whole(each) for each in reply]
     if callable(reply) and not isinstance(reply, BaseException):
         return lambda request: _whole(reply(request))
+    if isinstance(reply, dict) and "queries" in reply:
+        return {"diversity": 0.5, **reply}
+    if isinstance(reply, dict) and "spans" in reply:
+        return {"supported": [], **reply}
     if isinstance(reply, dict) and ("new_facts" in reply or "relevant" in reply):
         return {"contradicted": [], **reply}
     return reply
 
 
 def known(script: Script) -> list[str]:
-    texts: list[str] = json.loads(script.asked("answerer")[0].inputs["known"])
+    """What the filter of the last step was told is known."""
+    texts: list[str] = json.loads(script.asked("filterer")[-1].inputs["known"])
     return texts
 
 

@@ -106,6 +106,8 @@ class Script:
             reply = reply(seen)
         if isinstance(reply, BaseException):
             raise reply
+        if isinstance(reply, dict) and seen.agent in ("accuracy_judge", "verifier"):
+            reply = {"reasoning": "", **reply}
         return respond(request, reply if isinstance(reply, str) else write(reply, seen.as_json))
 
     def asked(self, agent: str) -> list[Request]:
@@ -148,7 +150,7 @@ def scripted(**replies: Reply | list[Reply]) -> Script:
         "planner": [{"route": "plan", "sub_questions": ["Who is asked about?"], "steps": []}],
         "verifier": [{"reasoning": "", "attribution": "attributable", "accuracy": 1.0, "correction": "unknown"}],
         "selector": [{"keep": []}],
-        "set_selector": [{"requirements": [], "chosen": ["1"]}],
+        "set_selector": [{"requirements": [], "chosen": [1]}],
         "adder": [{"add": []}],
         "gatherer": [{"answers": [], "keep": [], "required": []}],
         "router": [{"route": "plan", "query": ""}],
@@ -156,13 +158,13 @@ def scripted(**replies: Reply | list[Reply]) -> Script:
         "filter": [{"thoughts": "1: about something else.", "useful": []}],
         "decider": [{"thought": "That is enough.", "action": "answer", "query": ""}],
         "reasoner": [{"next_thought": "So the answer is: unknown."}],
-        "querier": [{"queries": []}],
+        "querier": [{"queries": [], "diversity": 0.5}],
         "updater": [{"new_facts": [], "contradicted": [], "gaps": []}],
-        "checker": [{"supported": ["1", "2", "3"], "relevant": ["1", "2", "3"], "contradicted": []}],
-        "filterer": [{"spans": []}],
+        "checker": [{"supported": [1, 2, 3], "relevant": [1, 2, 3], "contradicted": []}],
+        "filterer": [{"spans": [], "supported": []}],
         "moderator": [{"sufficiency": 0}],
         "refiner": [{"refined_question": ""}],
-        "accuracy_judge": [{"accuracy": 0.9}],
+        "accuracy_judge": [{"reasoning": "", "accuracy": 0.9}],
         "attribution_judge": [{"attribution": "attributable"}],
         "reviser": [{"reason": "", "decision": "unconfident", "answer": "", "cited": []}],
         "step_answerer": [{"cited": [], "answer": "I don't know"}],

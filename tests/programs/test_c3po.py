@@ -15,7 +15,7 @@ from polyhop.engines.models import assign_models, language_model, roles
 from polyhop.engines.replies import ModelError
 from polyhop.programs import C3PO
 from polyhop.programs.prediction import MAX_SUB_QUESTIONS
-from polyhop.programs.trace import Decided, Decomposed, Recalled, Routed, Searched, Selected, StepAnswered
+from polyhop.programs.trace import Decided, Decomposed, Routed, Searched, Selected
 from polyhop.programs.tunable import tunables
 
 from .scripted import ADAPTERS, ALBUM, FILM, MAN, QUESTION, Request, Script, answer, playing, scripted, steps
@@ -63,21 +63,6 @@ def queries(request: Request) -> list[str]:
     return listed
 
 
-def test_exemplars_are_shown_to_the_planner_where_they_are_switched_on() -> None:
-    route: dict[str, Any] = {"router": {"route": "plan", "query": ""}, "decider": [ENOUGH]}
-    script, prediction = play(set={"exemplars.mode": "similar", "exemplars.count": 2}, **route)
-    (recalled,) = steps(prediction, Recalled)
-    assert len(recalled.questions) == 2
-    request = script.asked("roadmap")[0]
-    for question, shown, reply in zip(recalled.questions, request.messages[::2], request.messages[1::2], strict=False):
-        assert question in shown.text
-        assert "[[ ## roadmap ## ]]" in reply.text
-    assert sum(request.demos for request in script.requests) == 2
-    script, prediction = play(**route)
-    assert script.asked("roadmap")[0].demos == 0
-    assert not steps(prediction, Recalled)
-
-
 # --- the three routes ------------------------------------------------------------------------------------------------
 
 
@@ -102,7 +87,7 @@ def test_a_single_pass(adapter: Any, route: str) -> None:
     assert script.order == ["router", "filter", "answerer"]
     album = "\n[2] Vertigo (album)\n2s1 Vertigo is an album.\n2s2 It was produced by Dan."
     assert script.asked("filter")[0].inputs == {"question": QUESTION, "passages": FILM_SHOWN + album}  # no objective
-    assert script.asked("answerer")[0].inputs == {"question": QUESTION, "passages": FILM_SHOWN, "notes": "[]"}
+    assert script.asked("answerer")[0].inputs == {"question": QUESTION, "passages": FILM_SHOWN}
     assert kept(prediction) == ["film"]
     assert [passage.id for passage in prediction.ranking] == ["film", "album"]
     assert (prediction.answer, prediction.stop_reason) == ("Leytonstone", "single pass")
@@ -138,8 +123,8 @@ def test_planning_step_by_step(adapter: Any, route: str) -> None:
 
     # In planning mode the filter also sees the objective.
     assert [request.inputs for request in script.asked("filter")] == [
-        {"question": QUESTION, "objective": "Vertigo director", "passages": FILM_SHOWN},
-        {"question": QUESTION, "objective": "Alfred Hitchcock", "passages": man},
+        {"question": QUESTION, "objective": "Who made it?", "passages": FILM_SHOWN},
+        {"question": QUESTION, "objective": "His birth.", "passages": man},
     ]
     assert script.asked("answerer")[0].inputs["passages"] == f"{FILM_SHOWN}\n{man}"
     assert kept(prediction) == ["film", "man"]
@@ -158,20 +143,6 @@ def test_the_hop_count_in_an_id_is_never_read() -> None:
 
 
 # --- searching -------------------------------------------------------------------------------------------------------
-
-
-def test_defaults_are_ten_passages_per_search_and_ten_kept() -> None:
-    many = [Passage.of(f"Vertigo {n}", f"Vertigo number {n}.", id=str(n)) for n in range(30)]
-    script, prediction = play(
-        pool=many,
-        decider=[search_for("Vertigo"), search_for("vertigo!"), ENOUGH],
-        filter=[keep(*range(1, 7)), keep(*range(11, 20))],
-    )
-    assert [len(step.found) for step in steps(prediction, Searched)] == [10, 10]
-    assert len(prediction.evidence) == 10
-    assert steps(prediction, Selected)[1].invalid == ("15", "16", "17", "18", "19")  # one too many is counted
-    assert script.order[-1] == "answerer"
-    assert prediction.stop_reason == "documents"  # a full collection is answered from, without another decision
 
 
 def test_a_repeated_query_brings_the_next_page() -> None:
@@ -199,16 +170,6 @@ def test_a_fruitless_query_is_shown_as_such() -> None:
     assert queries(script.asked("decider")[3])[2] == '"Dan", page 2 - no results'
 
 
-def test_what_is_collected_is_not_filtered_again() -> None:
-    script, prediction = play(
-        decider=[search_for("film Vertigo"), search_for("Vertigo"), search_for("Hitchcock"), ENOUGH],
-        filter=[keep("1", "2", "3")],
-    )
-    assert len(script.asked("filter")) == 1
-    assert queries(script.asked("decider")[3])[1:] == ['"Vertigo" - nothing new', '"Hitchcock" - nothing new']
-    assert kept(prediction) == ["film", "album", "man"]  # accumulated once
-
-
 @pytest.mark.parametrize("count", [1, 3])
 def test_answering_is_forced_when_the_steps_are_used_up(count: int) -> None:
     script, prediction = play(
@@ -227,90 +188,50 @@ def test_what_the_answer_cites_comes_first() -> None:
     assert kept(prediction) == ["man", "film"]  # 2 was not kept, 9 does not exist
 
 
-# --- routing sub-goals -----------------------------------------------------------------------------------------------
-
-ROUTES = [{"route": "plan", "query": ""}, {"route": "direct", "query": ""}, {"route": "single", "query": "ignored"}]
-
-
-def test_the_router_can_judge_each_sub_goal() -> None:
-    def reply(request: Request) -> dict[str, Any]:
-        return answer("France" if request.inputs["question"] == "Country of Paris?" else "done")
-
-    script, prediction = play(
-        router=ROUTES,
-        decider=[search_for("Country of Paris?"), search_for("Vertigo"), ENOUGH],
-        answerer=reply,
-        tuned={"route_steps": True},
-    )
-    assert script.order == [
-        "router", "roadmap", "decider", "router", "answerer", "decider", "router", "filter", "decider", "answerer",
-    ]  # fmt: skip
-    assert [request.inputs["question"] for request in script.asked("router")[1:]] == ["Country of Paris?", "Vertigo"]
-    assert [step.query for step in steps(prediction, Searched)] == ["Vertigo"]
-    assert steps(prediction, StepAnswered) == [StepAnswered(1, "Country of Paris?", "France")]
-    assert queries(script.asked("decider")[1]) == ['"Country of Paris?" - known without a search: France']
-    assert script.asked("answerer")[-1].inputs["notes"] == '["Country of Paris? - France"]'
-    assert prediction.answer == "done"
-
-
-def test_a_sub_goal_that_turns_out_to_be_unknown_is_searched_for() -> None:
-    script, prediction = play(
-        router=ROUTES,
-        decider=[search_for("Vertigo"), ENOUGH],
-        answerer=[answer("I don't know"), answer("done")],
-        tuned={"route_steps": True},
-    )
-    assert script.order == ["router", "roadmap", "decider", "router", "answerer", "filter", "decider", "answerer"]
-    assert script.asked("answerer")[-1].inputs["notes"] == "[]"
-    assert prediction.trace.searches == 1
-
-
 # --- as published ----------------------------------------------------------------------------------------------------
 
 
-def test_the_objective_can_be_the_thought() -> None:
-    decisions = [search_for("Vertigo director", "Who made it?"), search_for("Hitchcock") | {"thought": ""}, ENOUGH]
-    script, _ = play(set={"objective": "thought"}, decider=decisions, tuned={"k": 1})
-    objectives = [request.inputs["objective"] for request in script.asked("filter")]
-    assert objectives == ["Who made it?", "Hitchcock"]  # without a thought, the query
+def test_an_unknown_answer_without_retrieval_stands() -> None:
+    script, prediction = play(router={"route": "direct", "query": ""}, answerer=answer("I don't know", 0.1))
+    assert script.order == ["router", "answerer"]
+    assert "passages" not in script.asked("answerer")[0].prompt.partition("Respond with")[0]
+    assert (prediction.answer, prediction.stop_reason) == ("unknown", "no retrieval")
 
 
-@pytest.mark.parametrize(("then", "order"), [("answer", 2), ("search", 4)])
-def test_an_unknown_answer_without_retrieval_stands_or_is_searched_for(then: str, order: int) -> None:
-    script, prediction = play(
-        set={"unknown_direct": then},
-        router={"route": "direct", "query": ""},
-        answerer=[answer("I don't know", 0.1), answer("Leytonstone")],
-    )
-    assert script.order == ["router", "answerer", "filter", "answerer"][:order]
-    assert (prediction.answer, prediction.stop_reason) == (
-        ("unknown", "no retrieval") if then == "answer" else ("Leytonstone", "single pass")
-    )
-
-
-def test_answering_is_forced_above_the_number_of_passages_not_at_it() -> None:
+def test_an_answer_is_forced_above_the_number_of_passages_and_nothing_is_cut() -> None:
     many = [Passage.of(f"Vertigo {n}", f"Vertigo number {n}.", id=str(n)) for n in range(30)]
-    replies: dict[str, Any] = {
-        "pool": many,
-        "decider": [*[search_for("Vertigo")] * 3, ENOUGH],
-        "filter": [keep(*range(1, 6)), keep(*range(11, 16)), keep(*range(21, 26))],
-    }
-    script, prediction = play(**replies)
-    assert (len(prediction.evidence), len(script.asked("decider"))) == (10, 2)
-    script, prediction = play(set={"overflow": True}, **replies)
-    assert (len(prediction.evidence), len(script.asked("decider"))) == (15, 3)  # nothing is cut
+    script, prediction = play(
+        pool=many,
+        decider=[*[search_for("Vertigo")] * 3, ENOUGH],
+        filter=[keep(*range(1, 6)), keep(*range(11, 16)), keep(*range(21, 26))],
+    )
+    assert [len(step.found) for step in steps(prediction, Searched)] == [10, 10, 10]
+    assert (len(prediction.evidence), len(script.asked("decider"))) == (15, 3)
     assert prediction.stop_reason == "documents"
     assert prediction.trace.dropped == 0
 
 
-def test_collected_passages_can_be_filtered_again() -> None:
+def test_what_is_found_again_is_filtered_again_and_collected_once() -> None:
     decisions = [search_for("film Vertigo"), search_for("Vertigo"), ENOUGH]
-    script, prediction = play(set={"refilter": True}, decider=decisions, filter=[keep("1"), keep("1", "2")])
+    script, prediction = play(decider=decisions, filter=[keep("1"), keep("1", "2")])
     assert len(script.asked("filter")) == 2
     assert FILM_SHOWN in script.asked("filter")[1].inputs["passages"]
     assert queries(script.asked("decider")[2])[1] == '"Vertigo" - kept Vertigo (film), Vertigo (album)'
     assert kept(prediction) == ["film", "album"]
     assert prediction.trace.dropped == 0
+
+
+@pytest.mark.parametrize(
+    ("route", "order"),
+    [
+        ("direct", ["answerer"]),
+        ("single", ["filter", "answerer"]),
+        ("plan", ["roadmap", "decider", "answerer"]),
+    ],
+)
+def test_a_route_for_all_questions_needs_no_router(route: str, order: list[str]) -> None:
+    script, _ = play(set={"routes": route})
+    assert script.order == order
 
 
 def test_the_proxy_plays_router_filters_and_decision_maker(tmp_path: Path) -> None:
@@ -389,7 +310,8 @@ def test_a_forgotten_query_is_the_thought_and_a_forgotten_thought_the_query() ->
         ],
     )
     assert [step.query for step in steps(prediction, Searched)] == ["Find Alfred Hitchcock.", "Vertigo", QUESTION]
-    assert script.asked("filter")[1].inputs["objective"] == "Vertigo"
+    objectives = [request.inputs["objective"] for request in script.asked("filter")]
+    assert objectives == ["Find Alfred Hitchcock.", "Vertigo", QUESTION]
 
 
 # --- with the lexical engine -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""KAIR's agents at a time: competition, collaboration; replies that are none; the embedded engine."""
+"""KAIR's competing agents, replies that are none, and the embedded engine."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from polyhop.data.passages import Passage
 from polyhop.engines.lexical import LexicalEngine
 from polyhop.programs import Kair
-from polyhop.programs.kair import ALONE, FOCI
-from polyhop.programs.trace import Checked, Parallel, Proposed, Searched
+from polyhop.programs.kair import ALONE, ROLES
+from polyhop.programs.trace import Checked, Parallel, Searched
 
 from .kair_script import BORN, DIRECTED, FILM_SPAN, MAN_SPAN, POOL, Shelf, known, play
 from .scripted import QUESTION, Request, Script, facts, scripted, steps
@@ -26,7 +26,7 @@ def by_focus(**replies: dict[str, Any]) -> Callable[[Request], dict[str, Any]]:
     return lambda request: replies[request.inputs["focus"].split(":")[0]]
 
 
-COMPETE: dict[str, Any] = {"agents": 2, "k": 1}
+COMPETE: dict[str, Any] = {"agents": 2, "roles": True, "k": 1}
 
 
 def compete(settings: dict[str, Any] | None = None, **replies: Any) -> tuple[Script, dspy.Prediction]:
@@ -44,7 +44,7 @@ def compete(settings: dict[str, Any] | None = None, **replies: Any) -> tuple[Scr
 def test_of_competing_agents_the_one_with_the_fewest_gaps_writes_the_context() -> None:
     script, prediction = compete({"steps": 1})
     assert script.order[0] == "querier"  # the first asks the question; the second would only repeat it
-    assert script.asked("querier")[0].inputs["focus"] == FOCI[1]
+    assert script.asked("querier")[0].inputs["focus"] == ROLES[1]
     assert script.asked("querier")[0].inputs["earlier"] == json.dumps([QUESTION])
     assert {step.query for step in steps(prediction, Searched)} == {QUESTION, "Alfred Hitchcock"}
     assert len(script.asked("updater")) == len(script.asked("checker")) == 2
@@ -66,13 +66,13 @@ def test_competing_agents_know_their_own_and_share_the_context() -> None:
         for request in script.asked("querier")
         if request.inputs["known"] != "[]"
     }
-    assert set(seen) == set(FOCI[:2])
-    assert seen[FOCI[0]]["known"] == json.dumps([DIRECTED])
-    assert seen[FOCI[0]]["earlier"] == json.dumps([QUESTION])
-    assert seen[FOCI[0]]["required"] == json.dumps(["Who?", "Where?"])
-    assert seen[FOCI[1]]["known"] == json.dumps([BORN])
-    assert seen[FOCI[1]]["earlier"] == json.dumps([QUESTION, "Alfred Hitchcock"])
-    assert seen[FOCI[0]]["evidence"] == seen[FOCI[1]]["evidence"] != "(none)"
+    assert set(seen) == set(ROLES[:2])
+    assert seen[ROLES[0]]["known"] == json.dumps([DIRECTED])
+    assert seen[ROLES[0]]["earlier"] == json.dumps([QUESTION])
+    assert seen[ROLES[0]]["required"] == json.dumps(["Who?", "Where?"])
+    assert seen[ROLES[1]]["known"] == json.dumps([BORN])
+    assert seen[ROLES[1]]["earlier"] == json.dumps([QUESTION, "Alfred Hitchcock"])
+    assert seen[ROLES[0]]["evidence"] == seen[ROLES[1]]["evidence"] != "(none)"
 
 
 def test_any_agent_without_gaps_ends_the_competition() -> None:
@@ -90,73 +90,10 @@ def test_an_agent_that_found_nothing_makes_no_proposal() -> None:
     assert prediction.stop_reason == "steps"
 
 
-def collaborate(settings: dict[str, Any] | None = None, **replies: Any) -> tuple[Script, dspy.Prediction]:
-    def update(request: Request) -> dict[str, Any]:
-        if request.inputs["required"] == json.dumps([QUESTION]):
-            return {"new_facts": [f"{DIRECTED} (1s2)"], "gaps": ["Who is A?", "Who is B?", "Who is C?"]}
-        if "Who is A?" in request.inputs["required"]:
-            return {"new_facts": ["A is known. (1s1)"], "gaps": ["Who is C?", "Who is B?"]}
-        return {"new_facts": ["B is known. (1s1)"], "gaps": ["Who is A?"]}
-
-    common: dict[str, Any] = {
-        "querier": by_focus(
-            entities={"queries": ["Hitchcock"]}, relations={"queries": ["album"]}, **{ALONE: {"queries": ["actor"]}}
-        ),
-        "updater": update,
-        "filterer": {"spans": [FILM_SPAN, "2s1"]},
-    }
-    return play(settings={"agents": 2, "mode": "collaboration"} | (settings or {}), **(common | replies))
-
-
-def test_collaborating_agents_are_dealt_the_gaps() -> None:
-    script, prediction = collaborate({"steps": 2})
-    # One gap, the question, is for one agent; of three, the first and third are for the first agent.
-    shares = {request.inputs["focus"]: request.inputs["required"] for request in script.asked("querier")}
-    assert shares == {FOCI[0]: json.dumps(["Who is A?", "Who is C?"]), FOCI[1]: json.dumps(["Who is B?"])}
-    assert {request.inputs["earlier"] for request in script.asked("querier")} == {json.dumps([QUESTION])}
-    assert {request.inputs["known"] for request in script.asked("querier")} == {json.dumps([DIRECTED])}
-    assert len(script.asked("updater")) == 3
-    _, second = script.asked("filterer")  # one context, from what all found
-    assert second.inputs["known"] == json.dumps([DIRECTED, "A is known.", "B is known."])
-    # The second closed its gap, whatever the first says of it, and may not reopen the first's.
-    assert second.inputs["required"] == json.dumps(["Who is C?"])
-    assert second.inputs["passages"].count("[") == 3
-    assert known(script) == [DIRECTED, "A is known.", "B is known."]
-    assert prediction.trace.lm_calls == 3 + 2 * 3 + 1 + 1
-    assert prediction.trace.lm_calls_critical_path == 3 + 4 + 1
-
-
-def test_gaps_that_depend_on_each_other_go_to_one_agent() -> None:
-    gaps = ["Who directed Vertigo?", "Where was the director of Vertigo born?", "When was Dust written?"]
-
-    def update(request: Request) -> dict[str, Any]:
-        return {"new_facts": [], "gaps": gaps if request.inputs["required"] == json.dumps([QUESTION]) else []}
-
-    script, _ = collaborate({"steps": 2}, updater=update)
-    shares = {request.inputs["focus"]: request.inputs["required"] for request in script.asked("querier")}
-    assert shares == {FOCI[0]: json.dumps(gaps[:2]), FOCI[1]: json.dumps(gaps[2:])}
-
-
-def test_what_one_collaborating_agent_found_wrong_does_not_come_back_from_the_other() -> None:
-    def update(request: Request) -> dict[str, Any]:
-        if request.inputs["required"] == json.dumps([QUESTION]):
-            return {"new_facts": [f"{DIRECTED} (1s2)"], "contradicted": [], "gaps": ["Who is A?", "Who is B?"]}
-        if "Who is A?" in request.inputs["required"]:
-            return {"new_facts": [], "contradicted": [DIRECTED], "gaps": ["Who is A?"]}
-        return {"new_facts": [], "contradicted": [], "gaps": ["Who is B?"]}
-
-    contradicted = {"supported": [], "relevant": [], "contradicted": [1]}
-    script, _ = collaborate(
-        {"steps": 2}, updater=update, checker=[{"supported": [1], "relevant": [1], "contradicted": []}, contradicted]
-    )
-    assert known(script) == []
-
-
-def test_without_foci_all_agents_are_told_the_same_and_share_no_cached_reply() -> None:
-    script = scripted(querier=[{"queries": ["album"]}, {"queries": ["Hitchcock"]}])
+def test_without_roles_all_agents_are_told_the_same_and_share_no_cached_reply() -> None:
+    script = scripted(querier=[{"queries": ["album"], "diversity": 0.5}, {"queries": ["Hitchcock"], "diversity": 0.5}])
     program = Kair(k=1, agents=3, steps=1)
-    program.foci.value = False
-    with dspy.context(lm=dspy.LM("scripted-without-foci", engine=script), adapter=dspy.ChatAdapter()):
+    with dspy.context(lm=dspy.LM("scripted-without-roles", engine=script), adapter=dspy.ChatAdapter()):
         program(question=QUESTION, pool=POOL)
         again = program(question=QUESTION, pool=POOL)  # all from DSPy's cache
     second, third = (request.inputs for request in script.asked("querier"))
@@ -197,9 +134,9 @@ def lexical(program: Kair) -> dspy.Prediction:
 
 
 @pytest.mark.parametrize("k", [1, 10])
-@pytest.mark.parametrize(("agents", "mode"), [(1, "competition"), (3, "competition"), (2, "collaboration")])
-def test_the_lexical_engine_plays_all_agents(k: int, agents: int, mode: str) -> None:
-    program = Kair(k=k, agents=agents, mode=mode)
+@pytest.mark.parametrize("agents", [1, 3])
+def test_the_lexical_engine_plays_all_agents(k: int, agents: int) -> None:
+    program = Kair(k=k, agents=agents)
     program.moderated.value = True
     prediction = lexical(program)
     assert prediction.answer == "Zavrazhye"
@@ -207,13 +144,3 @@ def test_the_lexical_engine_plays_all_agents(k: int, agents: int, mode: str) -> 
     assert {item.text for item in prediction.evidence} >= {WORLD[0].sentences[0], WORLD[1].sentences[1]}
     assert "Lake Solaris" not in {item.passage.title for item in prediction.evidence}
     assert prediction.trace.searches >= (2 if k == 1 else 1)
-
-
-def test_the_lexical_engine_plays_the_published_system() -> None:
-    program = Kair.paper()
-    program.search.k.value = 1
-    prediction = lexical(program)
-    assert prediction.answer == "Zavrazhye"
-    assert prediction.stop_reason == "complete"
-    assert {item.text for item in prediction.evidence} >= {WORLD[0].sentences[0], WORLD[1].sentences[1]}
-    assert steps(prediction, Proposed)[0].diversity == 0.0  # no gap was asked yet

@@ -238,24 +238,8 @@ def test_a_chain_of_four_hops_is_followed_to_its_end() -> None:
     assert prediction.stop_reason == "complete"
 
 
-def test_a_round_that_is_expected_to_close_too_little_is_not_made() -> None:
-    turn = iter(range(100))
-    noise = [Passage.of(f"Place {n}", sentences=[f"It has {n} houses."], id=f"n{n}") for n in range(40)]
-
-    def gather(request: Any) -> dict[str, Any]:
-        return {**HALF, "required": [f"Where is place {next(turn)}?"]}
-
-    for least, calls in ((0.33, 1), (0.32, 2), (0.09, 3)):
-        # A query for one of two: 1/2 * 0.64 after round 1, then 1/2 * 0.256 / 1.4, then 1/2 * 0.256 / 2.4.
-        script, prediction = play(
-            settings={"least_gain": least, "rounds": 6}, pool=[*POOL, *noise], k=3, gatherer=gather
-        )
-        assert len(script.asked("gatherer")) == calls
-        assert prediction.stop_reason == "little to gain"
-
-
 def test_rounds_end_where_a_search_brings_nothing_new() -> None:
-    script, prediction = play(gatherer=[HALF, HALF], settings={"least_gain": 0.0})
+    script, prediction = play(gatherer=[HALF, HALF])
     # The best of what was shown before is shown once more, under the new query; the same query is not sent again.
     assert len(script.asked("gatherer")) == 2
     assert prediction.stop_reason == "stable"
@@ -299,7 +283,7 @@ def test_what_cannot_be_searched_for_is_not() -> None:
 def test_a_corrected_answer_anchors_the_next_query() -> None:
     wrong = {"answers": ["Dan [2s2]", "unknown"], "keep": [], "required": []}
     right = {"answers": ["Alfred Hitchcock [1s2]", "unknown"], "keep": [], "required": []}
-    _, prediction = play(gatherer=[wrong, right, REST], settings={"least_gain": 0.0})
+    _, prediction = play(gatherer=[wrong, right, REST])
     assert queries(prediction)[1:] == ["Where was Dan born?", "Where was Alfred Hitchcock born?"]
 
 
@@ -309,59 +293,6 @@ def test_where_nothing_is_selected_the_first_passages_are_read() -> None:
     assert asked["passages"].startswith("[1] Vertigo (film)")
     assert "[2]" not in asked["passages"]
     assert facts(prediction) == [("film", 1)]  # cited where evidence is known to be missing
-
-
-# --- calls that can be saved ------------------------------------------------------------------------------------------
-
-
-def test_the_answerer_can_read_what_the_last_queries_find() -> None:
-    """With two candidates a search, round 1 knows the film and the album; the man is for the answerer."""
-    script, prediction = play(k=2, gatherer=HALF, settings={"last_round": "answerer"})
-    assert script.order == ["planner", "gatherer", "answerer"]
-    shown = script.asked("answerer")[0].inputs["passages"]
-    assert "1s2* Its director" in shown
-    assert "3s2 He came from Leytonstone." in shown
-    assert facts(prediction) == [("film", 1), ("man", 1)]  # what it cites is evidence
-    assert prediction.stop_reason == "last search"
-
-
-def test_a_round_before_the_last_is_the_gatherers() -> None:
-    plan = {"route": "plan", "sub_questions": [*SUB_QUESTIONS, "Where does #2 lie?"]}
-    half = {**HALF, "answers": [*HALF["answers"], "unknown"]}
-    then = {**REST, "answers": [*REST["answers"], "unknown"], "required": ["Where does Leytonstone lie?"]}
-    script, prediction = play(
-        k=2, planner=plan, gatherer=[half, then], answerer=cited("London", ids=("3s2", "5s1")),
-        settings={"last_round": "answerer"},
-    )  # fmt: skip
-    assert script.order == ["planner", "gatherer", "gatherer", "answerer"]
-    assert queries(prediction)[1:] == ["Where was Alfred Hitchcock born?", "Where does Leytonstone lie?"]
-    assert prediction.stop_reason == "last search"
-
-
-def test_the_gatherer_can_answer_a_chain() -> None:
-    settings = {"last_step": "gatherer"}
-    script, prediction = play(settings=settings)
-    assert script.order == ["planner", "gatherer"]
-    assert (prediction.answer, prediction.confidence, prediction.stop_reason) == ("Leytonstone", 0.75, "complete")
-    assert facts(prediction) == [("film", 1), ("man", 1)]
-    loose = {"route": "plan", "sub_questions": [SUB_QUESTIONS[0], "Where was Hitchcock born?"]}
-    yes = {**FOUND, "answers": ["Alfred Hitchcock [1s2]", "yes [3s2]"]}
-    unsure = {**FOUND, "answers": ["Alfred Hitchcock [1s2]", "unknown"]}
-    for replies in ({"planner": loose}, {"gatherer": yes}, {"gatherer": unsure}):
-        script, _ = play(settings=settings, **replies)
-        assert script.order[-1] == "answerer"
-    loud = {**FOUND, "answers": ["Alfred Hitchcock [1s2]", "Leytonstone, London [3s2]"]}  # half of it is stated
-    script, _ = play(settings={**settings, "sure": 0.9}, gatherer=loud, pool=POOL[:3])
-    assert script.order[:3] == ["planner", "gatherer", "verifier"]
-
-
-@pytest.mark.parametrize(("gathered", "reviewed"), [(FOUND, True), ({**HALF, "required": []}, False)])
-def test_a_review_can_be_left_out_where_a_step_is_open(gathered: dict[str, Any], reviewed: bool) -> None:
-    settings = {"review": "complete", "rounds": 1}
-    script, _ = play(settings=settings, gatherer=gathered, answerer=cited("Leytonstone", 0.1))
-    assert ("verifier" in script.order) == reviewed
-    script, _ = play(settings=settings, gatherer=gathered)
-    assert "verifier" not in script.order
 
 
 # --- nonsense --------------------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ TO_ALL: dict[str, Any] = {
     "answerer": answer("Title 1"),
     "selector": {"keep": ["1s1"]},
     "decider": {"thought": "", "action": "retrieve", "query": "Title 2"},
-    "querier": {"queries": ["Title 2"]},
+    "querier": {"queries": ["Title 2"], "diversity": 0.5},
     "updater": {"new_facts": ["It is one. (1s1)"], "contradicted": [], "gaps": ["Which?"]},
     "step_answerer": {"cited": ["1s1"], "answer": "Title 1"},
     "accuracy_judge": {"accuracy": 0.1},
@@ -149,7 +149,7 @@ def test_an_unreadable_reply_is_an_error_never_an_answer(kind: type[dspy.Module]
 WORDS = st.text(max_size=60) | st.sampled_from(
     ["Title 1", "1s1", "[2]", "9s9", "#1", "none", "[Retrieval] x", "[[ ## query ## ]]", "Who wrote #1?"]
 )
-NUMBERS = {"chosen", "useful", "supported", "relevant"}
+NUMBERS = {"chosen", "useful"}
 CHOICES = {
     "route": ["direct", "single", "plan"],
     "action": ["retrieve", "answer"],
@@ -170,7 +170,7 @@ def nonsense(words: list[str], seed: int) -> Script:
                     return chosen.choice(CHOICES[name])
                 if name == "steps":
                     return [{"thought": chosen.choice(words), "question": chosen.choice(words)} for _ in range(3)]
-                if name in NUMBERS or (agent, name) == ("checker", "contradicted"):
+                if name in NUMBERS or agent == "checker":
                     return chosen.choices(range(-1, 9), k=chosen.randrange(15))
                 if isinstance(default, list):
                     return chosen.choices(words, k=chosen.randrange(15))

@@ -40,11 +40,3 @@ def test_a_review_searches_what_it_is_given() -> None:
     program: Any = new_program("par_rag", POOL, other)
     assert (program.search.retriever, program.review.search.retriever) == (POOL, other)
     assert isinstance(program, ParRag)
-
-
-def test_an_agents_signature_is_its_own_unless_a_switch_says_otherwise() -> None:
-    program = Prism()
-    assert program.sent_signature("selector") is program.selector.signature
-    program.bridging.value = False
-    assert program.sent_signature("adder") is program.adder.signature
-    assert "bridging facts" not in program.sent_signature("selector").instructions

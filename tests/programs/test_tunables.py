@@ -12,10 +12,11 @@ from typing import Any
 import dspy
 import pytest
 
+from polyhop.data.chain import ChainRetriever
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
-from polyhop.programs import Naive, Prism, Tunable, tunables
-from polyhop.programs.tunable import choice, integer, real
+from polyhop.programs import PROGRAMS, Naive, PolyHop, Prism, Program, Tunable, tunables
+from polyhop.programs.tunable import choice, conditions_of, integer, real
 
 from .scripted import Request, Script, answer, lm, playing, scripted
 
@@ -23,8 +24,7 @@ POOL = [Passage.of(f"T{n}", sentences=[f"Sentence {n}.", "Another."], id=f"p{n}"
 SWITCHES = {"analyze": True, "select": True, "add": True}  # stay on, so that every agent is asked
 CHANGED: dict[str, Any] = SWITCHES | {
     "search.k": 2, "search.k1": 1.5, "search.b": 0.75, "rounds": 4,
-    "stop": "complete", "bridging": False, "guided": False, "unit": "passage", "prompt_tokens": 9_000,
-    "abstain_below": 0.2, "exemplars.count": 2, "exemplars.mode": "similar",
+    "bridging": False, "prompt_tokens": 9_000, "abstain_below": 0.2,
 }  # fmt: skip
 
 
@@ -93,14 +93,15 @@ def test_dspy_finds_them_by_name() -> None:
     program = Prism(k=7, rounds=2)
     found = {name: parameter for name, parameter in program.named_parameters() if isinstance(parameter, Tunable)}
     assert {name: tunable.value for name, tunable in found.items()} == {
-        "search.k": 7, "search.k1": 0.9, "search.b": 0.4, "rounds": 2, "stop": "stable",
-        "analyze": True, "select": True, "add": True, "bridging": True, "guided": True, "unit": "sentence",
-        "prompt_tokens": 6_000, "abstain_below": 0.1, "exemplars.count": 3, "exemplars.mode": "none",
+        "search.k": 7, "search.k1": 0.9, "search.b": 0.4, "rounds": 2,
+        "analyze": True, "select": True, "add": True, "bridging": True, "prompt_tokens": 6_000, "abstain_below": 0.0,
     }  # fmt: skip
     assert tunables(program) == found
     assert set(tunables(Naive())) == {"search.k", "search.k1", "search.b", "prompt_tokens", "abstain_below"}
     # They are no predictors: prompt optimizers walk past them.
-    assert {name for name, _ in program.named_predictors()} == {"analyzer", "selector", "adder", "answerer"}
+    assert {name for name, _ in program.named_predictors()} == {
+        "analyzer", "selector", "selector_without_bridging", "adder", "answerer",
+    }  # fmt: skip
 
 
 def test_saved_and_loaded_with_the_prompts(tmp_path: Path) -> None:
@@ -190,6 +191,34 @@ def test_bootstrapped_demos_reach_every_agent_and_survive_a_saved_program(tmp_pa
         assert request.demos >= 2, request.agent
     demo = next(request for request in before if request.agent == "selector").messages[0].text
     assert "\n1s1 Sentence " in demo  # passages as an agent reads them, not their JSON
+
+
+def test_what_a_tunable_needs_is_told_by_its_full_name() -> None:
+    assert conditions_of(Prism()) == {"bridging": ("select", (True,))}
+    chain = conditions_of(PolyHop(ChainRetriever()))
+    assert chain["search.chain['enough']"] == ("search.chain['adaptive']", (True,))
+    assert chain["confidence.slope"] == ("confidence.adaptive", (True,))
+
+
+@pytest.mark.parametrize("kind", PROGRAMS.values())
+def test_every_need_names_a_tunable_and_some_of_its_values(kind: type[Program]) -> None:
+    program = kind.over(ChainRetriever())
+    known = tunables(program)
+    for name, (other, wanted) in conditions_of(program).items():
+        for value in wanted:
+            known[other].value = value
+        assert name in known
+
+
+def test_polyhop_has_few_tunables_of_its_own() -> None:
+    own = {name for name in tunables(PolyHop()) if "." not in name} - {"prompt_tokens", "abstain_below"}
+    assert own == {"rounds", "first", "shown", "cutoff", "easy", "sure", "review"}
+
+
+def test_optimizers_leave_the_weights_of_a_retriever_alone() -> None:
+    weights = [each for name, each in tunables(PolyHop(ChainRetriever())).items() if "chain[" in name]
+    assert len(weights) > 5
+    assert all(each.usual == (each.value, each.value) for each in weights)
 
 
 def test_a_tunable_is_not_replaced_by_a_number() -> None:

@@ -9,10 +9,7 @@ from typing import Any, NamedTuple
 
 from ....data.text import title_key
 from ....signatures import (
-    AnswerFromCollection,
     AnswerFromContext,
-    AnswerFromEvidence,
-    AnswerFromKnowledge,
     AnswerFromPassages,
     AnswerFromTrajectory,
     AnswerStep,
@@ -36,9 +33,6 @@ _STEP = re.compile(r"#(\d{1,9}) (.*) -> (.*)", re.DOTALL)
 @skill(
     AnswerFromPassages,
     AnswerFromContext,
-    AnswerFromEvidence,
-    AnswerFromKnowledge,
-    AnswerFromCollection,
     AnswerWithCitations,
 )
 def answer_question(prompt: ParsedPrompt) -> dict[str, Any]:
@@ -181,7 +175,10 @@ def _likeliest(question: str, sub_questions: Sequence[str], passages: Sequence[P
 def answer_step(prompt: ParsedPrompt) -> dict[str, Any]:
     """The answer to one step, with the sentences that state it."""
     found = read_answer(prompt.question, prompt.text("sources"))
-    return {"cited": list(found.cited), "answer": found.answer if found.cited else UNKNOWN}
+    return {
+        "cited": list(dict.fromkeys(id.partition("s")[0] for id in found.cited)),
+        "answer": found.answer if found.cited else UNKNOWN,
+    }
 
 
 @skill(AnswerFromTrajectory)

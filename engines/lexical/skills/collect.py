@@ -19,12 +19,10 @@ from ....signatures import (
     FilterPassages,
     FilterSpans,
     GatherEvidence,
-    JudgeSpans,
     ProposeQueries,
     SelectEvidence,
     SelectSet,
     UpdateKnowledge,
-    WeighQueries,
 )
 from ..chain import EvidenceChain, read_chain
 from ..decompose import decompose
@@ -112,7 +110,7 @@ def filter_passages(prompt: ParsedPrompt) -> dict[str, Any]:
 _FACT = re.compile(r"(.+?\?) (.+)\.")  # of this engine's form
 
 
-@skill(ProposeQueries, WeighQueries)
+@skill(ProposeQueries)
 def propose_queries(prompt: ParsedPrompt) -> dict[str, Any]:
     """Each gap, the names in it, and these with the question; the focus decides which form comes first.
 
@@ -176,7 +174,7 @@ def _is_contradicted(question: str, answer: str, passages: Sequence[ParsedPassag
     return differs and is_covered(question, [], passages)
 
 
-@skill(FilterSpans, JudgeSpans)
+@skill(FilterSpans)
 def filter_spans(prompt: ParsedPrompt) -> dict[str, Any]:
     """The sentences of the chain. Supported: most words of a known fact are in the sentence."""
     spans = _chain_sentences(prompt)

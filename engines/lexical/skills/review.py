@@ -20,7 +20,7 @@ ATTRIBUTABLE = 0.4  # least confidence at which cited evidence supports an answe
 @skill(JudgeAccuracy)
 def judge_accuracy(prompt: ParsedPrompt) -> dict[str, Any]:
     """The confidence of a second reading if it agrees; else at most what it leaves."""
-    sources, answer = prompt.text("sources"), prompt.text("answer")
+    sources, answer = prompt.text("evidence"), prompt.text("answer")
     second = read_answer(prompt.question, sources)
     if same(second.answer, answer):
         return {"accuracy": second.confidence}
@@ -48,8 +48,9 @@ def revise_answer(prompt: ParsedPrompt) -> dict[str, Any]:
     second = read_answer(prompt.question, sources)
     known = second.answer != UNKNOWN and not same(second.answer, draft)
     if known and second.confidence >= _support(draft, prompt.question, sources).confidence + MARGIN:
-        reason = f"{' '.join(f'[{id}]' for id in second.cited)} tells {second.answer}."
-        return {"decision": "revised", "answer": second.answer, "cited": list(second.cited), "reason": reason}
+        numbers = list(dict.fromkeys(id.partition("s")[0] for id in second.cited))
+        reason = f"{' '.join(f'[{number}]' for number in numbers)} tells {second.answer}."
+        return {"decision": "revised", "answer": second.answer, "cited": numbers, "reason": reason}
     return {"decision": "unconfident", "answer": draft, "cited": [], "reason": "No source tells it better."}
 
 

@@ -27,7 +27,7 @@ class Design:
 
 
 def _prism(rounds: int, stop: str) -> Callable[[], dspy.Module]:
-    return partial(Prism, None, k=_DEPTH, rounds=rounds, stop=stop)
+    return partial(Prism, None, k=_DEPTH, rounds=rounds)
 
 
 def _polyhop(**values: float) -> Callable[[], dspy.Module]:

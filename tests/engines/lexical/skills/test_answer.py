@@ -70,8 +70,8 @@ def test_known_answers_take_the_place_of_references() -> None:
 @pytest.mark.parametrize(
     ("question", "answer", "cited"),
     [
-        (DIRECTOR, "Andrei Tarkovsky", ["1s2"]),
-        ("Where was Andrei Tarkovsky born?", "Zavrazhye", ["2s2"]),
+        (DIRECTOR, "Andrei Tarkovsky", ["1"]),
+        ("Where was Andrei Tarkovsky born?", "Zavrazhye", ["2"]),
         ("Who directed Stalker?", "unknown", []),
     ],
 )
@@ -83,13 +83,13 @@ def test_a_step_is_answered_and_cites_its_line(question: str, answer: str, cited
 def test_a_question_that_was_not_taken_apart_cites_its_chain() -> None:
     question = "Which village saw the birth of whoever made the film called Solaris?"
     reply = dspy.Predict(AnswerStep)(question=question, sources=pages(1, 2))
-    assert {id[0] for id in reply.cited} == {"1", "2"}
+    assert set(reply.cited) == {"1", "2"}
 
 
 def test_the_accuracy_of_what_another_reading_gives_is_higher() -> None:
     judge = dspy.Predict(JudgeAccuracy)
     right, wrong, absent = (
-        judge(question=DIRECTOR, sources=pages(1, 2, 3), answer=answer).accuracy
+        judge(question=DIRECTOR, evidence=pages(1, 2, 3), answer=answer).accuracy
         for answer in ("Andrei Tarkovsky", "Alfred Hitchcock", "Nobody Known")
     )
     assert right > 0.4 > wrong >= absent == 0.0
@@ -125,7 +125,7 @@ def test_a_draft_is_revised_where_the_sources_tell_better(
 ) -> None:
     reply = dspy.Predict(ReviseAnswer)(question=DIRECTOR, sources=pages(*numbers), draft=draft)
     assert (reply.decision, reply.answer) == (decision, answer)
-    assert reply.cited == (["1s2"] if decision == "revised" else [])
+    assert reply.cited == (["1"] if decision == "revised" else [])
 
 
 @pytest.mark.parametrize(

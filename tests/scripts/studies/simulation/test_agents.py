@@ -12,7 +12,7 @@ from polyhop.programs.candidates import Candidates
 from polyhop.scripts.studies.simulation import Rates, simulated_lm
 from polyhop.scripts.studies.simulation.annotations import LOST, lock
 from polyhop.signatures import (
-    AnswerFromEvidence,
+    AnswerFromContext,
     AnswerWithCitations,
     VerifyAnswer,
 )
@@ -89,10 +89,7 @@ def test_answers_are_wrong_or_lucky_at_the_stated_rates(tmp_path: Path) -> None:
     lm = simulated_lm(examples, Rates(wrong_answer=0.2, lucky=0.3))
 
     def right(*ids: str) -> int:
-        replies = [
-            ask(lm, AnswerFromEvidence, question=each.question, sub_questions=[], evidence=shown(each, ids))
-            for each in examples
-        ]
+        replies = [ask(lm, AnswerFromContext, question=each.question, evidence=shown(each, ids)) for each in examples]
         return sum(reply.answer == f"Mount {n}" for n, reply in enumerate(replies))
 
     assert near(right(TOWN, RIVER), MANY, 0.8)
