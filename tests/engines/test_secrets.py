@@ -73,8 +73,7 @@ CUTS: dict[str, tuple[int, Callable[[str], str]]] = {
         lambda text: explain(AdapterParseError("ChatAdapter", SIGNATURE, text.replace("x", " "))),
     ),
     "a line": (600, lambda text: explain(LMServerError(text, model="made/up"))),
-    "a reply to the chat adapter": (2_000, lambda text: unread(dspy.ChatAdapter(), text + "x" * 2_000)),
-    "a reply to the JSON adapter": (2_000, lambda text: unread(dspy.JSONAdapter(), text + "{" * 2_000)),
+    "a reply to the chat adapter": (160, lambda text: unread(dspy.ChatAdapter(), text + "x" * 2_000)),
 }
 
 

@@ -110,7 +110,7 @@ def test_other_incidents(tmp_path: Path) -> None:
     prose = respond(lm15.Request(model="a", messages=(lm15.Message.user("?"),)), "I think it is France.")
     program = asking(Naive(PassagePool(passages)), Troubled(a=[too_long, too_long, too_long], b=[prose]))
     summary = evaluate(program, examples("ab"), tmp_path / "run")
-    assert summary["incidents"] == {"asked again as JSON": 1, "prompt shortened": 2, "tokens estimated": 1}
+    assert summary["incidents"] == {"prompt shortened": 2, "tokens estimated": 1}
     assert [line.get("error", {}).get("cause") for line in read_lines(tmp_path / "run")] == ["model", "reply"]
 
 

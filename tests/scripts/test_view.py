@@ -182,8 +182,8 @@ def test_a_step_of_another_kind_is_shown_as_recorded() -> None:
 
 
 def test_the_cost_tells_calls_waits_and_what_was_dropped() -> None:
-    side_by_side = steps.Parallel((Trace([steps.Thought("a")]), Trace([steps.Thought("b")])))
-    prediction = close(Trace([side_by_side, steps.Selected(1, (), ("9s9", "x"))]))
+    side_by_side = steps.Parallel((Trace([steps.Thought("a")], 1), Trace([steps.Thought("b")], 1)))
+    prediction = close(Trace([side_by_side, steps.Selected(1, (), ("9s9", "x"))], 2))
     line = cost(prediction, 1.0, Ledger())
     assert "4 LM calls (3 sequential)" in line
     assert "2 dropped from replies" in line
