@@ -19,7 +19,6 @@ from polyhop.eval.metrics import METRICS
 from polyhop.eval.records import read_summary
 from polyhop.optimizers.artifact import save
 from polyhop.optimizers.artifact_format import ArtifactError
-from polyhop.programs import PROGRAMS, tunables
 from polyhop.scripts.main import app
 from polyhop.scripts.options import open_prompts
 
@@ -120,19 +119,3 @@ def test_nothing_is_left_to_be_written(page: Path) -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 200
-
-
-@pytest.mark.parametrize("name", [name for name, kind in PROGRAMS.items() if kind.paper_values])
-def test_fidelity_lists_what_differs(name: str) -> None:
-    page = (ROOT / "docs" / "fidelity.md").read_text("utf-8")
-    section = page.split(f"\n## `{name}`\n")[1].split("\n## ")[0]
-    kind = PROGRAMS[name]
-    listed: dict[str, str] = {}
-    for _, program, column in (("default", kind.over(), 3), ("preset", kind.paper(), 4)):
-        known = tunables(program)
-        for line in section.splitlines():
-            if line.startswith("|") and "---" not in line:
-                for tunable, value in re.findall(r"`([\w.]+)=([^`]+)`", line.split("|")[column]):
-                    assert str(known[tunable].value).lower() == value, tunable
-                    listed[tunable] = value
-    assert set(kind.paper_values) <= set(listed)

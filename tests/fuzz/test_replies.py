@@ -21,7 +21,7 @@ from polyhop.signatures import answers, evidence, knowledge, planning
 from ..faults.completions import completion_of
 from ..faults.exchange import response
 from ..faults.listening import Listening, says
-from .mutants import CASES, LONGEST, ODD, changed, is_sound, scrambled
+from .mutants import CASES, LONGEST, changed, is_sound, scrambled
 
 pytestmark = pytest.mark.slow
 

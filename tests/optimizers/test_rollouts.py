@@ -67,20 +67,20 @@ def test_thoughts_are_learned_from_another_model_alone(tmp_path: Path) -> None:
     def reads(request: Request) -> dict[str, Any]:
         return answer("Aldea" if "born in" in request.inputs["passages"] else "unknown")
 
-    def team(**useful: list[str]) -> C3PO:
+    def team(**useful: list[int]) -> C3PO:
         """A program whose filter keeps what is useful."""
         route = {"route": "single", "query": "Where was the writer of Book 0 born?"}
         program = C3PO()
         program.set_lm(lm(scripted(router=route, filter={"thoughts": "Both tell.", **useful}, answerer=reads)))
         return program
 
-    weak, strong = team(useful=[]), team(useful=["1", "2"])
+    weak, strong = team(useful=[]), team(useful=[1, 2])
     for against, gold, learned in (("gold", True, 0), (strong.filter.lm, False, 1)):
         found = diagnose(weak, [example()], [answer_f1], against=against, alone=True, among=["filter"])
         assert found.questions[0].changes["filter"]["answer_f1"] > 0
         assert write_rollouts(tmp_path, [example()], found, answer_f1, gold) == learned
     (pair,) = lines(tmp_path / "preferences.trl.jsonl")
-    assert read(pair["chosen"][0], weak.filter.signature) == {"thoughts": "Both tell.", "useful": ["1", "2"]}
+    assert read(pair["chosen"][0], weak.filter.signature) == {"thoughts": "Both tell.", "useful": [1, 2]}
 
 
 def test_nothing_to_gain_is_nothing_to_learn(tmp_path: Path) -> None:

@@ -30,8 +30,10 @@ def busy() -> Script:
         gatherer=OPEN,
         router=[{"route": "plan", "query": ""}, {"route": "single", "query": ""}, {"route": "direct", "query": ""}],
         roadmap={"roadmap": PLAN},
-        decider=[{"thought": "", "action": "retrieve", "query": "Vertigo"}] * 2
-        + [{"thought": "", "action": "answer", "query": ""}],
+        decider=[
+            {"thought": "", "action": "retrieve", "query": "Vertigo"},
+            {"thought": "", "action": "answer", "query": ""},
+        ],
         filter={"thoughts": "", "useful": [1]},
         reasoner=[{"next_thought": "Hitchcock directed it."}, {"next_thought": "So the answer is: Leytonstone."}],
         selector={"keep": ["1s2"]},
@@ -89,8 +91,7 @@ def tagged(name: str, setting: tuple[str, Any] | None) -> tuple[set[str], set[st
         agent.signature = agent.signature.with_instructions(f"{agent.signature.instructions} <{path} 4711>")
     with playing(busy()) as script:
         for _ in range(3):  # the router goes three ways
-            gold = {"gold": []} if program.reads_gold else {}
-            program(question=QUESTION, pool=POOL, **gold)
+            program(question=QUESTION, pool=POOL)
         if name == "polyhop":
             script.replies["planner"] = [{"route": "direct", "sub_questions": [], "steps": []}]
             program(question=QUESTION, pool=POOL)

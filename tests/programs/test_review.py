@@ -61,7 +61,7 @@ def test_both_judges_see_what_is_cited_and_nothing_else() -> None:
     assert isinstance(trace.steps[0], Parallel)
     assert (trace.lm_calls, trace.lm_calls_critical_path, trace.searches) == (2, 1, 0)
     assert of(trace, Judged) == [Judged("accuracy", 0.9), Judged("attribution", 1.0, "attributable")]
-    assert of(trace, Weighed) == [Weighed(0.5, pytest.approx(0.95), True)]
+    assert of(trace, Weighed) == [Weighed(0.5, 0.95, True)]
     script, *_ = review(CitedAnswer(QUESTION, "Sebald"))
     assert script.asked("accuracy_judge")[0].inputs["evidence"] == "(none)"
 

@@ -15,7 +15,6 @@ from polyhop.data.pool import PassagePool
 from polyhop.optimizers.artifact import save
 from polyhop.programs import (
     C3PO,
-    PROGRAMS,
     Direct,
     FullContext,
     IRCoT,
@@ -61,24 +60,6 @@ def test_an_unknown_program(tmp_path: Path) -> None:
         build_program("prsm", POOL)
     with pytest.raises(PolyhopError, match="manifest.json"):
         build_program(str(tmp_path), POOL)
-
-
-def test_presets(tmp_path: Path) -> None:
-    published: Any = build_program("prism", POOL, preset="paper")
-    assert published.search.retriever is POOL  # BM25
-    assert isinstance(build_program("prism", POOL, preset="paper", retriever="chain").search.retriever, ChainRetriever)
-    assert build_program("prism", POOL, preset="paper", settings=["rounds=2"]).rounds.value == 2
-    with pytest.raises(PolyhopError, match="Naive has no preset: it is not the program of a paper"):
-        build_program("naive", POOL, preset="paper")
-    with pytest.raises(PolyhopError, match="best was saved with its settings: --preset does not apply"):
-        build_program(artifact(Prism(), tmp_path), POOL, preset="paper")
-
-
-@pytest.mark.parametrize("kind", [kind for kind in PROGRAMS.values() if kind.paper_retriever])
-def test_published_values_are_tunables_that_differ_from_the_defaults(kind: Any) -> None:
-    program, default = tunables(kind.paper(POOL)), tunables(kind.over(POOL))
-    changed = {name: each.value for name, each in program.items() if each.value != default[name].value}
-    assert changed == {**kind.paper_values, "abstain_below": 0.0}
 
 
 def test_depth() -> None:

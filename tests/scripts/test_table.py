@@ -56,13 +56,9 @@ def test_tuned_programs_of_one_name_and_programs_that_do_not_search(hotpotqa: Pa
     assert [run.name for run in compare_runs(runs).runs] == [one, hostile]
 
 
-def test_presets_and_retrievers_have_runs_of_their_own(hotpotqa: Path, tmp_path: Path) -> None:
-    arguments: list[Any] = ["--on", f"hotpotqa:{hotpotqa}", "--out", tmp_path / "runs", "--markdown"]
-    result = table(*arguments, "--program", "ircot", "--preset", "paper")
-    assert result.exit_code == 0, result.output
-    assert "| ircot (paper) |" in result.stdout
-    setting, known = TableSetting("hotpotqa", hotpotqa), {run.name for run in (tmp_path / "runs").iterdir()}
-    assert known == {setting.run("ircot", None, "paper")} == {"ircot-paper-hotpotqa-dev-distractor"}
+def test_retrievers_have_runs_of_their_own(hotpotqa: Path, tmp_path: Path) -> None:
+    setting = TableSetting("hotpotqa", hotpotqa)
+    assert setting.run("ircot") == "ircot-hotpotqa-dev-distractor"
     assert setting.run("ircot", "bm25") == "ircot-hotpotqa-dev-distractor-bm25"
 
 
