@@ -361,7 +361,7 @@ def _useful(case: SolvedQuestion, evidence: Sequence[Evidence]) -> Demo:
         for item in step.evidence:
             if (id := case.ids([Evidence(item.passage)])[0]) in ids:
                 thoughts[id] = f"tells: {step.asked} {step.answer}"
-    return {"thoughts": "\n".join(f"{id}: {text}" for id, text in thoughts.items()), "useful": ids}
+    return {"thoughts": "\n".join(f"{id}: {text}" for id, text in thoughts.items()), "useful": list(map(int, ids))}
 
 
 @demo_of(signatures.DecideNext, steps=2, evidence=True)
@@ -391,6 +391,7 @@ def _filter_spans(case: SolvedQuestion, n: int) -> Demo | None:
         "required": [step.asked for step in case.steps] or [case.question],
         "passages": case.show(),
         "spans": [f"{id} {item.text}" for id, item in zip(case.ids(case.evidence), case.evidence, strict=True)],
+        "supported": [],
     }
 
 
@@ -410,6 +411,7 @@ def _answer_directly(case: SolvedQuestion, n: int) -> Demo:
 
 @demo_of(
     signatures.AnswerFromPassages,
+    signatures.AnswerFromContext,
     evidence=True,
 )
 @demo_of(signatures.AnswerFromTrajectory, steps=1, evidence=True)
@@ -424,7 +426,7 @@ def _answer_step(case: SolvedQuestion, n: int) -> Demo | None:
     step = case.steps[n % len(case.steps)]
     if not step.evidence:
         return None
-    cited = case.ids(step.evidence)
+    cited = case.ids(list(dict.fromkeys(Evidence(item.passage) for item in step.evidence)))
     return {"question": step.asked, "sources": case.show(), "cited": cited, "answer": step.answer}
 
 
@@ -441,7 +443,7 @@ def _verify(case: SolvedQuestion, n: int) -> Demo:
         **case.task,
         **case.marked(),
         "reasoning": case.answered()["reasoning"],
-        "sources": case.show(),
+        "evidence": case.show(case.evidence),
         "proposed_answer": wrong or case.answer,
         "answer": wrong or case.answer,
         "correction": case.answer,
@@ -473,5 +475,5 @@ def _revise(case: SolvedQuestion, n: int) -> Demo:
         "reason": case.answered()["reasoning"],
         "decision": "revised",
         "answer": case.answer,
-        "cited": case.ids(case.evidence),
+        "cited": case.ids(list(dict.fromkeys(Evidence(item.passage) for item in case.evidence))),
     }

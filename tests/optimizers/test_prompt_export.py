@@ -225,23 +225,10 @@ def test_exports_equal_what_dspy_sends_for_any_inputs(text: str, some: list[str]
     assert by_hand(GATHERER, inputs) == sent
 
 
-def test_switches_change_what_is_exported() -> None:
-    program = Prism()
-    before = {prompt.agent: prompt.messages for prompt in prompts(program)}
-    program.bridging.value = False
-    after = {prompt.agent: prompt.messages for prompt in prompts(program)}
-    assert [agent for agent in before if before[agent] != after[agent]] == ["selector"]
-    assert "bridging" in before["selector"][0]["content"]
-    assert "Keep bridging facts" not in after["selector"][0]["content"]
-    program = new_program("prism", PassagePool(sample_passages()))
-    program.bridging.value = False
-    program.set_lm(polyhop.lm())
-    listening, calls = spy("chat")
-    with dspy.context(adapter=listening):
-        program(question=load_sample()[0].question)
-    (selector,) = [prompt for prompt in prompts(program) if prompt.agent == "selector"]
-    sent = [call for call in calls if "keep" in call.signature.output_fields]
-    assert [by_jinja(selector, call.inputs) for call in sent] == [call.messages for call in sent] != []
+def test_the_prompt_of_an_ablation_is_exported_beside_the_other() -> None:
+    exported = {prompt.agent: prompt.messages[0]["content"] for prompt in prompts(Prism())}
+    assert "bridging facts" in exported["selector"]
+    assert "bridging" not in exported["selector_without_bridging"]
 
 
 def test_the_record_of_a_prompt() -> None:

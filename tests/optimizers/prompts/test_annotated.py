@@ -74,7 +74,7 @@ def test_the_lexical_engine_replies_as_without_demos(name: str) -> None:
 def test_a_demo_says_what_the_dataset_says() -> None:
     example = questions(1, 0)[0]
     demos = gold_demos(Prism(), [example])
-    (analyzed,), (selected,), (added,), (answered,) = demos.values()
+    (analyzed,), (selected,), _, (added,), (answered,) = demos.values()
     assert analyzed.sub_questions == ["Who wrote Book 0?", "Where was #1 born?"]
     assert [passage.title for passage in selected.candidates.passages] == ["Book 0", "Writer 0", "Stones"]
     assert (selected.selected, selected.keep) == ([], ["1s2", "2s1"])
@@ -166,7 +166,7 @@ def test_labeled_makes_no_call() -> None:
     script = players()
     result = optimize_prompts("labeled", program(script), questions(3, 2), [], metrics.answer_em)
     assert not script.requests
-    assert [len(predictor.demos) for predictor in result.predictors()] == [2, 2, 2, 2]
+    assert [len(predictor.demos) for predictor in result.predictors()] == [2] * 5
     bare = [dspy.Example(question="Who?", answers=("unknown",)).with_inputs("question")]
     with pytest.raises(PolyhopError, match="no annotations"):
         optimize_prompts("labeled", program(script), bare, [], metrics.answer_em)
