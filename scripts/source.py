@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from contextlib import suppress
 from difflib import get_close_matches
 from enum import StrEnum
 from functools import cached_property
@@ -13,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.lucene.layout import PROBLEMS
+from ..data.text import ends_path
 from .evaluation_view import evaluation_bar
 from .options import sample_pool
 from .text import warn
@@ -170,6 +174,11 @@ class Source:
 
 
 def _near(index: BM25Index, name: str) -> str:
+    """What a name may stand for: the document in whose place another was left out, or one with a similar name."""
+    with suppress(OSError, ValueError), (index.path / PROBLEMS).open(encoding="utf-8") as file:
+        for problem in map(json.loads, file):
+            if problem.get("left_out") and ends_path(problem["where"], name):
+                return f": it has {problem['reason']}"
     names = [each for hit in index.search(name, 10) for each in (hit.passage.title, hit.passage.id)]
     near = get_close_matches(name, names, n=1)
     return f": is it {near[0]!r}?" if near else ""

@@ -153,7 +153,8 @@ def test_the_end_of_a_path_names_a_document(tmp_path: Path) -> None:
     for n, place in enumerate(("md/redis/commands", "md/redis/old/commands", "md/argo/commands")):
         (tmp_path / "docs" / place).mkdir(parents=True)
         (tmp_path / "docs" / place / "n.md").write_text(f"# Note {n}\n\nText {n}.")
-    (tmp_path / "docs" / "other.md").write_text("# Other\n\nText.")
+    for name in ("other.md", "zz.md"):
+        (tmp_path / "docs" / name).write_text("# Other\n\nText.")
     build_index([tmp_path / "docs"], tmp_path / "idx")
     asked = ("evaluate", "--index", tmp_path / "idx", "--program", "naive", "-k", "4", "--questions")
     first = "docs/md/redis/commands/n.md"
@@ -175,3 +176,7 @@ def test_the_end_of_a_path_names_a_document(tmp_path: Path) -> None:
         assert result.exit_code == 1
         assert f"q.jsonl:1: '{name}' names {documents}" in " ".join(result.stderr.split())
         assert "Give more of the path" in " ".join(result.stderr.split())
+    questions = written(tmp_path, [{"question": "What?", "answer": "Text", "gold": ["zz.md"]}])
+    assert (
+        "'zz.md' names no passage of the index: it has the same text as docs/other.md" in run(*asked, questions).stderr
+    )
