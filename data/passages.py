@@ -16,7 +16,7 @@ from itertools import accumulate, repeat
 from typing import Any, Literal, NamedTuple, Protocol, Self, get_args, runtime_checkable
 
 from .links import file_words
-from .text import clean, split_sentences, with_code_parts
+from .text import clean, plain, split_sentences, with_code_parts
 
 PAGE = 20_000
 """Programs read this many characters of a passage; the rest is only searched."""
@@ -276,8 +276,9 @@ class Reason:
 
     Attributes:
         via: "words" (it has words of the question), "named" (the question names it), "link" (an earlier passage
-            mentions it), "back" (it mentions an earlier passage), "shared" (both mention a name).
-        name: The folded name; empty for "words".
+            mentions it), "back" (it mentions an earlier passage), "shared" (both mention a name), "hyperlink" (an
+            earlier passage links to it), "linked" (it links to an earlier passage).
+        name: The folded name, of a hyperlink its text; empty for "words", and for a hyperlink without a text.
         source: The id of the earlier passage; None for "words" and "named".
         words: The question's words in the passage or, with a source, in the sentence of the mention.
     """
@@ -286,6 +287,24 @@ class Reason:
     name: str
     source: str | None
     words: tuple[str, ...]
+
+    def told(self, titles: Mapping[str, str]) -> str:
+        """The reason as people read it, on one line.
+
+        Args:
+            titles: Of earlier passages, by id; without one, the id stands for it.
+        """
+        source = titles.get(self.source or "") or self.source or ""
+        anchor = f" as “{self.name}”" if self.name else ""
+        told = {
+            "named": f"the question names it: {self.name}",
+            "link": f"{source} mentions it: {self.name}",
+            "back": f"mentions {source}",
+            "shared": f"mentions {self.name}, as {source} does",
+            "hyperlink": f"{source} links to it{anchor}",
+            "linked": f"links to {source}{anchor}",
+        }.get(self.via, "has words of the question")
+        return plain(told + (f" ({', '.join(self.words)})" if self.words else ""))
 
 
 @dataclass(frozen=True)

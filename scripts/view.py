@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ..data.passages import Evidence, Fact, Hit, Passage, Reason
+from ..data.passages import Evidence, Fact, Hit, Passage
 from ..data.text import count, plain
 from ..engines.costs import Ledger
 from ..programs import trace as steps
@@ -68,7 +68,7 @@ def print_hits(query: str, hits: Sequence[Hit]) -> None:
     console = Console(highlight=False, markup=False, emoji=False)
     titles = {hit.passage.id: hit.passage.title for hit in hits}
     for hit in hits:
-        why = f"  {_why(hit.reason, titles)}" if hit.reason else ""
+        why = f"  {hit.reason.told(titles)}" if hit.reason else ""
         title = (plain(hit.passage.title), "bold")
         console.print(Text.assemble(f"{hit.rank:4} {hit.score:7.2f}  ", title, (why, "dim")), soft_wrap=True)
         console.print(Text(f"{'':14}{short(hit.passage.text)}  {plain(hit.passage.id)}"), soft_wrap=True)
@@ -194,24 +194,7 @@ def _add_step(tree: Tree, step: TraceStep, passages: Mapping[str, Passage]) -> N
 def _add_hits(branch: Tree, step: steps.Searched) -> None:
     titles = {id: title for id, title, _ in step.found}
     for (_, title, score), reason in zip_longest(step.found[:MOST_HITS], step.reasons[:MOST_HITS]):
-        why = f"  {_why(reason, titles)}" if reason else ""
+        why = f"  {reason.told(titles)}" if reason else ""
         branch.add(Text.assemble(f"{score:6.2f}  {plain(title)}", (why, "dim")))
     if len(step.found) > MOST_HITS:
         branch.add(Text(f"... and {len(step.found) - MOST_HITS} more", style="dim"))
-
-
-def _why(reason: Reason, titles: Mapping[str, str]) -> str:
-    """Why a passage belongs to the chain, in words."""
-    source = plain(titles.get(reason.source or "") or reason.source or "")
-    words = f" ({plain(', '.join(reason.words))})" if reason.words else ""
-    match reason.via:
-        case "named":
-            return f"the question names it: {reason.name}{words}"
-        case "link":
-            return f"{source} mentions it: {reason.name}{words}"
-        case "back":
-            return f"mentions {source}{words}"
-        case "shared":
-            return f"mentions {reason.name}, as {source} does{words}"
-        case _:
-            return f"has words of the question{words}"

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from .. import __version__
 from ..data.errors import PolyhopError
-from ..data.passages import Hit, Reason
+from ..data.passages import Hit
 from ..engines.replies import explain
 from .service import Service
 
@@ -39,8 +39,8 @@ def tool_server(service: Service) -> MCPServer[Any]:
 
     @server.tool()
     async def find_chain(question: Query, k: Depth = 5) -> str:
-        """Find the passages that together answer a question: the first has words of it, and each other is linked to an
-        earlier one by a name. Each passage comes with its id and the reason why it was chosen."""
+        """Find the passages that together answer a question: the first has words of it, and each other is tied to an
+        earlier one by a name or a hyperlink. Each passage comes with its id and the reason why it was chosen."""
         return await listed("chain", question, k)
 
     @server.tool()
@@ -102,15 +102,5 @@ def _passage(hit: Hit, hits: list[Hit]) -> str:
     titles = {each.passage.id: each.passage.title for each in hits}
     text = hit.passage.text
     cut = " ... (read the rest with its id)" if len(text) > _PASSAGE else ""
-    why = f"\nreason: {_why(hit.reason, titles)}" if hit.reason else ""
+    why = f"\nreason: {hit.reason.told(titles)}" if hit.reason else ""
     return f"[{hit.passage.id}] {hit.passage.title}{why}\n{text[:_PASSAGE]}{cut}"
-
-
-def _why(reason: Reason, titles: dict[str, str]) -> str:
-    source = titles.get(reason.source or "", reason.source or "")
-    return {
-        "named": f"the question names {reason.name}",
-        "link": f"{source} mentions {reason.name}",
-        "back": f"it mentions {source}",
-        "shared": f"it mentions {reason.name}, as {source} does",
-    }.get(reason.via, f"it has the words {', '.join(reason.words)}")

@@ -5,7 +5,6 @@ import { el, svg } from "./dom.js";
 
 const HEIGHT = 34, DOWN = 12, INDENT = 22, NARROWEST = 132, WIDEST = 250, LABEL = 170;
 const MOST_UNUSED = 6;
-const VERBS = { named: "names", link: "mentions", back: "mentioned by", shared: "shares" };
 
 export class Graph {
   // `open` is called with the id of a passage.
@@ -114,7 +113,8 @@ function within(node, other) {
 
 function name(reason, linked) {
   if (!linked) return reason.via === "named" ? reason.name : "";
-  return reason.via === "back" || reason.via === "shared" ? `${VERBS[reason.via]} ${reason.via === "back" ? "" : reason.name}`.trim() : reason.name;
+  const labels = { back: "mentioned by", shared: `shares ${reason.name}`, hyperlink: `links: ${reason.name}`, linked: "linked from" };
+  return labels[reason.via] ?? reason.name;
 }
 
 function inColumns(roots, width, across) {

@@ -216,11 +216,14 @@ export class Run {
     if (!reason) return "";
     const source = this.passages.get(reason.source)?.title ?? reason.source;
     const words = reason.words.length ? ` (${reason.words.join(", ")})` : "";
+    const anchor = reason.name ? ` as “${reason.name}”` : "";
     return {
       named: `the question names it: ${reason.name}${words}`,
       link: `${source} mentions it: ${reason.name}${words}`,
       back: `mentions ${source}${words}`,
       shared: `mentions ${reason.name}, as ${source} does${words}`,
+      hyperlink: `${source} links to it${anchor}${words}`,
+      linked: `links to ${source}${anchor}${words}`,
     }[reason.via] ?? `has words of the question${words}`;
   }
 

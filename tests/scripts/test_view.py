@@ -106,7 +106,10 @@ def tree(*reasons: Reason, found: tuple[tuple[str, str, float], ...] = FOUND) ->
         (Reason("link", "zavrazhye", "d", ("born",)), "Andrei Tarkovsky mentions it: zavrazhye (born)"),
         (Reason("back", "solaris", "f", ("ocean",)), "mentions Solaris (ocean)"),
         (Reason("shared", "lena quist", "f", ()), "mentions lena quist, as Solaris does"),
-        (Reason("link", "x", "t", ("\x1b[31mred",)), "Zavr [31mazhye mentions it: x ([31mred)"),
+        (Reason("hyperlink", "mirror", "f", ("film",)), "Solaris links to it as “mirror” (film)"),
+        (Reason("linked", "the novel", "f", ()), "links to Solaris as “the novel”"),
+        (Reason("linked", "", "elsewhere", ()), "links to elsewhere"),
+        (Reason("link", "x", "t", ("\x1b[31mred",)), "Zavr [31mazhye mentions it: x ( [31mred)"),
     ],
 )
 def test_why_a_passage_was_found_is_told(reason: Reason, told: str) -> None:

@@ -81,7 +81,7 @@ async def used(client: Client, known: dict[str, dspy.Prediction]) -> None:
     for question, prediction in known.items():
         assert (await call("answer", question=question)).startswith(f"{prediction.answer} (confidence ")
     chain = await call("find_chain", question=QUESTION, k=3)
-    assert chain.startswith("[stalker-1979-film] Stalker (1979 film)\nreason: the question names stalker")
+    assert chain.startswith("[stalker-1979-film] Stalker (1979 film)\nreason: the question names it: stalker")
     assert chain.count("\nreason: ") == 3
     assert "reason: " not in await call("search", query="Stalker film")
     assert (await call("read", id="stalker-1979-film")).startswith("Stalker (1979 film)\n\n")

@@ -209,10 +209,13 @@ function hit([id, title, score], reason, rank, known) {
 function why({ via, name, source, words }, known) {
   const from = source ? titled(known, source) : "";
   const said = words?.length ? ` (${words.join(", ")})` : "";
+  const anchor = name ? ` as “${name}”` : "";
   if (via === "named") return `the question names it: ${name}${said}`;
   if (via === "link") return `${from} mentions it: ${name}${said}`;
   if (via === "back") return `mentions ${from}${said}`;
   if (via === "shared") return `mentions ${name}, as ${from} does${said}`;
+  if (via === "hyperlink") return `${from} links to it${anchor}${said}`;
+  if (via === "linked") return `links to ${from}${anchor}${said}`;
   return `has words of the question${said}`;
 }
 
