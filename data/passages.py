@@ -24,6 +24,7 @@ PAGE = 20_000
 MOST_LINKS, MOST_ANCHORS, MOST_TERMS = 200, 200, 100  # of a passage
 LONGEST_NAME = 500  # characters of a target or an anchor
 
+_HITS_A_DOCUMENT = 4  # that are looked at first for one hit a document
 _TOLD = 2_000  # characters of a passage in the result of a tool
 
 
@@ -357,6 +358,29 @@ class Retriever(Protocol):
     def search_many(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """The top ``k`` hits of each query, in the order of the queries."""
         ...
+
+
+def one_a_document(search: Callable[[str, int], list[Hit]], query: str, k: int, offset: int = 0) -> list[Hit]:
+    """The best hit of each document: those of rank ``offset + 1`` to ``offset + k``, with ranks among documents and the
+    scores of their passages.
+
+    Searches deeper until so many documents are found, or there are no more hits.
+
+    Args:
+        search: `Retriever.search`, of any retriever.
+
+    Raises:
+        ValueError: ``k`` is not positive or ``offset`` is negative.
+    """
+    check_page(k, offset)
+    depth = _HITS_A_DOCUMENT * (offset + k)
+    while True:
+        hits, best = search(query, depth), dict[str, Hit]()
+        for hit in hits:
+            best.setdefault(hit.passage.document, hit)
+        if len(best) >= offset + k or len(hits) < depth:
+            return [replace(hit, rank=rank) for rank, hit in enumerate(best.values(), 1)][offset : offset + k]
+        depth *= _HITS_A_DOCUMENT
 
 
 class Shared:

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.passages import one_a_document
 from ..data.retrievers import build_retriever
 from .options import SAMPLE, IndexOption, RetrieverOption, open_source
 
-_SHOWN = 10  # passages, without -k
+_SHOWN = 10  # hits, without -k
+
+
+class By(StrEnum):
+    passage = "passage"
+    document = "document"
 
 
 def search(
     query: Annotated[str, typer.Argument(help="Words to search for, or a question.", show_default=False)],
     index: IndexOption = None,
-    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Passages.")] = _SHOWN,
+    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="Hits.")] = _SHOWN,
     retriever: RetrieverOption = None,
+    by: Annotated[
+        By, typer.Option(help="What a hit is: a passage, or a document, shown by its best one.")
+    ] = By.passage,
     trec: Annotated[
         bool, typer.Option("--trec", help="Print a TREC run: 'q Q0 PASSAGE RANK SCORE TAG' lines.")
     ] = False,
@@ -32,7 +42,9 @@ def search(
     name = retriever or "chain"
     searched = build_retriever(name, open_source(index))
     assert searched is not None  # there is a source
-    hits = searched.search(query, k) if any(map(str.isalnum, query)) else []
+    hits = []
+    if any(map(str.isalnum, query)):
+        hits = one_a_document(searched.search, query, k) if by is By.document else searched.search(query, k)
     if trec:
         from ..eval.trec import run_lines
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.errors import PolyhopError
 from polyhop.data.fusion import FusedRetriever
-from polyhop.data.passages import Passage
+from polyhop.data.passages import Hit, Passage, Place, one_a_document
 from polyhop.data.pool import PassagePool
 from polyhop.data.retrievers import (
     OTHER,
@@ -84,3 +85,27 @@ def test_an_own_retriever_is_a_function_of_what_is_searched(tmp_path: Path, monk
 def test_a_name_that_cannot_be_built(name: str, message: str) -> None:
     with pytest.raises(PolyhopError, match=message):
         build_retriever(name, POOL)
+
+
+@pytest.mark.parametrize("name", ["bm25", "chain"])
+def test_one_hit_a_document(name: str) -> None:
+    """One long document has the best 40 passages, so ten documents are found only far down."""
+    long = [
+        replace(Passage.of("River", f"The river bends {n} times. A river."), place=Place("river", n)) for n in range(40)
+    ]
+    short = [Passage.of(f"Mill {n}", f"A mill {'by' * n} at the river.", id=f"mill-{n}") for n in range(12)]
+    retriever = build_retriever(name, PassagePool([*long, *short, Passage.of("Alp", "A meadow.", id="alp")]))
+    assert retriever is not None
+    every = retriever.search("river", 53)
+    assert [hit.passage.document for hit in every[:2]] == ["river", "river"] or name == "chain"
+    first: dict[str, Hit] = {}
+    for hit in every:
+        first.setdefault(hit.passage.document, hit)
+    assert len(first) == 14
+    found = one_a_document(retriever.search, "river", 10)
+    assert [(hit.passage, hit.score) for hit in found] == [(hit.passage, hit.score) for hit in first.values()][:10]
+    assert [hit.rank for hit in found] == list(range(1, 11))
+    assert one_a_document(retriever.search, "river", 4, 3) == found[3:7]
+    assert len(one_a_document(retriever.search, "river", 100)) == 14
+    with pytest.raises(ValueError, match="k must be positive"):
+        one_a_document(retriever.search, "river", 0)

@@ -108,6 +108,20 @@ def test_search_shows_passages_and_reasons() -> None:
     assert "nothing found" in run("search", "?!").stdout
 
 
+def test_search_shows_one_hit_a_document(tmp_path: Path) -> None:
+    (tmp_path / "river.txt").write_text("The river bends. " * 300)
+    (tmp_path / "mill.txt").write_text("A mill stands at the river, which bends there.")
+    index = ["--index", str(tmp_path / "ix")]
+    assert CliRunner().invoke(app, ["index", str(tmp_path), "--out", index[1]]).exit_code == 0
+    for retriever in ("bm25", "chain"):
+        command = ["search", "where the river bends", *index, "-k", "2", "--json", "--retriever", retriever]
+        hits = lines(CliRunner().invoke(app, [*command, "--by", "document"]).stdout)
+        assert [each["rank"] for each in hits] == [1, 2]
+        assert {each["title"] for each in hits} == {"river", "mill"}
+        passages = lines(CliRunner().invoke(app, command).stdout)
+        assert retriever == "chain" or {each["title"] for each in passages} == {"river"}
+
+
 def test_search_prints_json_and_trec() -> None:
     first = lines(run("search", "Tyne Bridge firm", "-k", "2", "--json").stdout)[0]
     assert (first["rank"], first["id"], first["reason"]["via"]) == (1, "tyne-bridge", "named")
