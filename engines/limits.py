@@ -266,7 +266,8 @@ class _Engine:
         try:
             response = _within(self.limit.limits.timeout, send)
             self.limit.answered = True
-            unused = reserved - (response.usage.total_tokens or reserved)
+            usage = response.usage
+            unused = reserved - ((usage.input_tokens or 0) + (usage.output_tokens or 0))
         except LMError as raised:
             raise self._explained(raised) from None
         finally:

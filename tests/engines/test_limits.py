@@ -381,3 +381,10 @@ def test_another_process_connects_anew(engine: str, server: Listening) -> None:
     lm = limited(dspy.LM("openai/some-model", api_base=server.url, api_key=KEY, cache=False, engine=engine))
     assert [ask(each) for each in (lm, pickle.loads(pickle.dumps(lm)))] == ["42"] * 2
     assert [seen["key"] for seen in server.seen] == [f"Bearer {KEY}"] * 2
+
+
+def test_tokens_that_a_reply_did_not_use_may_be_used_by_others() -> None:
+    clock = Time()
+    lm = limited(Scripted(), limit=RateLimit(Limits(tokens_per_minute=10_000), clock, clock.rest))
+    assert [ask(lm, f"{n}?") for n in range(4)] == ["42"] * 4  # each reserves 400 and more of 1,000, and uses 110
+    assert clock.rests == []
