@@ -11,13 +11,13 @@ import dspy
 from ..data.chain import ChainRetriever, ChainWeights
 from ..data.errors import PolyhopError
 from ..data.lucene.searcher import adapt
-from ..data.passages import Hit, Passage, Retriever
+from ..data.passages import Hit, Passage, Retriever, one_a_document
 from ..data.pool import PassagePool
 from ..data.retrievers import retriever_name
 from .agent import Part
 from .run import Pool, current, record
 from .trace import Searched
-from .tunable import Tunable, choice, integer, real
+from .tunable import Tunable, choice, integer, real, switch
 
 
 @runtime_checkable
@@ -33,8 +33,9 @@ class Search(Part):
             part of the saved state. A `ChainRetriever` also follows the chain through a question's own pool.
         k: Number of passages that a search returns; the maximum, for an adaptive `ChainRetriever`.
 
-    ``k1`` and ``b`` are BM25's parameters, for `BM25Index`, `PassagePool` and `ChainRetriever`. ``chain`` holds the
-    weights of a `ChainRetriever` and its ``adaptive`` switch by name; it is empty for other retrievers.
+    ``by_document`` leaves one hit a document, its best passage. ``k1`` and ``b`` are BM25's parameters, for
+    `BM25Index`, `PassagePool` and `ChainRetriever`. ``chain`` holds the weights of a `ChainRetriever` and its
+    ``adaptive`` switch by name; it is empty for other retrievers.
     """
 
     shared = ("retriever",)
@@ -51,6 +52,7 @@ class Search(Part):
         # Long documents want a large k1: 25 for the web pages of BrowseComp-Plus (Pi-Serini).
         self.k1 = real(getattr(retriever, "k1", 0.9), 0.0, 40.0, usual=(0.0, 3.0))
         self.b = real(getattr(retriever, "b", 0.4), 0.0, 1.0)
+        self.by_document = switch(False)
         self.chain = _chain_tunables(retriever) if isinstance(retriever, ChainRetriever) else {}
 
     def forward(self, query: str, *, k: int | None = None, offset: int = 0) -> list[Hit]:
@@ -63,7 +65,9 @@ class Search(Part):
             source = self._source(run.pool)
             if isinstance(source, _BM25):
                 source = source.with_bm25(self.k1.value, self.b.value)
-            hits = source.search(query, k or self.k.value, offset)
+            k = k or self.k.value
+            one = self.by_document.value
+            hits = one_a_document(source.search, query, k, offset) if one else source.search(query, k, offset)
         found = tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)
         reasons = tuple(hit.reason for hit in hits if hit.reason)
         run.seen += hits

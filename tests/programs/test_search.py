@@ -13,7 +13,7 @@ import pytest
 
 from polyhop.data.chain import ChainRetriever, ChainWeights
 from polyhop.data.errors import PolyhopError
-from polyhop.data.passages import Hit, Passage
+from polyhop.data.passages import Hit, Passage, Place
 from polyhop.data.pool import PassagePool
 from polyhop.programs import Naive, PolyHop, Prism
 from polyhop.programs.run import Run, running
@@ -64,6 +64,14 @@ def test_k_k1_and_b_reach_the_retriever() -> None:
         search("hop", offset=3)
     assert retriever.searches[1] == ("hop", 3, 3)
     assert (run.trace.searches, [hit.rank for hit in run.seen]) == (2, [1, 4])
+
+
+def test_one_hit_a_document() -> None:
+    parts = [Passage(f"{n}#{m}", "Hop", "hop " * (3 - m), place=Place(str(n), m)) for n in range(3) for m in range(3)]
+    search = Search(k=2)
+    assert [hit.passage.document for hit in searched(search, "hop", parts)] == ["0", "0"]
+    search.by_document.value = True
+    assert [(hit.passage.document, hit.rank) for hit in searched(search, "hop", parts)] == [("0", 1), ("1", 2)]
 
 
 def test_the_own_pool_goes_before_the_retriever() -> None:

@@ -23,7 +23,7 @@ from .scripted import Request, Script, answer, lm, playing, scripted
 POOL = [Passage.of(f"T{n}", sentences=[f"Sentence {n}.", "Another."], id=f"p{n}") for n in range(3)]
 SWITCHES = {"analyze": True, "select": True, "add": True}  # stay on, so that every agent is asked
 CHANGED: dict[str, Any] = SWITCHES | {
-    "search.k": 2, "search.k1": 1.5, "search.b": 0.75, "rounds": 4,
+    "search.k": 2, "search.k1": 1.5, "search.b": 0.75, "search.by_document": True, "rounds": 4,
     "bridging": False, "prompt_tokens": 9_000, "abstain_below": 0.2,
 }  # fmt: skip
 
@@ -93,11 +93,18 @@ def test_dspy_finds_them_by_name() -> None:
     program = Prism(k=7, rounds=2)
     found = {name: parameter for name, parameter in program.named_parameters() if isinstance(parameter, Tunable)}
     assert {name: tunable.value for name, tunable in found.items()} == {
-        "search.k": 7, "search.k1": 0.9, "search.b": 0.4, "rounds": 2,
+        "search.k": 7, "search.k1": 0.9, "search.b": 0.4, "search.by_document": False, "rounds": 2,
         "analyze": True, "select": True, "add": True, "bridging": True, "prompt_tokens": 6_000, "abstain_below": 0.0,
     }  # fmt: skip
     assert tunables(program) == found
-    assert set(tunables(Naive())) == {"search.k", "search.k1", "search.b", "prompt_tokens", "abstain_below"}
+    assert set(tunables(Naive())) == {
+        "search.k",
+        "search.k1",
+        "search.b",
+        "search.by_document",
+        "prompt_tokens",
+        "abstain_below",
+    }
     # They are no predictors: prompt optimizers walk past them.
     assert {name for name, _ in program.named_predictors()} == {
         "analyzer", "selector", "selector_without_bridging", "adder", "answerer",
