@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 # "#1s" is a name.
 _REFERENCE = re.compile(r"#(\d{1,9})\b")
@@ -12,14 +12,6 @@ _REFERENCE = re.compile(r"#(\d{1,9})\b")
 def references(text: str) -> list[int]:
     """The distinct numbers that a text refers to, in order."""
     return list(dict.fromkeys(map(int, _REFERENCE.findall(text))))
-
-
-def is_chain(questions: Sequence[str]) -> bool:
-    """Whether the last of some questions needs the answers of all others."""
-    needed = [len(questions)]
-    for n in needed:
-        needed += [m for m in references(questions[n - 1]) if 0 < m < n and m not in needed]
-    return len(needed) == len(questions)
 
 
 def replace_references(text: str, answer: Callable[[int], str | None]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from polyhop.data.references import is_chain, references, replace_references
+from polyhop.data.references import references, replace_references
 
 
 @pytest.mark.parametrize(
@@ -21,21 +21,6 @@ from polyhop.data.references import is_chain, references, replace_references
 )
 def test_which_answers_a_text_refers_to(text: str, numbers: list[int]) -> None:
     assert references(text) == numbers
-
-
-@pytest.mark.parametrize(
-    ("questions", "chain"),
-    [
-        (["Who wrote A?"], True),
-        (["Who wrote A?", "Where was #1 born?", "Who founded #2?"], True),
-        (["Who wrote A?", "Who sang B?", "Where did #1 meet #2?"], True),  # the last needs both
-        (["Who wrote A?", "Who wrote B?"], False),
-        (["Who wrote A?", "Where was #1 born?", "When was #1 born?"], False),
-        (["Who wrote #3?", "What is B?", "Where was #2 born, #7 or #3?"], False),  # references to nothing before
-    ],
-)
-def test_whether_the_last_question_needs_all_others(questions: list[str], chain: bool) -> None:
-    assert is_chain(questions) == chain
 
 
 def test_answers_take_the_place_of_references() -> None:

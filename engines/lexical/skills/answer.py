@@ -26,6 +26,7 @@ from ..vocabulary import relation_terms
 
 UNKNOWN = "unknown"
 LEAST = 0.02  # least probability of an answer
+NEXT = "What is to be found out next: "  # opens the thought of this engine's decision maker
 
 _STEP = re.compile(r"#(\d{1,9}) (.*) -> (.*)", re.DOTALL)
 

@@ -30,7 +30,7 @@ from ..hops import Answer, find_gaps, is_covered, resolve, same
 from ..prompt import ParsedPassage, ParsedPrompt, Sentence, documents
 from ..question import mask
 from ..registry import skill
-from .answer import UNKNOWN
+from .answer import NEXT, UNKNOWN
 
 SUPPORTED = 0.6  # least share of a statement's words in one sentence with its title
 QUOTED = 400  # most characters of a quoted sentence
@@ -92,7 +92,7 @@ def _cited(answer: Answer, keep: Sequence[str]) -> str:
 @skill(FilterPassages, FilterForObjective)
 def filter_passages(prompt: ParsedPrompt) -> dict[str, Any]:
     """The passages of the chain; for one sub-goal the first of them, if the sub-goal names it."""
-    objective, passages = prompt.text("objective"), prompt.passages("passages")
+    objective, passages = prompt.text("objective").removeprefix(NEXT), prompt.passages("passages")
     goal = objective or prompt.question
     steps = decompose(goal)
     kept = EvidenceChain(goal, tuple(steps), passages).extend([])

@@ -23,7 +23,7 @@ from ..prompt import ParsedPrompt, as_list
 from ..question import mask
 from ..registry import skill
 from ..vocabulary import WH
-from .answer import UNKNOWN, answer_question, read_trajectory
+from .answer import NEXT, UNKNOWN, answer_question, read_trajectory
 from .direct import arithmetic, small_talk
 
 ATOMIC = 5  # most content words, beside a name, of a question about one fact
@@ -108,7 +108,7 @@ def decide_next(prompt: ParsedPrompt) -> dict[str, Any]:
     goals = sub_goals(prompt.listed("roadmap"), prompt.passages("passages"), KNOWN)
     for query in (prompt.question, *(goal.question for goal in goals if not goal.answer)):
         if title_key(query) not in searched:
-            return {"thought": f"What is to be found out next: {query}", "action": "retrieve", "query": query}
+            return {"thought": f"{NEXT}{query}", "action": "retrieve", "query": query}
     return {"thought": "All that can be found has been found.", "action": "answer", "query": ""}
 
 
