@@ -19,7 +19,7 @@ PYTEST = pytest -n 2 --dist worksteal
 # it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-EXTRAS = documents dense ray serve tracking postgres benchmark
+EXTRAS = documents dense ray serve tracking benchmark
 
 .PHONY: help demo test test-slow test-dspy lint format docs pyserini $(EXTRAS) constraints clean
 
@@ -60,7 +60,6 @@ dense: ## add dense retrieval: sentence-transformers with PyTorch (UV_TORCH_BACK
 ray: ## add worker processes, on this machine or on a cluster
 serve: ## add what `polyhop serve` needs
 tracking: ## add the MLflow client and Optuna Dashboard
-postgres: ## add a driver of PostgreSQL
 benchmark: ## add the systems that the benchmark compares
 
 # What an extra needs of what overrides.txt leaves out.

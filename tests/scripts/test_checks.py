@@ -13,11 +13,11 @@ from polyhop.scripts.checks import Status
 
 
 def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = {"optuna": "4.9", "psycopg": "2.0"}
+    versions = {"optuna": "4.9", "ray": "2.0"}
     real = metadata.version
 
     def version(name: str) -> str:
-        if name in ("cmaes", "bm25s"):
+        if name in ("filelock", "bm25s"):
             raise metadata.PackageNotFoundError(name)
         return versions.get(name) or real(name)
 
@@ -25,15 +25,15 @@ def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "version", version)
     found = checks.check_packages()
     assert found.status is Status.failed
-    assert "optuna 4.9 (needed: <6,>=5), cmaes is not installed" in found.found
-    assert found.fix == "pip install 'optuna<6,>=5' 'cmaes<1,>=0.12'"
+    assert "optuna 4.9 (needed: <6,>=5), filelock is not installed" in found.found
+    assert found.fix == "pip install 'optuna<6,>=5' 'filelock<4,>=3.16'"
     extras = {each.check: each for each in checks.check_extras()}
-    names = "benchmark dense docs documents postgres ray serve tracking".split()
+    names = "benchmark dense docs documents ray serve tracking".split()
     assert extras.keys() == {f"extra {name}" for name in names}
     assert extras["extra benchmark"].found == "not installed (optional: make benchmark)"
-    assert (extras["extra postgres"].status, extras["extra postgres"].found) == (
+    assert (extras["extra ray"].status, extras["extra ray"].found) == (
         Status.warning,
-        "unsupported version: psycopg 2.0",
+        "unsupported version: ray 2.0",
     )
 
 

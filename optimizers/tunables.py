@@ -1,0 +1,498 @@
+"""The search for better tunables: Optuna as a DSPy teleprompter, for any program that has some (`polyhop.tunables`).
+
+    search = TunableSearch(metrics.evidence_f1, trials=60, cost="lm_calls", storage="runs/x/study.journal")
+    tuned = search.compile(program, valset=questions)
+    search.result.best.values, search.result.front, search.result.importances
+
+The study is an ordinary one in a journal file, which Optuna's own tools read. The sampler is seeded anew for each
+trial, so what is drawn depends on the seed and the finished trials alone: a search that was killed ends as an
+uninterrupted one, and the trial that was cut off is drawn and measured again.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from copy import copy
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from hashlib import blake2b
+from math import isnan, sqrt
+from pathlib import Path
+from typing import Any, Literal
+
+import dspy
+import numpy as np
+import optuna
+from dspy.teleprompt import Teleprompter
+from filelock import FileLock, Timeout
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+    distribution_to_json,
+)
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.study import StudyDirection
+from optuna.trial import TrialState
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..data.errors import PolyhopError
+from ..engines.budget import BudgetSpent
+from ..eval.folder import cut_half_line, differences
+from ..programs.tunable import Tunable, conditions_of, tunables
+from .measure import Answered, Metric, answered, named
+
+Values = dict[str, Any]
+"""Values of tunables by their dotted names."""
+
+Ranges = Mapping[str, Sequence[Any]]
+"""By name or glob: the lowest and the highest value of a number, or some values of a choice; ``()`` is all that a
+tunable allows, also where it is not searched by default."""
+
+Sampler = Literal["tpe", "random"]
+
+_PRUNE_FIRST, _PRUNE_EVERY = 20, 10  # questions before the first test, and between two
+_PRUNE_LEVEL = 0.05  # low, since a trial is tested many times
+_LEADING = 5  # trials that another search begins with
+
+
+class TrialRecord(BaseModel):
+    """A finished trial; trial 0 is the program as it was. ``values`` are those that were drawn. Score and costs are
+    means over the questions that were asked, of which failed ones score 0.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int
+    values: Values
+    score: float
+    costs: dict[str, float] = {}
+    scores: dict[int, float] = Field(default={}, exclude=True)
+    failures: int = 0
+    pruned: bool = False
+
+
+class StudyResult(BaseModel):
+    """The result of a search.
+
+    Attributes:
+        best: The trial whose values the program gets; see `choose`.
+        front: The Pareto front of score and cost, the cheapest first; without a cost only the best trial.
+        importances: The share of the score's variance that each tunable explains (fANOVA), the largest first; only
+            tunables that every trial draws have one.
+        space: The range of each tunable, as Optuna's JSON.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    trials: list[TrialRecord]
+    best: TrialRecord
+    front: list[TrialRecord]
+    importances: dict[str, float] = {}
+    space: dict[str, str] = {}
+    cost: str | None = None
+
+    @property
+    def leading(self) -> list[Values]:
+        """The values of the best trial, of others of the front, and of those with the highest scores: five at most."""
+        by_score = sorted((each for each in self.trials if not each.pruned), key=lambda each: -each.score)
+        first = {each.number: each.values for each in [self.best, *reversed(self.front), *by_score]}
+        return list(first.values())[:_LEADING]
+
+
+@dataclass
+class TunableSearch(Teleprompter):
+    """Optuna over the tunables of any DSPy program.
+
+    Attributes:
+        metric: A DSPy metric to maximize.
+        trials: How many, including the first one, which is the program as it is. A search can be resumed with more.
+        sampler: ``tpe`` (Optuna's tree-structured Parzen estimator) or ``random``.
+        cost: A cost to minimize as well, one of `polyhop.optimizers.measure.Answered.costs`.
+        freeze: Names or globs (``"search.*"``) of tunables that keep their values.
+        ranges: Narrower ranges by name or glob: ``{"rounds": (1, 3), "stop": ("stable",)}``.
+        start: Values that the first trials after the program's own have, as of an earlier search
+            (`StudyResult.leading`). Tunables that are not named, or not with a value in range, keep the program's.
+        prune: Stop a trial that is worse than the best one on the questions so far (Optuna's `WilcoxonPruner`, every 10
+            questions, which each trial answers in an order of its own); without effect if there is a cost.
+        threads: Questions answered at the same time.
+        storage: A journal file, from which the search resumes; None for memory.
+        on_trial: Called with all trials so far as each one ends.
+        result: The result, after `compile`; if a budget was spent, that of the trials so far.
+    """
+
+    metric: Metric
+    trials: int = 60
+    sampler: Sampler = "tpe"
+    cost: str | None = None
+    freeze: Sequence[str] = ()
+    ranges: Ranges | None = None
+    start: Sequence[Values] = ()
+    prune: bool = True
+    seed: int = 0
+    threads: int = 1
+    storage: str | Path | None = None
+    on_trial: Callable[[Sequence[TrialRecord]], None] = lambda trials: None
+    result: StudyResult | None = None
+
+    def compile(
+        self,
+        student: dspy.Module,
+        *,
+        trainset: Sequence[dspy.Example] | None = None,
+        teacher: Any = None,
+        valset: Sequence[dspy.Example] | None = None,
+    ) -> dspy.Module:
+        """Run or resume the search, and return a copy of the student with the best values.
+
+        Args:
+            trainset: The questions, if there is no valset.
+            teacher: Unused.
+            valset: The questions that trials are measured on.
+
+        Raises:
+            PolyhopError: there is nothing to tune or no question, the storage has another search or is in use, the
+                metric fails, or every question of a trial fails.
+        """
+        questions = list(valset if valset is not None else trainset or ())
+        if not questions:
+            raise PolyhopError("there are no questions to tune on: give compile a valset or a trainset")
+        space = search_space(student, self.freeze, self.ranges)
+        defaults = {name: each.value for name, each in tunables(student).items()}
+        starts = [{}, *({k: v for k, v in one.items() if k in space and _inside(space[k], v)} for one in self.start)]
+        starts = [defaults | each for n, each in enumerate(starts) if each not in starts[:n]]
+        with _opened(self.storage) as storage, _quiet():
+            study = optuna.create_study(
+                storage=storage,
+                study_name="tunables",
+                directions=[StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE][: 2 if self.cost else 1],
+                pruner=optuna.pruners.WilcoxonPruner(p_threshold=_PRUNE_LEVEL, n_startup_steps=_PRUNE_FIRST),
+                load_if_exists=True,
+            )
+            self._check(study, self._settings(student, space, questions))
+            for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):  # cut off by a kill
+                study.tell(trial.number, state=TrialState.FAIL)
+            ended = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])[: self.trials]
+            done = [
+                TrialRecord.model_validate({"number": n, **each.user_attrs["trial"]}) for n, each in enumerate(ended)
+            ]
+            try:
+                while len(done) < self.trials:
+                    start = starts[len(done)] if len(done) < len(starts) else None
+                    done.append(self._trial(study, student, questions, space, start, len(done)))
+                    self.on_trial(done)
+            except BudgetSpent:
+                with suppress(PolyhopError):
+                    self.result = self._result(study, space, done)
+                raise
+            self.result = self._result(study, space, done)
+        return self.tuned(student)
+
+    def tuned(self, student: dspy.Module) -> dspy.Module:
+        """A copy of the student with the best values."""
+        if self.result is None:
+            raise PolyhopError("call compile first: the search has no result yet")
+        return with_values(student, self.result.best.values)
+
+    def _trial(
+        self,
+        study: optuna.Study,
+        student: dspy.Module,
+        questions: Sequence[dspy.Example],
+        space: Mapping[str, BaseDistribution],
+        start: Values | None,
+        number: int,
+    ) -> TrialRecord:
+        """Draw the next trial, ask the questions in an order of its own, and store it."""
+        kind = {"tpe": optuna.samplers.TPESampler, "random": optuna.samplers.RandomSampler}[self.sampler]
+        study.sampler = kind(seed=_seed(self.seed, number))
+        if start is not None and not study.get_trials(deepcopy=False, states=[TrialState.WAITING]):
+            study.enqueue_trial({name: start[name] for name in space if _inside(space[name], start[name])})
+        trial = study.ask()
+        values = self._draw(trial, student, space, start)
+        order = list(range(len(questions)))
+        random.Random(_seed(self.seed, number, "order")).shuffle(order)
+        asked: list[Answered] = []
+        prune, pruned = self.prune and self.cost is None, False
+        for one in answered(with_values(student, values), questions, self.metric, order, self.threads):
+            asked.append(one)
+            if prune:
+                trial.report(one.score, one.number)
+                if len(asked) % _PRUNE_EVERY == 0 and len(asked) < len(order) and trial.should_prune():
+                    pruned = True
+                    break
+        failures = [one.failure for one in asked if one.failure]
+        if len(failures) == len(asked):
+            raise PolyhopError(
+                f"every question of trial {number} ({shown(values)}) failed: {failures[0]}; fix the cause and resume "
+                "the search"
+            )
+        costs = _means([one.costs for one in asked])
+        if self.cost and self.cost not in costs:
+            raise PolyhopError(f"the program has no cost {self.cost!r}; it has {', '.join(sorted(costs))}")
+        score = sum(one.score for one in asked) / len(asked)
+        scores = {one.number: one.score for one in asked}
+        facts: dict[str, Any] = {"score": score, "costs": costs, "failures": len(failures), "pruned": pruned}
+        record = TrialRecord(number=number, values=values, scores=scores, **facts)
+        trial.set_user_attr("trial", {"values": values, "scores": scores, **facts})
+        # Of a pruned trial the mean so far informs the sampler; it is lower than that of the best trial.
+        study.tell(trial, [score, costs[self.cost]] if self.cost else score)
+        return record
+
+    def _draw(
+        self, trial: optuna.Trial, student: dspy.Module, space: Mapping[str, BaseDistribution], start: Values | None
+    ) -> Values:
+        """The values of a trial. A tunable that needs another one is drawn only if that one has a value for which it
+        matters; a value of ``start`` outside of a narrowed range is kept as it is."""
+        current = {name: each.value for name, each in tunables(student).items()} | (start or {})
+        needs, drawn = conditions_of(student), dict[str, Any]()
+
+        def matters(name: str) -> bool:
+            if name not in needs:
+                return True
+            other, wanted = needs[name]
+            return matters(other) and value(other) in wanted
+
+        def value(name: str) -> Any:
+            if name in drawn:
+                return drawn[name]
+            if name not in space or not matters(name) or (start is not None and not _inside(space[name], start[name])):
+                return current[name]
+            drawn[name] = _suggest(trial, name, space[name])
+            return drawn[name]
+
+        for name in space:
+            value(name)
+        return {name: drawn[name] for name in space if name in drawn}
+
+    def _result(
+        self, study: optuna.Study, space: Mapping[str, BaseDistribution], trials: Sequence[TrialRecord]
+    ) -> StudyResult:
+        best, front = choose(trials, self.cost)
+        importances: dict[str, float] = {}
+        if len({trial.score for trial in trials}) > 1:
+            # Not PED-ANOVA, Optuna's default: it compares the best trials with the sampler's others, and so finds no
+            # importance in a switch that the sampler settled early.
+            importances = optuna.importance.get_param_importances(
+                study,
+                evaluator=optuna.importance.FanovaImportanceEvaluator(seed=0),
+                target=(lambda trial: float(trial.values[0])) if self.cost else None,
+            )
+        ranges = {name: distribution_to_json(each) for name, each in space.items()}
+        return StudyResult(
+            trials=list(trials), best=best, front=front, importances=importances, space=ranges, cost=self.cost
+        )
+
+    def _settings(
+        self, student: dspy.Module, space: Mapping[str, BaseDistribution], questions: Sequence[dspy.Example]
+    ) -> dict[str, Any]:
+        """What identifies a search; with more trials or threads it is the same."""
+        plain = [json.dumps(dict(each.items()), default=lambda value: type(value).__name__) for each in questions]
+        return {
+            "values": {name: each.value for name, each in tunables(student).items()},
+            "ranges": {name: distribution_to_json(each) for name, each in space.items()},
+            "start": list(self.start),
+            "questions": blake2b("\n".join(plain).encode(), digest_size=16).hexdigest(),
+            "metric": named(self.metric),
+            "sampler": self.sampler,
+            "cost": self.cost,
+            "prune": self.prune,
+            "seed": self.seed,
+            "optuna": optuna.__version__,
+        }
+
+    def _check(self, study: optuna.Study, settings: dict[str, Any]) -> None:
+        before = study.user_attrs.get("settings")
+        if before is None:
+            study.set_user_attr("settings", settings)
+        elif changed := differences(before, json.loads(json.dumps(settings))):
+            raise PolyhopError(
+                f"the search in {self.storage} was started with other settings:\n  " + "\n  ".join(changed) + "\n"
+                "use the same settings, or name another storage"
+            )
+
+
+# --- what is searched ------------------------------------------------------------------------------------------------
+
+
+def search_space(
+    program: dspy.Module, freeze: Sequence[str] = (), ranges: Ranges | None = None
+) -> dict[str, BaseDistribution]:
+    """The tunables that are searched, in the order of the program, and their ranges.
+
+    Left out are those that are frozen, those whose usual range (`Tunable.usual`) is a single value, such as the weights
+    of the chain retriever, and those that cannot matter with what is left out.
+
+    Raises:
+        PolyhopError: a pattern matches nothing, a range does not fit its tunable, or nothing is left.
+    """
+    known, needs = tunables(program), conditions_of(program)
+    frozen = set(matching(program, freeze))
+    narrowed = {name: range_ for pattern, range_ in (ranges or {}).items() for name in matching(program, [pattern])}
+    if both := sorted(frozen & narrowed.keys()):
+        raise PolyhopError(f"{both[0]} is frozen and has a range: choose one of the two")
+    space = {name: _range(name, each, narrowed.get(name)) for name, each in known.items() if name not in frozen}
+    space = {name: each for name, each in space.items() if not each.single()}
+
+    def can_matter(name: str) -> bool:
+        if name not in needs:
+            return True
+        other, wanted = needs[name]
+        return can_matter(other) and (other in space or known[other].value in wanted)
+
+    space = {name: each for name, each in space.items() if can_matter(name)}
+    if not space:
+        why = "all are frozen or have a single value" if known else "it has none (polyhop.tunables)"
+        raise PolyhopError(f"the program has no tunables to search: {why}")
+    return space
+
+
+def with_values(program: dspy.Module, values: Values) -> dspy.Module:
+    """A copy of a program with other values of its tunables."""
+    twin: dspy.Module = program.deepcopy()
+    for name, tunable in tunables(twin).items():
+        if name in values:
+            tunable.value = values[name]
+    return twin
+
+
+def matching(program: dspy.Module, patterns: Sequence[str]) -> list[str]:
+    """The names of the tunables that match names or globs."""
+    known, found = tunables(program), list[str]()
+    for pattern in patterns:
+        names = [name for name in known if name == pattern or fnmatchcase(name, pattern)]
+        if not names:
+            raise PolyhopError(f"the program has no tunable {pattern!r}; it has {', '.join(known) or 'none'}")
+        found += names
+    return found
+
+
+def _range(name: str, tunable: Tunable[Any], narrowed: Sequence[Any] | None) -> BaseDistribution:
+    given = (narrowed,) if isinstance(narrowed, str) else tuple(narrowed or ())
+    for value in given:
+        try:
+            copy(tunable).value = value
+        except ValueError as error:
+            raise PolyhopError(f"the range of {name}: it {error}") from error
+    if tunable.choices:
+        usual = tunable.usual if narrowed is None else None
+        return CategoricalDistribution(tuple(dict.fromkeys(given or usual or tunable.choices)))
+    if given and (len(given) != 2 or given[0] > given[1]):
+        raise PolyhopError(f"the range of {name} must be its lowest and its highest value, not {given!r}")
+    low, high = given or (tunable.low, tunable.high)
+    if narrowed is None and tunable.usual is not None:
+        low, high = min(tunable.usual[0], tunable.value), max(tunable.usual[1], tunable.value)
+    try:
+        return (IntDistribution if type(tunable.low) is int else FloatDistribution)(low, high, log=tunable.log)
+    except ValueError as error:  # a logarithmic range from 0
+        raise PolyhopError(f"{name} cannot be searched from {low} to {high}: {error}") from error
+
+
+def _inside(range_: BaseDistribution, value: Any) -> bool:
+    if isinstance(range_, CategoricalDistribution):
+        return any(value == each and type(value) is type(each) for each in range_.choices)
+    assert isinstance(range_, IntDistribution | FloatDistribution)
+    return isinstance(value, int | float) and bool(range_.low <= value <= range_.high)
+
+
+def _suggest(trial: optuna.Trial, name: str, range_: BaseDistribution) -> Any:
+    if isinstance(range_, CategoricalDistribution):
+        return trial.suggest_categorical(name, range_.choices)
+    if isinstance(range_, IntDistribution):
+        return trial.suggest_int(name, range_.low, range_.high, log=range_.log)
+    assert isinstance(range_, FloatDistribution)
+    return trial.suggest_float(name, range_.low, range_.high, log=range_.log)
+
+
+# --- what is chosen --------------------------------------------------------------------------------------------------
+
+
+def choose(trials: Sequence[TrialRecord], cost: str | None) -> tuple[TrialRecord, list[TrialRecord]]:
+    """The best of the complete trials, and the Pareto front.
+
+    Without a cost, the best trial has the highest score, of equal ones the first; but the program stays as it is if it
+    is within one standard error of it, since the best of many trials on the same questions is partly luck. With a cost,
+    it is the cheapest trial of the front within one standard error of the highest score. The standard error is that of
+    the mean paired difference.
+    """
+    complete = [trial for trial in trials if not trial.pruned]
+    if not complete:
+        raise PolyhopError("the search found nothing: no trial was completed")
+    highest = max(complete, key=lambda trial: (trial.score, -trial.number))
+    if cost is None:
+        best = complete[0] if complete[0].number == 0 and _as_good(complete[0], highest) else highest
+        return best, [best]
+    front: list[TrialRecord] = []
+    for trial in sorted(complete, key=lambda trial: (trial.costs[cost], -trial.score, trial.number)):
+        if not front or trial.score > front[-1].score:
+            front.append(trial)
+    return next(trial for trial in front if _as_good(trial, front[-1])), front
+
+
+def _as_good(trial: TrialRecord, highest: TrialRecord) -> bool:
+    differences = np.array([highest.scores[number] - score for number, score in trial.scores.items()])
+    if len(differences) < 2:
+        return trial.score == highest.score
+    return bool(differences.mean() <= differences.std(ddof=1) / sqrt(len(differences)))
+
+
+def shown(values: Values, equals: str = " ", separator: str = ", ") -> str:
+    """Values of tunables as text, numbers with four digits."""
+    texts = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in values.items()}
+    return separator.join(f"{name}{equals}{text}" for name, text in texts.items())
+
+
+# --- the study -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _opened(path: str | Path | None) -> Iterator[JournalStorage | None]:
+    """The storage in a journal file, for this process alone; None for memory."""
+    if path is None:
+        yield None
+        return
+    path = Path(path)
+    lock = FileLock(path.with_name(f".{path.name}.lock"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with lock.acquire(timeout=0):
+            with path.open("a+b") as file:
+                cut_half_line(file)  # of a process that was killed, as may be
+            path.with_name(f"{path.name}.lock").unlink(missing_ok=True)  # Optuna's lock, which it would wait for
+            try:
+                storage = JournalStorage(JournalFileBackend(str(path)))
+            except (ValueError, KeyError, AssertionError) as error:
+                raise PolyhopError(f"{path} is not the journal of a search ({error}): name another file") from error
+            yield storage
+    except Timeout:
+        raise PolyhopError(f"another process is running the search in {path}") from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without Optuna's log, and its warnings that the pruner and the journal are experimental."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def _means(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each cost over the questions that have it."""
+    found = {name: [each[name] for each in costs if name in each] for name in {name for each in costs for name in each}}
+    return {name: mean for name in sorted(found) if not isnan(mean := float(np.mean(found[name])))}
+
+
+def _seed(*parts: object) -> int:
+    """A seed in [0, 2**32) that depends on its arguments alone."""
+    return int.from_bytes(blake2b("\n".join(map(str, parts)).encode(), digest_size=4).digest())

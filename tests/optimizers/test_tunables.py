@@ -1,0 +1,363 @@
+"""The search over tunables: what it finds, what it draws, and that a killed one ends like an uninterrupted one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import dspy
+import optuna
+import pytest
+from filelock import FileLock
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+from polyhop.data.chain import ChainRetriever
+from polyhop.data.errors import PolyhopError
+from polyhop.engines.budget import BudgetSpent
+from polyhop.optimizers.tunables import StudyResult, TrialRecord, TunableSearch, choose, search_space
+from polyhop.programs import Naive, Prism, tunables
+from polyhop.programs.tunable import choice, integer, real
+
+from .world import Costly, Hill, height, numbered
+
+SAMPLERS = ("tpe", "random")
+
+
+def values(program: dspy.Module) -> dict[str, Any]:
+    return {name: tunable.value for name, tunable in tunables(program).items()}
+
+
+def result(search: TunableSearch) -> StudyResult:
+    assert search.result is not None
+    return search.result
+
+
+def facts(search: TunableSearch) -> list[Any]:
+    """All trials, without their costs, which include seconds."""
+    return [(trial.model_dump(exclude={"costs"}), trial.scores) for trial in result(search).trials]
+
+
+# --- what it finds ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_better_values_are_found_and_the_student_is_unchanged(sampler: Any) -> None:
+    student = deepcopy(Hill())
+    search = TunableSearch(height, trials=40, sampler=sampler)
+    tuned = search.compile(student, trainset=numbered(5), valset=numbered(30))
+    found = result(search)
+    assert values(student) == values(Hill())
+    assert values(tuned) == found.best.values
+    assert found.best.score > found.trials[0].score + 0.3
+    assert found.trials[0].values == values(student)
+    assert set(found.best.scores) == set(range(30))  # of the valset, in full
+    assert found.importances["width"] > 10 * found.importances["style"]
+
+
+def test_the_program_stays_as_it_is_if_no_trial_is_better() -> None:
+    search = TunableSearch(lambda example, prediction: 1.0, trials=5)
+    assert values(search.compile(Hill(), valset=numbered(10))) == values(Hill())
+    assert result(search).importances == {}
+
+
+def test_a_cost_gives_a_front_whose_cheapest_good_trial_is_chosen() -> None:
+    search = TunableSearch(height, trials=40, cost="lm_calls")
+    tuned = search.compile(Costly(), valset=numbered(40))
+    found = result(search)
+    calls, scores = [trial.costs["lm_calls"] for trial in found.front], [trial.score for trial in found.front]
+    assert calls == sorted(set(calls))
+    assert scores == sorted(set(scores))
+    assert values(tuned)["rounds"] == 4  # 5 and 6 are better by less than a standard error
+    assert not any(trial.pruned for trial in found.trials)
+
+
+def trial(number: int, scores: Sequence[float], cost: float = 1.0, pruned: bool = False) -> TrialRecord:
+    mean = sum(scores) / len(scores)
+    return TrialRecord(
+        number=number, values={}, score=mean, costs={"x": cost}, scores=dict(enumerate(scores)), pruned=pruned
+    )
+
+
+@pytest.mark.parametrize(
+    ("trials", "cost", "best", "front"),
+    [
+        ([trial(0, [0, 0, 1]), trial(1, [1, 1, 1]), trial(2, [1, 1, 1])], None, 1, [1]),  # the first of equals
+        ([trial(0, [0, 1, 1]), trial(1, [1, 1, 1])], None, 0, [0]),  # mean 1/3, standard error 1/3
+        ([trial(0, [0, 0, 0]), trial(1, [1], pruned=True)], None, 0, [0]),
+        ([trial(0, [0, 0, 0], 3), trial(1, [1, 1, 1], 2), trial(2, [1, 1, 1], 4)], "x", 1, [1]),
+        ([trial(0, [0, 0, 0], 1), trial(1, [1, 1, 1], 2)], "x", 1, [0, 1]),
+        ([trial(0, [0, 1, 1], 1), trial(1, [1, 1, 1], 2)], "x", 0, [0, 1]),
+    ],
+)
+def test_choice(trials: list[TrialRecord], cost: str | None, best: int, front: list[int]) -> None:
+    chosen, found = choose(trials, cost)
+    assert (chosen.number, [each.number for each in found]) == (best, front)
+
+
+# --- what it draws ---------------------------------------------------------------------------------------------------
+
+
+def test_frozen_tunables_and_ranges() -> None:
+    program = Prism()
+    space = search_space(program, ["search.k1"], {"rounds": (3, 4), "search.b": (), "stop": ("stable", "fixed")})
+    assert space["rounds"] == IntDistribution(3, 4)
+    assert space["stop"] == CategoricalDistribution(("stable", "fixed"))
+    assert space["search.b"] == FloatDistribution(0.0, 1.0)
+    assert "search.k1" not in space
+    program.search.k1.value = 25
+    assert search_space(program)["search.k1"] == FloatDistribution(0.0, 25.0)  # its usual range, and its value
+    assert search_space(program, ranges={"search.k1": ()})["search.k1"] == FloatDistribution(0.0, 40.0)
+    assert list(search_space(Hill(), ranges={"rounds": (2, 2), "style": ("fancy",)})) == ["width"]
+
+
+def test_the_weights_of_the_retriever_keep_their_values_unless_they_are_named() -> None:
+    program = Naive(ChainRetriever())
+    assert not [name for name in search_space(program) if name.startswith("search.chain[")]
+    named = search_space(program, ranges={"search.chain*": ()})
+    assert {"search.chain['inner']", "search.chain['adaptive']"} <= named.keys()
+
+
+@pytest.mark.parametrize(
+    ("freeze", "ranges", "message"),
+    [
+        (["height"], {}, "the program has no tunable 'height'; it has width, rounds, style"),
+        (["width"], {"w*": (0.1, 0.2)}, "width is frozen and has a range"),
+        (["*"], {}, "no tunables to search: all are frozen"),
+        ([], {"rounds": (0, 3)}, "the range of rounds: it must be an integer in 1..6, got 0"),
+        ([], {"rounds": (3, 1)}, "its lowest and its highest value"),
+        ([], {"rounds": (1.5, 3)}, "must be an integer"),
+        ([], {"width": (0.5, float("nan"))}, "must be a number in 0.0..1.0"),
+        ([], {"style": ("fancy", "odd")}, "must be one of"),
+    ],
+)
+def test_invalid_spaces(freeze: list[str], ranges: dict[str, Any], message: str) -> None:
+    with pytest.raises(PolyhopError, match=message):
+        search_space(Hill(), freeze, ranges)
+
+
+class Switched(dspy.Module):
+    """``kind`` matters while ``mode`` is "on", and ``bend`` while ``kind`` matters and is "bent"."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bend = real(0.5, 0.0, 1.0, needs=("kind", ("bent",)))
+        self.kind = choice("straight", ("straight", "bent"), needs=("mode", ("on",)))
+        self.mode = choice("on", ("on", "off"))
+        self.plain = integer(1, 0, 3)
+
+    def forward(self, question: str) -> dspy.Prediction:
+        return dspy.Prediction(height=self.bend.value * (self.mode.value == "on"))
+
+
+def test_what_does_not_matter_is_not_drawn() -> None:
+    search = TunableSearch(height, trials=40, sampler="random", prune=False)
+    search.compile(Switched(), valset=numbered(2))
+    drawn = {(each.values["mode"], each.values.get("kind"), "bend" in each.values) for each in result(search).trials}
+    assert drawn == {("on", "straight", False), ("on", "bent", True), ("off", None, False)}
+    program = Switched()
+    program.mode.value = "off"
+    assert list(search_space(program, ["mode"])) == ["plain"]
+    program.mode.value = "on"
+    assert list(search_space(program, ["mode"])) == ["bend", "kind", "plain"]
+
+
+def test_a_search_begins_with_the_best_trials_of_an_earlier_one() -> None:
+    earlier = TunableSearch(height, trials=40)
+    earlier.compile(Hill(), valset=numbered(30))
+    leading = result(earlier).leading
+    assert leading[0] == result(earlier).best.values
+    assert len(leading) == 5
+    search = TunableSearch(height, trials=7, freeze=["style"], start=[*leading, {"gone": 1}], seed=9)
+    search.compile(Hill(), valset=numbered(10))
+    tried = [each.values for each in result(search).trials]
+    inside = [{name: values[name] for name in ("width", "rounds")} for values in leading]  # "style" is frozen
+    assert tried[: 1 + len(inside)] == [{"width": 0.1, "rounds": 2}, *inside]
+
+
+def test_the_first_trial_is_the_program_even_outside_of_a_narrowed_range() -> None:
+    search = TunableSearch(height, trials=6, ranges={"rounds": (3, 5)}, prune=False)
+    search.compile(Hill(), valset=numbered(4))
+    first, *others = [each.values for each in result(search).trials]
+    assert first == {"width": 0.1, "style": "fancy"}  # and 2 rounds, as it is
+    assert {each["rounds"] for each in others} <= {3, 4, 5}
+
+
+# --- pruning and failures --------------------------------------------------------------------------------------------
+
+
+def test_bad_trials_are_pruned_whatever_the_threads() -> None:
+    asked: list[str] = []
+    search = TunableSearch(height, trials=30)
+    search.compile(Hill(asked.append), valset=numbered(60))
+    pruned = [each for each in result(search).trials if each.pruned]
+    assert pruned
+    assert all(20 <= len(each.scores) < 60 and len(each.scores) % 10 == 0 for each in pruned)
+    assert len(asked) == sum(len(each.scores) for each in result(search).trials)
+    assert len({frozenset(each.scores) for each in pruned}) > 1  # each trial has an order of its own
+    threaded = TunableSearch(height, trials=30, threads=4)
+    threaded.compile(Hill(), valset=numbered(60))
+    assert facts(threaded) == facts(search)
+    unpruned = TunableSearch(height, trials=30, prune=False)
+    unpruned.compile(Hill(), valset=numbered(60))
+    assert not any(each.pruned for each in result(unpruned).trials)
+
+
+def failing(question: str) -> None:
+    if int(question) % 4 == 1:
+        raise RuntimeError("bad luck")
+
+
+def test_a_failed_question_scores_0() -> None:
+    search = TunableSearch(height, trials=8)
+    search.compile(Hill(failing), valset=numbered(12))
+    best = result(search).best
+    assert (best.failures, best.scores[1]) == (3, 0.0)
+    assert best.score == pytest.approx(sum(best.scores.values()) / 12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"cost": "euros"}, "no cost 'euros'; it has .*lm_calls.*seconds"),
+        ({"metric": lambda *_: float("nan")}, "the metric failed on '.*ValueError: it returned nan, which is not"),
+        ({"freeze": ["depth"]}, "no tunable 'depth'"),
+    ],
+)
+def test_invalid_searches(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(PolyhopError, match=message):
+        TunableSearch(**{"metric": height, "trials": 3, **settings}).compile(Costly(), valset=numbered(10))
+
+
+def test_a_search_needs_questions_and_a_result() -> None:
+    with pytest.raises(PolyhopError, match="no questions to tune on"):
+        TunableSearch(height).compile(Hill(), valset=[])
+    with pytest.raises(PolyhopError, match="call compile first"):
+        TunableSearch(height).tuned(Hill())
+
+
+# --- interrupted and resumed -----------------------------------------------------------------------------------------
+
+
+def after(count: int) -> Callable[[str], None]:
+    left = [count]
+
+    def ask(question: str) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise BudgetSpent
+
+    return ask
+
+
+@pytest.mark.parametrize("cost", [None, "lm_calls"])
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_resumed_search_ends_like_an_uninterrupted_one(sampler: Any, cost: str | None, tmp_path: Path) -> None:
+    def search(storage: Path | None) -> TunableSearch:
+        return TunableSearch(height, trials=25, sampler=sampler, cost=cost, storage=storage, seed=5)
+
+    program = Costly if cost else Hill
+    whole = search(None)
+    whole.compile(program(), valset=numbered(30))
+    stopped = 0
+    while True:
+        part = search(tmp_path / "study.journal")
+        try:
+            part.compile(program(after(17 + 90 * stopped)), valset=numbered(30))  # at first within trial 0
+        except BudgetSpent:
+            stopped += 1
+            assert (part.result is None) == (stopped == 1)
+        else:
+            break
+    assert stopped >= 2
+    assert facts(part) == facts(whole)
+    assert result(part).best.values == result(whole).best.values
+    assert result(part).importances == result(whole).importances
+
+
+def test_a_trial_that_was_enqueued_but_not_drawn_is_drawn_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = TunableSearch(height, trials=4)
+    whole.compile(Hill(), valset=numbered(5))
+
+    def killed(self: optuna.Study, *args: Any) -> None:
+        raise KeyboardInterrupt
+
+    search = TunableSearch(height, trials=4, storage=tmp_path / "study.journal")
+    with monkeypatch.context() as patch:
+        patch.setattr(optuna.Study, "ask", killed)
+        with pytest.raises(KeyboardInterrupt):
+            search.compile(Hill(), valset=numbered(5))
+    with (tmp_path / "study.journal").open("a") as file:
+        file.write('{"op_code": 4, "half')  # a line that a kill cut off
+    search.compile(Hill(), valset=numbered(5))
+    assert facts(search) == facts(whole)
+
+
+def test_a_finished_search_asks_nothing_and_more_trials_go_on(tmp_path: Path) -> None:
+    asked: list[str] = []
+    heard: list[int] = []
+    first = TunableSearch(height, trials=4, storage=tmp_path / "study.journal").compile(Hill(), valset=numbered(8))
+    search = TunableSearch(
+        height, trials=4, storage=tmp_path / "study.journal", on_trial=lambda done: heard.append(len(done))
+    )
+    assert values(search.compile(Hill(asked.append), valset=numbered(8))) == values(first)
+    assert not asked
+    search.trials = 6
+    search.compile(Hill(), valset=numbered(8))
+    assert heard == [5, 6]
+    assert StudyResult.model_validate_json(result(search).model_dump_json()).best.values == result(search).best.values
+    study = optuna.load_study(
+        study_name="tunables",
+        storage=optuna.storages.JournalStorage(
+            optuna.storages.journal.JournalFileBackend(str(tmp_path / "study.journal"))
+        ),
+    )
+    assert len(study.trials) == 6  # Optuna's own tools read it
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"seed": 1}, "seed: 0 before, 1 now"),
+        ({"metric": lambda example, prediction: 1.0}, "metric: height before, <lambda> now"),
+        ({"freeze": ["width"]}, "ranges.width: .* before, nothing now"),
+        ({"sampler": "random"}, "sampler: tpe before, random now"),
+        ({"start": [{"rounds": 5}]}, "start: "),
+    ],
+)
+def test_another_search_in_the_same_storage_is_refused(other: dict[str, Any], message: str, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"metric": height, "trials": 3, "storage": tmp_path / "study.journal"}
+    TunableSearch(**settings).compile(Hill(), valset=numbered(8))
+    with pytest.raises(PolyhopError, match=f"was started with other settings:\n  {message}"):
+        TunableSearch(**{**settings, **other}).compile(Hill(), valset=numbered(8))
+    with pytest.raises(PolyhopError, match="questions: .* before, .* now"):
+        TunableSearch(**settings).compile(Hill(), valset=numbered(7))
+
+
+def test_one_process_at_a_time_and_only_journals(tmp_path: Path) -> None:
+    path = tmp_path / "study.journal"
+    search = TunableSearch(height, trials=2, storage=path)
+    with FileLock(tmp_path / ".study.journal.lock"), pytest.raises(PolyhopError, match="another process"):
+        search.compile(Hill(), valset=numbered(4))
+    path.write_text("# Notes\n\n")
+    with pytest.raises(PolyhopError, match="is not the journal of a search"):
+        search.compile(Hill(), valset=numbered(4))
+
+
+def test_when_every_question_fails_the_search_stops_and_can_be_resumed(tmp_path: Path) -> None:
+    down = [False]
+
+    def sometimes(question: str) -> None:
+        if down[0]:
+            raise ConnectionError("the model is down")
+
+    def stop(trials: Sequence[TrialRecord]) -> None:
+        down[0] = len(trials) == 3
+
+    search = TunableSearch(height, trials=6, storage=tmp_path / "study.journal", on_trial=stop)
+    with pytest.raises(PolyhopError, match="every question of trial 3 .* failed: ConnectionError: the model is down"):
+        search.compile(Hill(sometimes), valset=numbered(8))
+    down[0] = False
+    search.compile(Hill(sometimes), valset=numbered(8))
+    assert len(result(search).trials) == 6
