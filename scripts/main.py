@@ -25,7 +25,6 @@ from .diff import diff
 from .doctor import doctor
 from .evaluate import evaluate
 from .export import export
-from .finetune import finetune
 from .index import index
 from .optimize import optimize
 from .report import report
@@ -96,7 +95,7 @@ def polyhop(
 
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    ask, answer, search, index, evaluate, compare, report, diagnose, finetune, optimize, table, reproduce, diff, export,
+    ask, answer, search, index, evaluate, compare, report, diagnose, optimize, table, reproduce, diff, export,
     serve, demo, doctor,
 )  # fmt: skip
 for command in COMMANDS:

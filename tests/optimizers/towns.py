@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from itertools import count
 from typing import Any
 
 import dspy
@@ -15,7 +14,7 @@ from polyhop.data.passages import Passage
 from polyhop.data.sample import SubQuestion
 from polyhop.programs import Prism
 
-from ...programs.scripted import Request, Script, lm, scripted
+from ..programs.scripted import Request, Script, lm, scripted
 
 MAGIC = "abracadabra"
 TOWNS = ["Aldea", "Brunn", "Calder", "Dorne", "Elmet", "Fosse", "Grend", "Harle", "Ister", "Jorvik", "Kells", "Lund"]
@@ -65,19 +64,6 @@ def _answer(request: Request) -> dict[str, Any]:
     number = int(re.findall(r"Book (\d+)", request.inputs["question"])[0])
     answer = TOWNS[number % len(TOWNS)] if known else "somewhere"
     return {"reasoning": "So it is [2s1].", "answer": answer, "confidence": 0.9}
-
-
-def moody() -> Script:
-    """As `players`, but the answerer forgets two of five answers: what SIMBA makes rules of is what varies."""
-    turns = count()
-
-    def forgetful(request: Request) -> dict[str, Any]:
-        reply = _answer(request)
-        return reply if next(turns) % 5 > 1 else {**reply, "answer": "somewhere"}
-
-    script = players()
-    script.replies["answerer"] = [forgetful]
-    return script
 
 
 def writer() -> Script:

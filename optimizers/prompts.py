@@ -1,0 +1,480 @@
+"""Prompt optimization: five optimizers with sizes for programs of several calls per question, and any other of DSPy.
+
+    better = optimize_prompts("random_search", program, trainset, valset, metric)
+
+    labeled         demos from annotations: what each agent should have replied to what it sees
+    random_search   the best of several sets of the program's own successes (`dspy.BootstrapFewShotWithRandomSearch`)
+    credit          replies that change the outcome, also of failed runs, for the agents that cost the most
+    mipro           instructions and demos, combined by TPE (`dspy.MIPROv2`)
+    gepa            instructions by reflection on feedback in words (`dspy.GEPA`)
+    dspy:NAME       any other of DSPy's, with its own defaults
+
+Only instructions and demos are taken from the result. A spent budget (any `BaseException`) stops an optimizer at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import dspy
+import optuna
+from dspy.teleprompt import Teleprompter
+from dspy.teleprompt.gepa import InstructionProposer
+from dspy.utils.callback import BaseCallback
+
+from ..data.errors import PolyhopError
+from ..engines.models import roles
+from ..engines.replies import explain, model_errors
+from ..eval.faults import CALIBRATION, faults
+from ..eval.feedback import with_feedback
+from ..eval.gold_replies import GoldReplies
+from ..eval.metrics import Metric as PolyhopMetric
+from .diagnose import diagnose
+from .exemplars import in_words
+from .measure import Metric, named
+from .replay import Call, Replay, argued, shortened
+
+
+@dataclass(frozen=True)
+class Size:
+    """At most so many questions, demos of each agent, candidates, and runs of the program (GEPA)."""
+
+    train: int
+    val: int
+    demos: int
+    candidates: int
+    runs: int
+
+
+SIZES = {"light": Size(20, 20, 2, 3, 100), "medium": Size(50, 40, 3, 6, 300), "heavy": Size(100, 80, 4, 12, 900)}
+
+
+@dataclass(frozen=True)
+class Job:
+    """The arguments of an optimizer. The student's predictors keep their models; questions are sampled."""
+
+    student: dspy.Module
+    train: list[dspy.Example]
+    val: list[dspy.Example]
+    metric: Metric
+    size: Size
+    seed: int
+    threads: int
+    writer: Any  # the prompt model; None if it is not needed
+
+
+def optimize_prompts(
+    name: str,
+    program: dspy.Module,
+    trainset: Sequence[dspy.Example],
+    valset: Sequence[dspy.Example],
+    metric: Metric,
+    *,
+    auto: str = "light",
+    seed: int = 0,
+    threads: int = 1,
+    prompt_model: dspy.LM | None = None,
+    log: Path | None = None,
+    on_call: Callable[[int], None] = lambda calls: None,
+) -> dspy.Module:
+    """A copy of a DSPy program with better prompts: only instructions and demos differ.
+
+    Args:
+        name: One of `OPTIMIZERS`, or ``dspy:NAME``.
+        trainset, valset: Questions to learn from and to choose by. Keep them apart from those that the result is
+            scored on.
+        metric: A DSPy metric, such as one of `polyhop.eval.metrics`; with a trace, it returns whether the prediction
+            is good enough to learn from.
+        auto: "light", "medium" or "heavy" (`SIZES`).
+        seed: Decides what is sampled and in which order; also the seed of optimizers that take one.
+        prompt_model: Writes instructions; by default the program's own model, if all agents share one.
+        log: Where everything that DSPy prints and logs is written, instead of the terminal.
+        on_call: Called with the number of LM calls so far, after each, from any thread.
+
+    Raises:
+        PolyhopError: an unknown optimizer, no prompt model, or half of the questions fail.
+        ModelError: the prompt model fails.
+    """
+    check(name, program, prompt_model)
+    size, dice = SIZES[auto], random.Random(seed)
+    train, val = (
+        dice.sample(list(part), min(most, len(part))) for part, most in ((trainset, size.train), (valset, size.val))
+    )
+    student = _student(program, brief=name != "gepa")
+    writer = prompt_model or student.predictors()[0].lm
+    job = Job(student, train, val, metric, size, seed, threads, writer)
+    context = {
+        "lm": student.predictors()[0].lm,  # for optimizers that ask the default model
+        "callbacks": [*(dspy.settings.get("callbacks") or []), _Calls(on_call)],
+        "disable_history": True,
+        "max_errors": max(2, (len(train) + len(val)) // 2),
+    }
+    run = partial(_any_of_dspy, _teleprompter(name)) if name.startswith("dspy:") else OPTIMIZERS[name]
+    try:
+        with _output_in(log), model_errors(), dspy.context(**context):
+            compiled = run(job)
+    except PolyhopError:
+        raise
+    except Exception as error:  # whatever an optimizer makes of too many failures
+        raise PolyhopError(f"{name}: {explain(error)}") from error
+    return _transplanted(program, compiled, name)
+
+
+def check(name: str, program: dspy.Module, prompt_model: dspy.LM | None = None) -> None:
+    """Raise why `optimize_prompts` with these arguments cannot start."""
+    if name.startswith("dspy:"):
+        parameters = inspect.signature(_teleprompter(name).__init__).parameters
+        writes = bool({"prompt_model", "reflection_lm"} & parameters.keys())
+    elif name in OPTIMIZERS:
+        writes = name in ("mipro", "gepa")
+    else:
+        known = ", ".join(OPTIMIZERS)
+        raise PolyhopError(f"unknown prompt optimizer {name!r}: choose from {known}, or dspy:NAME for any of DSPy's")
+    models = [predictor.lm or dspy.settings.lm for predictor in program.predictors()]
+    if not models:
+        raise PolyhopError("the program has no agents (dspy.Predict), so there are no prompts to optimize")
+    if None in models:
+        raise PolyhopError("the program has no language model: call program.set_lm(...) or dspy.configure(lm=...)")
+    if not writes:
+        return
+    writer = prompt_model or models[0]
+    if prompt_model is None and any(model is not writer for model in models):
+        raise PolyhopError(f"{name}: the agents have different models: choose a prompt model (--prompt-lm)")
+    if not getattr(getattr(writer, "engine", None), "writes_prompts", True):
+        raise PolyhopError(
+            f"{name}: {writer.model} cannot write instructions: choose a prompt model (--prompt-lm), or use labeled, "
+            "random_search or credit"
+        )
+
+
+# --- the optimizers --------------------------------------------------------------------------------------------------
+
+
+def labeled(job: Job) -> dspy.Module:
+    """Runs the train questions with the replies that the annotations ask for, and makes demos of them: each agent's own
+    inputs, with the outputs it should have given. Where the annotations tell nothing, the agent is asked."""
+    demos: defaultdict[str, list[dspy.Example]] = defaultdict(list)
+    replay = Replay(job.student)
+    for example in map(in_words, job.train):
+        seen = ()
+        if not example.get("pool"):
+            start = replay.run(example).prediction
+            seen = () if start is None else start.get("ranking") or ()
+        oracle, told = GoldReplies(example, seen), dict[str, dspy.Example]()
+
+        def instead(
+            call: Call,
+            example: dspy.Example = example,
+            oracle: GoldReplies = oracle,
+            told: dict[str, dspy.Example] = told,
+        ) -> dspy.Prediction | None:
+            reply = argued(example, call.signature, oracle.reply(call.signature, call.inputs, {}).told)
+            if not reply.keys() >= call.signature.output_fields.keys() - {"confidence"}:
+                return None
+            reply = {"confidence": 0.95, **reply} if "confidence" in call.signature.output_fields else reply
+            told.setdefault(call.key.agent, dspy.Example(**shortened(call.inputs, reply), **reply))
+            return dspy.Prediction(**reply)
+
+        replay.run(example, instead=instead)
+        for agent, demo in told.items():
+            demos[agent].append(demo)
+    if not demos:
+        raise PolyhopError("the questions have no annotations to make demos from")
+    for name, predictor in job.student.named_predictors():
+        predictor.demos = demos[name][: job.size.demos]
+    return job.student
+
+
+def random_search(job: Job) -> dspy.Module:
+    teleprompter = dspy.BootstrapFewShotWithRandomSearch(
+        metric=job.metric,
+        max_bootstrapped_demos=job.size.demos,
+        max_labeled_demos=0,  # would be the questions themselves
+        num_candidate_programs=job.size.candidates,
+        num_threads=job.threads,
+    )
+    # All of DSPy's seeds but -2, which has labeled demos only.
+    seeds = [-3, -1, *range(job.size.candidates)]
+    return teleprompter.compile(job.student, trainset=job.train, valset=job.val, restrict=seeds)
+
+
+def credit(job: Job) -> dspy.Module:
+    """An agent costs the points that the program would gain if the agent gave the replies that the annotations ask for
+    (`diagnose`). These replies become its demos, those that gain most first. The agents that cost the most get demos in
+    turn, and keep them if the program scores better on the validation questions.
+    """
+    names = list(roles(job.student))
+    found = diagnose(job.student, job.train, [job.metric], alone=True, among=names, threads=job.threads)
+    gains: defaultdict[str, list[tuple[float, dspy.Example]]] = defaultdict(list)
+    costs: defaultdict[str, float] = defaultdict(float)
+    for example, one in zip(job.train, found.questions, strict=True):
+        for role, calls in one.corrected.items():
+            gain = one.changes[role][named(job.metric)]
+            if not calls or isnan(gain):
+                continue
+            costs[role] += gain
+            call, reply = calls[0]
+            fields = argued(example, call.signature, reply)
+            if gain > 0 and ("reasoning" in fields or "reasoning" not in reply):
+                gains[role].append((gain, dspy.Example(**shortened(call.inputs, reply), **fields)))
+    evaluate = dspy.Evaluate(devset=job.val, metric=job.metric, num_threads=job.threads)
+    ranked = sorted((role for role in costs if costs[role] > 0), key=lambda role: -costs[role])
+    best = evaluate(job.student).score if ranked else 0.0
+    for role in ranked[: job.size.demos]:
+        chosen = [demo for _, demo in sorted(gains[role], key=lambda pair: -pair[0])][: job.size.demos]
+        predictors = roles(job.student)[role]
+        before = [predictor.demos for predictor in predictors]
+        for predictor in predictors:
+            predictor.demos = [demo for demo in chosen if set(predictor.signature.input_fields) <= set(demo)]
+        score = evaluate(job.student).score
+        if score > best:
+            best = score
+            continue
+        for predictor, demos in zip(predictors, before, strict=True):
+            predictor.demos = demos
+    return job.student
+
+
+def mipro(job: Job) -> dspy.Module:
+    """Trials are scored on a part of the validation questions, unless the program has one agent: DSPy fails when all of
+    its few combinations are evaluated in full. The study is in memory and cannot be resumed."""
+    teleprompter = dspy.MIPROv2(
+        metric=job.metric,
+        prompt_model=job.writer,
+        task_model=job.student.predictors()[0].lm,  # required, but every agent has its model
+        max_bootstrapped_demos=job.size.demos,
+        max_labeled_demos=0,
+        auto=None,
+        num_candidates=job.size.candidates,
+        num_threads=job.threads,
+        seed=job.seed,
+    )
+    batch = len(job.val) // 2
+    return teleprompter.compile(
+        job.student,
+        trainset=job.train,
+        valset=job.val,
+        num_trials=3 * job.size.candidates,
+        minibatch=batch > 0 and len(job.student.predictors()) > 1,
+        minibatch_size=max(1, batch),
+        data_aware_proposer=False,  # would show the prompt model whole questions, with all of their passages
+    )
+
+
+def gepa(job: Job) -> dspy.Module:
+    """For polyhop's metrics the feedback is that of `polyhop.eval.feedback`. GEPA gets no folder to resume from: it
+    would read a pickle there, which can run anybody's code. What was asked before comes from DSPy's reply cache."""
+    teleprompter = dspy.GEPA(
+        metric=_feedback(job.metric),
+        max_metric_calls=job.size.runs,
+        reflection_minibatch_size=min(3, len(job.train)),
+        reflection_lm=job.writer,
+        num_threads=job.threads,
+        seed=job.seed,
+        warn_on_score_mismatch=False,
+        component_selector=MostFaults(job.student),
+        instruction_proposer=BriefProposer(),
+    )
+    train, val = (
+        [in_words(each) if each.get("sub_questions") else each for each in part] for part in (job.train, job.val)
+    )
+    return teleprompter.compile(job.student, trainset=train, valset=val)
+
+
+OPTIMIZERS: dict[str, Callable[[Job], dspy.Module]] = {
+    each.__name__: each for each in (labeled, random_search, credit, mipro, gepa)
+}
+"""The prompt optimizers by name; the first three need no prompt model."""
+
+
+def _teleprompter(name: str) -> type[Teleprompter]:
+    kind = getattr(dspy.teleprompt, name.partition(":")[2], None)
+    if not (isinstance(kind, type) and issubclass(kind, Teleprompter)):
+        raise PolyhopError(f"DSPy has no optimizer {name.partition(':')[2]!r}")
+    return kind
+
+
+def _any_of_dspy(kind: type[Teleprompter], job: Job) -> dspy.Module:
+    """An optimizer of DSPy with the arguments that it takes."""
+    given = {
+        "metric": _feedback(job.metric) if kind is dspy.GEPA else job.metric,
+        "prompt_model": job.writer,
+        "reflection_lm": job.writer,
+        "num_threads": job.threads,
+        "seed": job.seed,
+        "trainset": job.train,
+        "valset": job.val,
+        "eval_kwargs": {"num_threads": job.threads, "display_table": False},
+    }
+
+    def taken(function: Any) -> dict[str, Any]:
+        return {name: given[name] for name in inspect.signature(function).parameters if name in given}
+
+    try:
+        return kind(**taken(kind.__init__)).compile(job.student, **taken(kind.compile))
+    except (TypeError, ValueError, AssertionError) as error:  # an argument that it requires, or too few questions
+        raise PolyhopError(f"dspy.{kind.__name__}: {explain(error)}; use it from Python") from error
+
+
+def _feedback(metric: Metric) -> Metric:
+    """A metric as GEPA calls it."""
+    if isinstance(metric, PolyhopMetric):
+        return with_feedback(metric)
+    try:
+        inspect.signature(metric).bind(None, None, None, None, None)
+    except TypeError:
+        return lambda gold, pred, trace=None, pred_name=None, pred_trace=None: metric(gold, pred)
+    return metric
+
+
+class MostFaults:
+    """GEPA's component selector: reflects on the agent with the most faulty replies in the minibatch, weighted by the
+    points that the questions lost. GEPA's default is turns: an agent without a fault costs a reflection. If no fault is
+    known, the agents take turns.
+    """
+
+    def __init__(self, program: dspy.Module) -> None:
+        self._agents = {frozenset(each.signature.fields): name for name, each in program.named_predictors()}
+        self._turns = cycle([name for name, _ in program.named_predictors()])
+
+    def __call__(
+        self,
+        state: Any,
+        trajectories: Sequence[Mapping[str, Any]],
+        subsample_scores: Sequence[float],
+        candidate_idx: int,
+        candidate: Mapping[str, str],
+    ) -> list[str]:
+        lost: defaultdict[str, float] = defaultdict(float)
+        for trajectory in trajectories:
+            example, prediction, score = (trajectory[name] for name in ("example", "prediction", "score"))
+            points = 1 - float(getattr(score, "score", score) or 0.0)
+            seen = prediction.get("ranking") or () if isinstance(prediction, dspy.Prediction) else ()
+            for predictor, inputs, reply in trajectory["trace"]:
+                name = self._agents.get(frozenset(predictor.signature.fields), "")
+                if name in candidate and isinstance(reply, dspy.Prediction):
+                    found = faults(example, seen, predictor.signature, inputs, reply) or {}
+                    lost[name] += points if found.keys() - CALIBRATION else 0.0
+        if any(lost.values()):
+            return [max(lost, key=lambda name: lost[name])]
+        return [next(self._turns)]
+
+
+class BriefProposer(InstructionProposer):
+    """GEPA's own proposer, shown only the passages that a reply or its feedback names, and a few others."""
+
+    def __call__(
+        self,
+        candidate: dict[str, str],
+        reflective_dataset: dict[str, list[dict[str, Any]]],
+        components_to_update: list[str],
+    ) -> dict[str, str]:
+        def brief(record: Mapping[str, Any]) -> dict[str, Any]:
+            outputs = record["Generated Outputs"]
+            named = {**(outputs if isinstance(outputs, Mapping) else {"": outputs}), "feedback": record["Feedback"]}
+            return {**record, "Inputs": shortened(record["Inputs"], named)}
+
+        shown = {name: [brief(record) for record in records] for name, records in reflective_dataset.items()}
+        proposed: dict[str, str] = super().__call__(candidate, shown, components_to_update)
+        return proposed
+
+
+# --- the student, and the way back -----------------------------------------------------------------------------------
+
+
+class _Student(dspy.Predict):
+    """Runs a predictor with its own prompt and model. DSPy's optimizers reset the models of predictors and make demos
+    of everything that an agent was shown: this one keeps its model, shares it with its copies, since it may count what
+    is spent. With ``brief``, demos have only the passages that the reply or the other inputs cite, and a few others.
+    """
+
+    def __init__(self, predictor: dspy.Predict, brief: bool) -> None:
+        super().__init__(predictor.signature)
+        self.demos, self.config, self.brief = list(predictor.demos), predictor.config, brief
+        self.model = predictor.lm or dspy.settings.lm
+        self.lm = self.model
+        self.run = partial(predictor)  # the predictor as an attribute would be a part of the program
+
+    def reset(self) -> None:
+        super().reset()
+        self.lm = getattr(self, "model", None)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Student:
+        twin = _Student.__new__(_Student)
+        memo[id(self)] = twin
+        twin.__dict__.update(self.__dict__, demos=list(self.demos))
+        return twin
+
+    def forward(self, **kwargs: Any) -> Any:
+        trace = dspy.settings.trace
+        # Copies: programs go on to append to lists that agents were shown.
+        inputs = {name: copy(kwargs[name]) for name in self.signature.input_fields if name in kwargs}
+        with dspy.context(trace=None):
+            prediction = self.run(**{"signature": self.signature, "demos": self.demos, "lm": self.lm, **kwargs})
+        if trace is not None:
+            trace.append((self, shortened(inputs, prediction) if self.brief else inputs, prediction))
+        return prediction
+
+
+def _student(program: dspy.Module, brief: bool) -> dspy.Module:
+    """A copy of the program to compile."""
+    models = iter([predictor.lm for predictor in program.predictors()])
+    student = program.deepcopy()
+
+    def made(predictor: dspy.Predict) -> _Student:
+        predictor.lm = next(models)  # not a copy of it
+        return _Student(predictor, brief)
+
+    return made(student) if isinstance(student, dspy.Predict) else student.map_named_predictors(made)
+
+
+def _transplanted(program: dspy.Module, compiled: dspy.Module, optimizer: str) -> dspy.Module:
+    """A copy of the program with the instructions and demos of a compiled one."""
+    result, found = program.deepcopy(), dict(compiled.named_predictors())
+    if found.keys() != dict(result.named_predictors()).keys():
+        raise PolyhopError(f"{optimizer} returns another program, which no artifact can hold: use it from Python")
+    for (name, predictor), own in zip(result.named_predictors(), program.predictors(), strict=True):
+        predictor.lm = own.lm
+        fields, outputs = own.signature.fields, own.signature.output_fields
+        demos = [{key: demo[key] for key in fields if key in demo} for demo in found[name].demos]
+        predictor.demos = [dspy.Example(**demo) for demo in demos if demo.keys() & outputs.keys()]  # others do not show
+        instructions = found[name].signature.instructions
+        if instructions != own.signature.instructions:
+            predictor.signature = own.signature.with_instructions(instructions)
+    return result
+
+
+class _Calls(BaseCallback):
+    """Counts calls of models."""
+
+    def __init__(self, on_call: Callable[[int], None]) -> None:
+        self._on_call, self._count = on_call, 0
+
+    def on_lm_end(self, call_id: str, outputs: Any, exception: Exception | None = None) -> None:
+        self._count += 1
+        self._on_call(self._count)
+
+
+@contextmanager
+def _output_in(file: Path | None) -> Iterator[None]:
+    """Write what DSPy and Optuna print and log to a file, if there is one."""
+    verbosity = optuna.logging.get_verbosity()
+    with ExitStack() as stack:
+        if file is not None:
+            optuna.logging.set_verbosity(optuna.logging.WARNING)
+            stack.callback(optuna.logging.set_verbosity, verbosity)
+            log = stack.enter_context(file.open("a", encoding="utf-8"))
+            stack.enter_context(redirect_stdout(log))
+            stack.enter_context(redirect_stderr(log))
+        yield

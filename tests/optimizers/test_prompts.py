@@ -1,0 +1,248 @@
+"""Every prompt optimizer end to end: DSPy's own code, a real program, a scripted model."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dspy
+import pytest
+
+from polyhop.data.errors import PolyhopError
+from polyhop.data.passages import Passage
+from polyhop.engines.budget import Budget, BudgetSpent
+from polyhop.engines.models import language_model
+from polyhop.eval import metrics
+from polyhop.optimizers import prompts
+from polyhop.optimizers.artifact import dump
+from polyhop.optimizers.measure import answered
+from polyhop.optimizers.prompts import OPTIMIZERS, MostFaults, Size, optimize_prompts
+from polyhop.programs import Naive, Prism
+from polyhop.programs.agent import Agent
+
+from ..programs.scripted import Script, lm
+from .towns import MAGIC, instructions, players, program, questions, writer
+
+SMALL = Size(train=8, val=6, demos=2, candidates=3, runs=60)
+WRITING = ("mipro", "gepa", "dspy:COPRO")
+DEMOS = ("labeled", "random_search", "credit", "dspy:BootstrapFewShot")
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(prompts.SIZES, "light", SMALL)
+
+
+def score(student: dspy.Module, asked: Sequence[dspy.Example]) -> float:
+    found = list(answered(student, asked, metrics.answer_em, range(len(asked))))
+    assert not any(each.failure for each in found)
+    return sum(each.score for each in found) / len(found)
+
+
+class Compiled:
+    """A compilation and everything around it."""
+
+    def __init__(self, name: str, **more: Any) -> None:
+        self.script, self.pen, self.calls = players(), writer(), list[int]()
+        self.student = program(self.script)
+        self.before = dump(self.student)
+        prompt_model = {"prompt_model": lm(self.pen)} if name in WRITING else {}
+        arguments: dict[str, Any] = {"threads": 2, "on_call": self.calls.append, **prompt_model, **more}
+        self.result = optimize_prompts(
+            name, self.student, questions(8, 4), questions(4, 4), metrics.answer_em, **arguments
+        )
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Callable[[str], Compiled]:
+    """Each optimizer's compilation, run once."""
+    return cache(Compiled)
+
+
+@pytest.mark.parametrize("name", [*OPTIMIZERS, "dspy:BootstrapFewShot", "dspy:COPRO"])
+def test_an_optimizer_improves_the_program_and_changes_only_prompts(
+    name: str, compiled: Callable[[str], Compiled]
+) -> None:
+    done = compiled(name)
+    hard = questions(0, 6)
+    assert score(done.student, hard) == 0.0
+    assert score(done.result, hard) == 1.0
+    assert dump(done.student) == done.before
+    assert done.calls == list(range(1, len(done.calls) + 1))
+    assert type(done.result) is Prism
+    for own, predictor in zip(done.student.predictors(), done.result.predictors(), strict=True):
+        assert type(predictor) is Agent
+        assert predictor.lm is own.lm
+        assert list(predictor.signature.fields) == list(own.signature.fields)
+    same = instructions(done.result) == instructions(done.student)
+    assert same if name in DEMOS else not same
+    after = dump(done.result)
+    assert {key for key in after if after[key] != done.before[key]} <= {n for n, _ in done.result.named_predictors()}
+
+
+@pytest.mark.parametrize("name", ["labeled", "credit", "mipro"])
+def test_the_same_seed_gives_the_same_program(name: str, compiled: Callable[[str], Compiled]) -> None:
+    assert dump(compiled(name).result) == dump(Compiled(name).result)
+
+
+def test_each_agent_gets_demos_with_its_own_inputs_and_the_gold_outputs() -> None:
+    done = Compiled("labeled")
+    demos = {name: predictor.demos for name, predictor in done.result.named_predictors()}
+    assert all(len(each) == SMALL.demos for name, each in demos.items() if name != "adder")
+    for name, predictor in done.result.named_predictors():
+        assert all(set(predictor.signature.fields) <= set(demo.keys()) for demo in demos[name])
+    (demo, *_) = demos["answerer"]
+    number = demo.question.partition("Book ")[2].split()[0]
+    assert demo.answer in demo.reasoning
+    assert f"Writer {number}" in demo.reasoning
+    assert demos["selector"][0].keep == ["1s2", "2s1"]
+    assert "Book" in demos["selector"][0].candidates  # as text
+    bare = [dspy.Example(question="Who?", answers=(), pool=questions(1, 0)[0].pool).with_inputs("question", "pool")]
+    with pytest.raises(PolyhopError, match="no annotations"):
+        optimize_prompts("labeled", program(players()), bare, bare, metrics.answer_em)
+
+
+def test_failed_runs_give_demos_to_the_agent_that_failed() -> None:
+    hard = questions(0, 6)
+    student = program(players())
+    better = optimize_prompts("credit", student, hard, hard, metrics.answer_em)
+    given = {name: len(each.demos) for name, each in better.named_predictors()}
+    assert given == {"analyzer": 0, "selector": 0, "adder": 0, "answerer": 2}
+    (demo, *_) = better.answerer.demos
+    assert demo.answer in demo.reasoning  # not the reasoning that led elsewhere
+
+
+def test_demos_that_do_not_help_are_dropped_and_no_fault_costs_no_validation() -> None:
+    script = players()
+    script.replies["answerer"] = [{"reasoning": "", "answer": "somewhere", "confidence": 0.9}]
+    better = optimize_prompts("credit", program(script), questions(3, 0), questions(3, 0), metrics.answer_em)
+    assert not any(predictor.demos for predictor in better.predictors())
+    script = players()
+    optimize_prompts("credit", program(script), questions(3, 0), questions(3, 0), metrics.answer_em)
+    assert len(script.requests) == 3 * 4
+
+
+# --- GEPA ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_reflection_goes_to_the_agent_with_the_faults_and_shows_the_passages_that_matter() -> None:
+    noise = [Passage.of(f"Stone {n}", sentences=[f"Stone {n} is hard."], id=f"noise{n}") for n in range(15)]
+
+    def crowded(asked: Sequence[dspy.Example]) -> list[dspy.Example]:
+        return [each.copy(pool=[*each.pool, *noise]) for each in asked]
+
+    pen = writer()
+    train, val = crowded(questions(3, 5)), crowded(questions(1, 3))
+    better = optimize_prompts("gepa", program(players()), train, val, metrics.answer_em, prompt_model=lm(pen))
+    changed = [name for name, text in instructions(better).items() if text != instructions(Prism())[name]]
+    assert changed == ["answerer"]
+    assert 'The answer \\"somewhere\\" is wrong: expected' in pen.requests[0].prompt
+    assert pen.requests[0].prompt.count("is hard.") < 3 * 6  # of the 16 in each of the three questions
+
+
+def test_agents_take_turns_where_no_fault_is_known() -> None:
+    names = [name for name, _ in Prism().named_predictors()]
+    choose = MostFaults(Prism())
+    chosen = [choose(SimpleNamespace(), [], [], 0, dict.fromkeys(names, "")) for _ in range(5)]
+    assert chosen == [[name] for name in [*names, names[0]]]
+
+
+# --- refusals, failures, budgets -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("magic", "unknown prompt optimizer 'magic': choose from labeled, .*or dspy:NAME"),
+        ("dspy:Magic", "DSPy has no optimizer 'Magic'"),
+        ("dspy:Signature", "DSPy has no optimizer 'Signature'"),
+        ("gepa", "lexical cannot write instructions: choose a prompt model"),
+        ("mipro", "lexical cannot write instructions: choose a prompt model"),
+    ],
+)
+def test_what_cannot_start_is_refused_before_anything_is_asked(name: str, message: str) -> None:
+    student = Naive()
+    student.set_lm(language_model("lexical"))
+    with pytest.raises(PolyhopError, match=message):
+        optimize_prompts(name, student, questions(2, 0), questions(2, 0), metrics.answer_em)
+
+
+def test_a_program_needs_agents_and_models() -> None:
+    arguments = (questions(2, 0), questions(2, 0), metrics.answer_em)
+    with pytest.raises(PolyhopError, match="no language model"):
+        optimize_prompts("labeled", Prism(), *arguments)
+    with pytest.raises(PolyhopError, match="no agents"):
+        optimize_prompts("labeled", dspy.Module(), *arguments)
+    student = program(players())
+    student.answerer.lm = lm(Script({}))
+    with pytest.raises(PolyhopError, match="different models: choose a prompt model"):
+        optimize_prompts("gepa", student, *arguments)
+
+
+@pytest.mark.parametrize("name", ["dspy:KNNFewShot", "dspy:Ensemble"])
+def test_optimizers_that_need_more_are_for_python(name: str) -> None:
+    with pytest.raises(PolyhopError, match="use it from Python"):
+        Compiled(name)
+
+
+def test_agents_keep_models_of_their_own() -> None:
+    script, other = players(), players()
+    student = program(script)
+    student.answerer.lm = lm(other)
+    better = optimize_prompts("random_search", student, questions(8, 4), questions(4, 4), metrics.answer_em)
+    assert better.answerer.lm is student.answerer.lm
+    assert not script.asked("answerer")
+    assert not other.asked("selector")
+    assert score(better, questions(0, 4)) == 1.0
+
+
+@pytest.mark.parametrize("name", ["random_search", "credit", "mipro", "gepa", "dspy:COPRO"])
+def test_a_spent_budget_stops_an_optimizer_at_once(name: str) -> None:
+    script, threads = players(), threading.active_count()
+    student = program(script)
+    Budget(calls=30).meter_program(student)
+    with pytest.raises(BudgetSpent):
+        optimize_prompts(
+            name,
+            student,
+            questions(8, 4),
+            questions(4, 4),
+            metrics.answer_em,
+            threads=2,
+            prompt_model=lm(writer()) if name in WRITING else None,
+        )
+    assert len(script.requests) == 30
+    assert threading.active_count() <= threads + 4
+
+
+def test_a_program_that_fails_is_an_error() -> None:
+    script = players()
+    script.replies["answerer"] = [RuntimeError("no model here")]
+    with pytest.raises(PolyhopError, match="no model here|cancelled"):
+        optimize_prompts("random_search", program(script), questions(8, 4), questions(4, 4), metrics.answer_em)
+
+
+def test_with_a_log_all_output_goes_to_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    Compiled("mipro", log=tmp_path / "log.txt")
+    said = capfd.readouterr()
+    assert "Average Metric" not in said.out
+    assert os.stat(tmp_path / "log.txt").st_size
+
+
+def test_a_plain_program_of_dspy() -> None:
+    student = dspy.ChainOfThought("question -> answer")
+    student.set_lm(dspy.utils.DummyLM([{"reasoning": "so", "answer": "yes"}] * 100))
+    asked = [dspy.Example(question=str(n), answer="yes").with_inputs("question") for n in range(8)]
+
+    def right(example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> bool:
+        return bool(example.answer == prediction.answer)
+
+    better = optimize_prompts("random_search", student, asked[:4], asked[4:], right)
+    assert isinstance(better, dspy.ChainOfThought)
+    assert MAGIC not in str(dump(better))
+    assert better.predict.lm is student.predict.lm
