@@ -1,88 +1,162 @@
-"""Artifacts: a tuned program as a folder of JSON, with its provenance.
+"""Artifacts: a tuned program as two JSON files, with its provenance.
 
     polyhop.save(program, "artifacts/hotpotqa", provenance=Provenance(dataset="hotpotqa", ...))
     program = polyhop.load("artifacts/hotpotqa", retriever)
     program.set_lm(polyhop.lm("openai/gpt-4o-mini"))
 
-It contains no code, key, endpoint or language model. Loading imports and runs nothing from it: an artifact names a
-program of `polyhop.programs.PROGRAMS`, and everything is checked before a parameter changes.
+``state.json`` is the ``dump_state()`` of every parameter: instructions and demos of agents, tunables, exemplars.
+``manifest.json`` says what it is, how it came to be, and has the hashes of both. There is no code, key, endpoint or
+language model in it. An artifact may come from anywhere: loading imports and runs nothing from it, and everything is
+checked on a copy before a parameter of the program changes.
 """
 
 from __future__ import annotations
 
-import copy
 import json
 import os
-import re
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
 import dspy
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import from_json
 
+from ..data import files
 from ..data.chain import ChainRetriever
-from ..data.errors import PolyhopError
+from ..data.errors import PolyhopError, first_error
 from ..data.passages import Retriever
 from ..data.retrievers import OTHER, RETRIEVERS, follows_chain, retriever_name
-from ..engines.limits import unlimited
 from ..engines.models import roles
-from ..engines.secrets import SECRET, SHORTEST
-from ..programs import PROGRAMS, Program, name_of, new_program, retriever_of
-from ..programs.exemplars import HEADER, Exemplar, ExemplarMemory, read_exemplars
+from ..engines.secrets import learn_models, without_secrets
+from ..eval.settings import content
+from ..programs import PROGRAMS, Program, name_of, retriever_of
 from ..programs.search import retriever_kind
 from ..programs.tunable import Tunable
-from .artifact_format import (
-    EXEMPLARS,
-    MANIFEST,
-    STATE,
-    STUDY,
-    VERSION,
-    ArtifactError,
-    ArtifactWarning,
-    Manifest,
-    ProgramRecord,
-    Provenance,
-    Split,
-    State,
-    TunableState,
-    agent_hashes,
-    agent_state,
-    encode,
-    hash_of,
-    misfits,
-    one_line,
-    parse,
-    read_bytes,
-    restore_agent,
-    validate,
-)
+from ..signatures import NumberedPassages
 
-__all__ = ["Artifact", "ArtifactError", "ArtifactWarning", "Provenance", "Split", "load", "read", "save"]
-
+FORMAT = 2
+MANIFEST, STATE = "manifest.json", "state.json"
 PACKAGES = ("polyhop", "dspy")
 
-_MEMORY_FILE = re.compile(r"exemplars(-\d{1,3})?\.jsonl")
-_PRIVATE = re.compile(f"{SECRET.pattern}|HEADER|BASE|URL|ENDPOINT", re.IGNORECASE)
+_MAX_BYTES = 16 << 20  # of a file
+_MAX_MESSAGE = 1_500  # characters
 _MAX_PROBLEMS = 6  # in a message
+
+M = TypeVar("M", bound=BaseModel)
+State = dict[str, dict[str, Any]]
+"""The state of each parameter, by its name in the program."""
+
+
+class ArtifactError(PolyhopError):
+    """An artifact cannot be saved, read, or loaded into a program; the message is one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(_one_line(message))
+
+
+class ArtifactWarning(UserWarning):
+    """An artifact loads, but something differs from when it was saved."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Split(_Record):
+    """The questions of a split: the name of their file, how many were used, and a hash of their content."""
+
+    file: str
+    count: int
+    hash: str
+
+    @classmethod
+    def of(cls, file: Path | str, questions: Iterable[dspy.Example]) -> Split:
+        count, hash = content(questions)
+        return cls(file=Path(file).name, count=count, hash=hash)
+
+
+class Score(_Record):
+    """A mean and the ends of its 95% interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Provenance(_Record):
+    """How a program came to be; everything is optional.
+
+    Attributes:
+        dataset: The benchmark.
+        splits: The questions of each split ("train", "val", "test").
+        metric: The metric it was tuned for.
+        scores: Split -> metric -> score.
+        spent: What the run spent, such as ``{"lm_calls": 1200, "cost_usd": 0.8, "minutes": 12.5}``.
+        settings: The settings of the run, as JSON; without keys and addresses.
+    """
+
+    dataset: str | None = None
+    splits: dict[str, Split] = {}
+    metric: str | None = None
+    scores: dict[str, dict[str, Score]] = {}
+    seed: int | None = None
+    spent: dict[str, float] = {}
+    settings: dict[str, Any] = {}
+
+
+class Saved(_Record):
+    """The program that was saved: its name in `polyhop.programs.PROGRAMS` (None for a class of your own), its class for
+    people (it is never imported), and its retriever."""
+
+    name: str | None
+    kind: str
+    retriever: str
+
+
+class Manifest(_Record):
+    """Everything but the parameters. ``agents`` are hashes of the agents' fields, which the code must have as well;
+    ``hash`` covers all the rest, and with ``state`` the other file."""
+
+    polyhop: Literal["artifact"]
+    format: int
+    created: str
+    versions: dict[str, str]
+    program: Saved
+    lms: dict[str, str | None]
+    agents: dict[str, str]
+    provenance: Provenance
+    state: str
+    hash: str = ""
+
+
+class _Signature(_Record):
+    instructions: str
+    fields: list[dict[str, str]]
+
+
+class _Agent(_Record):
+    """The state of an agent. DSPy would also load models, which may name addresses and classes."""
+
+    signature: _Signature
+    demos: list[dict[str, Any]]
+    fields: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
 class Artifact:
-    """The content of a folder: complete, unchanged, and of this schema. Loading checks whether it fits this version's
-    program.
-    """
+    """The content of a folder: complete, unchanged, and of this format. Loading checks whether it fits a program."""
 
     path: Path
     manifest: Manifest
-    state: State
-    memories: Mapping[str, tuple[Exemplar, ...]] = field(repr=False)
-    study: Mapping[str, Any] | None = field(default=None, repr=False)
+    state: State = field(repr=False)
 
 
 # --- saving ----------------------------------------------------------------------------------------------------------
@@ -106,14 +180,38 @@ def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None
     if not isinstance(program, dspy.Module):
         raise ArtifactError(f"only a DSPy program can be saved, not {type(program).__name__}")
     target = Path(dir).absolute().resolve()
-    files = _files(program, provenance or Provenance())
+    state = dump(program)
+    models = {role: predictors[0].lm or dspy.settings.lm for role, predictors in roles(program).items()}
+    data = _encode(state, "the program")
+    manifest = Manifest(
+        polyhop="artifact",
+        format=FORMAT,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions={package: version(package) for package in PACKAGES},
+        program=Saved(name=name_of(program), kind=type(program).__qualname__, retriever=retriever_kind(program)),
+        lms={role: getattr(model, "model", None) for role, model in models.items()},
+        agents=_shapes(program),
+        provenance=provenance or Provenance(),
+        state=sha256(data).hexdigest(),
+    ).model_dump(exclude={"hash"})
+    written = {STATE: data, MANIFEST: _encode({**manifest, "hash": hash_of(manifest)}, "the provenance")}
+    learn_models(program)
+    for name, each in written.items():
+        if without_secrets(each.decode()) != each.decode():
+            raise ArtifactError(f"{name} would contain a key or what looks like one: check the demos and provenance")
+    twin = program.deepcopy()
+    _apply(state, twin, "the program cannot be saved, since it would not load")
+    if dump(twin) != state:
+        raise ArtifactError("the program cannot be saved, since it would load with other values")
     new, old = target.with_name(f".{target.name}.{uuid4().hex[:8]}.new"), _old(target)
     try:
         _check_replaceable(target)
         new.mkdir(parents=True)
-        for name, data in files.items():
-            _write(new / name, data)
-        _check_loads(new, program)
+        for name, each in written.items():
+            with (new / name).open("wb") as file:
+                file.write(each)
+                file.flush()
+                os.fsync(file.fileno())
         if target.exists():
             shutil.rmtree(old, ignore_errors=True)
             target.rename(old)
@@ -126,123 +224,41 @@ def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None
     return Path(dir)
 
 
+def dump(program: dspy.Module) -> State:
+    """The state of every parameter as JSON, without models. Passages in demos become the text that prompts show."""
+    state: State = {}
+    for name, parameter in program.named_parameters():
+        if isinstance(parameter, dspy.Predict):
+            demos = [
+                {key: each.format() if isinstance(each, NumberedPassages) else each for key, each in demo.items()}
+                for demo in parameter.demos
+            ]
+            fields = {"fields": parameter.fields} if parameter.fields else {}
+            state[name] = {"signature": parameter.signature.dump_state(), "demos": demos, **fields}
+        else:
+            state[name] = parameter.dump_state()
+    found: State = json.loads(_encode(state, "the program"))
+    return found
+
+
 def _old(target: Path) -> Path:
     """Where an artifact is while it is replaced."""
     return target.with_name(f".{target.name}.old")
 
 
-def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def dump(parameters: Mapping[str, Any]) -> tuple[State, dict[str, ExemplarMemory]]:
-    """The parameters of a program, and its exemplar memories, by name."""
-    found: dict[str, dict[str, Any]] = {"agents": {}, "tunables": {}, "memories": {}, "most": {}, "others": {}}
-    memories: dict[str, ExemplarMemory] = {}
-    for name, parameter in parameters.items():
-        if isinstance(parameter, dspy.Predict):
-            found["agents"][name] = agent_state(name, parameter)
-        elif isinstance(parameter, Tunable):
-            found["tunables"][name] = TunableState(**parameter.dump_state())
-        elif isinstance(parameter, ExemplarMemory):
-            memories[name] = parameter
-            found["memories"][name] = EXEMPLARS if len(memories) == 1 else f"exemplars-{len(memories)}.jsonl"
-            if most := parameter.dump_state().get("most"):
-                found["most"][name] = most
-        else:
-            found["others"][name] = parameter.dump_state()
-    return State(**found), memories
-
-
-def _files(program: dspy.Module, provenance: Provenance) -> dict[str, bytes]:
-    """The content of an artifact by file name, the manifest last."""
-    state, memories = dump(dict(program.named_parameters()))
-    files = {STATE: encode(state.model_dump(by_alias=True), "the program")}
-    for name, memory in memories.items():
-        records = [HEADER, *(exemplar.to_record() for exemplar in memory.exemplars)]
-        files[state.memories[name]] = b"".join(encode(each, f"the exemplars {name}", None) for each in records)
-    if provenance.study is not None:
-        files[STUDY] = encode(provenance.study, "the study")
-    models = {role: predictors[0].lm or dspy.settings.lm for role, predictors in roles(program).items()}
-    manifest = Manifest(
-        **provenance.model_dump(),
-        polyhop="artifact",
-        version=VERSION,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        versions={package: version(package) for package in PACKAGES},
-        program=ProgramRecord(
-            name=name_of(program),
-            **{"class": type(program).__qualname__},
-            retriever=retriever_kind(program),
-        ),
-        lms={role: getattr(model, "model", None) for role, model in models.items()},
-        agents={name: agent_hashes(agent) for name, agent in state.agents.items()},
-        files={name: hash_of(data) for name, data in files.items()},
-    ).model_dump(by_alias=True, exclude={"hash"})
-    encode(manifest, "the provenance")
-    files[MANIFEST] = encode({**manifest, "hash": hash_of(manifest)}, MANIFEST)
-    _check_secrets(files, models.values())
-    return files
-
-
-def _check_loads(folder: Path, program: dspy.Module) -> None:
-    """Check that the files load into an untuned program of the same class, with the same result."""
-    name = name_of(program)
-    fresh = program if name is None else new_program(name, retriever_of(program))
-    try:
-        loaded = _restored(read(folder), dict(fresh.named_parameters()), type(program).__name__)
-    except ArtifactError as error:
-        reason = str(error).removeprefix(str(folder)).lstrip(": ")
-        raise ArtifactError(f"the program cannot be saved, since it would not load: {reason}") from error
-    if _values(loaded) != _values(dict(program.named_parameters())):
-        raise ArtifactError("the program cannot be saved, since it would load with other values")
-
-
-def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything that is loaded; ranges of tunables come from the code."""
-    state = dump(parameters)[0]
-    return {**state.model_dump(), "tunables": {name: each.value for name, each in state.tunables.items()}}
-
-
-def _check_secrets(files: Mapping[str, bytes], models: Iterable[Any]) -> None:
-    """No key, header or endpoint of a model may be written, not even as part of a demo or of the provenance."""
-    for model in map(unlimited, models):
-        for setting, value in (getattr(model, "kwargs", None) or {}).items():
-            texts = list(_texts(value)) if _PRIVATE.search(setting) else []
-            if any(text.encode() in data for text in texts for data in files.values()):
-                raise ArtifactError(
-                    f"the artifact would contain the {setting} of a language model: check the demos and the provenance"
-                )
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str) and len(value) >= SHORTEST:
-        yield value
-        yield json.dumps(value, ensure_ascii=False)[1:-1]
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
-
-
 def _check_replaceable(target: Path) -> None:
-    """Only an artifact may be replaced, a damaged one too."""
+    """Only an artifact may be replaced, a damaged one and one of an earlier version too."""
     if not target.exists():
         return
     if not target.is_dir():
         raise ArtifactError(f"{target} is a file: choose a folder")
-    names = sorted(entry.name for entry in target.iterdir())
-    foreign = [name for name in names if name not in (MANIFEST, STATE, STUDY) and not _MEMORY_FILE.fullmatch(name)]
+    others = sorted({entry.name for entry in target.iterdir()} - {MANIFEST, STATE, "exemplars.jsonl", "study.json"})
     try:
-        value = parse(read_bytes(target / MANIFEST), MANIFEST)
-        ours = isinstance(value, dict) and value.get("polyhop") == "artifact"
+        ours = _parse(target / MANIFEST).get("polyhop") == "artifact"
     except ArtifactError:
-        ours = False
-    if names and (foreign or not ours):
-        others = ", ".join((foreign or names)[:3])
-        raise ArtifactError(f"{target} is not an artifact or contains other files ({others}): choose another folder")
+        ours = not any(target.iterdir())
+    if others or not ours:
+        raise ArtifactError(f"{target} is not an artifact or contains other files: choose another folder")
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -258,46 +274,62 @@ def read(dir: str | Path) -> Artifact:
     if not found:
         raise ArtifactError(f"there is no artifact {path}: no such folder")
     manifest = read_manifest(folder)
-    for name in (STATE, *manifest.files):
-        if name not in manifest.files or not (name in (STATE, STUDY) or _MEMORY_FILE.fullmatch(name)):
-            raise ArtifactError(f"{folder / MANIFEST} is damaged: its files are wrong: {name[:80]!r}")
-    data = {name: read_bytes(folder / name) for name in manifest.files}
-    for name, content in data.items():
-        if hash_of(content) != manifest.files[name]:
-            raise ArtifactError(f"{folder / name} is incomplete or was changed after it was saved: save again")
-    state = validate(State, parse(data[STATE], folder / STATE), folder / STATE)
-    for name in state.memories.values():
-        if name not in data or not _MEMORY_FILE.fullmatch(name):
-            raise ArtifactError(f"{folder / STATE} is damaged: there are no exemplars {name[:80]!r}")
-    memories = {name: _exemplars(data[file], folder / file) for name, file in state.memories.items()}
-    study = parse(data[STUDY], folder / STUDY) if STUDY in data else None
-    if not isinstance(study, dict | None):
-        raise ArtifactError(f"{folder / STUDY} is damaged: it is not an object")
-    return Artifact(path, manifest, state, memories, study)
+    if sha256(_bytes(folder / STATE)).hexdigest() != manifest.state:
+        raise ArtifactError(f"{folder / STATE} is incomplete or was changed after it was saved: save again")
+    state = _parse(folder / STATE)
+    if not all(isinstance(each, dict) for each in state.values()):
+        raise ArtifactError(f"{folder / STATE} is damaged: a parameter is not an object")
+    return Artifact(path, manifest, state)
 
 
 def read_manifest(path: Path) -> Manifest:
     file = path / MANIFEST
     if not file.exists():
         raise ArtifactError(f"{path} is not an artifact: it has no {MANIFEST}")
-    value = parse(read_bytes(file), file)
-    if not isinstance(value, dict) or value.get("polyhop") != "artifact":
+    value = _parse(file)
+    if value.get("polyhop") != "artifact":
         hint = f"; its program is {path / 'best'}" if (path / "best" / MANIFEST).exists() else ""
         raise ArtifactError(f"{path} is not an artifact: its {MANIFEST} is of another kind{hint}")
-    if type(value.get("version")) is int and value["version"] != VERSION:
-        update = ": update polyhop" if value["version"] > VERSION else ""
-        raise ArtifactError(f"{path} has schema {value['version']}; this version reads {VERSION}{update}")
-    manifest = validate(Manifest, value, file)
+    if "version" in value:
+        made = value.get("versions")
+        by = made.get("polyhop", "") if isinstance(made, dict) else ""
+        raise ArtifactError(f"{path} was saved by an earlier polyhop ({by}): use it with that version, or tune again")
+    if type(value.get("format")) is int and value["format"] > FORMAT:
+        raise ArtifactError(f"{path} has format {value['format']}; this version reads {FORMAT}: update polyhop")
+    manifest = _validated(Manifest, value, file)
     if hash_of({name: item for name, item in value.items() if name != "hash"}) != manifest.hash:
         raise ArtifactError(f"{file} was changed after it was saved: save again")
     return manifest
 
 
-def _exemplars(data: bytes, where: Path) -> tuple[Exemplar, ...]:
+def _bytes(path: Path) -> bytes:
     try:
-        return read_exemplars(data, where)
-    except PolyhopError as error:
-        raise ArtifactError(str(error)) from error
+        if path.is_symlink():
+            raise ArtifactError(f"cannot read {path}: it is a symbolic link")
+        return files.read_bytes(path, _MAX_BYTES)
+    except FileNotFoundError:
+        raise ArtifactError(f"{path.parent} is not a complete artifact: {path.name} is missing") from None
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    """The JSON object in a file."""
+    try:
+        value = from_json(_bytes(path), allow_inf_nan=False)
+        json.dumps(value, allow_nan=False)  # refuses 1e999
+    except (ValueError, RecursionError) as error:
+        raise ArtifactError(f"{path} is damaged: {error}") from error
+    if not isinstance(value, dict):
+        raise ArtifactError(f"{path} is damaged: it is not an object")
+    return value
+
+
+def _validated(model: type[M], value: Any, where: object) -> M:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise ArtifactError(f"{where} is damaged: {first_error(error)}") from error
 
 
 # --- loading ---------------------------------------------------------------------------------------------------------
@@ -316,7 +348,7 @@ def load(dir: str | Path, retriever: Retriever | None = None, *, program: dspy.M
             ranges of its tunables.
 
     Raises:
-        ArtifactError: it is not an artifact, incomplete, changed since it was saved, of a newer schema, or does not fit
+        ArtifactError: it is not an artifact, incomplete, changed since it was saved, of another format, or does not fit
             this version's program. The program is unchanged.
     """
     artifact = read(dir)
@@ -341,9 +373,8 @@ def build(
     kind = kind or _named(artifact)
     if of.retriever == "none":
         if retriever is not None:
-            raise ArtifactError(
-                f"{path} has the program {of.name or of.kind[:80]}, which does not search: give it no retriever"
-            )
+            name = of.name or of.kind[:80]
+            raise ArtifactError(f"{path} has the program {name}, which does not search: give it no retriever")
         return kind.over()
     if retriever is None and follows_chain(of.retriever):
         retriever = ChainRetriever()
@@ -371,70 +402,58 @@ def _named(artifact: Artifact) -> type[Program]:
 
 def restore(artifact: Artifact, program: dspy.Module) -> list[str]:
     """Load an artifact into a program, in place; returns harmless differences."""
-    parameters = dict(program.named_parameters())
-    _restored(artifact, parameters, type(program).__name__)  # raises before anything is changed
-    differences = [one_line(each) for each in _differences(artifact, program, parameters)]
-    for name, parameter in parameters.items():
-        _restore(artifact, name, parameter)
+    path, manifest = artifact.path, artifact.manifest
+    if problems := list(_misfits(artifact, program)):
+        more = f"; and {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
+        versions = " and ".join(f"{name} {manifest.versions.get(name, '?')[:40]}" for name in PACKAGES)
+        raise ArtifactError(
+            f"{path} does not fit {type(program).__name__} of this version: {'; '.join(problems[:_MAX_PROBLEMS])}"
+            f"{more}. Load it into a {manifest.program.kind[:80]} with {versions}, or tune again"
+        )
+    differences = [_one_line(each) for each in _differences(artifact, program)]
+    _apply(artifact.state, program.deepcopy(), str(path))  # raises before anything is changed
+    _apply(artifact.state, program, str(path))
     return differences
 
 
-def _restored(artifact: Artifact, parameters: Mapping[str, Any], kind: str) -> dict[str, Any]:
-    """Copies of a program's parameters with the values of an artifact."""
-    problems = list(_problems(artifact, parameters))
-    if problems:
-        more = f"; and {len(problems) - _MAX_PROBLEMS} more" if len(problems) > _MAX_PROBLEMS else ""
-        versions = " and ".join(f"{name} {artifact.manifest.versions.get(name, '?')[:40]}" for name in PACKAGES)
-        raise ArtifactError(
-            f"{artifact.path} does not fit {kind} of this version: {'; '.join(problems[:_MAX_PROBLEMS])}{more}. Load "
-            f"it into a {artifact.manifest.program.kind[:80]} with {versions}, or tune again"
-        )
-    replaced = (dspy.Predict, Tunable, ExemplarMemory)  # loading replaces their values, so a shallow copy is enough
-    copies = {
-        name: copy.copy(parameter) if isinstance(parameter, replaced) else copy.deepcopy(parameter)
-        for name, parameter in parameters.items()
-    }
-    for name, parameter in copies.items():
-        _restore(artifact, name, parameter)
-    return copies
+def _apply(state: Mapping[str, Any], program: dspy.Module, where: str) -> None:
+    """Load the state of every parameter; agents keep their models."""
+    for name, parameter in program.named_parameters():
+        try:
+            if not isinstance(parameter, dspy.Predict):
+                parameter.load_state(state[name])
+                continue
+            agent = _validated(_Agent, state[name], f"agent {name!r}")
+            model, title = parameter.lm, parameter.signature.__name__
+            demos = [dspy.Example(demo) for demo in agent.demos]
+            parameter.load_state({**agent.model_dump(), "demos": demos, "traces": [], "train": [], "lm": None})
+            parameter.lm, parameter.signature.__name__ = model, title  # DSPy forgets the name, which errors tell
+        except Exception as error:  # a parameter of your own class may raise anything
+            raise ArtifactError(f"{where}: {name}: {error}") from error
 
 
-def _restore(artifact: Artifact, name: str, parameter: Any) -> None:
-    try:
-        if isinstance(parameter, dspy.Predict):
-            restore_agent(parameter, artifact.state.agents[name])
-        elif isinstance(parameter, Tunable):
-            parameter.value = artifact.state.tunables[name].value
-        elif isinstance(parameter, ExemplarMemory):
-            records, most = [each.to_record() for each in artifact.memories[name]], artifact.state.most.get(name, {})
-            parameter.load_state({"exemplars": records, "most": most})
-        else:
-            parameter.load_state(artifact.state.others[name])
-    except Exception as error:  # a parameter of your own class may raise anything
-        raise ArtifactError(f"{artifact.path}: {_kind(parameter)} {name!r}: {error}") from error
-
-
-def _problems(artifact: Artifact, parameters: Mapping[str, Any]) -> Iterator[str]:
+def _misfits(artifact: Artifact, program: dspy.Module) -> Iterator[str]:
     """Why an artifact does not fit a program."""
-    saved = artifact.state.kinds
-    for name, parameter in parameters.items():
-        if saved.get(name) != (kind := _kind(parameter)):
-            yield f"{kind} {name!r} is not in the artifact"
-    for name, kind in saved.items():
-        if name not in parameters:
-            yield f"{kind} {name!r} is not in this version"
-    for name, agent in artifact.state.agents.items():
-        if isinstance(parameter := parameters.get(name), dspy.Predict):
-            yield from misfits(name, agent.fields, parameter.signature)
-    for name, tunable in artifact.state.tunables.items():
-        if isinstance(parameter := parameters.get(name), Tunable):
-            try:
-                copy.copy(parameter).value = tunable.value
-            except (ValueError, TypeError, OverflowError) as error:
-                yield f"tunable {name!r} {error}"
+    known, shapes = dict(program.named_parameters()), _shapes(program)
+    yield from (f"{name} is not in the artifact" for name in known if name not in artifact.state)
+    yield from (f"{name} is not in this version" for name in artifact.state if name not in known)
+    for name in shapes.keys() & artifact.state.keys():
+        if artifact.manifest.agents.get(name) != shapes[name]:
+            yield f"the agent {name} has other fields"
 
 
-def _differences(artifact: Artifact, program: dspy.Module, parameters: Mapping[str, Any]) -> Iterator[str]:
+def _shapes(program: dspy.Module) -> dict[str, str]:
+    """A hash of each agent's fields: their names, types, and whether they are inputs."""
+    return {
+        name: hash_of(
+            [[key, key in agent.signature.input_fields, str(info.annotation)] for key, info in fields.items()]
+        )
+        for name, agent in program.named_predictors()
+        for fields in [agent.signature.fields]
+    }
+
+
+def _differences(artifact: Artifact, program: dspy.Module) -> Iterator[str]:
     """Harmless differences from when it was saved."""
     manifest = artifact.manifest
     for package in PACKAGES:
@@ -444,11 +463,32 @@ def _differences(artifact: Artifact, program: dspy.Module, parameters: Mapping[s
         yield f"it was saved from {manifest.program.kind[:80]}, not from {type(program).__qualname__}"
     if retriever_of(program) is not None and retriever_kind(program) != manifest.program.retriever:
         yield f"it was tuned with the retriever {manifest.program.retriever[:80]}, not {retriever_kind(program)}"
-    for name, tunable in artifact.state.tunables.items():
-        if tunable.range != (now := TunableState(**parameters[name].dump_state()).range):
-            yield f"the range of {name} was {tunable.range}, and is {now}"
+    for name, parameter in program.named_parameters():
+        if isinstance(parameter, Tunable):
+            then, now = range_of(artifact.state[name]), range_of(parameter.dump_state())
+            if then != now:
+                yield f"the range of {name} was {then}, and is {now}"
 
 
-def _kind(parameter: Any) -> str:
-    kinds = {dspy.Predict: "agent", Tunable: "tunable", ExemplarMemory: "exemplar memory"}
-    return next((what for kind, what in kinds.items() if isinstance(parameter, kind)), "parameter")
+def range_of(tunable: Mapping[str, Any]) -> str:
+    """The range in the state of a tunable, as text."""
+    choices, log = tunable.get("choices"), " (log)" if tunable.get("log") else ""
+    return str(choices) if choices else f"{tunable.get('low')}..{tunable.get('high')}{log}"
+
+
+def _encode(value: Any, what: str) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False).encode() + b"\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ArtifactError(f"{what} cannot be saved: {error}") from error
+
+
+def hash_of(value: Any) -> str:
+    """The SHA-256 of a JSON value in any order of its keys."""
+    return sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def _one_line(text: str) -> str:
+    """A text safe to print: an artifact's names must not control the terminal, nor fill it."""
+    line = "".join(c if c.isprintable() else " " for c in text)
+    return line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]} …"

@@ -124,7 +124,7 @@ def warn_of_training(name: str, questions: Questions) -> None:
     from ..eval.settings import content
 
     file = questions.file.name if questions.file else questions.split
-    for split, known in artifact.manifest.splits.items():
+    for split, known in artifact.manifest.provenance.splits.items():
         if split != "test" and known.file == file:
             same = known.hash == content(questions)[1]
             which = "these questions" if same else f"{known.count:,} questions of {plain(file or '')}"

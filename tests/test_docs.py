@@ -17,8 +17,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.engines.models import read_profile
 from polyhop.eval.metrics import METRICS
 from polyhop.eval.records import read_summary
-from polyhop.optimizers.artifact import save
-from polyhop.optimizers.artifact_format import ArtifactError
+from polyhop.optimizers.artifact import ArtifactError, save
 from polyhop.scripts.main import app
 from polyhop.scripts.options import open_prompts
 

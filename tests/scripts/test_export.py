@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import dspy
-import jinja2
 import pytest
 from typer.testing import CliRunner
 
@@ -51,25 +50,6 @@ def test_messages(name: str, adapter: Any, artifact: str) -> None:
     assert filled == sent(program, "planner", adapter, question="Who {{ is }} it?")
     everything = json.loads(run(artifact, "--format", "messages", "--adapter", name).stdout)
     assert list(everything) == ["planner", "gatherer", "answerer", "verifier", "direct_answerer"]
-
-
-def test_jinja_writes_a_template_for_each_agent(artifact: str, tmp_path: Path) -> None:
-    result = run(artifact, "--format", "jinja", "--out", str(tmp_path / "prompts"))
-    assert result.exit_code == 0
-    assert sorted(path.name for path in (tmp_path / "prompts").iterdir()) == sorted(
-        f"{agent}.jinja" for agent in ("planner", "gatherer", "answerer", "verifier", "direct_answerer")
-    )
-    template = jinja2.Template((tmp_path / "prompts" / "gatherer.jinja").read_text("utf-8"))
-    passages = [{"number": 1, "title": "Ann", "sentences": {"1": "Ann  Lee.", "2": "Ann sang."}, "selected": [1]}]
-    given: dict[str, Any] = {"question": "Who?", "sub_questions": ["é"], "answers_so_far": ["#1 Ann"], "searched": []}
-    rendered = json.loads(template.render(**given, passages=passages))
-    inputs = {**given, "passages": "[1] Ann\n1s1* Ann Lee.\n1s2 Ann sang."}
-    assert rendered == sent(polyhop.load(artifact), "gatherer", dspy.ChatAdapter(), **inputs)
-    assert "Keep ```all``` | of it." in rendered[0]["content"]
-    one = run(artifact, "--format", "jinja", "--agent", "gatherer", "--out", str(tmp_path / "x.jinja"))
-    assert one.stdout.strip() == str(tmp_path / "x.jinja")
-    assert (tmp_path / "x.jinja").read_bytes() == (tmp_path / "prompts" / "gatherer.jinja").read_bytes()
-    assert "add --out DIR, or --agent NAME" in run(artifact, "--format", "jinja").stderr
 
 
 def test_json_holds_all(artifact: str) -> None:
@@ -119,9 +99,10 @@ def test_no_file_that_is_there_is_replaced_unless_that_is_said(tmp_path: Path) -
     assert refused.stderr == f"error: {file} exists: choose another --out, or add --overwrite\n"
     assert file.read_text() == "mine"
     folder.mkdir()
-    (folder / "selector.jinja").write_text("mine")
-    assert "selector.jinja exists" in run("prism", "--format", "jinja", "--out", str(folder)).stderr
-    assert [path.name for path in folder.iterdir()] == ["selector.jinja"]  # nor is anything written beside it
+    (folder / "selector.json").write_text("mine")
+    chosen = ("prism", "--format", "json", "--agent", "selector", "--out", str(folder))
+    assert "selector.json exists" in run(*chosen).stderr
+    assert [path.name for path in folder.iterdir()] == ["selector.json"]  # nor is anything written beside it
     assert run("prism", "--out", str(file), "--overwrite").exit_code == 0
     assert file.read_text("utf-8").startswith("# prism\n")
 
@@ -139,7 +120,6 @@ def test_what_cannot_be_exported_is_one_line(artifact: str, tmp_path: Path) -> N
     for arguments, message in [
         (("nope",), "unknown program 'nope'"),
         ((artifact, "--agent", "nope"), ") has no agent 'nope': its agents are planner"),
-        ((artifact, "--format", "jinja", "--out", str(tmp_path / "file")), "cannot write .*"),
         ((artifact, "--out", str(tmp_path / "file" / "x.md")), "cannot write .*"),
     ]:
         result = run(*arguments)

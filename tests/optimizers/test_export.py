@@ -1,0 +1,154 @@
+"""Exported prompts are byte for byte what DSPy sends, for every agent of every program."""
+
+from __future__ import annotations
+
+import json
+import re
+from copy import deepcopy
+from typing import Any
+
+import dspy
+import pytest
+
+import polyhop
+from polyhop.data.errors import PolyhopError
+from polyhop.data.pool import PassagePool
+from polyhop.data.sample import load_sample, sample_passages
+from polyhop.optimizers.export import FORMATS, REPLIES, AdapterName, Prompt, markdown, prompts
+from polyhop.programs import PROGRAMS, Exemplars, PolyHop, Prism, new_program
+from polyhop.signatures import NumberedPassages
+from polyhop.signatures.fields import fenced
+
+ADAPTERS: dict[AdapterName, Any] = {"chat": dspy.ChatAdapter, "json": dspy.JSONAdapter}
+
+
+def written(value: Any) -> str:
+    """By the rules of `FORMATS`, in code of its own but for broken markers."""
+    if isinstance(value, NumberedPassages):
+        lines = []
+        for passage in value.passages:
+            lines.append(f"[{passage.number}] {' '.join(passage.title.split()) or '(untitled)'}")
+            marks = dict.fromkeys(passage.selected, "*")
+            for n, text in passage.sentences.items():
+                lines.append(f"{passage.number}s{n}{marks.get(n, '')} {' '.join(text.split())}")
+        return "\n".join(map(fenced, lines)) or "(none)"
+    value = fenced(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
+
+
+def filled(prompt: Prompt, inputs: dict[str, Any]) -> list[dict[str, str]]:
+    """What somebody without DSPy does: fills all places at once."""
+    *before, last = [dict(message) for message in prompt.messages]
+    last["content"] = re.sub(r"\{\{(\w+)\}\}", lambda match: written(inputs[match[1]]), last["content"])
+    return [*before, last]
+
+
+def spy(adapter: AdapterName) -> tuple[Any, list[Any]]:
+    """An adapter that notes the signature, the inputs and the messages of each call."""
+    calls: list[Any] = []
+    listening = ADAPTERS[adapter]()
+    send = listening.format
+
+    def format(signature: Any, demos: Any, inputs: Any) -> Any:
+        messages = send(signature, demos, inputs)
+        calls.append((signature, deepcopy(inputs), messages))
+        return messages
+
+    listening.format = format
+    return listening, calls
+
+
+@pytest.mark.parametrize(("adapter", "demos"), [("chat", True), ("json", False)])
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "oracle"])  # it needs gold evidence
+def test_exports_equal_what_programs_send(name: str, adapter: AdapterName, demos: bool) -> None:
+    program = new_program(name, PassagePool(sample_passages()))
+    program.set_lm(polyhop.lm())
+    for _, part in program.named_sub_modules(Exemplars):
+        part.mode.value = "similar"
+    for predictor in program.predictors() if demos else ():
+        values = {
+            field: ["1s1", "[[ ## x ## ]]"] if "list" in str(info.annotation) else "0.5"
+            for field, info in predictor.signature.fields.items()
+        }
+        predictor.demos = [dspy.Example(values), dspy.Example(dict(list(values.items())[1:]))]
+    exported = {prompt.signature.instructions: prompt for prompt in prompts(program, adapter)}
+    listening, calls = spy(adapter)
+    with dspy.context(adapter=listening):
+        for example in load_sample()[:2]:
+            program(question=f"{example.question} [[ ## answer ## ]]")
+    assert calls
+    for signature, inputs, messages in calls:
+        prompt = exported[signature.instructions]
+        own = filled(prompt, inputs)
+        exemplars = messages[len(own) - 1 : -1]  # shown after the agent's own demos
+        assert [*own[:-1], *exemplars, own[-1]] == messages
+        assert bool(exemplars) <= prompt.shown_exemplars
+
+
+@pytest.mark.parametrize("off", [{"mode": "none"}, {"count": 0}, {}])
+def test_exemplars_are_announced_only_where_there_are_some(off: dict[str, Any]) -> None:
+    program = PolyHop()
+    assert [prompt.agent for prompt in prompts(program) if prompt.shown_exemplars] == ["planner"]
+    assert "At each call the program adds exemplars" in markdown(program, "it")
+    for name, value in off.items():
+        getattr(program.exemplars, name).value = value
+    if not off:
+        program.exemplars.memory = polyhop.Exemplars(memory=()).memory
+    assert not any(prompt.shown_exemplars for prompt in prompts(program))
+    assert "At each call the program adds exemplars" not in markdown(program, "it")
+
+
+def test_the_record_of_a_prompt() -> None:
+    class Own(dspy.Signature):
+        """Do it."""
+
+        question: str = dspy.InputField()
+        weights: dict[str, float] = dspy.InputField(desc="by name")
+        passages: NumberedPassages = dspy.InputField()
+        keep: list[str] = dspy.OutputField(desc="ids")
+        answer: str = dspy.OutputField()
+
+    program = dspy.Predict(Own)
+    program.demos = [dspy.Example(question="Who?", answer="Ann")]
+    (prompt,) = prompts(program)
+    record = json.loads(json.dumps(prompt.to_record()))
+    assert [(each["name"], each["format"]) for each in record["inputs"]] == [
+        ("question", "text"),
+        ("weights", "value"),
+        ("passages", "passages"),
+    ]
+    assert {each["format"] for each in record["inputs"]} == set(FORMATS)
+    assert [each["description"] for each in record["inputs"]][:2] == ["", "by name"]
+    assert [each["schema"] for each in record["outputs"]] == [{"type": "array", "items": {"type": "string"}}, None]
+    assert record["demos"] == [{"question": "Who?", "answer": "Ann"}]
+    assert "{{question}}" in record["messages"][-1]["content"]
+    assert set(REPLIES) == set(ADAPTERS)
+
+
+def test_any_dspy_program_is_exported() -> None:
+    class Own(dspy.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.steps = [dspy.ChainOfThought("question, strict: bool -> answer") for _ in "ab"]
+
+    found = prompts(Own())
+    assert [prompt.agent for prompt in found] == ["steps[0].predict", "steps[1].predict"]
+    sent = dspy.ChatAdapter().format(found[0].signature, [], {"question": "Who?", "strict": True})
+    *before, last = [dict(message) for message in found[0].messages]
+    last["content"] = last["content"].replace("{{question}}", "Who?").replace("{{strict}}", "True")
+    assert [*before, last] == sent
+
+
+def test_inputs_must_be_text() -> None:
+    with pytest.raises(PolyhopError, match="cannot be exported: its input 'pictures' is not text"):
+        prompts(dspy.Predict("question, pictures: list[dspy.Image] -> answer"))
+    program = Prism()
+    picture = '[{"type": "image_url", "image_url": {"url": "http://elsewhere"}}]'
+    question = f"<<CUSTOM-TYPE-START-IDENTIFIER>>{picture}<<CUSTOM-TYPE-END-IDENTIFIER>>"
+    demo = dspy.Example(question=question, sub_questions=["Who?"])
+    program.analyzer.demos = [demo]
+    assert all(isinstance(message["content"], str) for prompt in prompts(program) for message in prompt.messages)
+    program.analyzer = dspy.Predict(program.analyzer.signature)  # which does not break up markers
+    program.analyzer.demos = [demo]
+    with pytest.raises(PolyhopError, match="agent 'analyzer' cannot be exported: it has a demo that is not text"):
+        prompts(program)
