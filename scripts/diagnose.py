@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..eval.questions import Questions
     from ..eval.settings import RunManifest
     from ..eval.statistics import Interval
-    from ..optimizers.credit import Diagnosis, QuestionCosts
+    from ..optimizers.diagnose import Diagnosis, QuestionCosts
 
 _METRICS = ("answer_f1", "evidence_f1", "joint_f1")
 
@@ -52,14 +52,6 @@ def diagnose(
         typer.Option(metavar="MODULE:CLASS[=DIR]", help="The program, if the run has one of your own."),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only N random questions of the run.")] = None,
-    until_clear: Annotated[
-        bool,
-        typer.Option(
-            "--until-clear",
-            help="Take the questions in random order, leave out agents that cost less of the first metric than the "
-            "most expensive one, beyond chance, and end when one is left.",
-        ),
-    ] = False,
     threads: ThreadsOption = 1,
     rollouts: Annotated[
         Path | None,
@@ -86,12 +78,13 @@ def diagnose(
     from ..eval.folder import DIAGNOSIS
     from ..eval.metrics import find_metric
     from ..eval.official.files import write_object
-    from ..optimizers.credit import REFERENCES, Diagnosis, roles_of
-    from ..optimizers.credit import diagnose as repeat
+    from ..optimizers.diagnose import Diagnosis, roles_of, training_pairs, write_pairs
+    from ..optimizers.diagnose import diagnose as repeat
+    from ..optimizers.replay import REFERENCES
 
     metrics = [find_metric(name) for name in metric or _METRICS]
     asked, source, repeated = repeated_run(run, lm or (), program)
-    examples = _chosen(asked, limit, until_clear)
+    examples = _chosen(asked, limit)
     reference = against if against in REFERENCES else language_model(against)
     among = chosen_roles(repeated, roles_of(repeated, reference), agent or ())
     most = _most_calls(run, {str(example.get("id") or n) for n, example in examples})
@@ -110,7 +103,6 @@ def diagnose(
             metrics,
             against=reference,
             among=among,
-            until_clear=until_clear,
             threads=threads,
             look_up=source.look_up,
             on_progress=found.append,
@@ -126,11 +118,9 @@ def diagnose(
         warn(f"{len(failures)} of {len(found)} questions failed and do not count: {failures[0]}")
     result = Diagnosis(found, metrics, among)
     if rollouts is not None:
-        from ..optimizers.rollouts import write_rollouts
-
         order = {str(example.get("id") or example.question): example for _, example in examples}
-        asked_for = [order[one.id] for one in found]
-        count = write_rollouts(rollouts, asked_for, result, metrics[0], reference == "gold")
+        pairs = training_pairs([order[one.id] for one in found], result, metrics[0], reference == "gold")
+        count = write_pairs(rollouts, pairs)
         typer.echo(f"{rollouts}: {count} replies that gain points, and the replies that they replace", err=True)
     record = _record(run, against, metrics, result)
     try:
@@ -175,7 +165,7 @@ def _repeated(
         raise PolyhopError(f"{run} is a simulation")
     asked, was = manifest.questions, manifest.program
     if manifest.dataset is None:
-        raise PolyhopError(f"{run} was not made by `polyhop evaluate`: use polyhop.optimizers.credit.diagnose")
+        raise PolyhopError(f"{run} was not made by `polyhop evaluate`: use polyhop.optimizers.diagnose")
     for path in manifest.files.values():
         if not Path(path).is_absolute():  # such as the address of a server, which would be sent the token
             raise PolyhopError(f"{run} names {path!r}, which is not the path of a file: evaluate it again")
@@ -240,14 +230,11 @@ def _models(run: Path, lms: Mapping[str, Mapping[str, Any] | None]) -> list[str]
     return specs
 
 
-def _chosen(questions: Questions, limit: int | None, at_random: bool) -> list[tuple[int, dspy.Example]]:
+def _chosen(questions: Questions, limit: int | None) -> list[tuple[int, dspy.Example]]:
     from random import Random
 
     numbered = list(enumerate(questions))
-    if not at_random and (limit is None or limit >= len(numbered)):
-        return numbered
-    drawn = Random(0).sample(numbered, min(limit or len(numbered), len(numbered)))
-    return drawn if at_random else sorted(drawn)
+    return sorted(Random(0).sample(numbered, limit)) if limit and limit < len(numbered) else numbered
 
 
 def _most_calls(run: Path, ids: set[str]) -> int:
@@ -284,7 +271,7 @@ def _record(run: Path, against: str, metrics: Sequence[Metric], result: Diagnosi
         "questions": len(result.questions),
         "failed": sum(bool(one.error) for one in result.questions),
         "lm_calls": sum(one.asked for one in result.questions),
-        "asked": {role: result.asked(role) for role in result.roles},
+        "asked": {role: sum(role in one.changes for one in result.questions) for role in result.roles},
         "costs": costs(),
         **groups,
     }
@@ -298,12 +285,12 @@ def _print(metrics: Sequence[Metric], result: Diagnosis) -> None:
     count, main = len(result.questions), metrics[0]
     calls = sum(one.asked for one in result.questions)
     console.print(f"{count} questions, {calls:,} LM calls ({calls / max(1, count):.1f} a question)")
-    shown = Table("costs", "questions", "calls", *(metric.heading for metric in metrics), header_style="bold")
+    shown = Table("costs", "calls", *(metric.heading for metric in metrics), header_style="bold")
     order = [*result.ranked(main.name), *(role for role in result.roles if role not in result.ranked(main.name))]
     for role in order:
         mean = sum(one.calls.get(role, 0) for one in result.questions) / max(1, count)
         cells = [_text(result.costs(role, metric.name)) for metric in metrics]
-        shown.add_row(role, str(result.asked(role)), f"{mean:.1f}" if mean else "", *cells)
+        shown.add_row(role, f"{mean:.1f}" if mean else "", *cells)
     console.print(shown)
     for name in ("hops", "kind"):
         groups = result.groups(name)

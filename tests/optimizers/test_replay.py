@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from typing import Literal
+
 import dspy
 
-from polyhop.optimizers.credit import Replay
-from polyhop.optimizers.prompts.student import prepared
+from polyhop.eval.gold_replies import GoldReplies
+from polyhop.optimizers.replay import Replay, absent, choices, shortened
 from polyhop.programs import ParRag
+from polyhop.signatures import NumberedPassage, NumberedPassages
 
-from ...programs.scripted import lm, scripted
-from .world import example, prism
+from ..programs.scripted import lm, scripted
+from .hops import example, prism
 
 
 def test_a_run_is_recorded_in_order_and_replayed_without_a_call() -> None:
@@ -82,10 +86,6 @@ def test_inputs_are_recorded_as_they_were_shown() -> None:
     program, asked = Notes(), dspy.Example(question="q").with_inputs("question")
     program.set_lm(dspy.utils.DummyLM([{"answer": "heads"}, {"answer": "tails"}] * 2))
     assert [call.inputs["said"] for call in Replay(program).run(asked).calls] == [[], ["heads"]]
-    student = prepared(program)
-    with dspy.context(trace=[]):
-        student(question="q")
-        assert [inputs["said"] for _, inputs, _ in dspy.settings.trace] == [[], ["heads"]]
 
 
 def test_a_failure_is_recorded_and_scores_zero() -> None:
@@ -114,3 +114,40 @@ def test_parallel_agents_are_replayed_too() -> None:
     assert asked > 5
     assert replay.run(example(), first.replies).asked == 0
     assert len(script.order) == asked
+
+
+def test_the_reply_of_an_agent_that_is_not_there() -> None:
+    class Reply(dspy.Signature):
+        """Reply."""
+
+        question: str = dspy.InputField()
+        keep: list[str] = dspy.OutputField()
+        confidence: float = dspy.OutputField()
+        route: Literal["one", "two"] = dspy.OutputField()
+        answer: str = dspy.OutputField()
+        reasoning: str = dspy.OutputField()
+
+    assert choices(Reply) == {"route": ("one", "two")}
+    own = {"keep": ["1"], "route": "two"}
+    gone = {"keep": [], "confidence": 0.0, "route": "two", "answer": "unknown", "reasoning": ""}
+    assert absent(Reply, own) == gone
+
+
+def test_a_demo_shows_what_is_cited_and_two_other_passages() -> None:
+    passages = [NumberedPassage(number=n, title=f"T{n}", sentences={1: "Some text."}) for n in range(1, 9)]
+    inputs = {"question": "Who?", "selected": ["5s1"], "candidates": NumberedPassages(passages=passages)}
+    shown = shortened(inputs, {"keep": ["7s1"]})
+    assert shown["question"] == "Who?"
+    assert [n for n in range(1, 9) if f"[{n}] T{n}" in shown["candidates"]] == [1, 2, 5, 7]
+
+
+def test_a_perfect_search_returns_the_gold_passages_first_and_none_twice() -> None:
+    asked = example()
+    program, script = prism()
+    program.search.k.value = 3
+    oracle = GoldReplies(asked)
+    run = Replay(program, perfect_search=True).run(asked, oracle=oracle)
+    shown = re.findall(r"^\[\d+\] (.+)$", script.asked("selector")[0].inputs["candidates"], re.MULTILINE)
+    assert run.prediction is not None
+    assert set(shown[:2]) == {page.title for page in oracle.pages.values() if page}
+    assert len(shown) == len(set(shown)) == 3

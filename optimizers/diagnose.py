@@ -1,34 +1,40 @@
-"""Which agent costs the points: the scores with a better reply of one agent, less the scores as they are."""
+"""Which agent costs the points: the scores with a better reply of one agent, less the scores as they are.
+
+    found = diagnose(program, questions, [metrics.answer_f1, metrics.evidence_f1])
+    print(found.costs("selector", "evidence_f1"))
+
+A program is run once; then it is run again with a better reply of one agent after the other (`replay`). The replies
+that gained points, beside those that lost them, are training data (`write_pairs`).
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from math import fsum, isnan, nan, sqrt
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 import dspy
 
-from ...engines.models import roles
-from ...eval.executor import Job, Window
-from ...eval.gold import LookUp, gold_facts
-from ...eval.gold_replies import GoldReplies
-from ...eval.metrics import joint_f1
-from ...eval.statistics import Interval
-from ...programs.search import Search
-from ..exemplars import in_words
-from ..measure import Metric, named
-from .actions import REFERENCES, reference
-from .replay import Call, Key, Replay, Rollout
+from ..engines.models import roles
+from ..eval.executor import Job, Window
+from ..eval.gold import LookUp, gold_facts
+from ..eval.gold_replies import GoldReplies
+from ..eval.metrics import joint_f1
+from ..eval.official.files import replacing
+from ..eval.statistics import Interval
+from ..programs.search import Search
+from ..signatures.fields import fenced
+from .exemplars import in_words
+from .measure import Metric, named
+from .replay import REFERENCES, Call, Key, Replay, ReplayedRun, argued, reference
 
 RETRIEVAL = "retrieval"
 """What `diagnose` calls the searches of a program, beside the names of its agents."""
-
-BATCH = 20
-"""Questions between two looks at which role costs the most."""
 
 Reference: TypeAlias = str | dspy.LM
 """What an agent is compared with: "gold", the reply that the annotations ask for; "absent", an empty reply; or another
@@ -70,26 +76,10 @@ class Diagnosis:
         values = [change for change in changes if not isnan(change)]
         return _interval(values) if values else None
 
-    def asked(self, role: str) -> int:
-        """The number of questions on which a role was replaced."""
-        return sum(role in one.changes for one in self.questions)
-
     def ranked(self, metric: str) -> list[str]:
-        """The roles that are known, the most expensive first; those that were left out early come last."""
+        """The roles whose costs are known, the most expensive first."""
         known = {role: found.mean for role in self.roles if (found := self.costs(role, metric)) is not None}
-        return sorted(known, key=lambda role: (-self.asked(role), -known[role]))
-
-    def leading(self, metric: str, among: Collection[str]) -> list[str]:
-        """The roles that may cost the most: not less than the most expensive one, beyond chance (95%, paired)."""
-        known = [role for role in self.ranked(metric) if role in among]
-        return [role for role in known if role == known[0] or not self._is_less(role, known[0], metric)]
-
-    def _is_less(self, role: str, other: str, metric: str) -> bool:
-        pairs = [
-            (one.changes[role][metric], one.changes[other][metric]) for one in self.questions if role in one.changes
-        ]
-        leads = [lead for left, right in pairs if not isnan(lead := right - left)]
-        return bool(leads) and _interval(leads).low > 0
+        return sorted(known, key=lambda role: -known[role])
 
     def groups(self, name: str) -> dict[str, list[QuestionCosts]]:
         """The questions by "hops" or "kind"."""
@@ -177,8 +167,8 @@ class _Diagnostician:
         roles: Collection[str],
         replaced: Collection[str],
         example: dspy.Example,
-        start: Rollout,
-        before: Rollout,
+        start: ReplayedRun,
+        before: ReplayedRun,
         oracle: GoldReplies,
     ) -> _Replaced:
         """The run with the reference in place of some roles, besides those in place before."""
@@ -210,7 +200,7 @@ class _Diagnostician:
 class _Replaced:
     """A run with the reference in place of a role, whether the reference knew a reply, and where it differed."""
 
-    run: Rollout
+    run: ReplayedRun
     told: bool = True
     corrected: Sequence[tuple[Call, dspy.Prediction]] = ()
 
@@ -223,7 +213,6 @@ def diagnose(
     against: Reference = "gold",
     alone: bool | None = None,
     among: Collection[str] | None = None,
-    until_clear: bool = False,
     threads: int = 1,
     look_up: LookUp | None = None,
     on_progress: Callable[[QuestionCosts], None] = lambda one: None,
@@ -235,15 +224,13 @@ def diagnose(
     spoiled, and the costs add up to the points that better agents gain in all. Searches are replaced alone.
 
     Args:
-        questions: With annotations; in random order for ``until_clear``.
+        questions: With annotations.
         metrics: DSPy metrics.
         against: Whose replies count as the best: "gold", those of the annotations; "absent", empty ones (the change is
             what the agent adds, negative if it helps); or another language model.
         alone: Whether one agent is replaced at a time; costs then overlap where one agent could repair what another
             spoiled. By default only where the reference is not "gold".
         among: The roles whose costs are asked for; by default all of `roles_of`.
-        until_clear: After every `BATCH` questions, leave out the roles that cost less of the first metric than the most
-            expensive one (`Diagnosis.leading`), and end when one is left.
         threads: Questions at the same time.
         look_up: Finds gold passages by title, for questions without passages of their own: `BM25Index.titled`.
         on_progress: Called after each question.
@@ -252,15 +239,8 @@ def diagnose(
         BaseException: what is not an `Exception`, such as a spent budget.
     """
     ask = _Diagnostician(program, metrics, against, look_up, against != "gold" if alone is None else alone)
-    left = [role for role in ask.roles if among is None or role in among]
-    found, remaining = list[QuestionCosts](), iter(questions)
-    while batch := list(islice(remaining, BATCH if until_clear else None)):
-        found += _in_order(batch, partial(ask, among=left), threads, on_progress)
-        if until_clear:
-            left = Diagnosis(found, metrics, ask.roles).leading(named(metrics[0]), left)
-            if len(left) < 2:
-                break
-    return Diagnosis(found, metrics, ask.roles)
+    among = [role for role in ask.roles if among is None or role in among]
+    return Diagnosis(_in_order(list(questions), partial(ask, among=among), threads, on_progress), metrics, ask.roles)
 
 
 def _in_order(
@@ -298,3 +278,65 @@ def _numbered(n: int, ask: Callable[[dspy.Example], QuestionCosts], example: dsp
 
 def _nothing() -> None:
     """There is no time limit."""
+
+
+# --- training data ---------------------------------------------------------------------------------------------------
+
+Message = dict[str, Any]
+
+
+class TrainingPair(NamedTuple):
+    """The messages of a call as they were sent, the reply that gained points, and the agent's own."""
+
+    prompt: list[Message]
+    better: Message
+    own: Message
+
+
+def training_pairs(
+    questions: Iterable[dspy.Example], found: Diagnosis, metric: Metric, gold: bool = True
+) -> Iterator[TrainingPair]:
+    """The corrected calls of every agent that cost points, question by question.
+
+    Args:
+        questions: Those of the diagnosis, in their order.
+        gold: Whether the reference was "gold". Its replies take their reasoning from the annotations; agents whose
+            reasoning these do not have are left out.
+    """
+    adapter = dspy.settings.adapter or dspy.ChatAdapter()
+    for example, one in zip(questions, found.questions, strict=False):
+        for role, calls in one.corrected.items():
+            for call, reply in calls if one.changes[role][named(metric)] > 0 else ():
+                better = argued(example, call.signature, reply) if gold else dict(reply)
+                if better.keys() >= call.signature.output_fields.keys():
+                    prompt = adapter.format(call.signature, fenced(list(call.demos)), fenced(dict(call.inputs)))
+                    said = [
+                        {"role": "assistant", "content": adapter.format_assistant_message_content(call.signature, each)}
+                        for each in ({name: better[name] for name in call.signature.output_fields}, call.fields)
+                    ]
+                    yield TrainingPair(prompt, *said)
+
+
+def write_pairs(folder: Path, pairs: Iterable[TrainingPair]) -> int:
+    """Write training data as JSON lines; returns the number of pairs.
+
+    supervised.jsonl          {"messages": [..., {"role": "assistant", ...}]}, for OpenAI and TRL's SFTTrainer
+    preferences.trl.jsonl     {"prompt": [...], "chosen": [...], "rejected": [...]}, for TRL's DPOTrainer
+    preferences.openai.jsonl  {"input": {"messages": [...]}, "preferred_output": [...], "non_preferred_output": [...]}
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    known = list(pairs)
+    forms: dict[str, list[dict[str, Any]]] = {
+        "supervised.jsonl": [{"messages": [*each.prompt, each.better]} for each in known],
+        "preferences.trl.jsonl": [
+            {"prompt": each.prompt, "chosen": [each.better], "rejected": [each.own]} for each in known
+        ],
+        "preferences.openai.jsonl": [
+            {"input": {"messages": each.prompt}, "preferred_output": [each.better], "non_preferred_output": [each.own]}
+            for each in known
+        ],
+    }
+    for name, lines in forms.items():
+        with replacing(folder / name) as file:
+            file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    return len(known)

@@ -8,8 +8,8 @@ import dspy
 
 from polyhop.programs import Prism
 
-from ...programs.scripted import Request, Script, answer, lm, scripted
-from ..prompts.world import questions
+from ..programs.scripted import Request, Script, answer, lm, scripted
+from .towns import questions
 
 GOLD = ["1s2", "2s1"]  # the search finds the book, then the writer
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import dspy
 import pytest
 
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.eval.metrics import answer_f1, evidence_f1
-from polyhop.optimizers.credit import RETRIEVAL, Diagnosis, QuestionCosts, diagnose
-from polyhop.optimizers.credit.costs import BATCH
+from polyhop.optimizers.diagnose import RETRIEVAL, Diagnosis, QuestionCosts, diagnose, training_pairs, write_pairs
 from polyhop.programs import Prism
 
-from ...programs.scripted import Request, Script, answer, lm
-from ..prompts.world import questions
-from .world import GOLD, example, prism
+from ..programs.scripted import Request, Script, answer, lm
+from .hops import GOLD, example, prism
+from .towns import questions
 
 METRICS = (answer_f1, evidence_f1)
 
@@ -71,22 +74,21 @@ def test_the_calls_that_are_corrected_are_known() -> None:
     assert not one.corrected["analyzer"]
 
 
-def test_agents_that_cost_less_are_left_out_until_one_is_left() -> None:
-    program, _ = prism(answerer=answer("Paris"))
-    found = diagnose(program, [example()] * 3 * BATCH, [answer_f1], until_clear=True)
-    assert len(found.questions) == BATCH
-    assert (found.ranked("answer_f1")[0], found.leading("answer_f1", found.roles)) == ("answerer", ["answerer"])
-    program, _ = prism()  # nobody errs: no agent costs more than another
-    found = diagnose(program, [example()] * (BATCH + 1), [answer_f1], until_clear=True)
-    assert {found.asked(role) for role in found.roles} == {BATCH + 1}
-
-
-def test_who_is_left_out_comes_after_those_that_are_not() -> None:
-    half = [{"analyzer": {"m": 0.0}, "selector": {"m": 1.0}, "adder": {"m": 1.0}}] * 20
-    rest = [{"selector": {"m": 0.0}, "adder": {"m": 0.2}}] * 200
-    found = Diagnosis([QuestionCosts("", None, None, {}, one, {}, 0) for one in (*half, *rest)], [], [*half[0]])
-    assert found.ranked("m") == ["adder", "selector", "analyzer"]
-    assert found.leading("m", ["selector", "adder"]) == ["adder"]
+@pytest.mark.parametrize(
+    ("changes", "mean", "low", "high"),
+    [
+        # Two pseudo-observations: n = 4, mean 1/4, variance (1 + 1) / 4 - 1/16 = 7/16, half 1.96 * sqrt(7/64).
+        ([1.0, 0.0], 0.5, 0.25 - 1.96 * (7 / 64) ** 0.5, 0.25 + 1.96 * (7 / 64) ** 0.5),
+        ([0.0] * 10, 0.0, -1.96 / 12, 1.96 / 12),  # ten zeros are not certain of 0
+        ([1.0] * 98, 1.0, 0.98 - 1.96 * ((0.99 - 0.98**2) / 100) ** 0.5, 1.0),  # within -1 and 1, and around the mean
+        ([float("nan"), -1.0, 0.0], -0.5, -0.25 - 1.96 * (7 / 64) ** 0.5, -0.25 + 1.96 * (7 / 64) ** 0.5),
+    ],
+)
+def test_the_interval_of_a_cost(changes: list[float], mean: float, low: float, high: float) -> None:
+    asked = [QuestionCosts(str(n), None, None, {}, {"a": {"m": each}}, {}, 0) for n, each in enumerate(changes)]
+    found = Diagnosis(asked, [], ["a", "b"]).costs("a", "m")
+    assert found == pytest.approx((mean, low, high), abs=1e-9)
+    assert Diagnosis(asked, [], ["a", "b"]).costs("b", "m") is None
 
 
 def test_any_dspy_metric_has_costs() -> None:
@@ -136,7 +138,8 @@ def test_what_the_annotations_do_not_tell_is_unknown() -> None:
     program, _ = prism()
     found = diagnose(program, [plain.with_inputs("question", "pool")], [answer_f1])
     assert found.costs("selector", "answer_f1") is None
-    assert found.ranked("answer_f1") == ["answerer"]
+    assert "answerer" in found.ranked("answer_f1")
+    assert "selector" not in found.ranked("answer_f1")
 
 
 def test_an_absent_agent_and_another_model() -> None:
@@ -168,3 +171,58 @@ def test_a_spent_budget_stops_at_once() -> None:
     with pytest.raises(BudgetSpent):
         diagnose(program, [example()], METRICS)
     assert len(script.order) == 3
+
+
+# --- training data ---------------------------------------------------------------------------------------------------
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def read(message: dict[str, Any], signature: type[dspy.Signature]) -> dict[str, Any]:
+    assert message["role"] == "assistant"
+    found: dict[str, Any] = dspy.ChatAdapter().parse(signature, message["content"])
+    return found
+
+
+def test_a_reply_that_gains_points_and_its_own_prompt(tmp_path: Path) -> None:
+    program, script = prism(answerer=answer("Paris"))
+    found = diagnose(program, [example()], [answer_f1])
+    assert write_pairs(tmp_path, training_pairs([example()], found, answer_f1)) == 1
+    (trained,) = lines(tmp_path / "supervised.jsonl")
+    *prompt, said = trained["messages"]
+    asked = script.asked("answerer")[0]
+    assert prompt[0] == {"role": "system", "content": asked.system}
+    assert [(each["role"], each["content"]) for each in prompt[1:]] == [
+        (each.role, each.text) for each in asked.messages
+    ]
+    signature = program.answerer.signature
+    better = read(said, signature)
+    assert better["answer"] == "Aldea"
+    assert "Aldea" in better["reasoning"]  # that of the annotations
+    (pair,) = lines(tmp_path / "preferences.trl.jsonl")
+    assert (pair["prompt"], pair["chosen"]) == (prompt, [said])
+    assert read(pair["rejected"][0], signature)["answer"] == "Paris"
+    (other,) = lines(tmp_path / "preferences.openai.jsonl")
+    assert other["input"] == {"messages": prompt}
+    assert (other["preferred_output"], other["non_preferred_output"]) == (pair["chosen"], pair["rejected"])
+
+
+def test_another_model_teaches_what_it_does_better() -> None:
+    weak, _ = prism(selector={"keep": ["1s2"]}, adder={"add": []})
+    strong, _ = prism()
+    found = diagnose(weak, [example()], [answer_f1], against=strong.selector.lm)
+    pairs = list(training_pairs([example()], found, answer_f1, gold=False))
+    assert [read(pair.better, weak.selector.signature)["keep"] for pair in pairs] == [GOLD]
+
+
+def test_a_change_without_a_gain_teaches_nothing() -> None:
+    program, _ = prism(selector={"keep": ["3s1"]}, adder={"add": []}, answerer=answer("Paris"))
+    found = diagnose(program, [example()], [answer_f1])
+    corrected = {role for one in found.questions for role, calls in one.corrected.items() if calls}
+    assert corrected == {"selector", "answerer"}
+    taught = list(training_pairs([example()], found, answer_f1))  # the Selector's better reply gained no answer
+    assert [pair.prompt[0]["content"] for pair in taught] == [
+        dspy.ChatAdapter().format_system_message(program.answerer.signature)
+    ]

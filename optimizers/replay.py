@@ -1,7 +1,16 @@
-"""Runs of a program with recorded or other replies to its agents."""
+"""Runs of a program with recorded or other replies to its agents, and what those replies should be.
+
+    replay = Replay(program)
+    start = replay.run(example)
+    other = replay.run(example, start.replies, instead=lambda call: better.get(call.key))
+
+The calls before a change get their recorded replies, and so does every later call with an input that was seen: only
+what the change reaches is asked for. Works for any DSPy program.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -11,19 +20,21 @@ from functools import partial
 from hashlib import blake2b
 from math import nan
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_origin
 
 import dspy
 
-from ...data.passages import Hit, Passage
-from ...data.pool import PassagePool
-from ...engines.models import roles
-from ...eval.gold_replies import GoldReplies
-from ...eval.metrics import Metric as PolyhopMetric
-from ...programs.run import Run, running
-from ...programs.search import Search
-from ...signatures.fields import NumberedPassages
-from ..measure import Metric, scored
+from ..data.passages import Hit, Passage
+from ..data.pool import PassagePool
+from ..engines.models import roles
+from ..eval.gold_replies import GoldReplies
+from ..eval.metrics import Metric as PolyhopMetric
+from ..programs.prediction import UNKNOWN
+from ..programs.run import Run, running
+from ..programs.search import Search
+from ..signatures.fields import NumberedPassages
+from .exemplars import in_words
+from .measure import Metric, scored
 
 
 class Key(NamedTuple):
@@ -57,7 +68,7 @@ Instead = Callable[[Call], dspy.Prediction | None]
 
 
 @dataclass
-class Rollout:
+class ReplayedRun:
     """One run of the program: its calls in order, and its prediction; None if it failed."""
 
     known: Mapping[Key, dspy.Prediction]
@@ -105,7 +116,7 @@ class Rollout:
         return ask(**options)
 
 
-_ROLLOUT: ContextVar[Rollout | None] = ContextVar("rollout", default=None)
+_RUN: ContextVar[ReplayedRun | None] = ContextVar("replayed run", default=None)
 
 
 class Replay:
@@ -143,7 +154,7 @@ class Replay:
         known: Mapping[Key, dspy.Prediction] | None = None,
         instead: Instead = lambda call: None,
         oracle: GoldReplies | None = None,
-    ) -> Rollout:
+    ) -> ReplayedRun:
         """Run the program on a question. An `Exception` of the program is recorded as a failure.
 
         Args:
@@ -151,19 +162,19 @@ class Replay:
             instead: Replies that go before these.
             oracle: For ``perfect_search``.
         """
-        rollout, inputs = Rollout(known or {}, instead), dict(example.inputs())
+        replayed, inputs = ReplayedRun(known or {}, instead), dict(example.inputs())
         if self._perfect and oracle is not None and self._search is not None:
             gold = [page for page in oracle.pages.values() if page is not None]
             inputs["pool"] = _GoldFirst(gold, partial(self._others, inputs.get("pool")))
-        token = _ROLLOUT.set(rollout)
+        token = _RUN.set(replayed)
         try:
             with dspy.context(disable_history=True):
-                rollout.prediction = self._student(**inputs)
+                replayed.prediction = self._student(**inputs)
         except Exception as error:  # noqa: BLE001  # a failed question scores 0, as in an evaluation
-            rollout.error = error
+            replayed.error = error
         finally:
-            _ROLLOUT.reset(token)
-        return rollout
+            _RUN.reset(token)
+        return replayed
 
     def _others(self, pool: Any, query: str, k: int) -> list[Hit]:
         assert self._search is not None
@@ -173,7 +184,7 @@ class Replay:
 
 
 class _Replayed(dspy.Predict):
-    """A predictor that asks the current `Rollout` first."""
+    """A predictor that asks the current `ReplayedRun` first."""
 
     def __init__(self, name: str, role: str, predictor: dspy.Predict, lm: Any) -> None:
         super().__init__(predictor.signature)
@@ -185,10 +196,10 @@ class _Replayed(dspy.Predict):
         # Copies: programs go on to append to lists that agents were shown.
         inputs = {name: copy(kwargs[name]) for name in signature.input_fields if name in kwargs}
         ask = partial(self.run, **{"lm": self.lm, **kwargs})
-        rollout = _ROLLOUT.get()
-        if rollout is None:
+        replayed = _RUN.get()
+        if replayed is None:
             return ask()
-        return rollout.answer(self.name, self.role, signature, inputs, ask, kwargs.get("demos", self.demos))
+        return replayed.answer(self.name, self.role, signature, inputs, ask, kwargs.get("demos", self.demos))
 
 
 class _GoldFirst(PassagePool):
@@ -213,3 +224,77 @@ def _digest(inputs: Mapping[str, Any]) -> str:
         for name, value in inputs.items()
     ]
     return blake2b("\0".join(sorted(texts)).encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+# --- what a reply should be ------------------------------------------------------------------------------------------
+
+REFERENCES = ("gold", "absent")
+
+_REASONING = frozenset({"reasoning", "reason", "thought", "thoughts"})
+"""Fields in which an agent argues for its reply."""
+
+_DISTRACTORS = 2  # passages in a demo that nothing in it refers to
+_ID = re.compile(r"(?<![\w#.])(\d{1,3})(?:s\d{1,3})?(?![\w.])")
+
+
+def reference(call: Call, name: str, oracle: GoldReplies, own: Mapping[str, Any]) -> dspy.Prediction | None:
+    """The reply "gold", that the annotations ask for, or "absent", an empty one; None if the annotations tell nothing.
+    What they do not tell stays as it is in ``own``."""
+    if name == "absent":
+        return dspy.Prediction(**absent(call.signature, own))
+    told = oracle.reply(call.signature, call.inputs, own)
+    return dspy.Prediction(**told.fields) if told.told else None
+
+
+def absent(signature: type[dspy.Signature], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The reply of an agent that is not there: empty lists and texts, numbers 0, answers unknown. Choices stay."""
+    reply: dict[str, Any] = {}
+    for name, info in signature.output_fields.items():
+        kind = get_origin(info.annotation) or info.annotation
+        if name in choices(signature):
+            reply[name] = own.get(name)
+        elif isinstance(kind, type) and issubclass(kind, list | dict | int | float):
+            reply[name] = kind()
+        else:
+            reply[name] = UNKNOWN if name in ("answer", "correction") else ""
+    return reply
+
+
+def choices(signature: type[dspy.Signature]) -> dict[str, tuple[str, ...]]:
+    """The output fields of a signature that are one of a few words, with these words."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, info in signature.output_fields.items():
+        words = getattr(info.annotation, "words", None) or getattr(info.annotation, "__args__", ())
+        if words and all(isinstance(word, str) for word in words):
+            found[name] = tuple(words)
+    return found
+
+
+def argued(example: dspy.Example, signature: type[dspy.Signature], reply: Mapping[str, Any]) -> dict[str, Any]:
+    """The output fields of a reply that the annotations correct, with their reasoning: the agent's own led elsewhere.
+    Other fields in which an agent argues are left out."""
+    fields = {name: reply[name] for name in signature.output_fields if name in reply and name not in _REASONING}
+    if "reasoning" in signature.output_fields:
+        oracle = GoldReplies(in_words(example))
+        steps = " ".join(f"{oracle.asked(n)} {step.answer}." for n, step in enumerate(oracle.steps))
+        if steps or oracle.gold.answers:
+            fields["reasoning"] = steps or f"It is {oracle.gold.answers[0]}."
+    return fields
+
+
+def shortened(inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """An agent's inputs with only the passages that the reply or the other inputs cite, and the first few others.
+
+    Passages keep their numbers and become text: DSPy draws among an agent's demos by their pickle, which for passages
+    differs between processes.
+    """
+    texts = [value for value in inputs.values() if not isinstance(value, NumberedPassages)]
+    cited = {int(number) for number in _ID.findall(" ".join(map(str, [*texts, *outputs.values()])))}
+
+    def few(shown: NumberedPassages) -> NumberedPassages:
+        others = [passage.number for passage in shown.passages if passage.number not in cited][:_DISTRACTORS]
+        return NumberedPassages(passages=[each for each in shown.passages if each.number in cited.union(others)])
+
+    return {
+        name: few(value).format() if isinstance(value, NumberedPassages) else value for name, value in inputs.items()
+    }
