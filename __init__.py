@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # for type checkers and editors; `_EXPORTS` is for run time
     from .eval.questions import Questions
     from .eval.run import evaluate
     from .optimizers.artifact import load, save
-    from .optimizers.pipeline import optimize
+    from .optimizers.optimize import optimize
     from .optimizers.settings import OptimizationSettings, Splits
     from .programs import (
         C3PO,
@@ -69,7 +69,7 @@ _EXPORTS = {
     "eval.questions": "Questions",
     "eval.run": "evaluate",
     "optimizers.artifact": "load save",
-    "optimizers.pipeline": "optimize",
+    "optimizers.optimize": "optimize",
     "optimizers.settings": "OptimizationSettings Splits",
     "programs": "C3PO Direct Exemplar Exemplars FullContext IRCoT Kair Naive Oracle ParRag PolyHop Prism SetSelection "
     "Tunable tunables",

@@ -60,20 +60,21 @@ class LockedFolder:
     Args:
         path: A new or empty folder, or that of a run with the same manifest.
         manifest: The settings of the run.
-        lines: The name of the file that is opened as ``_file``: unbuffered, so that a written line survives a kill of
-            the process, and without the partial line that an earlier kill may have left.
+        lines: The name of a file that is opened as ``_file``: unbuffered, so that a written line survives a kill of the
+            process, and without the partial line that an earlier kill may have left.
         beside: Stems of files that may exist before the manifest.
     """
 
     manifest_name = MANIFEST
 
-    def __init__(self, path: Path, manifest: Mapping[str, Any], lines: str, beside: Collection[str] = ()) -> None:
+    def __init__(self, path: Path, manifest: Mapping[str, Any], lines: str = "", beside: Collection[str] = ()) -> None:
         self.path = make_folder(path)
         try:
             files.check_unlinked(path)
         except (OSError, ValueError) as error:
             raise RunError(f"{path} cannot be the folder of a run: {error}.") from error
         foreign = not (path / _LOCK).exists()
+        self._file: Any = None
         self._lock = FileLock(path / _LOCK)
         try:
             self._lock.acquire(timeout=_PATIENCE)
@@ -83,8 +84,9 @@ class LockedFolder:
             ) from None
         try:
             self._claim(manifest, beside)
-            self._file = (path / lines).open("a+b", buffering=0)
-            cut_half_line(self._file)
+            if lines:
+                self._file = (path / lines).open("a+b", buffering=0)
+                cut_half_line(self._file)
             self._take_up()
         except BaseException:
             self._lock.release()
@@ -123,7 +125,8 @@ class LockedFolder:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._file.close()
+        if self._file:
+            self._file.close()
         self._lock.release()
 
 

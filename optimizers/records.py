@@ -1,60 +1,65 @@
-"""The files of an optimization run, for those who write and read them.
+"""The folder of an optimization, for those who write and read it.
 
-RUN/manifest.json   the settings, the program and the questions
-RUN/spent.json      what was spent, by all processes
-RUN/pace.json       seconds per question at the start
-RUN/start/          the program at the start, as an artifact
-RUN/stages.jsonl    one line per stage that has ended; the first line is the start
-RUN/N-STAGE/        the files of a stage, with its proposal and, as an artifact, its candidate
-RUN/test/           evaluation runs of the start and of the best program
-RUN/best/           the best program, as an artifact
-RUN/summary.json    written last
+RUN/manifest.json       the settings, the program and the questions
+RUN/spent.json          what was spent, by all processes
+RUN/N-STAGE/program/    the candidate of a stage, as an artifact; that of 0-start is the program at the start
+RUN/N-STAGE/val/        its evaluation on the validation questions
+RUN/N-STAGE/proposal.json, study.journal, collected/    how the candidate was found
+RUN/test/N-STAGE/       evaluations of the start and of the best program on the test questions
+RUN/best/               the best program, as an artifact
+RUN/summary.json        written last
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ..data.errors import PolyhopError, first_error
 from ..engines.budget import Spent
-from .artifact_format import Score
-from .settings import OptimizationSettings, StageName
-from .tunables.result import StudyResult
+from ..eval.folder import MANIFEST, SUMMARY, RunError, read_json
+from .artifact import Score
+from .settings import OptimizationSettings
+from .tunables import StudyResult, Values
 
-STAGE_LINES, PROPOSAL, PACE = "stages.jsonl", "proposal.json", "pace.json"
-START, BEST, CANDIDATE, TEST = "start", "best", "candidate", "test"
+START, BEST, TEST, PROGRAM, VAL, PROPOSAL = "0-start", "best", "test", "program", "val", "proposal.json"
+OLD = "stages.jsonl"  # a file that runs of earlier versions have
+
+R = TypeVar("R", bound=BaseModel)
 
 
 class _Record(BaseModel):
-    """Part of a file. Unknown keys are ignored, so that other versions can be read."""
+    """A part of a file; unknown keys are ignored, so that other versions can be read."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    def to_json(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", exclude_none=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class OptimizationManifest(_Record):
-    """What a run is. The program is as in the manifests of evaluations; questions are hashes by split. The manifest of
-    another kind of run has no settings."""
+class Proposal(_Record):
+    """What a stage proposed: a note, whether there is a candidate, and its search. ``spent`` is the budget that ended
+    the stage early, with the best candidate so far.
+    """
 
-    settings: OptimizationSettings | None = Field(None, validation_alias=AliasChoices("settings", "plan"))
-    program: dict[str, Any] = {}
-    questions: dict[str, Any] = {}
+    candidate: bool
+    note: str
+    study: StudyResult | None = None
+    spent: str | None = None
 
 
 class StageRecord(_Record):
-    """A stage that has ended: its scores and costs by validation question, the paired permutation test against the
-    incumbent, and whether its candidate replaced it.
+    """A stage that has ended: means over the validation questions, the paired test against the incumbent, and whether
+    its candidate replaced it. ``stage`` is "start" for the program at the start.
     """
 
     n: int
     round: int
-    stage: StageName | Literal["start"]
+    stage: str
     kept: bool
     why: str = ""
-    note: str | None = None
+    note: str = ""
     score: float | None = None
     gain: float | None = None
     p: float | None = None
@@ -62,61 +67,87 @@ class StageRecord(_Record):
     saved: float | None = None
     p_cost: float | None = None
     failures: int = 0
-    scores: list[float] = []
-    costs: list[dict[str, float]] = []
 
     @property
     def folder(self) -> str:
-        """Its folder in the run."""
-        return START if self.stage == START else f"{self.n}-{self.stage}"
-
-    @property
-    def artifact(self) -> str:
-        """The folder of its program in the run."""
-        return START if self.stage == START else f"{self.folder}/{CANDIDATE}"
-
-    def mean_cost(self, name: str) -> float | None:
-        """The mean of a cost over the questions."""
-        known = [costs[name] for costs in self.costs if name in costs]
-        return sum(known) / len(known) if known else None
-
-
-class ProposalRecord(_Record):
-    """What a stage proposed; ``spent`` is the budget that ended the stage early, if one did."""
-
-    note: str = ""
-    spent: str | None = None
-    study: StudyResult | None = None
-
-
-class MeasuredRecord(_Record):
-    """A program on the test questions: means and 95% intervals by metric."""
-
-    metrics: dict[str, float | None]
-    intervals: dict[str, tuple[float, float]]
-    counts: dict[str, int]
+        return f"{self.n}-{self.stage}"
 
 
 class TestRecord(_Record):
-    """Start and best program on the test questions, and the paired permutation test."""
+    """Start and best program on the test questions, and the paired permutation test. ``runs`` are the folders of their
+    evaluations, the start first; one if nothing was kept.
+    """
 
     __test__ = False
 
     metric: str
+    questions: int
     start: Score
     best: Score
     difference: Score
     p: float
-    runs: dict[str, MeasuredRecord]
+    runs: list[str]
 
 
 class OptimizationSummary(_Record):
-    """The result of a run and why it ended; ``stages`` are without the scores of single questions, and ``test`` is None
-    if the budget did not allow it.
-    """
+    """The result of a run and why it ended; ``test`` is None if the budget did not allow it."""
 
     ended: str
-    best: dict[str, Any] = {}
+    best: str
     stages: list[StageRecord]
     test: TestRecord | None = None
     spent: Spent = Spent()
+
+
+@dataclass(frozen=True)
+class OptimizationRun:
+    """What a run has so far: the proposals of its stages by folder, and the summary if it has ended."""
+
+    path: Path
+    settings: OptimizationSettings
+    program: Mapping[str, Any]
+    proposals: Mapping[str, Proposal]
+    summary: OptimizationSummary | None
+
+
+def is_optimization(path: Path) -> bool:
+    """Whether a folder is that of a run of `polyhop optimize`, also of an earlier version."""
+    return (path / START).is_dir() or (path / OLD).exists()
+
+
+def read_run(path: Path) -> OptimizationRun:
+    """Read a run, also while it goes on."""
+    if (path / OLD).exists():
+        raise RunError(f"{path} was made by an earlier version: its program is {path / BEST}; optimize again.")
+    manifest = read_json(path / MANIFEST, f"{path} is not a run folder: it has no {MANIFEST}.")
+    folders = sorted((each for each in path.glob("*-*") if (each / PROPOSAL).exists()), key=_number)
+    return OptimizationRun(
+        path,
+        OptimizationSettings.of(manifest.get("settings") or {}, str(path / MANIFEST)),
+        manifest.get("program") or {},
+        {folder.name: read_file(Proposal, folder / PROPOSAL) for folder in folders},
+        read_file(OptimizationSummary, path / SUMMARY) if (path / SUMMARY).exists() else None,
+    )
+
+
+def _number(folder: Path) -> tuple[int, str]:
+    head = folder.name.partition("-")[0]
+    return int(head) if head.isdigit() else 0, folder.name
+
+
+def read_file(model: type[R], path: Path) -> R:
+    try:
+        return model.model_validate(read_json(path, f"{path} is missing."))
+    except ValidationError as error:
+        raise RunError(f"{path} is damaged: {first_error(error)}.") from error
+
+
+def values_of(runs: Sequence[Path]) -> list[Values]:
+    """The values of the best trials of the searches of some runs of `polyhop optimize`."""
+    found: list[Values] = []
+    for run in runs:
+        studies = [study for path in sorted(run.glob(f"*/{PROPOSAL}")) if (study := read_file(Proposal, path).study)]
+        if not studies:
+            raise PolyhopError(f"{run} has no finished search to start from")
+        found += [values for study in studies for values in study.leading]
+    return found

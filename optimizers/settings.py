@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 StageName = Literal["exemplars", "prompts", "tunables"]
 STAGES: tuple[StageName, ...] = get_args(StageName)
 
-_UNSAVED = ("ensemble", "knn")  # prompt optimizers whose programs no artifact can hold
-
 
 def _split(value: Any) -> Any:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
@@ -37,15 +35,6 @@ def _each_once(stages: tuple[str, ...]) -> tuple[str, ...]:
     if not stages or len(set(stages)) < len(stages):
         raise ValueError("name at least one stage, and each stage once")
     return stages
-
-
-def _artifact(optimizer: str) -> str:
-    if optimizer in _UNSAVED:
-        raise ValueError(
-            f"{optimizer} wraps programs in a program that no artifact can hold: use it from Python "
-            "(polyhop.optimizers.prompts)"
-        )
-    return optimizer
 
 
 def _option(default: Any, description: str, metavar: str | None = None, flag: str | None = None, **limits: Any) -> Any:
@@ -109,18 +98,21 @@ class OptimizationSettings(BaseModel):
         None, "Cost to minimize as well: lm_calls, lm_calls_critical_path, searches, seconds, ...", "NAME"
     )
     level: float = _option(0.05, "A candidate replaces the incumbent if the paired test gives p < LEVEL.", gt=0, le=1)
-    optimizer: Annotated[str, AfterValidator(_artifact)] = _option(
-        "random_search", "The prompt optimizer: labeled, bootstrap, random_search, mipro, gepa, ...", "NAME"
+    optimizer: str = _option(
+        "random_search",
+        "The prompt optimizer: labeled, random_search, credit, mipro, gepa, or dspy:NAME for any other of DSPy.",
+        "NAME",
     )
-    auto: str = _option("light", "How many calls it may make: light, medium or heavy.")
+    auto: Literal["light", "medium", "heavy"] = _option("light", "How many calls it may make: light, medium or heavy.")
     trials: int = _option(40, "Trials of the search over tunables.", ge=2)
-    parallel_trials: int = _option(
-        1, "Trials that --workers may run at the same time, each drawn without the results of the others.", ge=1
-    )
-    sampler: str = _option("tpe", "The sampler of that search: tpe, cmaes, random or grid.")
+    sampler: Literal["tpe", "random"] = _option("tpe", "The sampler of that search: tpe or random.")
     freeze: tuple[str, ...] = _option((), "Do not tune these, such as 'search.*'. May be repeated.", "NAME")
     ranges: dict[str, tuple[Any, ...]] = _option(
-        {}, "A narrower range, or NAME=A,B for some choices. May be repeated.", "NAME=LOW..HIGH", "--range"
+        {},
+        "A narrower range, NAME=A,B for some choices, or NAME=all for what is not searched by default, such as "
+        "'search.chain*'. May be repeated.",
+        "NAME=LOW..HIGH",
+        "--range",
     )
     warm_start: tuple[Path, ...] = _option(
         (), "Begin that search with the best trials of an earlier run's. May be repeated.", "RUN"
@@ -133,16 +125,13 @@ class OptimizationSettings(BaseModel):
     budget_minutes: float | None = _option(None, "Minutes at most.", "M", ge=0)
     threads: int = _option(1, "Questions answered at the same time; useful with remote models.", ge=1)
     workers: int | None = _option(
-        None, "Answer questions in N processes, with --threads in each; prompt optimizers use threads only.", "N", ge=1
+        None,
+        "Evaluate candidates in N processes, with --threads in each; prompts and tunables are tuned with threads.",
+        "N",
+        ge=1,
     )
     cluster: str | None = _option(
         None, "Start the workers on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.", "ADDRESS"
-    )
-    storage: str | None = _option(
-        None,
-        "Keep the trials in a database, such as postgresql+psycopg://USER@HOST/NAME.  [default: files in RUN]",
-        "URL",
-        exclude=True,  # from what is written: it may have a password
     )
 
     @classmethod

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
@@ -13,19 +14,21 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 import typer
 
 from ..data.errors import PolyhopError
-from ..data.text import count
+from ..data.text import count, plain
 from ..optimizers.settings import OptimizationSettings, read_settings
 from .evaluation_view import show_skipped
-from .optimization_view import confirm_cost, optimization_bar, print_summary
 from .options import build_program, label
 from .source import Setting, Source, dataset_of, setting_of
-from .text import warn
+from .text import new_table, warn
 from .tracking import tracked
 
 if TYPE_CHECKING:
     import dspy
+    from rich.console import Console
 
     from ..eval.questions import Questions
+    from ..optimizers.optimize import Progress
+    from ..optimizers.records import OptimizationSummary
     from ..optimizers.settings import Splits
 
 _MIN_TRAIN = 4
@@ -63,10 +66,6 @@ def optimize(
         Path | None,
         typer.Option(metavar="FILE", help="Read settings from a TOML file or a run's manifest.json; options override."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask five questions, print an upper bound of the cost, and stop.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation, whatever the cost.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
     **options: Any,
 ) -> None:
@@ -78,10 +77,11 @@ def optimize(
     """
     from rich.console import Console
 
-    from ..engines.budget import Budget, BudgetSpent
-    from ..eval.folder import RunError, account
-    from ..optimizers.pipeline import check_settings
-    from ..optimizers.pipeline import optimize as run
+    from ..engines.budget import BudgetSpent
+    from ..engines.costs import FREE
+    from ..eval.folder import RunError
+    from ..optimizers.optimize import check_settings
+    from ..optimizers.optimize import optimize as run
 
     settings = _settings(config, options)
     opened = _Opened(settings)
@@ -98,21 +98,17 @@ def optimize(
     console = Console(file=sys.stderr)  # stays on the terminal while prompt optimizers write to a file
     if out.exists() and not out.is_dir():
         raise RunError(f"{out} is a file: choose another --out.")
-    if dry_run or not (out / "stages.jsonl").exists():
-        limits = (settings.budget_calls, settings.budget_usd, settings.budget_minutes)
-        budget = Budget(*limits, file=None if dry_run else account(out))
-        shown = Console(markup=False, emoji=False) if dry_run else console
-        confirm_cost(opened.program(), splits, settings, budget, prompt_model, shown, dry_run=dry_run, yes=yes)
-        budget.close()
-    if dry_run:
-        return
+    models = [*(predictor.lm for predictor in program.predictors()), prompt_model]
+    limits = (settings.budget_calls, settings.budget_usd, settings.budget_minutes)
+    if limits == (None, None, None) and any(lm is not None and lm.model not in FREE for lm in models):
+        warn("no budget is set: --budget-calls, --budget-usd and --budget-minutes limit what the run may spend")
     if 2.0 * 0.5 ** len(splits.val) >= settings.level:  # all of them better, by the two-sided permutation test
         few = count(len(splits.val), "validation question")
         warn(f"{few} cannot give p < {settings.level:g}: no candidate can be kept. Use more questions.")
     shown_settings = {**settings.model_dump(mode="json", exclude_none=True), "dataset": opened.dataset}
     with (
         tracked(f"optimize {label(settings.program)}", shown_settings, out) as record,
-        optimization_bar(console) as show,
+        _bar(console) as show,
     ):
         try:
             summary = run(
@@ -130,16 +126,15 @@ def optimize(
             record({"test": test, "spent": asdict(summary.spent)})
         except BudgetSpent as spent:
             raise PolyhopError(
-                f"the budget ({spent}) cannot pay for the program on {len(splits.val)} validation questions: --dry-run "
-                "shows what is needed"
+                f"the budget ({spent}) cannot pay for the program on {len(splits.val)} validation questions"
             ) from None
         except KeyboardInterrupt:
             typer.echo(f"{out}: run the same command again to resume.", err=True)
             raise
     if as_json:
-        typer.echo(json.dumps(summary.to_json(), ensure_ascii=False))
+        typer.echo(summary.model_dump_json(exclude_none=True))
     else:
-        print_summary(summary, out, settings)
+        _print(summary, out, settings)
 
 
 def _settings(config: Path | None, options: dict[str, Any]) -> OptimizationSettings:
@@ -238,11 +233,13 @@ def _prompt_model(name: str, models: Sequence[str]) -> dspy.LM:
 
 
 def _range(text: str) -> tuple[str, tuple[Any, ...]]:
-    """``rounds=1..3`` or ``stop=stable,complete``."""
+    """``rounds=1..3``, ``stop=stable,complete`` or ``search.chain*=all``."""
     name, equals, values = text.partition("=")
+    if equals and values == "all":
+        return name, ()
     parts = values.split("..") if ".." in values else values.split(",")
     if not equals or not all(parts):
-        raise typer.BadParameter(f"{text!r} is neither NAME=LOW..HIGH nor NAME=A,B", param_hint="--range")
+        raise typer.BadParameter(f"{text!r} is neither NAME=LOW..HIGH nor NAME=A,B nor NAME=all", param_hint="--range")
     return name, tuple(map(_value, parts))
 
 
@@ -251,3 +248,60 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
+    """A progress bar for each part of a stage; without a terminal a line."""
+    from ..eval.bar import progress_bar
+
+    with progress_bar("tuning", console) as bar:
+        task = bar.add_task("", total=None)
+        before = ""
+
+        def show(each: Progress) -> None:
+            nonlocal before
+            part = f"{each.stage}: {each.detail.partition(',')[0]}"
+            if part != before:
+                before = part
+                bar.reset(task)
+                if not console.is_terminal:
+                    typer.echo(part, err=True)
+            dollars = f", ${each.spent.usd:.2f}" if each.spent.usd else ""
+            bar.tasks[0].total = each.total  # `update` takes None for "as before"
+            description = f"{each.stage}: {each.detail}; {each.spent.calls:,} LM calls{dollars} in all"
+            bar.update(task, completed=each.done, description=description)
+
+        yield show
+
+
+def _print(summary: OptimizationSummary, out: Path, settings: OptimizationSettings) -> None:
+    from rich.console import Console
+
+    from ..eval.report.numbers import p_value
+
+    metric, cost = settings.metric, settings.cost
+    shown = new_table(f"{metric} on the validation questions", "stage", "score", "gain", "p", *([cost] if cost else []))
+    shown.add_column("")
+    for stage in summary.stages:
+        cells = ["" if stage.score is None else f"{100 * stage.score:.1f}"]
+        cells.append("" if stage.gain is None else f"{100 * stage.gain:+.1f}")
+        cells.append("" if stage.p is None else p_value(stage.p))
+        cells += ["" if stage.cost is None else f"{stage.cost:.2f}"] if cost else []
+        verdict = "" if stage.stage == "start" else f"{'kept' if stage.kept else 'not kept'}: {stage.why}"
+        shown.add_row(stage.stage, *cells, plain(verdict + (f" ({stage.note})" if stage.note else "")))
+    console = Console(markup=False, emoji=False)
+    console.print(shown)
+    console.print(f"{summary.ended}; {summary.spent.calls:,} LM calls and ${summary.spent.usd:.2f} in all")
+    test = summary.test
+    if test is None:
+        console.print("The test questions were not used.")
+    else:
+        gap = test.difference
+        between = f"95% {100 * gap.low:+.1f} to {100 * gap.high:+.1f}, p {p_value(test.p)}"
+        console.print(
+            f"{test.questions:,} test questions: {metric} {100 * test.start.mean:.1f} at the start, "
+            f"{100 * test.best.mean:.1f} tuned ({100 * gap.mean:+.1f}, {between})"
+        )
+    own = f"{settings.program.partition('=')[0]}=" if ":" in settings.program else ""
+    console.print(f"{own}{out / 'best'}: the program, for --program, polyhop.load, polyhop diff and polyhop export")

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from ..data.lucene.bm25 import BM25Index
     from ..data.pool import PassagePool
-    from ..optimizers.artifact import Artifact
-    from ..optimizers.artifact_format import Manifest
+    from ..optimizers.artifact import Artifact, Manifest
     from ..programs import Program
 
 

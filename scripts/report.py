@@ -16,8 +16,6 @@ from .text import warn
 if TYPE_CHECKING:
     from ..eval.report.page import Section
 
-_STAGES = "stages.jsonl"  # only runs of `polyhop optimize` have it
-
 
 def report(
     runs: Annotated[
@@ -100,13 +98,16 @@ def _check_run(path: Path) -> None:
 
 def _is_run(folder: Path) -> bool:
     from ..eval.folder import MANIFEST, PREDICTIONS
+    from ..optimizers.records import is_optimization
 
-    return (folder / MANIFEST).exists() and any((folder / name).exists() for name in (PREDICTIONS, _STAGES))
+    return (folder / MANIFEST).exists() and ((folder / PREDICTIONS).exists() or is_optimization(folder))
 
 
 def _optimizations(paths: Sequence[Path]) -> dict[str, Path]:
     """Runs of `polyhop optimize` by their names: their folders' names, or their paths where these are not distinct."""
-    found = [path for path in paths if (path / _STAGES).exists()]
+    from ..optimizers.records import is_optimization
+
+    found = [path for path in paths if is_optimization(path)]
     names = [path.resolve().name for path in found]
     return dict(zip(names if len(set(names)) == len(found) else map(str, found), found, strict=True))
 

@@ -28,7 +28,8 @@ def example(text: str) -> dspy.Example:
         ({"rounds": 0}, "rounds: Input should be greater than or equal to 1, got 0"),
         ({"trials": "many"}, "trials: Input should be a valid integer"),
         ({"level": 0.0}, "level: Input should be greater than 0"),
-        ({"optimizer": "knn"}, "optimizer: knn wraps programs in a program that no artifact can hold"),
+        ({"sampler": "cmaes"}, "sampler: Input should be 'tpe' or 'random', got 'cmaes'"),
+        ({"auto": "huge"}, "auto: Input should be 'light', 'medium' or 'heavy'"),
         ({"trails": 7}, "trails: Extra inputs are not permitted, got 7"),
     ],
 )

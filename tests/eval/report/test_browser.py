@@ -15,7 +15,7 @@ from polyhop.eval.report.traces import Outcome, outcome
 from polyhop.eval.run import evaluate
 from polyhop.scripts.main import app
 
-from ...optimizers.report.run_folder import write_run
+from ...optimizers.run_folder import write_run
 from ..small import Fake, numbered
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -10,16 +10,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import optuna
 import pytest
 
-from polyhop.optimizers.tunables.storage import trials_of
+from polyhop.optimizers.records import read_run
 
-from .joint import tiny
+from . import tiny
 
 THREADS = 2
 _PATIENCE = 900  # seconds; only a run that hangs takes so long
@@ -72,17 +70,17 @@ class Folder:
     @property
     def result(self) -> dict[str, Any]:
         """Verdicts, trials, the best program, and its score on the test questions."""
-        lines = [json.loads(line) for line in (self.run / "stages.jsonl").read_text().splitlines()]
-        (proposal,) = self.run.glob("*-tunables/proposal.json")
-        trials = json.loads(proposal.read_text())["study"]["trials"]
-        for trial in trials:
-            trial["costs"] = {"lm_calls": trial["costs"]["lm_calls"]}  # the others depend on the cache
+        found = read_run(self.run)
+        assert found.summary
+        assert found.summary.test
+        studies = [proposal.study for proposal in found.proposals.values() if proposal.study]
+        keys = {"n", "stage", "kept", "score", "failures"}
         best = self.run / "best"
         return {
-            "stages": [{key: line[key] for key in ("n", "stage", "kept", "score", "failures")} for line in lines],
-            "trials": trials,
-            "best": [(best / name).read_text() for name in ("state.json", "exemplars.jsonl") if (best / name).exists()],
-            "test": json.loads((self.run / "summary.json").read_text())["test"]["best"],
+            "stages": [stage.model_dump(include=keys) for stage in found.summary.stages],
+            "trials": [trial.model_dump(exclude={"costs"}) for study in studies for trial in study.trials],
+            "best": (best / "state.json").read_text(),
+            "test": found.summary.test.best,
         }
 
 
@@ -101,30 +99,3 @@ def test_kills_change_nothing(tmp_path: Path) -> None:
     assert len(killed.calls) - len(set(killed.calls)) <= kills * THREADS
     spent = json.loads((killed.run / "spent.json").read_bytes())["calls"]
     assert 0 <= spent - len(killed.calls) <= kills * THREADS  # a call is recorded before it is made
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not find_spec("ray"), reason="Ray is not installed: make ray")
-def test_a_driver_of_a_cluster_that_is_killed_twice_resumes_in_a_database(postgres: str, tmp_path: Path) -> None:
-    import ray
-    from ray.cluster_utils import Cluster
-
-    before = signal.getsignal(signal.SIGTERM)
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 4, "include_dashboard": False})
-    try:
-        settings = {"stages": ["tunables"], "parallel_trials": 2}
-        whole = Folder(tmp_path / "whole", **settings)
-        killed = Folder(tmp_path / "killed", **settings, workers=4, cluster=cluster.address, storage=postgres)
-        whole.finish()
-        total = len(whole.calls)
-        assert killed.kill_at(total // 2)
-        assert killed.kill_at(total * 4 // 5)
-        killed.finish()
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
-        signal.signal(signal.SIGTERM, before)
-    assert killed.result == whole.result
-    stored = optuna.load_study(study_name="run/1-tunables/tunables", storage=postgres)
-    assert [trial.number for trial in trials_of(stored)] == list(range(len(stored.trials))) == list(range(5))
-    assert len(killed.calls) - len(set(killed.calls)) <= 2 * 4 * THREADS

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dspy
@@ -13,16 +15,18 @@ import pytest
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import BudgetSpent
 from polyhop.eval.folder import RunError
+from polyhop.eval.run import evaluate
 from polyhop.optimizers.artifact import load, read
-from polyhop.optimizers.measure import Measured
-from polyhop.optimizers.pipeline import OptimizationProgress, judge, optimize
-from polyhop.optimizers.records import OptimizationSummary
+from polyhop.optimizers.optimize import Progress, judge, optimize
+from polyhop.optimizers.records import OptimizationSummary, read_run, values_of
 from polyhop.optimizers.settings import OptimizationSettings, Splits
 
-from .joint.tiny import Engine, Tiny, examples, make
+from .tiny import Engine, Tiny, examples, make
 
 SPLITS = Splits(examples(0, 24), examples(100, 60), examples(200, 16))
-SETTINGS = OptimizationSettings(metric="answer_em", optimizer="bootstrap", trials=8, seed=3)
+SETTINGS = OptimizationSettings(
+    metric="answer_em", optimizer="random_search", trials=8, seed=3, ranges={"effort": (3, 7)}
+)
 
 
 def changed(**more: Any) -> OptimizationSettings:
@@ -46,8 +50,8 @@ class Watching(Engine):
         self.stages: list[str] = []
         self.seen: dict[str, set[int]] = {}
 
-    def watch(self, each: OptimizationProgress) -> None:
-        self.stages.append(each.stage if "validation" not in each.progress.detail else "validation")
+    def watch(self, each: Progress) -> None:
+        self.stages.append(each.stage if "validation" not in each.detail else "validation")
 
     def complete(self, request: Any) -> Any:
         text = "".join(part.text for part in request.messages[-1].parts)
@@ -75,49 +79,64 @@ def test_stages_are_kept_if_they_help(tmp_path: Path) -> None:
     best = load(tmp_path / "run" / "best", program=Tiny())
     assert best.effort.value > Tiny().effort.value
     assert best.answerer.demos
-    record = read(tmp_path / "run" / "best").manifest
+    record = read(tmp_path / "run" / "best").manifest.provenance
     assert record.scores["test"]["answer_em"].mean == summary.test.best.mean
     assert record.splits["test"].count == 16
 
 
 @pytest.mark.slow
-def test_workers_and_a_database_do_not_change_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_do_not_change_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2]))  # new processes find the tests where this one did
-    secret = "sqlite:///" + str(tmp_path / "study.db")
-    found = [run(tmp_path / "one"), run(tmp_path / "two", changed(stages=("tunables",), workers=2, storage=secret))]
+    found = [run(tmp_path / "one"), run(tmp_path / "two", changed(stages=("tunables",), workers=2))]
     assert found[0].stages == found[1].stages
-    assert found[0].test
-    assert found[1].test
-    assert found[0].test.best == found[1].test.best
-    assert not list((tmp_path / "two").rglob("*.journal"))
-    assert "study.db" not in "".join(path.read_text() for path in (tmp_path / "two").rglob("*.json"))
+    assert found[0].test == found[1].test
 
 
 # --- the verdict -----------------------------------------------------------------------------------------------------
 
 
-def measured(right: list[float], calls: float = 2.0) -> Measured:
-    return Measured(dict(enumerate(right)), {n: {"lm_calls": calls} for n in range(len(right))})
+@pytest.fixture
+def evaluation(tmp_path: Path) -> Callable[..., Path]:
+    """Writes the records of an evaluation with these scores; NaN is a question without a score."""
+
+    def write(name: str, right: Sequence[float], calls: float = 2.0) -> Path:
+        def ask(question: str) -> dspy.Prediction:
+            n = int(question)
+            return dspy.Prediction(answer=str(right[n]), trace=SimpleNamespace(lm_calls=calls, to_records=list))
+
+        program = dspy.Module()
+        program.forward = ask
+        questions = [dspy.Example(question=str(n), answers=["1.0"]).with_inputs("question") for n in range(len(right))]
+        evaluate(program, questions, tmp_path / name)
+        return tmp_path / name
+
+    return write
 
 
-OLD = measured([0.0] * 10 + [1.0] * 10)
+OLD = [0.0] * 10 + [1.0] * 10
 
 
 @pytest.mark.parametrize(
-    ("new", "kept", "why"),
+    ("changes", "level", "kept", "why", "p"),
     [
-        ([1.0] * 8 + [0.0] * 2 + [1.0] * 10, True, "better"),  # 8 of 8 changes are improvements: p = 2 / 2^8
-        ([1.0] * 3 + [0.0] * 7 + [1.0] * 10, False, "not significantly better"),  # p = 2 / 2^3
-        ([0.0] * 10 + [1.0] * 10, False, "not better"),
-        ([0.0] * 20, False, "not better"),
+        (6, 0.05, True, "better", 2 / 2**6),  # all of the changes are improvements
+        (5, 0.05, False, "not significantly better", 2 / 2**5),  # one-sided it would be 0.031
+        (5, 0.07, True, "better", 2 / 2**5),
+        (5, 0.0625, False, "not significantly better", 2 / 2**5),  # p must be less than the level
+        (0, 0.05, False, "not better", 1.0),
+        (-8, 0.05, False, "not better", 2 / 2**8),  # worse, and that for sure
     ],
 )
-def test_a_candidate_must_be_significantly_better(new: list[float], kept: bool, why: str) -> None:
-    verdict = judge(measured(new), OLD, SETTINGS)
+def test_a_candidate_must_be_significantly_better(
+    changes: int, level: float, kept: bool, why: str, p: float, evaluation: Callable[..., Path]
+) -> None:
+    new = [*OLD]
+    for n in range(abs(changes)):
+        new[n if changes > 0 else 10 + n] = float(changes > 0)
+    verdict = judge(evaluation("new", new), evaluation("old", OLD), changed(level=level))
     assert (verdict["kept"], verdict["why"]) == (kept, why)
-    assert verdict["gain"] == pytest.approx(sum(new) / 20 - 0.5)
-    if why == "better":
-        assert verdict["p"] == pytest.approx(2 / 2**8, abs=0.004)
+    assert verdict["gain"] == pytest.approx(changes / 20)
+    assert verdict["p"] == pytest.approx(p)
 
 
 @pytest.mark.parametrize(
@@ -129,9 +148,11 @@ def test_a_candidate_must_be_significantly_better(new: list[float], kept: bool, 
         (18, 3.0, True, "better"),  # quality first
     ],
 )
-def test_a_cheaper_candidate_is_kept_if_nothing_is_lost(right: int, calls: float, kept: bool, why: str) -> None:
-    new = measured([0.0] * (20 - right) + [1.0] * right, calls)
-    verdict = judge(new, OLD, changed(cost="lm_calls"))
+def test_a_cheaper_candidate_is_kept_if_nothing_is_lost(
+    right: int, calls: float, kept: bool, why: str, evaluation: Callable[..., Path]
+) -> None:
+    new = evaluation("new", [0.0] * (20 - right) + [1.0] * right, calls)
+    verdict = judge(new, evaluation("old", OLD), changed(cost="lm_calls"))
     assert (verdict["kept"], verdict["why"]) == (kept, why)
     assert verdict["saved"] == pytest.approx(2.0 - calls)
 
@@ -159,9 +180,7 @@ def test_a_search_that_the_budget_ends_proposes_its_best_trial(tmp_path: Path) -
     assert engine.calls <= 900
     assert str(summary.stages[1].note).startswith("40 trials, tpe, ended by the budget after ")
     assert summary.stages[1].kept
-    lines = (tmp_path / "run/stages.jsonl").read_text().splitlines(keepends=True)
-    (tmp_path / "run/stages.jsonl").write_text(lines[0])  # killed before the verdict was written
-    again = run(tmp_path / "run", changed(**settings, budget_calls=2_000))
+    again = run(tmp_path / "run", changed(**settings, budget_calls=2_000))  # the search has ended as it did
     assert [stage.stage for stage in again.stages] == [stage.stage for stage in summary.stages]
 
 
@@ -187,16 +206,18 @@ def test_frozen_tunables_and_ranges_apply_to_all_stages(tmp_path: Path) -> None:
     assert summary.ended == "no stage of a round helped"
     limits = {"freeze": ("*.mode", "effort"), "ranges": {"*.count": (2, 3)}}
     run(tmp_path / "other", changed(stages=("exemplars",), **limits))
-    study = json.loads((tmp_path / "other/1-exemplars/proposal.json").read_bytes())["study"]
-    assert {name for trial in study["trials"] for name in trial["values"]} == {"exemplars.count"}
-    assert {trial["values"]["exemplars.count"] for trial in study["trials"][1:]} <= {2, 3}
+    study = read_run(tmp_path / "other").proposals["1-exemplars"].study
+    assert study is not None
+    assert {name for trial in study.trials for name in trial.values} == {"exemplars.count"}
+    assert {trial.values["exemplars.count"] for trial in study.trials[1:]} <= {2, 3}
 
 
 def test_a_warm_start_repeats_the_best_trials_of_another_run(tmp_path: Path) -> None:
     run(tmp_path / "one")
     run(tmp_path / "two", changed(stages=("tunables",), trials=3, warm_start=(tmp_path / "one",), seed=8))
-    one, two = (json.loads((tmp_path / name / "1-tunables/proposal.json").read_bytes()) for name in ("one", "two"))
-    assert two["study"]["trials"][1]["values"] == one["study"]["best"]["values"]
+    tried = read_run(tmp_path / "two").proposals["1-tunables"].study
+    assert tried is not None
+    assert tried.trials[1].values == values_of([tmp_path / "one"])[0]
     with pytest.raises(PolyhopError, match="has no finished search to start from"):
         run(tmp_path / "three", changed(stages=("tunables",), warm_start=(labeled(tmp_path),)))
 
@@ -214,7 +235,7 @@ def labeled(folder: Path) -> Path:
         ({"metric": "evidence_f1"}, "evidence_f1 cannot be measured on the train questions"),
         ({"cost": "money"}, "no cost 'money': choose from lm_calls"),
         ({"freeze": ("no.*",)}, "no tunable 'no.\\*'"),
-        ({"sampler": "magic"}, "no sampler 'magic'"),
+        ({"stages": ("prompts",), "optimizer": "magic"}, "unknown prompt optimizer 'magic'"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused_first(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -266,6 +287,11 @@ def test_a_folder_with_other_files_is_refused_and_unchanged(tmp_path: Path) -> N
     (tmp_path / "manifest.json").write_text('{"schema": 1, "program": {}}')
     with pytest.raises(RunError, match="another kind of run"):
         run(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"settings": {"stages": ["prompts"]}}')
+    (tmp_path / "stages.jsonl").touch()
+    for refused in (run, read_run):
+        with pytest.raises(RunError, match="earlier version.*best"):
+            refused(tmp_path)
 
 
 # --- failures and secrets --------------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ def make(engine: Any, cache: bool = False) -> Tiny:
 
 
 if __name__ == "__main__":
-    from polyhop.optimizers.pipeline import optimize
+    from polyhop.optimizers.optimize import optimize
     from polyhop.optimizers.settings import OptimizationSettings, Splits
 
     run, cache, log = map(Path, sys.argv[1:4])
@@ -147,6 +147,6 @@ if __name__ == "__main__":
         Splits(examples(0, 16), examples(100, 16), examples(200, 8)),
         run,
         OptimizationSettings(
-            metric="answer_em", optimizer="bootstrap", trials=5, seed=3, threads=2, **json.loads(sys.argv[4])
+            metric="answer_em", optimizer="random_search", trials=5, seed=3, threads=2, **json.loads(sys.argv[4])
         ),
     )

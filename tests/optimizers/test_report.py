@@ -1,0 +1,128 @@
+"""The section on an optimization run shows what its folder holds, and its texts cannot become markup."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyhop.data.errors import PolyhopError
+from polyhop.eval.folder import RunError
+from polyhop.eval.report.page import Section
+from polyhop.optimizers.optimize import optimize
+from polyhop.optimizers.report import comparison, sections
+from polyhop.optimizers.settings import OptimizationSettings, Splits
+
+from .run_folder import TEXTS, write_run
+from .tiny import Engine, examples, make
+
+EVIL = "\"'><script>alert(1)</script></svg></section><img src=x onerror=alert(2)>"
+
+
+class Page(HTMLParser):
+    """The tags, the text and the cells of a section; every element is closed."""
+
+    def __init__(self, section: Section) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.rows: list[list[str]] = []
+        self.said = ""
+        self._open: list[str] = []
+        self.feed(str(section.body))
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self._open.append(tag)
+        self.rows += [[]] if tag == "tr" else []
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.said += data
+        if {"td", "th"} & set(self._open):
+            self.rows[-1][-1] += data
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", self.said)
+
+
+def page(path: Path) -> Page:
+    (section,) = sections(path)
+    return Page(section)
+
+
+def test_a_finished_run(tmp_path: Path) -> None:
+    shown = page(write_run(tmp_path / "run"))
+    for text in (
+        "Tiny was tuned for Answer F1: tunables (3 trials, tpe), then prompts (random_search); seed 0",
+        "gives p < 0.05",
+        "Finished: all stages ran. The result is that of 2-prompts",
+        "Over 16 test questions, which no stage has seen, Answer F1 is 25.0 (15.0 to 35.0) at the start and 75.0 (65.0",
+        "+50.0 (+40.0 to +60.0), p <0.001",
+        "3 trials, 1 pruned. Trial 1 was chosen: 0.9; the program as it was has 0.5",
+        "in few words",
+        "Oslo",
+        "Who wrote Emma?",
+    ):
+        assert text in shown.text, text
+    assert ["1-tunables", "20.0", "−5.0", "0.750", "", "not kept: not better"] in shown.rows
+    assert ["2-prompts", "75.0", "+50.0", "0.031", "", "kept: better (random_search, light)"] in shown.rows
+    assert ["effort", "3", "4", "75.0%"] in shown.rows
+    assert shown.tags.count("svg") == 1  # the history; without a cost there is no front
+    assert page(write_run(tmp_path / "cost", cost="lm_calls")).tags.count("svg") == 2
+
+
+def test_a_run_that_goes_on(tmp_path: Path) -> None:
+    shown = page(write_run(tmp_path / "run", ended=False))
+    assert "This run is not finished; candidates so far: 1-tunables, 2-prompts" in shown.text
+    assert "Changes from the start to the latest candidate" in shown.text
+
+
+def test_runs_are_compared(tmp_path: Path) -> None:
+    runs = {"one": write_run(tmp_path / "one"), "two": write_run(tmp_path / "two", ended=False)}
+    rows = Page(comparison(runs)).rows
+    assert rows[1:] == [
+        ["one", "25.0", "75.0", "<0.001", "kept: prompts", "Answer F1", "Tiny"],
+        ["two", "", "", "", "not finished", "Answer F1", "Tiny"],
+    ]
+
+
+def test_texts_of_a_run_cannot_become_markup(tmp_path: Path) -> None:
+    evil: dict[str, Any] = dict.fromkeys(TEXTS, EVIL)
+    runs = [write_run(tmp_path / "evil", **evil), write_run(tmp_path / "run")]
+    found = [page(run) for run in runs]
+    assert set(found[0].tags) == set(found[1].tags)
+    assert "script" not in found[0].tags
+    assert "alert(1)" in found[0].text
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "summary.json", "1-tunables/proposal.json", "best/state.json"])
+def test_a_damaged_run_is_one_line(name: str, tmp_path: Path) -> None:
+    path = write_run(tmp_path / "run")
+    for damage in (b"{", b"[]", b'{"settings": 3, "study": 3, "stages": 3}'):
+        (path / name).write_bytes(damage)
+        with pytest.raises(PolyhopError, match=re.escape(name.rpartition("/")[2])) as raised:
+            sections(path)
+        assert "\n" not in str(raised.value)
+    shutil.rmtree(path / "best")
+    with pytest.raises(RunError, match="is not a run folder"):
+        sections(tmp_path)
+
+
+def test_a_real_run(tmp_path: Path) -> None:
+    splits = Splits(examples(0, 24), examples(100, 24), examples(200, 16))
+    settings = OptimizationSettings(metric="answer_em", stages=("tunables",), trials=4, cost="lm_calls", seed=3)
+    optimize(make(Engine()), splits, tmp_path / "run", settings)
+    shown = page(tmp_path / "run")
+    assert "Search of 1-tunables 4 trials" in shown.text
+    assert [row[0] for row in shown.rows[1:3]] == ["0-start", "1-tunables"]
