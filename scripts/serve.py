@@ -69,12 +69,6 @@ def serve(
         Path | None,
         typer.Option(metavar="DIR", help="Let clients add documents; they are kept in DIR and added to the index."),
     ] = None,
-    watch: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Show runs of 'polyhop optimize', and let clients stop them: one or a folder."
-        ),
-    ] = None,
     budget_calls: BudgetCallsOption = None,
     budget_usd: BudgetDollarsOption = None,
     mcp: Annotated[bool, typer.Option("--mcp", help="Speak MCP on stdin and stdout instead of HTTP.")] = False,
@@ -84,17 +78,15 @@ def serve(
         raise PolyhopError("the server needs more packages: make serve")
     if host not in _LOOPBACK and not token and not mcp:
         raise PolyhopError(f"{host} can be reached by others: set a token with --token or POLYHOP_TOKEN")
-    if index is None and (watch is None or mcp):
+    if index is None:
         raise PolyhopError("nothing to search: name an index with --index DIR or POLYHOP_INDEX, or --index sample")
-    if watch is not None and not watch.is_dir():
-        raise PolyhopError(f"{watch} is not a folder: give --watch a run of `polyhop optimize`, or a folder of runs")
     from ..engines.budget import Budget
     from ..engines.costs import FREE
     from ..programs import PROGRAMS
     from ..serve.service import Limits, Service
 
-    source = open_source(index) if index else None
-    names = {label(program): program} | {name: name for name in PROGRAMS if name not in _NOT_SERVED} if index else {}
+    source = open_source(index)
+    names = {label(program): program} | {name: name for name in PROGRAMS if name not in _NOT_SERVED}
     default = label(program)
 
     def build(name: str) -> dspy.Module:
@@ -103,12 +95,11 @@ def serve(
 
     budget = Budget(calls=budget_calls, usd=budget_usd) if budget_calls or budget_usd else None
     # The embedded engine computes here: more threads would only keep events of others waiting.
-    embedded = not names or all(predictor.lm.model in FREE for predictor in build(default).predictors())
+    embedded = all(predictor.lm.model in FREE for predictor in build(default).predictors())
     limits = Limits(concurrency=concurrency or (4 if embedded else 64), seconds=timeout)
-    called, examples = (index.name, _examples(index)) if index else ("", [])
+    called, examples = index.name, _examples(index)
     service = Service(build, names, source, index=called, examples=examples, limits=limits, budget=budget)
-    if names:
-        service.program(default)  # a wrong option is an error now
+    service.program(default)  # a wrong option is an error now
     if mcp:
         from ..serve.tools import tool_server
 
@@ -121,7 +112,7 @@ def serve(
 
     taken = _uploads(service, uploads)
     _log_lines()
-    app = create_app(service, token=token, rate=rate, uploads=taken, watch=watch)
+    app = create_app(service, token=token, rate=rate, uploads=taken)
     config = uvicorn.Config(
         app,
         host=host,

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Response
+from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
@@ -59,7 +59,6 @@ def create_app(
     token: str | None = None,
     rate: float = 600.0,
     uploads: Uploads | None = None,
-    watch: Path | None = None,
 ) -> FastAPI:
     """The ASGI application of a service, which closes with it.
 
@@ -67,7 +66,6 @@ def create_app(
         token: What requests must show; None serves this machine only.
         rate: Requests per minute and client.
         uploads: Where documents of clients go; None to refuse them.
-        watch: A run of `polyhop optimize` or a folder of them, which clients may watch and stop.
     """
     tools = _Tools(service)
 
@@ -86,18 +84,12 @@ def create_app(
     app.add_exception_handler(HTTPException, _refused)
     _add_questions(app, service)
     _add_state(app, service)
-    _add_index(app, service, uploads, watch is not None)
-    if watch is not None:
-        from .watch import add_runs
-
-        add_runs(app, service, watch)
+    _add_index(app, service, uploads)
     add_chat(app, service)
     app.router.routes.append(Route("/mcp", tools))
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        if not service.programs:
-            return RedirectResponse("page/runs.html")
         return FileResponse(_PAGE / "index.html", headers={"cache-control": "no-cache"})
 
     app.mount("/page/report", StaticFiles(directory=_REPORT), name="report")
@@ -173,14 +165,14 @@ def _add_state(app: FastAPI, service: Service) -> None:
         return Response(service.metrics.text(service.load), media_type="text/plain; version=0.0.4")
 
 
-def _add_index(app: FastAPI, service: Service, uploads: Uploads | None, watch: bool) -> None:
+def _add_index(app: FastAPI, service: Service, uploads: Uploads | None) -> None:
     @app.get("/index")
     async def index() -> dict[str, Any]:
         """What is searched, and by which programs."""
         size = len(service.source) if service.source is not None else 0
         about = {"index": service.index, "passages": size}
         more = {"programs": service.programs, "examples": service.examples}
-        return about | more | {"uploads": uploads is not None, "watch": watch}
+        return about | more | {"uploads": uploads is not None}
 
     @app.post("/index")
     async def add(name: str, request: Request) -> Response:

@@ -76,7 +76,6 @@ async function add(files) {
 function drawIndex(state) {
   $("index").textContent = `${state.index} · ${count(state.passages, "passage")}`;
   $("add").hidden = !state.uploads;
-  $("runs-link").hidden = !state.watch;
 }
 
 // --- history and links ---
