@@ -1,7 +1,7 @@
 """Selects the passages that form a chain of evidence, and in them the sentences that carry it.
 
 A chain grows passage by passage: at every step the candidates compete with each other and with the end of the chain, by
-a conditional logit over `chain_features` with the weights of `weights` (`polyhop.scripts.training.selector`). The
+a conditional logit over `chain_features` with the weights of `weights` (fitted on train questions, in version 0.1). The
 Selector starts a new chain, the Adder extends the selected passages. The next passage depends on which passages are
 chosen, not on their order or on who chose them.
 """

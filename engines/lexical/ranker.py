@@ -1,7 +1,7 @@
 """The learned part of the reader: ranks the candidate spans of a question.
 
 A network with one small hidden layer and a linear part scores every candidate by its `features`; the softmax over all
-candidates gives their probabilities. ``python -m polyhop.scripts.training.reader`` fits the weights in ``ranker.json``.
+candidates gives their probabilities. The weights in ``ranker.json`` were fitted on train questions in version 0.1.
 """
 
 from __future__ import annotations
