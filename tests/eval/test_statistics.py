@@ -91,3 +91,10 @@ def test_holm_corrects_for_all_tests() -> None:
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == [1.0, 1.0]
     assert holm([]) == []
+
+
+def test_the_bootstrap_p_value_is_two_sided() -> None:
+    # Of the differences 2 and 0, half of the resamples have the mean 0 or 2, which is as far from 1 as 0 is.
+    found = compare([2.0, 0.0], [0.0, 0.0], resamples=4_000)
+    assert found.p_bootstrap == pytest.approx(0.5, abs=0.04)
+    assert compare([0.0, 0.0], [2.0, 0.0], resamples=4_000).p_bootstrap == pytest.approx(0.5, abs=0.04)

@@ -15,6 +15,7 @@ from polyhop.eval.comparison import compare_runs
 from polyhop.eval.folder import RunError
 from polyhop.eval.records import read_lines
 from polyhop.eval.run import evaluate
+from polyhop.eval.statistics import holm
 from polyhop.scripts.main import app
 
 from ..eval.small import Fake, numbered
@@ -63,7 +64,9 @@ def test_files(runs: tuple[Path, Path], tmp_path: Path) -> None:
     assert rows[0]["difference"] == ""
     assert float(rows[1]["difference"]) == pytest.approx(float(rows[1]["mean"]) - float(rows[0]["mean"]))
     assert float(rows[1]["low"]) <= float(rows[1]["difference"]) <= float(rows[1]["high"])
-    assert 0 < float(rows[1]["p_permutation"]) <= float(rows[1]["p_holm"]) < 0.05
+    chances = [float(rows[n]["p_permutation"]) for n in (1, 3)]
+    assert [float(rows[n]["p_holm"]) for n in (1, 3)] == holm(chances)
+    assert min(holm(chances)) == 2 * min(chances) < 0.05  # the smaller of two counts twice
     text = tex.read_text()
     assert "\\begin{tabular}{lrr}" in text
     assert re.search(r"fact\\_f1 & \d+\.\d & \d+\.\d\$\^\{\\dag\}\$ \\\\", text)

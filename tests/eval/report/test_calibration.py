@@ -44,3 +44,9 @@ def test_the_area_is_small_if_the_wrong_answers_are_the_least_confident() -> Non
 
 def test_no_answer() -> None:
     assert calibration([], [], questions=3) is None
+
+
+def test_the_error_of_a_bin_counts_by_its_answers() -> None:
+    found = calibration([0.95] * 9 + [0.15], [1.0] * 9 + [1.0], 10)
+    assert found is not None
+    assert found.ece == pytest.approx(0.9 * 0.05 + 0.1 * 0.85)
