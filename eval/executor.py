@@ -19,7 +19,7 @@ from traceback import extract_tb
 from typing import Any, Generic, Protocol, TypeVar
 
 import dspy
-from dspy.utils.exceptions import AdapterParseError, LMError
+from dspy import AdapterParseError, LMError
 
 from ..data.passages import Evidence, Passage
 from ..engines.costs import Ledger
