@@ -26,6 +26,7 @@ from .checks import Finding, failed, ok, warning
 if TYPE_CHECKING:
     import dspy
 
+    from ..data.lucene.bm25 import BM25Index
     from ..engines.models import Profile
 
 _WIDTH = 16  # of a check's name; models may be longer
@@ -42,6 +43,10 @@ _LOOKS_LIKE_AN_ADDRESS = re.compile(
 
 def doctor(
     index: Annotated[Path | None, typer.Option("--index", metavar="DIR", help="Also verify an index.")] = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Questions with gold: also say which retriever finds it in the index."),
+    ] = None,
     lm: Annotated[
         list[str] | None,
         typer.Option(
@@ -63,7 +68,9 @@ def doctor(
     from dataclasses import asdict
 
     findings: list[Finding] = []
-    for finding in _findings(index, lm or (), seconds):
+    if questions is not None and index is None:
+        raise typer.BadParameter("--questions needs --index")
+    for finding in _findings(index, questions, lm or (), seconds):
         findings.append(finding)
         if not as_json:
             _print(finding)
@@ -74,7 +81,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _findings(index: Path | None, models: Sequence[str], seconds: float) -> Iterator[Finding]:
+def _findings(index: Path | None, questions: Path | None, models: Sequence[str], seconds: float) -> Iterator[Finding]:
     from . import checks
 
     yield checks.check_python()
@@ -87,7 +94,12 @@ def _findings(index: Path | None, models: Sequence[str], seconds: float) -> Iter
     if index is not None and java.status == "failed":
         yield warning("index", "not checked, because Java does not work", "fix Java first")
     elif index is not None:
-        yield from checks.check_index_folder(index)
+        sound = True
+        for finding in checks.check_index_folder(index):
+            sound &= finding.status != "failed"
+            yield finding
+        if sound:
+            yield from check_ties(index, questions)
     for spec, profile in named_models(models).items():
         yield from check_model(spec, profile, seconds)
 
@@ -97,6 +109,62 @@ def _print(finding: Finding) -> None:
     typer.echo(f"{mark}{finding.check:<{_WIDTH}}  {finding.found}")
     if finding.fix:
         typer.echo(f"{'':<{9 + _WIDTH}}  -> {finding.fix}")
+
+
+# --- which retriever -------------------------------------------------------------------------------------------------
+
+
+def check_ties(index: Path, questions: Path | None) -> Iterator[Finding]:
+    """How the documents of an index are tied, how the retrievers do on questions, and which one to use."""
+    from ..data.lucene.bm25 import BM25Index
+    from ..data.text import count
+    from ..eval.linkage import linkage_of
+
+    with BM25Index(index) as opened:
+        if not opened.has_titles or not len(opened):
+            yield warning("ties", "not looked at: the index has no titles", f"polyhop index --adopt {index}")
+            return
+        ties = linkage_of(opened.store)
+        part = ties.sampled < ties.documents
+        least = "at least " if part else ""
+        drawn = f", of which {ties.sampled:,} were looked at" if part else ""
+        yield ok("documents", f"{count(ties.documents, 'document')} of {count(ties.passages, 'passage')}{drawn}")
+        linked = f"{least}{ties.linked:.0%} are linked by others"
+        yield ok("hyperlinks", f"{ties.linking:.0%} of the documents link to others, {linked}")
+        yield ok("names", f"{least}{ties.mentioned:.0%} of the documents are mentioned by others, by title or alias")
+        if questions is not None:
+            yield from _trial(opened, questions)
+        else:
+            why = f"{least}{ties.tied:.0%} of the documents are tied by links or names"
+            yield ok("retriever", f"{ties.retriever}, because {why}; to be sure, name --questions with gold")
+
+
+def _trial(index: BM25Index, file: Path) -> Iterator[Finding]:
+    from ..eval.linkage import trial_of
+    from ..eval.questions import Questions
+    from .source import dataset_of
+
+    try:
+        trial = trial_of(Questions(dataset_of(str(file)), str(file), setting="open"), index)
+    except (PolyhopError, ValueError) as error:
+        yield failed("questions", str(error), 'each line needs a "question" and its "gold": ["Title", "file.md"]')
+        return
+    if trial.without:
+        found = f"{trial.without} of {trial.questions + trial.without} have no gold document in the index"
+        yield warning("questions", found, "correct the names in gold, or leave these questions out")
+    if trial.pairs:
+        found = f"{trial.tied:.0%} of {trial.pairs} are tied, {trial.linked:.0%} by a hyperlink"
+        yield ok("gold pairs", found)
+    means = (f"{name} {100 * trial.recall[name]:.1f} ({100 * trial.all_gold[name]:.1f})" for name in trial.recall)
+    yield ok("Recall@5", f"{'; '.join(means)} by document (all gold@5)")
+    versus, least = trial.versus, 100 * trial.smallest
+    mean, low, high = (f"{100 * value:+.1f}" for value in versus.difference)
+    found = f"{mean} points for chain against {trial.better} ({low} to {high}, p = {versus.p_permutation:.2g})"
+    yield ok("difference", f"{found}; {trial.questions} questions mostly show one of {least:.1f} points or more")
+    if trial.retriever is None:
+        yield ok("retriever", "no clear difference: take the higher one, or ask more questions")
+    else:
+        yield ok("retriever", trial.retriever)
 
 
 # --- models ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,89 @@
+"""How the documents of an index are tied, on real indexes of a few documents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from polyhop.data.benchmarks import load_questions
+from polyhop.data.lucene.bm25 import BM25Index
+from polyhop.data.lucene.index import build_index
+from polyhop.eval.linkage import BM25, CHAIN, linkage_of, trial_of
+from polyhop.scripts.main import app
+
+NAMES = "Alder Birch Cedar Dogwood Elder Fir Gorse Hazel".split()
+PLACES = "harbour lighthouse orchard quarry ferry bakery chapel tannery".split()
+YIELDS = "herring lamps pears granite ropes loaves candles leather".split()
+
+
+def index_of(folder: Path, tie: str) -> Path:
+    """A page of each name says where its keeper works, a page of each place what it sells. `tie` is between them."""
+    pages = folder / "pages"
+    pages.mkdir(parents=True)
+    for n, (name, place, sold) in enumerate(zip(NAMES, PLACES, YIELDS, strict=True)):
+        told = {
+            "links": f"The keeper is employed at the <a href='place{n}.html'>{place}</a> all year.",
+            "names": f"The keeper is employed at {place.title()} Works all year.",
+            "nothing": "The keeper is employed somewhere else all year.",
+        }[tie]
+        title = f"{place.title()} Works" if tie == "names" else f"Number {n}"
+        (pages / f"keeper{n}.html").write_text(f"<title>{name} Cottage</title><p>{name} Cottage is old. {told}</p>")
+        (pages / f"place{n}.html").write_text(f"<title>{title}</title><p>They sell {sold} at dawn.</p>")
+    build_index([pages], folder / "ix")
+    return folder / "ix"
+
+
+def questions_for(folder: Path) -> Path:
+    file = folder / "questions.jsonl"
+    lines = [
+        {"question": f"What is sold where the keeper of {name} Cottage works?", "answer": sold}
+        | {"gold": [f"keeper{n}.html", f"place{n}.html"]}
+        for n, (name, sold) in enumerate(zip(NAMES, YIELDS, strict=True))
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("tie", "linking", "mentioned", "linked_pairs", "tied_pairs", "advice"),
+    [
+        ("links", 0.5, 0.0, 1.0, 1.0, CHAIN),
+        ("names", 0.0, 0.5, 0.0, 1.0, CHAIN),
+        ("nothing", 0.0, 0.0, 0.0, 0.0, BM25),
+    ],
+)
+def test_ties_and_what_they_speak_for(
+    tie: str, linking: float, mentioned: float, linked_pairs: float, tied_pairs: float, advice: str, tmp_path: Path
+) -> None:
+    with BM25Index(index_of(tmp_path, tie)) as index:
+        found = linkage_of(index.store)
+        assert (found.passages, found.documents, found.sampled) == (16, 16, 16)
+        assert (found.linking, found.linked, found.mentioned) == (linking, linking, mentioned)
+        assert (found.tied, found.retriever) == (1.0 if linking else mentioned, advice)
+        assert 0 < linkage_of(index.store, 4).sampled < 6
+        trial = trial_of(load_questions("own", str(questions_for(tmp_path))), index)
+        assert (trial.questions, trial.without, trial.pairs) == (8, 0, 8)
+        assert (trial.linked, trial.tied) == (linked_pairs, tied_pairs)
+        assert trial.all_gold[CHAIN] == (1.0 if tied_pairs else trial.all_gold[CHAIN])
+        assert trial.retriever == (CHAIN if tied_pairs else None)
+
+
+def test_doctor_advises(tmp_path: Path) -> None:
+    index, file = index_of(tmp_path, "links"), questions_for(tmp_path)
+
+    def told(*options: str) -> dict[str, str]:
+        result = CliRunner().invoke(app, ["doctor", "--index", str(index), "--json", *options])
+        return {each["check"]: each["found"] for each in json.loads(result.stdout)["checks"]}
+
+    alone, tried = told(), told("--questions", str(file))
+    assert alone["documents"] == "16 documents of 16 passages"
+    assert alone["hyperlinks"] == "50% of the documents link to others, 50% are linked by others"
+    assert alone["retriever"].startswith("chain, because 100% of the documents are tied")
+    assert tried["gold pairs"] == "100% of 8 are tied, 100% by a hyperlink"
+    assert tried["retriever"] == "chain"
+    assert "8 questions mostly show one of" in tried["difference"]
+    file.write_text('{"question": "Where?", "answer": "x", "gold": ["nowhere.html"]}\n')
+    assert told("--questions", str(file))["questions"] == "no question has a gold document in the index"
