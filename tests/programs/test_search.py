@@ -67,7 +67,9 @@ def test_k_k1_and_b_reach_the_retriever() -> None:
 
 
 def test_one_hit_a_document() -> None:
-    parts = [Passage(f"{n}#{m}", "Hop", "hop " * (3 - m), place=Place(str(n), m)) for n in range(3) for m in range(3)]
+    parts = [
+        Passage(f"{n}#{m}", "", "hop " * (3 - n) + "on", place=Place(str(n), m)) for n in range(3) for m in range(3)
+    ]
     search = Search(k=2)
     assert [hit.passage.document for hit in searched(search, "hop", parts)] == ["0", "0"]
     search.by_document.value = True
