@@ -1,8 +1,11 @@
 """A retriever that follows chains of evidence: it finds the second hop from the first, without a model.
 
 reading.py     the words and names of a passage, as numbers
+arrays.py      hashes of these, and where names are among them
 store.py       those of a whole collection, in memory or on disk
 question.py    the words of a question
+titles.py      the forms in which other texts mention a title
+hyperlinks.py  the hyperlinks of the passages around a question
 graph.py       the passages around a question and the edges between them
 weights.py     the weights of the features
 retriever.py   the greedy choice, and `ChainRetriever`

@@ -12,21 +12,20 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from ..passages import Hit, Passage
-from .question import Bools, Question
+from .arrays import Bools, Floats, Hashes, Ints, find_names, hash_names, hash_runs, spanned
+from .hyperlinks import Hyperlinks
+from .question import Question
 from .reading import (
-    FORM_BITS,
     LONGEST_NAME,
     NAMED,
     STARTS,
-    STEM_BITS,
-    TOPIC,
     Words,
     folded,
-    read,
     texts_of,
     without_flags,
 )
-from .store import Floats, Hashes, Ints, Records, Store, find_names, hash_names, hash_runs, place_numbers, spanned
+from .store import Store
+from .titles import CERTAINTY, FORMS, TOPIC_WORD, title_forms
 
 _QUESTION_HITS = 30
 _SPARE = 5  # hits after the last that mostly show whether it has equals
@@ -40,18 +39,8 @@ _LONGEST_IN_QUESTION = 12
 _LOWER_CASE = 0.4  # certainty of a name without capitals: "his father" is not the page "Father"
 DIGITS = 9  # of weights that are compared
 _COPY = 0.7  # share of the shorter passage's distinct words that a copy has (without titles, of the longer one's)
-# Forms of a title: whole, without disambiguation, short, the file's name, to the first comma, without article, first
-# and last name.
-_FORMS = 7
-_CERTAINTY = np.array([1.0, 0.9, 0.9, 0.8, 0.6, 0.6, 0.6])  # that a form means the passage
 _DEEP = 300  # the question's hits among which those of different documents are looked for
 _OF_ONE = 3  # of these, those of one document
-# Certainty that a link means a passage: of the kinds in text, to see also and in contents; to a place, that it means
-# the passage before or after it, or another of that document; to a document, that it means one that does not open it.
-_KINDS = np.array([1.0, 1.0, 0.3])
-_NEXT_TO, _SAME_PAGE, _WHOLE_PAGE = 0.6, 0.4, 0.6
-_ARTICLES = np.array([word.numbers[0] >> FORM_BITS for word in read("the a an")], np.uint32)
-_TOPIC = TOPIC << (STEM_BITS - FORM_BITS)  # the least number of a topic word, without flags
 LINK, BACK, SHARED, HYPERLINK, LINKED = range(5)
 
 
@@ -108,6 +97,7 @@ class Graph:
     """The passages around a question, searched once each; a node is its number in the order in which it was found.
 
     Attributes:
+        pages: See `Store.pages`.
         rows: The row of each node in the store.
         bm25: Its score divided by the best score; 0 if the question did not find it.
         similarity: Its cosine with the question; 0 without vectors.
@@ -134,6 +124,7 @@ class Graph:
     ) -> None:
         self._source, self._store, self._similarities = source, source.store, similarities
         self.question = Question(text, self._store)
+        self.pages = self._store.pages
         self.rows: list[int] = []
         self._nodes: dict[int, int] = {}  # by row
         self._passages: dict[int, Passage] = {}
@@ -152,26 +143,18 @@ class Graph:
         self.first_sentence, self.node_of_sentence = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.match, self.span = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
         self.match_certainty, self.match_rarity = np.zeros(0), np.zeros(0)
-        self.names = np.zeros((0, _FORMS), np.uint64)
+        self.names = np.zeros((0, FORMS), np.uint64)
         self._sentence = np.zeros(0, np.int64)  # of each word
         self.document, self.listing = np.zeros(0, np.uint64), np.zeros(0)
-        self._first_link = np.zeros(1, np.int64)  # of each node, and the end
-        self._link_spans, self._link_kinds = np.zeros((0, 2), np.int64), np.zeros(0, np.int64)
-        self._targets, self._anchors = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
-        self._aims = np.zeros(0, np.int64)  # the row of the place that each link names; -1 for none
+        self._hyperlinks = Hyperlinks()
         self._first = np.zeros(1, np.int64)  # the first word of each node, and the end
         self._titles = np.zeros((0, 3), np.int64)
         self._spans, self._first_span = np.zeros((0, 2), np.int64), np.zeros(1, np.int64)
-        self._forms = np.zeros((0, _FORMS, LONGEST_NAME), np.uint32)
-        self._form_rarity, self._form_asked = np.zeros((0, _FORMS)), np.zeros((0, _FORMS), bool)
+        self._forms = np.zeros((0, FORMS, LONGEST_NAME), np.uint32)
+        self._form_rarity, self._form_asked = np.zeros((0, FORMS)), np.zeros((0, FORMS), bool)
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    @property
-    def pages(self) -> float:
-        """See `Store.pages`."""
-        return self._store.pages
 
     def load(self, nodes: Sequence[int]) -> None:
         """Read the passages of some nodes, together."""
@@ -257,8 +240,7 @@ class Graph:
             had = self.node_has[chosen].tolist()
             missing = [word for word, has in zip(self.question.words, had, strict=True) if not has]
             rows += [row for row, _ in self._ranked(" ".join((*wanted, *missing)), _NAME_HITS)]
-        aims = self._aims[self._first_link[chosen] : self._first_link[chosen + 1]]
-        return self._add([(row, 0.0) for row in (*rows, *aims[aims >= 0].tolist())])
+        return self._add([(row, 0.0) for row in (*rows, *self._hyperlinks.rows(chosen))])
 
     def _ranked(self, query: str, k: int) -> list[tuple[int, float]]:
         """The best hits. Which of equals at the end (up to `_TIES`) are among them is the same in any order of rows."""
@@ -283,7 +265,7 @@ class Graph:
         for length, found in enumerate(hash_runs(words, longest), 1):
             last = padded[length - 1 : length - 1 + len(words)]
             inside = inside & (last > 0)
-            first = np.flatnonzero(inside & (last >= _TOPIC))
+            first = np.flatnonzero(inside & (last >= TOPIC_WORD))
             hashes.append(found[first])
             places.append(first)
         runs = np.concatenate(hashes)
@@ -337,9 +319,9 @@ class Graph:
         node_of_sentence = np.repeat(np.arange(len(rows)), records.sizes)[ends]
         has, pairs = question.occurrences(records.words, sentence, len(node_of_sentence))
         first = sentence[starts]
-        forms = _forms(words, starts, records)
+        forms = title_forms(words, starts, records)
         flat = forms.reshape(-1, LONGEST_NAME)
-        form_rarity = self._store.rarity(flat).reshape(len(rows), _FORMS)
+        form_rarity = self._store.rarity(flat).reshape(len(rows), FORMS)
         title = self._store.rarity(spanned(words, np.stack([starts, starts + records.titles[:, 0]], axis=1)))
         nodes, sentences, size = len(self._titles), len(self.has), len(self.words)
         self._match(flat, form_rarity)
@@ -354,7 +336,7 @@ class Graph:
         )
         self.listing = join([self.listing, np.minimum(linked / records.sizes, 1.0)])
         self.document = join([self.document, self._store.documents(np.array(rows, np.int64))])
-        self._read_links(records, size)
+        self._hyperlinks.add(records, size, self._store)
         self.total = join([self.total, np.add.reduceat(words.astype(np.int64), starts)])
         self.words, self._flags = join([self.words, words]), join([self._flags, records.words])
         self._capitals = join([self._capitals, np.cumsum(records.words & NAMED > 0) + self._capitals[-1]])
@@ -372,36 +354,22 @@ class Graph:
         self._first_span = join([self._first_span, np.cumsum(records.named) + self._first_span[-1]])
         self._forms, self._form_rarity = join([self._forms, forms]), join([self._form_rarity, form_rarity])
 
-    def _read_links(self, records: Records, size: int) -> None:
-        join, count = np.concatenate, len(records.targets)
-        aims = np.full(count, -1)
-        if count:
-            # The place, or else its document.
-            for wanted in (records.targets, place_numbers(records.targets, records.anchors)):
-                rows, which = self._store.placed(wanted)
-                aims[which[::-1]] = rows[::-1]
-        self._first_link = join([self._first_link, np.cumsum(records.linked) + self._first_link[-1]])
-        self._link_spans = join([self._link_spans, records.links + size])
-        self._link_kinds = join([self._link_kinds, records.kinds])
-        self._targets, self._anchors = join([self._targets, records.targets]), join([self._anchors, records.anchors])
-        self._aims = join([self._aims, aims])
-
     def _match(self, forms: Words, form_rarity: Floats) -> None:
         """Find the titles in the question: of each the most certain form, where it is first."""
         count, question = len(form_rarity), self.question
         which, place = find_names(forms, question.numbers)
-        asked = np.zeros((count, _FORMS), bool)
-        asked[which // _FORMS, which % _FORMS] = True
+        asked = np.zeros((count, FORMS), bool)
+        asked[which // FORMS, which % FORMS] = True
         match = np.where(asked.any(axis=1), asked.argmax(axis=1), -1)
-        start = np.zeros(count * _FORMS, np.int64)
+        start = np.zeros(count * FORMS, np.int64)
         start[which[::-1]] = place[::-1]
         node = np.arange(count)
-        start = start.reshape(count, _FORMS)[node, match]
-        length = np.count_nonzero(forms.reshape(count, _FORMS, LONGEST_NAME)[node, match], axis=1)
+        start = start.reshape(count, FORMS)[node, match]
+        length = np.count_nonzero(forms.reshape(count, FORMS, LONGEST_NAME)[node, match], axis=1)
         capitals = np.append(0, np.cumsum(question.capital))
         end = np.minimum(start + length, len(question.capital))
         capital = capitals[end] > capitals[start]
-        certainty = np.where(match >= 0, _CERTAINTY[match] * np.where(capital, 1.0, _LOWER_CASE), 0.0)
+        certainty = np.where(match >= 0, CERTAINTY[match] * np.where(capital, 1.0, _LOWER_CASE), 0.0)
         self.match = np.append(self.match, match)
         self.span = np.concatenate([self.span, np.stack([start, end], axis=1)])
         self.match_certainty = np.append(self.match_certainty, certainty)
@@ -419,38 +387,27 @@ class Graph:
         sentence = self._sentence[place]
         node = self.node_of_sentence[sentence]
         in_title = sentence == self.first_sentence[node]
-        back = (which < _FORMS) & ~in_title
-        other = (which >= _FORMS) & (node != chosen)
+        back = (which < FORMS) & ~in_title
+        other = (which >= FORMS) & (node != chosen)
         named = np.full(np.count_nonzero(back), chosen)
         parts: tuple[Edges, ...] = (
             self._links(chosen, first),
             self._titled_edges(BACK, chosen, node[back], named, which[back], place[back]),
-            self._shared(names[_FORMS:], spans, which[other] - _FORMS, place[other], node[other], in_title[other]),
+            self._shared(names[FORMS:], spans, which[other] - FORMS, place[other], node[other], in_title[other]),
         )
-        if self._first_link[-1]:
-            parts += (self._hyperlinks(chosen, first), self._linking(chosen, first))
+        if len(self._hyperlinks):
+            links, node = self._hyperlinks.of(chosen, self.document[first:])
+            parts += (self._hyperlink_edges(HYPERLINK, node + first, links, node + first),)
+            links, node = self._hyperlinks.to(self.document[chosen], first)
+            parts += (self._hyperlink_edges(LINKED, node, links, np.full(len(links), chosen)),)
         edges = Edges(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
         other_page = self.document[edges.node] != self.document[chosen]  # a page does not lead to itself
         return Edges(*(column[other_page] for column in edges))
 
-    def _hyperlinks(self, chosen: int, first: int) -> Edges:
-        links = np.arange(self._first_link[chosen], self._first_link[chosen + 1])
-        link, node = np.nonzero(self._targets[links, None] == self.document[None, first:])
-        return self._hyperlink_edges(HYPERLINK, node + first, links[link], node + first)
-
-    def _linking(self, chosen: int, first: int) -> Edges:
-        links = np.arange(self._first_link[first], len(self._targets))
-        links = links[self._targets[links] == self.document[chosen]]
-        node = self._first_link.searchsorted(links, "right") - 1
-        return self._hyperlink_edges(LINKED, node, links, np.full(len(links), chosen))
-
     def _hyperlink_edges(self, relation: int, node: Ints, link: Ints, target: Ints) -> Edges:
         """Edges by links to the document of the ``target`` nodes."""
-        rows, aims = np.array(self.rows, np.int64)[target], self._aims[link]
-        near = np.where(np.abs(rows - aims) <= 1, _NEXT_TO, _SAME_PAGE)
-        certainty = np.where(rows == aims, 1.0, np.where(self._anchors[link] > 0, near, _WHOLE_PAGE))
-        certainty *= _KINDS[self._link_kinds[link]]
-        spans = self._link_spans[link]
+        certainty = self._hyperlinks.certainty(link, np.array(self.rows, np.int64)[target])
+        spans = self._hyperlinks.spans[link]
         names = spanned(self.words, spans)
         count = len(node)
         return Edges(
@@ -473,18 +430,18 @@ class Graph:
         forms = self._forms[done:].reshape(-1, LONGEST_NAME)
         which, place = find_names(forms, self.words[start : self._first[chosen + 1]])
         return self._titled_edges(
-            LINK, chosen, which // _FORMS + done, which // _FORMS + done, which % _FORMS, place + start
+            LINK, chosen, which // FORMS + done, which // FORMS + done, which % FORMS, place + start
         )
 
     def _titled_edges(self, relation: int, chosen: int, node: Ints, named: Ints, form: Ints, place: Ints) -> Edges:
         """Edges by the most certain form of a title that is mentioned; versions of a page do not mention each other."""
-        best = np.full(len(self), _FORMS)
+        best = np.full(len(self), FORMS)
         np.minimum.at(best, node, form)
         keep = (best[node] == form) & (self.names[node, 0] != self.names[chosen, 0])
         node, named, form, place = node[keep], named[keep], form[keep], place[keep]
         length = np.count_nonzero(self._forms[named, form], axis=1)
         end = np.minimum(place + length, len(self.words))
-        certainty = _CERTAINTY[form] * np.where(self._capitals[end] > self._capitals[place], 1.0, _LOWER_CASE)
+        certainty = CERTAINTY[form] * np.where(self._capitals[end] > self._capitals[place], 1.0, _LOWER_CASE)
         return Edges(
             node,
             np.full(len(node), relation),
@@ -527,7 +484,7 @@ class Graph:
             spans = np.concatenate([own, self._spans[self._first_span[chosen] : self._first_span[chosen + 1]]])
             names = spanned(self.words, spans)
             asked, _ = find_names(names, self.question.numbers)
-            keep: Bools = np.any(names >= _TOPIC, axis=1)
+            keep: Bools = np.any(names >= TOPIC_WORD, axis=1)
             keep[asked] = False
             found = self._mentioned[chosen] = spans[keep]
         return found
@@ -549,25 +506,3 @@ class Graph:
 
     def _distinct(self, node: int) -> frozenset[int]:
         return frozenset(self.words[self._first[node] : self._first[node + 1]].tolist()) - {0}
-
-
-def _forms(words: Words, starts: Ints, records: Records) -> Words:
-    """The forms in which other texts may mention titles, shape (passages, forms, words); unused ones are zeros."""
-    whole, bare, comma = records.titles.T
-    article = (bare > 1) & np.isin(words[starts], _ARTICLES)
-    person = (bare > 2) & (words[starts] >= _TOPIC)
-    spans = [
-        (starts, whole),
-        (starts, np.where(whole == bare, 0, bare)),
-        (starts + records.short[:, 0], records.short[:, 1] - records.short[:, 0]),
-        (starts + whole + 1, records.files),
-        (starts, comma),
-        (starts + 1, np.where(article, bare - 1, 0)),
-        (starts, np.zeros_like(starts)),
-    ]
-    start, size = np.array(spans).transpose(1, 2, 0)
-    forms = spanned(words, np.stack([start, start + size], axis=2).reshape(-1, 2)).reshape(-1, _FORMS, LONGEST_NAME)
-    forms[person, -1, 0] = words[starts[person]]
-    forms[person, -1, 1] = words[starts[person] + bare[person] - 1]
-    forms[~(forms >= _TOPIC).any(axis=2)] = 0
-    return forms

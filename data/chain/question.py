@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..text import clean
+from .arrays import Bools, Floats, Ints, locate
 from .reading import TOPIC, Words, number, read, stems_of, without_flags
-from .store import Floats, Ints, Store, locate
-
-Bools = NDArray[np.bool_]
+from .store import Store
 
 _MOST_WORDS = 300
 _AGENT = re.compile(r".{2,}tor")  # who does what the word says without "or": not Tor

@@ -22,9 +22,9 @@ import numpy as np
 from ..errors import PolyhopError
 from ..lucene.searcher import adapt
 from ..passages import Hit, Reason, SearchTool, Shared, check_page
+from .arrays import Bools, Floats, Ints, counted, occurrences
 from .graph import BACK, DIGITS, HYPERLINK, LINK, LINKED, SHARED, ChainSource, Edges, Graph
-from .question import Bools, specificity
-from .store import Floats, Ints, counted, occurrences
+from .question import specificity
 from .weights import ChainWeights
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import ujson
 
-from ..chain.store import Bools, StoreWriter
+from ..chain.arrays import Bools
+from ..chain.store import StoreWriter
 from ..corpora import Corpus
 from ..errors import IndexFault, LeftOut, Problem
 from ..passages import PAGE, Passage

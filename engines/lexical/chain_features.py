@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...data.chain.arrays import Floats, counted, occurrences
 from ...data.chain.graph import SHARED, Graph
 from ...data.chain.question import specificity
-from ...data.chain.store import Floats, counted, occurrences
 from ...data.passages import Passage
 from ...data.pool import PassagePool
 from ...data.references import references

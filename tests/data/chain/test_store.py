@@ -9,18 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyhop.data.chain.arrays import counted, find_names, hash_names, hash_runs, locate, occurrences, spanned
 from polyhop.data.chain.reading import LONGEST_NAME, Reading, read, record_of, stems_of, texts_of, without_flags
-from polyhop.data.chain.store import (
-    Store,
-    StoreWriter,
-    counted,
-    find_names,
-    hash_names,
-    hash_runs,
-    locate,
-    occurrences,
-    spanned,
-)
+from polyhop.data.chain.store import Store, StoreWriter
 from polyhop.data.passages import Passage
 
 PASSAGES = [
