@@ -20,7 +20,7 @@ from polyhop.data.pool import PassagePool
 from polyhop.optimizers.replay import Call, Replay, choices
 from polyhop.optimizers.tunables import Values, search_space, with_values
 from polyhop.programs import PROGRAMS, Oracle, tunables
-from polyhop.programs.program import conditions_of
+from polyhop.programs.tunable import conditions_of
 from polyhop.signatures.fields import NumberedPassages
 
 RUNS, OFF_RUNS = 400, 5
@@ -57,7 +57,7 @@ def test_every_tunable_that_is_drawn_can_change_something(name: str) -> None:
         assert not dead, f"nothing changes with {', '.join(dead)}"
 
 
-@pytest.mark.parametrize("name", [name for name, kind in PROGRAMS.items() if kind.conditions])
+@pytest.mark.parametrize("name", [name for name, kind in PROGRAMS.items() if conditions_of(kind.over(RETRIEVER))])
 def test_what_is_switched_off_changes_nothing(name: str) -> None:
     program = PROGRAMS[name].over(RETRIEVER)
     switches: dict[tuple[str, tuple[Any, ...]], list[str]] = {}
