@@ -24,7 +24,7 @@ def run(*arguments: str) -> Any:
 def tuned(tmp_path: Path) -> Path:
     program = Prism(polyhop.ChainRetriever(), rounds=2)
     instructions = program.selector.signature.instructions
-    changed = instructions.replace("definitely irrelevant", "[bold]useless[/bold] \x1b[31m")
+    changed = f"{instructions} [bold]useless[/bold] \x1b[31m"
     program.selector.signature = program.selector.signature.with_instructions(changed)
     program.adder.demos = [dspy.Example(question="Who [x]?", add=["1s1"])]
     known = Provenance(metric="evidence_f1", scores={"val": {"evidence_f1": Score(mean=0.71, low=0.69, high=0.73)}})
@@ -35,7 +35,7 @@ def test_a_program_before_and_after_tuning(tuned: Path) -> None:
     result = run("prism", str(tuned))
     assert result.exit_code == 0
     text = " ".join(result.stdout.split())
-    assert "remove what is [-definitely irrelevant.-] {+[bold]useless[/bold] [31m.+}" in text
+    assert "{+ [bold]useless[/bold] [31m+}" in text or "{+[bold]useless[/bold] [31m+}" in text
     assert '+ {"question": "Who [x]?", "add": ["1s1"]}' in text
     assert "│ rounds │ 3 │ 2 │ 1..6 │" in text
     assert f"┃ prism ┃ prism ({tuned.parts[-3]}/runs) ┃" in text
