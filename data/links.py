@@ -112,7 +112,7 @@ def file_words(document: str) -> str:
     stem, _, suffix = name.rpartition(".")
     if not stem or f".{suffix}".lower() not in SUFFIXES:
         return ""
-    stem = stem.partition(".")[0] if f".{stem.rpartition('.')[2]}".lower() in SUFFIXES else stem
+    stem = stem.rpartition(".")[0] if f".{stem.rpartition('.')[2]}".lower() in SUFFIXES else stem
     stem = folder.rpartition("/")[2] if stem in _OPENING else stem
     return " ".join(_NAME.findall(stem))
 
@@ -141,14 +141,14 @@ class LinkMap:
     def __call__(self, base: str, target: str) -> str:
         """The target seen from the document ``base``: the id of a document, with the fragment, or as it was."""
         found = address(target)
-        if found in self._documents or target.startswith("[[") or not self._documents:
+        if not found or found in self._documents or target.startswith("[["):
             return target
         if target.startswith("//"):
             parts = found[2:].split("/")[1:]
         elif target.startswith("/"):
             parts = found.strip("/").split("/")
         else:  # relative to the address of a page, which sites show as a folder
-            below = normpath(f"{address(base)}/{relpath(found, dirname(base) or '.')}")
+            below = normpath(f"{address(base)}/{relpath(f'/{found}', f'/{dirname(base)}')}")
             return self._named(below, target) if below in self._documents else target
         most = len(parts)
         for start in range(most):
@@ -158,7 +158,7 @@ class LinkMap:
             end = "/".join(left)
             those = [each for each in self._ends.get(left[-1], ()) if f"/{each}".endswith(f"/{end}")]
             if those:
-                nearest = sorted((-len(commonpath([base, each])), len(each), each) for each in those)
+                nearest = sorted((-len(commonpath([f"/{base}", f"/{each}"])), len(each), each) for each in those)
                 return self._named(nearest[0][2], target)
         return target
 

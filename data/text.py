@@ -293,7 +293,7 @@ def bare_title(title: str) -> str:
 _NUMBER = re.compile(
     r"(?:(?:chapter|section|appendix|part)\s+)?(?:\d+(?:\.\d+)+\.?|\d+[.)]|[A-Z](?:\.\d+)+\.?)\s+", re.IGNORECASE
 )
-_REST = re.compile(r"\s+[—–|-]+\s+|:\s+|\s*\(\d\w{0,2}\)")
+_REST = re.compile(r"(?<!\s)\s++(?:[—–|-]+\s|\(\d\w{0,2}\))|:\s|\(\d\w{0,2}\)")
 
 
 def short_title(title: str) -> tuple[str, str]:

@@ -31,15 +31,17 @@ class Hyperlinks:
 
     def add(self, records: Records, size: int, store: Store) -> None:
         """Add those of further nodes, whose words begin at ``size``."""
-        join, found = np.concatenate, np.full(len(records.targets), -1)
+        join, documents = np.concatenate, records.targets
+        found = np.full(len(documents), -1)
         if len(found):
-            # The place, or else its document.
-            for wanted in (records.targets, place_numbers(records.targets, records.anchors)):
-                rows, which = store.placed(wanted)
+            # The document, which a wiki's link names in another way; then the place in it, if it is known.
+            for anchors in (np.zeros_like(records.anchors), records.anchors):
+                rows, which = store.placed(place_numbers(documents, anchors))
                 found[which[::-1]] = rows[::-1]
+                documents = np.where(found >= 0, store.documents(found.clip(0)), documents)
         self._first = join([self._first, np.cumsum(records.linked) + self._first[-1]])
         self.spans, self._kinds = join([self.spans, records.links + size]), join([self._kinds, records.kinds])
-        self._documents = join([self._documents, records.targets])
+        self._documents = join([self._documents, documents])
         self._anchors = join([self._anchors, records.anchors])
         self._rows = join([self._rows, found])
 

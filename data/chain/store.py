@@ -4,7 +4,7 @@
     starts    where each record starts, and the end (int64)
     titles    hashes of titles, whole and without disambiguation, in order (uint64)
     titled    the passage of each of these (uint32)
-    documents the number of the document of each passage (uint64)
+    documents the number of the document of each passage, 0 if it was deleted (uint64)
     places    numbers of documents and of the anchors in them, in order (uint64)
     placed    the passage of each of these (uint32)
     stems     the stems of the collection, in order (uint32)
@@ -158,8 +158,9 @@ class Store:
         self._read = read
         self._parts = [_Part(*(part[name] for name in _Part._fields)) for part in parts]
         self._rows = np.cumsum([0, *(len(part.starts) - 1 for part in self._parts)])  # the first of each part; the end
-        opening = sum(len(np.unique(part["documents"])) for part in parts)
-        self.pages = 1 - opening / len(self) if len(self) else 0.0  # the share of passages that do not open a document
+        live = [part["documents"][part["documents"] > 0] for part in parts]
+        opening, size = sum(len(np.unique(documents)) for documents in live), sum(map(len, live))
+        self.pages = 1 - opening / size if size else 0.0  # the share of passages that do not open a document
         self._stems, counts = _added_up([part["stems"] for part in parts], [part["counts"] for part in parts])
         self._idf = _scaled_idf(counts, len(self))
         self._table: NDArray[np.float32] | None = None
@@ -318,7 +319,7 @@ class _Tables:
         self._titles, self._titled = [arrays["titles"][found]], [arrays["titled"][found]]
         found = live[arrays["placed"]]
         self.place(arrays["places"][found], arrays["placed"][found])
-        self._documents = [arrays["documents"]]
+        self._documents = [np.where(live, arrays["documents"], np.uint64(0))]
         self._sizes = [np.diff(arrays["starts"]).astype(np.uint32)]
         self._stems, self._counts = [arrays["stems"]], [arrays["counts"]]
         self._rows = len(live)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from polyhop.data.links import LONGEST_TARGET, address, resolve, untemplated
+from polyhop.data.links import LONGEST_TARGET, LinkMap, address, file_words, resolve, untemplated
 
 BASE = "docs/guide/install.html"
 
@@ -110,3 +110,92 @@ def test_only_references_of_site_generators_are_replaced() -> None:
         untemplated('see {{< ref "a.md" >}} and {{ price }} and {{< note >}}')
         == "see a.md and {{ price }} and {{< note >}}"
     )
+
+
+# --- from sites to documents -----------------------------------------------------------------------------------------
+
+SITE = (
+    "manual/guide/install.md",
+    "manual/guide/usage/index.md",
+    "manual/guide/usage/first.md",
+    "manual/api/io.html",
+    "manual/de/guide/install.md",
+    "notes/c#.md",
+    "top.md",
+)
+
+
+@pytest.mark.parametrize(
+    ("base", "href", "target"),
+    [
+        # the address of a site, with and without versions, and of a host of code
+        ("notes/x.md", "https://mills.example/api/io.html#read", "manual/api/io.html#read"),
+        ("notes/x.md", "https://mills.example/docs/en/3.2/api/io/", "manual/api/io.html"),
+        ("notes/x.md", "https://git.example/team/mills/blob/main/manual/api/io.html", "manual/api/io.html"),
+        ("notes/x.md", "https://mills.example/manual/guide/usage/#a", "manual/guide/usage/index.md#a"),
+        ("notes/x.md", "/api/io", "manual/api/io.html"),
+        ("notes/x.md", "/v2/api/io.html?x#y", "manual/api/io.html#y"),
+        ("notes/x.md", "/top", "top.md"),
+        ("manual/guide/install.md", "/notes/c%23.md#x", "notes/c%23.md#x"),
+        # several that fit: the nearest to the link, then the shortest
+        ("manual/de/start.md", "/guide/install", "manual/de/guide/install.md"),
+        ("manual/de/start.md", "https://mills.example/x/guide/install.html", "manual/de/guide/install.md"),
+        ("manual/api/io.html", "/guide/install", "manual/guide/install.md"),
+        ("top.md", "/guide/install", "manual/guide/install.md"),
+        # a page that a site shows as a folder
+        ("manual/guide/install.md", "../usage/", "manual/guide/usage/index.md"),
+        ("manual/guide/usage/first.md", "../../install/#x", "manual/guide/install.md#x"),
+        # nothing that fits, and what fits by its last part alone
+        ("top.md", "https://mills.example/other/x", "//mills.example/other/x"),
+        ("top.md", "https://mills.example/io", "//mills.example/io"),
+        ("top.md", "https://mills.example/x/y/io", "//mills.example/x/y/io"),
+        ("top.md", "https://mills.example", "//mills.example"),
+        ("top.md", "/x/io", "/x/io"),
+        ("top.md", "/", "/"),
+        ("top.md", "missing.md", "missing.md"),
+        ("top.md", "[[io]]", "[[io]]"),
+        ("top.md", "#x", "top.md#x"),
+    ],
+)
+def test_a_target_is_mapped_to_a_document(base: str, href: str, target: str) -> None:
+    assert LinkMap(SITE)(base, resolve(base, href)) == target
+
+
+PATHS = st.one_of(IDS, IDS.map("/{}".format), IDS.map("//{}".format), SOUP)
+
+
+@given(st.lists(PATHS, max_size=5), PATHS, PATHS, st.sampled_from(["", "#x"]))
+@example(["a"], "a", "", "")
+@example(["/x/b", "a"], "docs/a", "//h/x/b", "")
+def test_a_map_leads_to_documents_and_changes_no_target_that_names_one(
+    ids: list[str], base: str, target: str, fragment: str
+) -> None:
+    links = LinkMap(ids)
+    assert address(links(base, target + fragment)) in {
+        address(target),
+        *(address(id.replace("#", "%23")) for id in ids),
+    }
+    for id in ids:
+        named = id.replace("#", "%23") + fragment
+        assert links(base, named) == named
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ("docs/client-no-evict.md", "client no evict"),
+        ("docs/max_rows.html", "max rows"),
+        ("lib/os.path.html", "os.path"),
+        ("lib/os.path.rst.txt", "os.path"),
+        ("docs/release-1.2.txt.gz", "release 1.2"),
+        ("docs/Usage/index.html", "Usage"),
+        ("Usage/README.md", "Usage"),
+        ("index.html", ""),
+        ("q17", ""),
+        ("Paris, Texas", ""),
+        ("dir/data.bin", ""),
+        ("dir/.md", ""),
+    ],
+)
+def test_the_words_of_the_name_of_a_file(document: str, words: str) -> None:
+    assert file_words(document) == words

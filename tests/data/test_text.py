@@ -18,14 +18,17 @@ from polyhop.data.text import (
     WORD,
     bare_title,
     clean,
+    code_parts,
     content_terms,
     fold,
     join_initials,
     key_words,
+    short_title,
     split_sentences,
     terms,
     title_key,
     title_names,
+    with_code_parts,
 )
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -218,7 +221,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_takes_linear_time(name: str) -> None:
     text = HOSTILE[name]
-    for function in (split_sentences, terms, WORD.findall, title_key, bare_title):
+    for function in (split_sentences, terms, WORD.findall, title_key, bare_title, short_title, with_code_parts):
         start = time.process_time()
         function(text)
         assert time.process_time() - start < 2.0, function.__name__  # quadratic ones take minutes
@@ -348,6 +351,53 @@ def test_titles_that_are_one(one: str, other: str) -> None:
 )
 def test_bare_title(title: str, bare: str) -> None:
     assert bare_title(title) == bare
+
+
+@pytest.mark.parametrize(
+    ("title", "before", "short"),
+    [
+        ("20.5. Configuration", "20.5. ", "Configuration"),
+        ("3.12 Water rights", "3.12 ", "Water rights"),
+        ("7) Water rights", "7) ", "Water rights"),
+        ("A.1 Terms", "A.1 ", "Terms"),
+        ("Chapter 3. Moons", "Chapter 3. ", "Moons"),
+        ("section 2.1 Moons: a list", "section 2.1 ", "Moons"),
+        ("time — Access to time", "", "time"),
+        ("Moons - Guide", "", "Moons"),
+        ("Moons | Guide | Site", "", "Moons"),
+        ("Moons: a list", "", "Moons"),
+        ("ls(1) Manual Page", "", "ls"),
+        ("git-gc (1)", "", "git-gc"),
+        ("open(3p)", "", "open"),
+        # as they are
+        *(
+            (title, "", title)
+            for title in ("Paris, Texas", "Help! (film)", "Spider-Man", "J. R. R. Tolkien", "3 Idiots")
+        ),
+        *(
+            (title, "", title)
+            for title in ("12 Monkeys", "R.E.M.", "24:7", "a::b", "Solaris (1972)", "1.FC Bonn", "", "—")
+        ),
+    ],
+)
+def test_the_short_form_of_a_title(title: str, before: str, short: str) -> None:
+    assert short_title(title) == (before, short)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("os.urandom", "os urandom"),
+        ("max_wal_senders", "max wal senders"),
+        ("__init__", "init"),
+        ("a.b.read_all", "read all"),
+        ("See os.path.join() and x_y, or end.Next", "os path join end Next"),
+        *((text, "") for text in ("U.S. and D.C.", "e.g. i.e.", "J.R.R. Tolkien", "Ph.D.", "3.5 percent", "so.")),
+    ],
+)
+def test_the_parts_of_words_of_code_follow_the_text(text: str, parts: str) -> None:
+    assert with_code_parts(text) == (f"{text}\n{parts}" if parts else text)
+    assert parts.split() == [part for word in WORD.findall(text) for part in code_parts(word)]
 
 
 # --- cleaning --------------------------------------------------------------------------------------------------------

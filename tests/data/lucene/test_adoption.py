@@ -158,6 +158,21 @@ def test_an_adopted_index_is_searched_like_polyhops_own(tmp_path: Path, monkeypa
             assert [hit.passage for hit in theirs.search(query, 5)] == [hit.passage for hit in own.search(query, 5)]
 
 
+def test_words_of_code_are_ranked_as_anserini_ranks_them(tmp_path: Path) -> None:
+    """Its indexes do not have the parts of such words."""
+    texts = "os.urandom gives bytes", "the urandom file", "max_wal_senders is a setting", "senders of mail", "an os"
+    records = [{"id": f"r{n}", "contents": text} for n, text in enumerate(texts)]
+    folder = anserini_index(tmp_path / "ix", records, storeRaw=True)
+    searcher = autoclass("io.anserini.search.SimpleSearcher")(str(folder))
+    for adopt in (False, True):
+        if adopt:
+            adopt_index(folder)
+        with BM25Index(folder) as index:
+            for query in ("os.urandom", "urandom", "max_wal_senders", "senders", "what os.urandom is"):
+                theirs = [(hit.docid, round(hit.score, 3)) for hit in call(searcher, "search", query, 10)]
+                assert [(id, round(score, 3)) for id, score in found(index.search(query, 10))] == theirs != []
+
+
 def test_chains_are_the_same(tmp_path: Path) -> None:
     passages = sample_passages()
     corpus = tmp_path / "corpus.jsonl"

@@ -24,6 +24,7 @@ from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
 from polyhop.data.lucene.jvm import autoclass, call
 from polyhop.data.passages import Hit, Passage, Retriever
+from polyhop.data.pool import PassagePool
 
 _chance = random.Random(0)
 _words = (
@@ -141,6 +142,37 @@ def test_pages_are_slices(index: BM25Index) -> None:
 
 
 # --- queries ---------------------------------------------------------------------------------------------------------
+
+
+def test_words_of_code_are_found_by_their_parts_in_an_index_and_in_a_pool(tmp_path: Path) -> None:
+    texts = {
+        "one": "Call os.urandom for some bytes.",
+        "two": "The setting max_wal_senders limits them.",
+        "three": "A mayor of the U.S. left.",
+        "four": "A path of s and u.",
+    }
+    (tmp_path / "docs").mkdir()
+    for name, text in texts.items():
+        (tmp_path / f"docs/{name}-file.md").write_text(text)
+    build_index([tmp_path / "docs"], tmp_path / "ix")
+    with BM25Index(tmp_path / "ix") as index:
+        pool = PassagePool(index.stored(range(len(index))))
+        for query, names in {
+            "urandom": ["one"],
+            "os.urandom": ["one"],
+            "os urandom": ["one"],
+            "wal": ["two"],
+            "senders max": ["two"],
+            "max_wal_senders": ["two"],
+            "max_idle_senders": ["two"],
+            "U.S.": ["three"],
+            "two file": ["two", "four", "one", "three"],  # equal but for their names
+        }.items():
+            hits = [hit for hit in index.search(query, 9) if hit.score]
+            assert [hit.passage.id.removeprefix("docs/").removesuffix("-file.md") for hit in hits][:1] == names[:1]
+            assert {hit.passage.id for hit in hits} == {f"docs/{name}-file.md" for name in names}
+            ranked = [(hit.passage.id, pytest.approx(hit.score, abs=1e-5)) for hit in pool.search(query, len(hits))]
+            assert sorted(found(hits)) == sorted(ranked)
 
 
 @pytest.mark.parametrize("query", ["", "   ", "the of and", "?!*:()[]^~", "\x00", "notinanypassage"])

@@ -1,0 +1,333 @@
+"""Hyperlinks between passages of documents, and how the passages of one document are ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from polyhop.data.chain import ChainRetriever, ChainWeights
+from polyhop.data.lucene.bm25 import BM25Index
+from polyhop.data.lucene.index import build_index
+from polyhop.data.lucene.update import update_index
+from polyhop.data.passages import Hit, Link, Passage, Place, Reason
+from polyhop.data.pool import PassagePool
+
+from .searching import QUESTIONS, ids, over
+from .world import WORLD
+
+
+def part(
+    document: str,
+    number: int,
+    title: str,
+    *sentences: str,
+    links: Sequence[tuple[str, str] | tuple[str, str, str]] = (),
+    anchors: Sequence[str] = (),
+) -> Passage:
+    """The passage of this number of a document; links are targets, texts, and kinds."""
+    found = []
+    for target, text, *kind in links:
+        [at] = [n for n, sentence in enumerate(sentences) if text in sentence]
+        found.append(Link(target, text, at, *kind))  # type: ignore[arg-type]
+    return replace(
+        Passage.of(title, sentences=sentences, id=f"{document}#{number}" if number else document),
+        place=Place(document, 10 * number),
+        links=tuple(found),
+        anchors=tuple(anchors),
+    )
+
+
+# --- edges -----------------------------------------------------------------------------------------------------------
+
+SECTIONS = {"spur": "wax", "worm": "tallow", "crown": "linseed"}
+GEARS = '<h1 id="top">Cogs and wheels</h1><p>They carry force in a mill. Rub them with soap.</p>' + "".join(
+    f'<h2 id="{id}">Form {number}</h2><p>Rub it with {grease}. {"It is made of wood that is old. " * 8}</p>'
+    for number, (id, grease) in enumerate(SECTIONS.items())
+)
+# Of each document that links to another: its name, how it is linked, and what stands in the passage to which it leads.
+TARGETS = {
+    "Arnhop": ("(parts/cogs.html#worm)", "tallow"),
+    "Belldrift": ("(parts/cogs.html#crown)", "linseed"),
+    "Crestley": ("(parts/cogs.html)", "soap"),
+    "Dunmarl": ("(parts/cogs.html#other)", "soap"),
+    "Elmsby": ("(https://mills.example/v2/parts/cogs/#spur)", "wax"),
+    "Fargate": ("[Cogs and wheels|", "soap"),
+    "Grimwell": ("[cogs|", "soap"),
+    "Hollin": ("[Cogs and wheels#worm|", "tallow"),
+}
+ANCHOR = "regulator below the floor"
+
+
+def mill(name: str) -> str:
+    target, _ = TARGETS[name]
+    link = f"[{target}{ANCHOR}]]" if target.startswith("[") else f"[{ANCHOR}]{target}"
+    return f"# {name}\n\n{name} is a mill by the river. The speed of the stones depends on the {link}."
+
+
+MILLS = {
+    "parts/cogs.html": GEARS,
+    **{f"{name.lower()}.md": mill(name) for name in TARGETS},
+    "tower.md": "# Bell Tower\n\nThe tower of Ostrova has no clock.",
+    "ivo.md": "# Ivo\n\nIvo has a stall beside [the landmark](tower.md).",
+    # Many documents that have the words of the questions.
+    **{
+        f"{name}.md": f"# Mill {name}\n\nThe speed of {name} is what a wind needs. The tower stands near a stall."
+        for name in (
+            f"{one}{other}" for one in "Ost West Nord Sud Mid Alt".split() for other in "au eck tal ried".split()
+        )
+    },
+    **{f"{name}.md": f"# Stall {name}\n\nThe stall of {name} is beside the mill." for name in "KLMNOPQRSTUV"},
+}
+
+
+def put(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def mills(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BM25Index]:
+    folder = tmp_path_factory.mktemp("links")
+    build_index([put(folder / "mills", MILLS)], folder / "ix", max_words=70)
+    with BM25Index(folder / "ix") as index:
+        yield index
+
+
+@pytest.fixture(scope="module", params=["index", "pool"])
+def follows(request: pytest.FixtureRequest, mills: BM25Index) -> ChainRetriever:
+    return ChainRetriever(mills if request.param == "index" else PassagePool(mills.stored(range(len(mills)))))
+
+
+def asked(name: str) -> str:
+    return f"What does the part need on which the speed of the stones of {name} depends?"
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_link_leads_to_the_place_that_it_names(follows: ChainRetriever, name: str) -> None:
+    first, second = follows.search(asked(name), 2)
+    assert first.passage.title == name
+    assert (second.passage.document, TARGETS[name][1] in second.passage.text) == ("mills/parts/cogs.html", True)
+    assert second.reason == Reason("hyperlink", ANCHOR, first.passage.id, ("speed", "stones", "depends"))
+
+
+def test_a_passage_is_found_by_what_it_links_to(follows: ChainRetriever) -> None:
+    hits = {hit.passage.title: hit for hit in follows.search("Who has a stall beside the Bell Tower?", 3)}
+    assert {"Bell Tower", "Ivo"} < hits.keys()
+    assert hits["Ivo"].reason == Reason("linked", "the landmark", "mills/tower.md", ("stall", "beside"))
+
+
+def test_a_page_does_not_lead_to_itself() -> None:
+    pages = [
+        part("a.html", 0, "Orchard Hall", "Anna Berg owns it.", links=[("a.html#x", "it")], anchors=["top"]),
+        part("a.html", 1, "Orchard Hall", "Orchard Hall has a roof that Anna Berg made.", links=[("[[a]]", "a roof")]),
+        part("b.html", 0, "Roofs", "Anna Berg makes roofs.", links=[("a.html", "roofs")]),
+    ]
+    hits = {hit.passage.id: hit.reason for hit in over(*pages).search("Who made the roof of Orchard Hall?", 3)}
+    document = {page.id: page.document for page in pages}
+    sources = {(document[id], document[reason.source]) for id, reason in hits.items() if reason and reason.source}
+    assert sources <= {("b.html", "a.html"), ("a.html", "b.html")}
+    assert sources
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (("text", "contents"), "one"),
+        (("contents", "text"), "two"),
+        (("see", "contents"), "one"),
+        (("contents", "see"), "two"),
+    ],
+)
+def test_a_link_of_a_table_of_contents_counts_less(kinds: tuple[str, str], expected: str) -> None:
+    hall = part(
+        "hall.html",
+        0,
+        "Orchard Hall",
+        "Orchard Hall is near the eastern wing and the western wing.",
+        links=[("one.html", "eastern wing", kinds[0]), ("two.html", "western wing", kinds[1])],
+    )
+    wings = [part(f"{name}.html", 0, "", f"{text} lead to it.") for name, text in (("one", "Stairs"), ("two", "Steps"))]
+    first, second, _ = over(hall, *wings).search("What leads to Orchard Hall?", 3)
+    assert (first.passage.id, second.passage.id) == ("hall.html", f"{expected}.html")
+
+
+def test_a_store_has_the_same_links_in_memory_and_on_disk(mills: BM25Index) -> None:
+    rows = np.arange(len(mills))
+    there, here = mills.store, PassagePool(mills.stored(rows)).store
+    for name, expected in here.records(rows)._asdict().items():
+        assert getattr(there.records(rows), name).tolist() == expected.tolist(), name
+    records = here.records(rows)
+    assert len(records.targets) == len(TARGETS) + 1
+    assert len(here.placed(records.targets)[0]) == len(records.targets)
+    for numbers in (records.targets, here.documents(rows)):
+        assert [each.tolist() for each in there.placed(numbers)] == [each.tolist() for each in here.placed(numbers)]
+    assert there.pages == here.pages == pytest.approx(len(SECTIONS) / len(rows))
+
+
+# --- a living index --------------------------------------------------------------------------------------------------
+
+
+def led_to(index: Path) -> set[str]:
+    """The grease in the passages to which a hyperlink leads."""
+    with BM25Index(index) as opened:
+        hits = ChainRetriever(opened).search(asked("Arnhop"), 3)
+    assert hits[0].passage.title == "Arnhop"
+    texts = [hit.passage.text for hit in hits if hit.reason and hit.reason.via == "hyperlink"][:1]
+    return {grease for text in texts for grease in SECTIONS.values() if grease in text}
+
+
+def test_links_survive_the_changes_of_an_index(tmp_path: Path) -> None:
+    notes = {f"{name}.md": f"# {name}\n\nA note on the wind." for name in "abcdefghij"}  # few changes do not compact
+    folder = put(tmp_path / "notes", {"parts/cogs.html": GEARS, "arnhop.md": mill("Arnhop"), **notes})
+    index = tmp_path / "ix"
+    build_index([folder], index, max_words=70)
+    assert led_to(index) == {"tallow"}
+    (folder / "k.md").write_text("# k\n\nA note on the rain.")
+    assert update_index(index, add=[folder / "k.md"]).added == 1
+    assert led_to(index) == {"tallow"}
+    # The page that links is in a new segment, then the page to which it links.
+    put(folder, {"arnhop.md": mill("Arnhop").replace("#worm", "#crown")})
+    update_index(index, folders=[folder])
+    assert led_to(index) == {"linseed"}
+    put(folder, {"parts/cogs.html": GEARS.replace('"crown"', '"other"').replace('"spur"', '"crown"')})
+    update_index(index, folders=[folder])
+    assert led_to(index) == {"wax"}
+    update_index(index, compact=True)
+    assert led_to(index) == {"wax"}
+    update_index(index, delete=["cogs.html"])
+    assert led_to(index) == set()
+    update_index(index, compact=True)
+    assert led_to(index) == set()
+    update_index(index, folders=[folder])
+    assert led_to(index) == {"wax"}
+    update_index(index, compact=True)
+    assert led_to(index) == {"wax"}
+
+
+def test_changes_of_short_documents_do_not_make_them_long(tmp_path: Path) -> None:
+    folder, index = tmp_path / "notes", tmp_path / "ix"
+    folder.mkdir()
+    for number in range(40):
+        (folder / f"{number}.md").write_text(f"# Note {number}\n\nA note on the wind.")
+    build_index([folder], index)
+    for name in ("3", "4"):
+        (folder / f"{name}.md").write_text(f"# Note {name}\n\nA note on the rain.")
+        assert update_index(index, folders=[folder]).deleted == 1
+        with BM25Index(index) as opened:
+            assert opened.store.pages == 0
+            assert len(opened.store) > len(opened)  # the deleted one is still there
+
+
+# --- names of documents ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("title", "document", "question", "name"),
+    [
+        ("hop — Access to wells", "lib/x.html", "What does hop return?", "hop"),
+        ("Wells: how to dig", "x.html", "Where are Wells dug?", "wells"),
+        ("20.5. Water Settings", "x.html", "Which of the Water Settings is new?", "water settings"),
+        ("Chapter 3. Moons", "x.html", "What is in Moons?", "moons"),
+        ("hop(1) Manual Page", "x.html", "What does hop print?", "hop"),
+        ("Hops", "cmd/well-no-dry.md", "What does WELL NO-DRY do?", "well no dry"),
+        ("Start", "guide/moons/index.html", "What is in Moons?", "moons"),
+        # as before
+        ("Help! (film)", "q1", "Who made Help?", "help"),
+        ("Paris, Texas", "q1", "Who came to Paris?", "paris"),
+        ("John Ronald Tolkien", "q1", "Who knew John Tolkien?", "john tolkien"),
+        ("The Prize", "q1", "Who won a prize?", "prize"),
+        ("3 Idiots", "q1", "Who made 3 Idiots?", "3 idiots"),
+    ],
+)
+def test_a_document_is_named_as_people_write_it(title: str, document: str, question: str, name: str) -> None:
+    others = [Passage.of(f"Note {n}", f"A note {n}, of some other place.", id=f"n{n}") for n in range(5)]
+    hits = over(part(document, 0, title, "It is old."), *others).search(question, 1)
+    assert [(hit.passage.id, hit.reason and hit.reason.via, hit.reason and hit.reason.name) for hit in hits] == [
+        (document, "named", name)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("title", "document", "question"),
+    [
+        ("Spider-Man", "q1", "What does a spider eat?"),
+        ("12 Monkeys", "q1", "What do monkeys eat?"),
+        ("Hops", "cmd-well", "What does CMD-WELL do?"),  # not the name of a file
+        ("Alien Covenant", "q1", "What is an alien?"),
+    ],
+)
+def test_a_part_of_a_title_is_no_name(title: str, document: str, question: str) -> None:
+    others = [Passage.of(f"Note {n}", f"A note {n}, of some other place.", id=f"n{n}") for n in range(5)]
+    reasons = [hit.reason for hit in over(part(document, 0, title, "It is old."), *others).search(question, 6)]
+    assert {reason.via for reason in reasons if reason} == {"words"}
+
+
+# --- passages of one document ----------------------------------------------------------------------------------------
+
+WELL = "The well of the village gives clear water"
+QUESTION = "Which well of the village gives clear water?"
+
+
+def manual(name: str, *sentences: str) -> list[Passage]:
+    return [part(f"{name}.html", n, name, text, "It is read.") for n, text in enumerate(sentences)]
+
+
+def documents(hits: Sequence[Hit]) -> list[str]:
+    return [hit.passage.document for hit in hits]
+
+
+def test_the_first_hits_are_of_several_documents() -> None:
+    pages = [
+        *manual("Arn", "The pump takes seed oil.", "The crane has a brass valve.", "The winch has a hemp rope."),
+        *manual("Bel", "A pump takes oil.", "A crane has a valve.", "A winch has a rope."),
+    ]
+    question = "What do a pump of seed oil, a crane with a brass valve and a winch with a hemp rope do?"
+    assert documents(over(*pages).search(question, 5)[:2]) == ["Arn.html", "Bel.html"]
+    without = ChainRetriever(PassagePool(pages), ChainWeights(spread=0.0))
+    assert documents(without.search(question, 3)) == ["Arn.html"] * 3
+
+
+def test_documents_come_before_their_other_passages() -> None:
+    pages = [passage for name in "ABCDEFGHIJKL" for passage in manual(f"Arn{name}", f"{WELL}.", f"{WELL} too.")]
+    hits = documents(over(*pages).search(QUESTION, 24))
+    assert len(set(hits[:12])) == 12
+    assert sorted(hits[12:]) == sorted(hits[:12])
+
+
+def test_a_list_of_links_comes_later() -> None:
+    """Two documents with the same words, in one of which they are links."""
+    links = [("x.html", "well of the village"), ("y.html", "clear water")]
+    plain = part("a.html", 0, "", f"{WELL}, as one says.")
+    listed = part("b.html", 0, "", f"{WELL}, as one tells.", links=links)
+    for pages in ((plain, listed), (listed, plain)):
+        assert ids(over(*pages).search(QUESTION, 2)) == ["a.html", "b.html"]
+        assert over(*pages).search(QUESTION, 2)[1].score < over(*pages).search(QUESTION, 2)[0].score
+    alike = ChainRetriever(PassagePool([plain, listed]), ChainWeights(listing=0.0)).search(QUESTION, 1)
+    [lower] = [hit for hit in over(plain, listed).search(QUESTION, 2) if hit.passage.id == "b.html"]
+    assert alike[0].score > lower.score
+
+
+def test_without_a_title_in_the_question_words_count_more() -> None:
+    pages = [page for name in ("Arn", "Bel", "Cor") for page in manual(name, *(f"{WELL} {n}." for n in range(8)))]
+
+    def gain(question: str, unnamed: float) -> float:
+        return ChainRetriever(PassagePool(pages), ChainWeights(unnamed=unnamed)).search(question, 1)[0].score
+
+    # Three passages in 24 open their documents, and the best one has the full score.
+    assert gain(QUESTION, 1.0) - gain(QUESTION, 0.0) == pytest.approx(21 / 24)
+    assert gain(QUESTION, 3.0) - gain(QUESTION, 0.0) == pytest.approx(3 * 21 / 24)
+    named = f"{QUESTION[:-1]} of Arn?"
+    assert gain(named, 1.0) - gain(named, 0.0) < 0.5 * 21 / 24
+
+
+@pytest.mark.parametrize("weights", [ChainWeights(unnamed=5.0, spread=9.0), ChainWeights(unnamed=0.0, spread=0.0)])
+def test_short_documents_are_ranked_as_before(weights: ChainWeights) -> None:
+    plain, other = ChainRetriever(PassagePool(WORLD)), ChainRetriever(PassagePool(WORLD), weights)
+    for question in QUESTIONS:
+        assert other.search(question, 40) == plain.search(question, 40)
