@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyhop.data.chain.arrays import counted, find_names, hash_names, hash_runs, locate, occurrences, spanned
-from polyhop.data.chain.reading import LONGEST_NAME, Reading, read, record_of, stems_of, texts_of, without_flags
+from polyhop.data.chain.arrays import (
+    counted,
+    find_names,
+    hash_names,
+    hash_runs,
+    locate,
+    occurrences,
+    place_numbers,
+    spanned,
+)
+from polyhop.data.chain.reading import (
+    LONGEST_NAME,
+    Reading,
+    anchor_number,
+    document_number,
+    folded,
+    read,
+    record_of,
+    stems_of,
+    texts_of,
+    without_flags,
+)
 from polyhop.data.chain.store import Store, StoreWriter
-from polyhop.data.passages import Passage
+from polyhop.data.links import address
+from polyhop.data.passages import Link, Passage, Place
 
 PASSAGES = [
     Passage.of("Help! (film)", "Help! is a film with the Beatles."),
@@ -140,3 +164,101 @@ def test_a_store_continues_the_file_of_another_and_leaves_it_readable(tmp_path: 
     assert inodes[0] == inodes[1] != inodes[2]
     for store in (first, Store.open([tmp_path / "first"])):
         assert store.records([0, 1]).words.tolist() == opened.records([0, 1]).words.tolist()
+
+
+# --- what a record keeps ---------------------------------------------------------------------------------------------
+
+SENTENCES = st.lists(
+    st.lists(st.sampled_from("Anna Berg met os.urandom in Paris, (1999) the é 東京 x".split()), min_size=1, max_size=6),
+    max_size=4,
+).map(lambda sentences: [f"{' '.join(words)}." for words in sentences])
+PAGES = [f"docs/{name}" for name in ("a.html", "b/index.md", "c#.md", "Anna Berg.md")] + ["q1"]
+TARGETS = st.sampled_from([*(page.replace("#", "%23") for page in PAGES), "[[Moons]]"])
+FRAGMENTS = ["", "x", "y z", "#"]
+
+
+@st.composite
+def passages_with_links(draw: st.DrawFn) -> Passage:
+    title = draw(st.sampled_from(["", "Help! (film)", "2.1 Moons: a list", "Paris, Texas", "word " * 130]))
+    sentences = draw(SENTENCES)
+    links = st.builds(
+        Link,
+        target=st.tuples(TARGETS, st.sampled_from(FRAGMENTS)).map(lambda parts: "#".join(filter(None, parts))),
+        text=st.sampled_from(["Anna Berg", "met os.urandom in", "missing", "", "é"]),
+        sentence=st.integers(0, max(len(sentences) - 1, 0)),
+        kind=st.sampled_from(["text", "contents", "see"]),
+    )
+    return replace(
+        Passage.of(title, sentences=sentences),
+        place=Place(draw(st.sampled_from(PAGES)), draw(st.sampled_from([0, 7]))),
+        links=tuple(draw(st.lists(links, max_size=4))) if sentences else (),
+        anchors=tuple(draw(st.lists(st.sampled_from(FRAGMENTS[1:]), max_size=2))),
+    )
+
+
+def places_of(document: str, anchor: str = "") -> np.ndarray:
+    numbers = [document_number(document)], [anchor_number(f"#{anchor}" if anchor else "")]
+    return place_numbers(*(np.array(number, np.uint64) for number in numbers))
+
+
+def check_record(store: Store, row: int, passage: Passage) -> None:
+    """A record against the passage: words, names of the file, links and their words, document."""
+    record, texts = store.records([row]), texts_of(passage)
+    reading = Reading(texts)
+    assert record.words.tolist() == [*reading.numbers, 0]
+    assert record.titles.tolist() == [list(reading.title)]
+    assert record.short.tolist() == [list(reading.short)]
+    assert record.later.tolist() == [bool(passage.place and passage.place.sentence)]
+    assert store.documents(np.array([row])).tolist() == [document_number(passage.document.replace("#", "%23"))]
+    own = address(passage.document.replace("#", "%23"))
+    links = [link for link in passage.links if address(link.target) != own]
+    assert record.linked.tolist() == [len(links)]
+    assert record.targets.tolist() == [document_number(link.target) for link in links]
+    assert record.anchors.tolist() == [anchor_number(link.target) for link in links]
+    assert record.kinds.tolist() == [("text", "see", "contents").index(link.kind) for link in links]
+    for link, (start, end) in zip(links, record.links.tolist(), strict=True):
+        wanted, sentence = folded(link.text), folded(passage.sentences[link.sentence])
+        stands = any(sentence[at : at + len(wanted)] == wanted for at in range(len(sentence)))
+        assert reading.forms[start:end] == (wanted if stands else [])
+        # It is in its sentence, also if its words are not.
+        assert reading.forms[:start].count("") == link.sentence + len(texts) - len(passage.sentences)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(passages_with_links(), st.booleans()), min_size=1, max_size=5))
+def test_what_is_read_back_is_what_the_passages_say(drawn: list[tuple[Passage, bool]]) -> None:
+    """In memory, on disk, in two parts, and after a change that keeps or drops what was deleted."""
+    passages, alive = [passage for passage, _ in drawn], np.array([live for _, live in drawn])
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        half = len(passages) // 2
+        for name, some in (("whole", passages), ("first", passages[:half]), ("others", passages[half:])):
+            with StoreWriter(root / name) as writer:
+                writer.add(some)
+        for name, drop in (("kept", False), ("dropped", True)):
+            with StoreWriter(root / name) as writer:
+                writer.copy(root / "whole", alive, drop=drop)
+                writer.add(passages[:1])
+        left = [passage for passage, live in drawn if live]
+        every = [True] * len(passages)
+        for store, rows, live, parts in (
+            (Store.of(map(record_of, passages)), passages, every, [passages]),
+            (Store.open([root / "whole"]), passages, every, [passages]),
+            (Store.open([root / "first", root / "others"]), passages, every, [passages[:half], passages[half:]]),
+            (Store.open([root / "kept"]), [*passages, passages[0]], [*alive, True], [[*left, passages[0]]]),
+            (Store.open([root / "dropped"]), [*left, passages[0]], [True] * (len(left) + 1), [[*left, passages[0]]]),
+        ):
+            assert len(store) == len(rows)
+            there = [(row, passage) for row, passage in enumerate(rows) if live[row]]
+            for row, passage in there:
+                check_record(store, row, passage)
+            opening = sum(len({passage.document for passage in part}) for part in parts)
+            assert store.pages == pytest.approx(1 - opening / len(there))
+            for page, fragment in product(PAGES, FRAGMENTS):
+                expected = [
+                    row
+                    for row, passage in there
+                    if passage.document == page
+                    and (fragment in passage.anchors if fragment else not (passage.place and passage.place.sentence))
+                ]
+                assert store.placed(places_of(page.replace("#", "%23"), fragment))[0].tolist() == expected
