@@ -17,8 +17,9 @@ import dspy
 import numpy as np
 
 from ..data.chain import ChainRetriever
+from ..data.chain.arrays import Bools, Hashes, Ints, hash_runs, spread
 from ..data.chain.reading import STARTS, document_number, without_flags
-from ..data.chain.store import Bools, Hashes, Ints, Store, hash_runs, spread
+from ..data.chain.store import Store
 from ..data.passages import one_a_document
 from .gold import gold_facts
 from .statistics import Comparison, compare
