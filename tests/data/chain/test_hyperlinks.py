@@ -104,7 +104,7 @@ def follows(request: pytest.FixtureRequest, mills: BM25Index) -> ChainRetriever:
     """In an index, in a pool, and in a pool whose passages are all candidates."""
     passages = mills.stored(range(len(mills)))
     few = [passage for passage in passages if not passage.title.startswith(("Mill ", "Stall "))]
-    return ChainRetriever({"index": mills, "pool": PassagePool(passages), "few": PassagePool(few)}[request.param])
+    return ChainRetriever(mills) if request.param == "index" else over(*(few if request.param == "few" else passages))
 
 
 def asked(name: str) -> str:
