@@ -150,6 +150,14 @@ def _add_questions(app: FastAPI, service: Service) -> None:
             raise ServiceError("unknown", f"no passage {id!r}")
         return dict(found[id].to_record())
 
+    @app.get("/linked")
+    async def linked(target: str) -> dict[str, Any]:
+        """The passage that a hyperlink leads to, as the events of a question show passages."""
+        found = await service.in_thread(lambda: service.linked(target))
+        if found is None:
+            raise ServiceError("unknown", f"the index has no document {target!r}")
+        return {"id": found.id, **service.shown({found.id: found})[found.id]}
+
 
 def _add_state(app: FastAPI, service: Service) -> None:
     started = time()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 
 import dspy
 
+from ..data.chain.targets import rows_of
 from ..data.errors import IndexFault, PolyhopError
 from ..data.passages import Fact, Hit, Passage, Retriever
 from ..data.retrievers import RETRIEVERS, build_retriever
@@ -162,6 +163,31 @@ class Service:
         except (KeyError, IndexFault):  # a retriever of the user's own finds others
             return {}
 
+    def shown(self, passages: Mapping[str, Passage], longest: int = _LONGEST) -> dict[str, Record]:
+        """Passages as events have them: `shown`, and ``links``, as [sentence, text, target], those to documents of the
+        source and to other sites ("//host/path")."""
+        targets = list({link.target for passage in passages.values() for link in passage.links})
+        known = self._rows(targets).keys() | {target for target in targets if target.startswith("//")}
+        records = {id: shown(passage, longest) for id, passage in passages.items()}
+        for id, record in records.items():
+            links, visible = passages[id].links, len(record["sentences"])
+            record["links"] = [
+                [each.sentence, each.text, each.target]
+                for each in links
+                if each.sentence < visible and each.target in known
+            ]
+        return records
+
+    def linked(self, target: str) -> Passage | None:
+        """The passage of the source that a hyperlink leads to."""
+        rows = self._rows([target])
+        return self.source.stored([rows[target]])[0] if rows else None
+
+    def _rows(self, targets: Sequence[str]) -> dict[str, int]:
+        if not targets or self.source is None or not getattr(self.source, "has_titles", True):
+            return {}
+        return rows_of(self.source.store, targets)
+
     async def in_thread(self, call: Callable[[], T]) -> T:
         """The result of a call in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
@@ -296,9 +322,9 @@ class _Asked:
 
     def _fresh(self, passages: Mapping[str, Passage]) -> Record:
         """Passages that were not sent before."""
-        new = {id: shown(passage) for id, passage in passages.items() if id not in self._sent}
+        new = {id: passage for id, passage in passages.items() if id not in self._sent}
         self._sent |= new.keys()
-        return new
+        return self._service.shown(new)
 
     def _tell(self, event: Record) -> None:
         with suppress(RuntimeError):  # the loop is closed

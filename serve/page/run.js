@@ -2,6 +2,7 @@
 
 import { count, el } from "./dom.js";
 import { Graph } from "./graph.js";
+import { request } from "./server.js";
 
 const TEXTS = { thoughts: "reasons", invalid: "ignored", queries: "queries", known: "known", required: "missing",
   supported: "supported", unsupported: "not supported", contradicted: "contradicted", irrelevant: "not needed",
@@ -124,7 +125,7 @@ export class Run {
       ...this.otherAnswers(event.answer));
     this.chain.replaceChildren(...event.evidence.map((item) => el("li", {},
       el("button", { type: "button", cls: "link title", onclick: () => this.show(item.passage_id) }, item.title || item.passage_id),
-      el("span", { cls: item.sentence === null ? "sentence whole" : "sentence" }, item.text))));
+      el("span", { cls: item.sentence === null ? "sentence whole" : "sentence" }, this.linked(item.text, this.passages.get(item.passage_id), item.sentence)))));
     this.parts.chain.hidden = !event.evidence.length;
     this.drawGraph();
     this.say(`${this.program} answers: ${event.answer}`);
@@ -227,15 +228,42 @@ export class Run {
     }[reason.via] ?? `has words of the question${words}`;
   }
 
-  show(id) {
-    const passage = this.passages.get(id);
+  // A sentence with the hyperlinks that stand in it: to passages of the index, and to other sites.
+  linked(text, passage, sentence) {
+    const parts = [];
+    let done = 0;
+    for (const [number, anchor, target] of passage?.links ?? []) {
+      const at = number === sentence && anchor ? text.indexOf(anchor, done) : -1;
+      if (at < 0) continue;
+      parts.push(text.slice(done, at), this.link(anchor, target));
+      done = at + anchor.length;
+    }
+    return [...parts, text.slice(done)];
+  }
+
+  link(text, target) {
+    if (!target.startsWith("//")) return el("button", { type: "button", cls: "link", title: target, onclick: () => this.follow(target) }, text);
+    const address = URL.parse(`https:${target}`); // a scheme of ours: a document cannot bring one
+    return address ? el("a", { href: address.href, target: "_blank", rel: "noopener noreferrer" }, text) : text;
+  }
+
+  async follow(target) {
+    try {
+      const passage = await (await request(`linked?target=${encodeURIComponent(target)}`)).json();
+      this.show(passage.id, this.passages.get(passage.id) ?? { kept: new Set(), ...passage });
+    } catch (error) {
+      this.show(target, { kept: new Set(), sentences: [error.message] });
+    }
+  }
+
+  show(id, passage = this.passages.get(id)) {
     const dialog = document.getElementById("passage");
     if (!passage) return;
     dialog.querySelector("h2").textContent = passage.title || id;
     dialog.querySelector(".why").textContent = this.why(passage.reason);
     dialog.querySelector(".text").replaceChildren(...passage.sentences.flatMap((text, n) =>
-      [passage.kept.has(n) ? el("mark", {}, text) : text, " "]), passage.more ? "…" : "");
-    dialog.showModal();
+      [...(passage.kept.has(n) ? [el("mark", {}, this.linked(text, passage, n))] : this.linked(text, passage, n)), " "]), passage.more ? "…" : "");
+    if (!dialog.open) dialog.showModal();
   }
 }
 

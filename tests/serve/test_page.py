@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from polyhop.data.passages import Passage
+from polyhop.data.passages import Link, Passage
 from polyhop.data.pool import PassagePool
 
 from ..faults.server import Server
@@ -143,4 +144,39 @@ def test_texts_of_documents_and_questions_are_never_run(start: Callable[..., str
     )
     page.click("#history-button")
     assert attack in page.inner_text("#history ol")
+    assert page.locator("main img, dialog img, main script").count() == 0
+
+
+def test_hyperlinks_of_passages_are_followed_and_none_of_them_is_a_script(
+    start: Callable[..., str], visit: Callable[..., Any]
+) -> None:
+    links = (
+        Link("tarkovsky.html", "Andrei Tarkovsky", 0),
+        Link('//example.org/"><img src=x onerror=alert(1)>', "this page", 1),
+        Link("//javascript:alert(2)", "that page", 1),
+        Link("javascript:alert(3)", "a third page", 1),
+        Link("elsewhere.html", "a fourth page", 1),
+    )
+    sentences = [
+        "Stalker was directed by Andrei Tarkovsky.",
+        "Read of Stalker on this page, that page, a third page, and a fourth page.",
+    ]
+    passages = [
+        replace(Passage.of("Stalker", sentences=sentences, id="stalker.html"), links=links),
+        Passage.of("Andrei Tarkovsky", "Andrei Tarkovsky was born in Zavrazhye.", id="tarkovsky.html"),
+    ]
+    page = visit(start(source=PassagePool(passages)))
+    ask(page, "Where was the director of Stalker born?")
+    page.locator(".node[role=button]", has_text="Stalker").first.click()
+    text = page.locator("#passage .text")
+    assert text.inner_text().strip() == " ".join(sentences)
+    [outside] = text.locator("a").all()
+    assert outside.inner_text() == "this page"
+    assert outside.get_attribute("href").startswith("https://example.org/%22%3E%3Cimg")
+    assert (outside.get_attribute("target"), outside.get_attribute("rel")) == ("_blank", "noopener noreferrer")
+    assert not faults(page)
+    [inside] = text.locator("button").all()
+    inside.click()
+    page.locator("#passage h2", has_text="Andrei Tarkovsky").wait_for()
+    assert text.inner_text().strip() == passages[1].text
     assert page.locator("main img, dialog img, main script").count() == 0
