@@ -6,6 +6,7 @@ where a tunable made them differ.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import permutations
 from random import Random
@@ -15,7 +16,7 @@ import dspy
 import pytest
 
 from polyhop.data.chain import ChainRetriever
-from polyhop.data.passages import Evidence, Passage, Place
+from polyhop.data.passages import Evidence, Link, Passage, Place
 from polyhop.data.pool import PassagePool
 from polyhop.optimizers.replay import Call, Replay, choices
 from polyhop.optimizers.tunables import Values, search_space, with_values
@@ -40,7 +41,11 @@ def _pool() -> PassagePool:
         Passage(f"{each.id}-2", each.title, " ".join(text), place=Place(each.id, sentence=4))
         for each, text in zip(opening[::2], reversed(texts), strict=False)
     ]
-    return PassagePool([*opening, *later])
+    linking = [
+        replace(each, links=(Link(other.id, " ".join(each.text.split()[: 2 + n % 9]), 0, "text"),))
+        for n, (each, other) in enumerate(zip(opening, [*opening[3:], *opening[:3]], strict=True))
+    ]
+    return PassagePool([*linking, *later])
 
 
 POOL = _pool()
@@ -120,7 +125,7 @@ def example(n: int) -> dspy.Example:
     dice = Random(n)
     named = " ".join(dice.sample(WORDS[:9], 3)).title()
     asked = f"Where is the {' '.join(dice.sample(WORDS, dice.randint(1, 4)))} of {named}?"
-    gold = [Evidence(POOL.passages[n], 0), Evidence(POOL.passages[0], 0)]
+    gold = [Evidence(POOL.passages[n % len(POOL)], 0), Evidence(POOL.passages[0], 0)]
     return dspy.Example(question=asked, gold=gold)
 
 
