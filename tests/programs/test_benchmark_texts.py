@@ -54,7 +54,8 @@ def benchmarks() -> frozenset[str]:
 
 
 def prompts() -> list[type[dspy.Signature]]:
-    return list({agent.signature for name in PROGRAMS for _, agent in new_program(name).named_predictors()})
+    found = (agent.signature for name in PROGRAMS for _, agent in new_program(name).named_predictors())
+    return list(dict.fromkeys(found))  # in one order: parallel tests collect the same
 
 
 @pytest.mark.parametrize("signature", prompts(), ids=lambda each: each.__name__)
