@@ -35,13 +35,13 @@ def progress_bar(
     console = console or Console(stderr=True)
     columns = (
         TextColumn(plain(name).replace("{", "{{").replace("}", "}}"), markup=False),
-        BarColumn(),
+        BarColumn(20),
         done or MofNCompleteColumn(),
         TimeElapsedColumn(),
         left or TimeRemainingColumn(),
-        _Description(Column(no_wrap=True, overflow="ellipsis")),  # one line, also in a narrow terminal
+        _Description(Column(no_wrap=True, overflow="ellipsis", ratio=1)),  # in a narrow terminal, it alone is cut
     )
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    return Progress(*columns, console=console, expand=True, transient=True, disable=not console.is_terminal)
 
 
 class _Description(ProgressColumn):

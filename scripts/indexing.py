@@ -96,7 +96,7 @@ def indexing_progress() -> Iterator[Callable[[BuildProgress], None]]:
             state = PurePosixPath(built.file).name or "merging"
             short = state if len(state) <= _LONGEST_NAME else "…" + state[1 - _LONGEST_NAME :]
             pages = f" {built.page:,}/{built.pages:,}" if built.pages else ""
-            bar.update(task, completed=built.done, description=f"{short}{pages}, {built.passages:,} passages")
+            bar.update(task, completed=built.done, description=f"{built.passages:,} passages, {short}{pages}")
             if bar.disable and monotonic() - told >= _LINE_EVERY:
                 told = monotonic()
                 left = (told - started) * (1 - built.done) / built.done if built.done else 0.0

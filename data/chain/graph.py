@@ -19,10 +19,12 @@ from .reading import (
     LONGEST_NAME,
     NAMED,
     STARTS,
+    Word,
     Words,
-    folded,
+    read,
     texts_of,
     without_flags,
+    wording,
 )
 from .store import Store
 from .titles import CERTAINTY, FORMS, TOPIC_WORD, title_forms
@@ -128,7 +130,7 @@ class Graph:
         self.rows: list[int] = []
         self._nodes: dict[int, int] = {}  # by row
         self._passages: dict[int, Passage] = {}
-        self._texts: dict[int, list[str]] = {}  # the folded words of sentences
+        self._texts: dict[int, list[Word]] = {}  # the words of sentences
         self._best = 0.0  # BM25 score
         self._start: Ints | None = None
         self._mentioned: dict[int, Ints] = {}
@@ -168,13 +170,13 @@ class Graph:
         return self._passages[node]
 
     def text(self, place: int, length: int) -> str:
-        """Some folded words of a node, of one sentence or its title."""
+        """Some words of a node, of one sentence or its title, as people read them."""
         sentence = int(self._sentence[place])
         if sentence not in self._texts:
             node = int(self.node_of_sentence[sentence])
-            self._texts[sentence] = folded(texts_of(self.passage(node))[sentence - int(self.first_sentence[node])])
+            self._texts[sentence] = read(texts_of(self.passage(node))[sentence - int(self.first_sentence[node])])
         start = place - int(self._sentence.searchsorted(sentence))
-        return " ".join(self._texts[sentence][start : start + length])
+        return wording(self._texts[sentence], start, start + length)
 
     # --- comparing ----------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,8 @@ class Question:
         numbers: All words as numbers, without flags.
         forms: All words, folded.
         capital: Whether each starts with a capital or a digit; all do in a question without capitals.
-        words: The distinct topic words, as written.
+        written: All words.
+        words: The distinct topic words, as written; a word of code once for each of its parts.
         weights: Their IDF as shares of the sum, shape (words,).
         idf: The same, not divided: 1 is a word of a single passage.
         pairs: Weights of pairs of neighbouring words, as shares of the sum, shape (pairs,).
@@ -35,7 +36,7 @@ class Question:
 
     def __init__(self, text: str, store: Store) -> None:
         self.text = text
-        written = read(clean(text))[:_MOST_WORDS]
+        self.written = written = read(clean(text))[:_MOST_WORDS]
         self.forms = [form for word in written for form in word.forms]
         texts = [word.written for word in written for _ in word.forms]
         numbers = np.array([number for word in written for number in word.numbers], np.uint32)

@@ -125,6 +125,18 @@ def folded(text: str) -> list[str]:
     return [form for written in WORD.findall(prepared(text)) for form in _forms_of(written)]
 
 
+def wording(words: Sequence[Word], start: int, end: int) -> str:
+    """The forms from ``start`` to ``end`` of some words; a word of code or a number that is whole there, as written."""
+    found: list[str] = []
+    at = 0
+    for word in words:
+        forms = word.forms[max(start - at, 0) : max(end - at, 0)]
+        whole = forms == word.forms and any(mark in word.written for mark in "._")
+        found += [word.written] if whole else forms
+        at += len(word.forms)
+    return " ".join(found)
+
+
 class Record(NamedTuple):
     """What a `Store` keeps of a passage.
 

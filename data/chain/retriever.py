@@ -25,6 +25,7 @@ from ..passages import Hit, Reason, SearchTool, Shared, check_page
 from .arrays import Bools, Floats, Ints, counted, occurrences
 from .graph import BACK, DIGITS, HYPERLINK, LINK, LINKED, SHARED, ChainSource, Edges, Graph
 from .question import specificity
+from .reading import wording
 from .weights import ChainWeights
 
 if TYPE_CHECKING:
@@ -312,12 +313,12 @@ def _reason(graph: Graph, step: ChainStep) -> Reason:
         return Reason(_RELATIONS[tie.relation], name, source, _among(question.words, has))
     start, end = graph.span[step.node].tolist()
     via = "named" if graph.match_certainty[step.node] else "words"
-    name = " ".join(question.forms[start:end]) if via == "named" else ""
+    name = wording(question.written, start, end) if via == "named" else ""
     return Reason(via, name, None, _among(question.words, graph.node_has[step.node]))
 
 
 def _among(words: Sequence[str], has: Bools) -> tuple[str, ...]:
-    return tuple(word for word, each in zip(words, has.tolist(), strict=True) if each)
+    return tuple(dict.fromkeys(word for word, each in zip(words, has.tolist(), strict=True) if each))
 
 
 class ChainRetriever(SearchTool, Shared):
