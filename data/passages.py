@@ -279,7 +279,8 @@ class Reason:
         via: "words" (it has words of the question), "named" (the question names it), "link" (an earlier passage
             mentions it), "back" (it mentions an earlier passage), "shared" (both mention a name), "hyperlink" (an
             earlier passage links to it), "linked" (it links to an earlier passage).
-        name: The folded name, of a hyperlink its text; empty for "words", and for a hyperlink without a text.
+        name: The folded name, of a hyperlink its text, words of code as written; empty for "words", and for a hyperlink
+            without a text.
         source: The id of the earlier passage; None for "words" and "named".
         words: The question's words in the passage or, with a source, in the sentence of the mention.
     """

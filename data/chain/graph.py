@@ -170,7 +170,7 @@ class Graph:
         return self._passages[node]
 
     def text(self, place: int, length: int) -> str:
-        """Some words of a node, of one sentence or its title, as people read them."""
+        """Some words of a node, of one sentence or its title; see `wording`."""
         sentence = int(self._sentence[place])
         if sentence not in self._texts:
             node = int(self.node_of_sentence[sentence])

@@ -131,8 +131,8 @@ def wording(words: Sequence[Word], start: int, end: int) -> str:
     at = 0
     for word in words:
         forms = word.forms[max(start - at, 0) : max(end - at, 0)]
-        whole = forms == word.forms and any(mark in word.written for mark in "._")
-        found += [word.written] if whole else forms
+        code = len(word.forms) > 1 or any(map(str.isdigit, word.written))
+        found += [word.written] if code and forms and forms == word.forms else forms
         at += len(word.forms)
     return " ".join(found)
 

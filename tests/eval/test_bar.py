@@ -11,8 +11,8 @@ from rich.progress import DownloadColumn, ProgressColumn
 from polyhop.eval.bar import progress_bar
 
 
-def drawn(terminal: bool, done: ProgressColumn | None = None) -> str:
-    console = Console(file=io.StringIO(), width=100, force_terminal=terminal, color_system=None)
+def drawn(terminal: bool, done: ProgressColumn | None = None, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None)
     with progress_bar("runs/\x1b[2J{x} [/b]", console, done) as bar:
         task = bar.add_task("", total=4_000)
         bar.update(task, advance=1_000, description="search.\x1b]0;t\x07chain[bm25]=0.5")
@@ -25,6 +25,11 @@ def test_a_bar_says_what_is_done_and_how_far_it_is() -> None:
     assert re.search(r"runs/ \[2J\{x\} \[/b\] ━+╸? +1000/4000 [\d:]+ [-\d:]+ search\. \]0;t chain\[bm25\]=0\.5", last)
     assert "\x1b[2J" not in drawn(terminal=True)
     assert "1.0/4.0 kB" in drawn(True, DownloadColumn())
+
+
+def test_in_a_narrow_terminal_only_the_description_is_cut() -> None:
+    last = drawn(terminal=True, width=76).splitlines()[-1]
+    assert re.search(r" 1000/4000 \d:\d\d:\d\d [-\d]:[-\d]{2}:[-\d]{2} search\..*…$", last.rstrip())
 
 
 def test_without_a_terminal_there_is_none() -> None:

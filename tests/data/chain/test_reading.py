@@ -16,8 +16,10 @@ from polyhop.data.chain.reading import (
     Record,
     folded,
     number,
+    read,
     stems_of,
     texts_of,
+    wording,
 )
 from polyhop.data.chain.store import Store
 from polyhop.data.passages import PAGE, Passage, Place
@@ -25,6 +27,20 @@ from polyhop.data.passages import PAGE, Passage, Place
 
 def says(text: str, title: str = "") -> Reading:
     return Reading(texts_of(Passage.of(title, text)))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (0, 4, "time.perf_counter"),  # the whole word, and its parts "time", "perf" and "counter"
+        (1, 2, "time"),
+        (4, 7, "of python 3.3"),
+        (7, 8, "klm"),
+        (0, 0, ""),
+    ],
+)
+def test_words_of_code_and_numbers_are_told_as_written(start: int, end: int, expected: str) -> None:
+    assert wording(read("time.perf_counter of Python 3.3 K.L.M."), start, end) == expected
 
 
 def mentioned(text: str, title: str = "") -> list[str]:
