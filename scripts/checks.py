@@ -1,4 +1,4 @@
-"""Checks of `polyhop doctor`: Python, packages, extras, memory, disk, Java and an index.
+"""Checks of `polyhop doctor`: Python, packages, Java and an index.
 
 A check reports what it finds and does not raise. Java runs in a process of its own, because a crash of its virtual
 machine ends the process: this file, run as a module.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,15 +23,12 @@ from typing import TYPE_CHECKING, Any
 from ..data.errors import PolyhopError
 
 if TYPE_CHECKING:
-    from packaging.requirements import Requirement
-
     from ..data.lucene.layout import IndexManifest
 
 _OLDEST_PYTHON = (3, 11)
-_ROOM = 2**30  # bytes; caches and temporary indexes soon fill less
+_PIP_SECONDS = 60.0
 _JAVA_SECONDS = 60.0
 _INDEX_SECONDS = 600.0  # every byte is read; larger indexes have a command of their own
-_MISSING = "is not installed"
 
 
 class Status(StrEnum):
@@ -87,105 +83,14 @@ def check_python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Find
 
 
 def check_packages() -> Finding:
-    """Whether the required packages are installed in the versions that polyhop supports."""
-    try:
-        needed = _requirements()
-    except PolyhopError as error:
-        return warning("packages", str(error), "pip install --editable . (in the checkout)")
-    wrong = [(requirement, has) for requirement in needed[""] if (has := _mismatch(requirement))]
+    """Whether pip finds what polyhop requires; what others require and `make` leaves out is not needed."""
+    command = [sys.executable, "-m", "pip", "check", "--disable-pip-version-check"]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_PIP_SECONDS)
+    wrong = [line for line in done.stdout.splitlines() if line.startswith("polyhop ")]
     if wrong:
-        found = ", ".join(f"{requirement.name} {has} (needed: {requirement.specifier})" for requirement, has in wrong)
-        return failed("packages", found, _install(requirement for requirement, _ in wrong))
-    main = ", ".join(f"{name} {metadata.version(name)}" for name in ("polyhop", "dspy", "pyserini"))
-    return ok("packages", f"{len(needed['']) + 1} installed in supported versions, among them {main}")
-
-
-def check_extras() -> Iterator[Finding]:
-    """One finding per extra. A missing extra is not a problem."""
-    try:
-        needed = _requirements()
-    except PolyhopError:
-        return  # reported by `check_packages`
-    for extra in sorted(needed.keys() - {"", "dev"}):
-        wrong = {requirement.name: has for requirement in needed[extra] if (has := _mismatch(requirement))}
-        outdated = {name: has for name, has in wrong.items() if has != _MISSING}
-        check = f"extra {extra}"
-        if outdated:
-            found = ", ".join(f"{name} {has}" for name, has in outdated.items())
-            yield warning(check, f"unsupported version: {found}", _install(needed[extra]))
-        elif wrong:
-            yield ok(check, f"not installed (optional: {install_extra(extra)})")
-        else:
-            yield ok(check, ", ".join(f"{each.name} {metadata.version(each.name)}" for each in needed[extra]))
-
-
-def _requirements() -> dict[str, list[Requirement]]:
-    """polyhop's requirements: under "" its own, and those of each extra."""
-    if not find_spec("packaging"):
-        raise PolyhopError("the package packaging is not installed, so versions were not compared")
-    from packaging.requirements import Requirement
-
-    try:
-        polyhop = metadata.distribution("polyhop")
-    except metadata.PackageNotFoundError:
-        raise PolyhopError("polyhop is not installed, so its requirements are unknown") from None
-    extras = ["", *(polyhop.metadata.get_all("Provides-Extra") or [])]
-    needed: dict[str, list[Requirement]] = {extra: [] for extra in extras}
-    for requirement in map(Requirement, polyhop.requires or []):
-        for extra in extras:
-            if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
-                needed[extra].append(requirement)
-                break
-    return needed
-
-
-def _mismatch(requirement: Requirement) -> str:
-    """The installed version if it is not supported, or that there is none; else nothing."""
-    try:
-        version = metadata.version(requirement.name)
-    except metadata.PackageNotFoundError:
-        return _MISSING
-    return "" if requirement.specifier.contains(version, prereleases=True) else version
-
-
-def _install(requirements: Any) -> str:
-    return "pip install " + " ".join(f"'{each.name}{each.specifier}'" for each in requirements)
-
-
-# --- memory and disk -------------------------------------------------------------------------------------------------
-
-
-def check_memory() -> Finding:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        free = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
-        return ok("memory", "this system does not report free memory")
-    return _room("memory", free, "free", "close other programs, or use fewer --threads")
-
-
-def check_disk() -> Iterator[Finding]:
-    """The two folders that are written to: temporary files, and DSPy's reply cache."""
-    yield _folder("temporary folder", Path(tempfile.gettempdir()), "TMPDIR")
-    cache = Path(os.environ.get("DSPY_CACHEDIR") or Path("~/.dspy_cache").expanduser())
-    yield _folder("reply cache", cache, "DSPY_CACHEDIR")
-
-
-def _folder(check: str, folder: Path, variable: str) -> Finding:
-    fix = f"set {variable} to a writable folder with free space"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(b"polyhop")
-        free = shutil.disk_usage(folder).free
-    except OSError as error:
-        return failed(check, f"{shown(folder)} cannot be written to ({error.strerror})", fix)
-    return _room(check, free, f"free at {shown(folder)}", fix)
-
-
-def _room(check: str, free: int, where: str, fix: str) -> Finding:
-    found = f"{free / 2**30:.1f} GB {where}"
-    return ok(check, found) if free >= _ROOM else warning(check, found, fix)
+        return failed("packages", " ".join(wrong), "pip install --editable . (in the checkout)")
+    names = ("polyhop", "dspy", "pyserini")
+    return ok("packages", ", ".join(f"{name} {metadata.version(name)}" for name in names))
 
 
 # --- Java and indexes ------------------------------------------------------------------------------------------------

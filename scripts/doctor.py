@@ -86,9 +86,6 @@ def _findings(index: Path | None, questions: Path | None, models: Sequence[str],
 
     yield checks.check_python()
     yield checks.check_packages()
-    yield from checks.check_extras()
-    yield checks.check_memory()
-    yield from checks.check_disk()
     java = checks.check_java()
     yield java
     if index is not None and java.status == "failed":

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import metadata
+import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,42 +11,17 @@ from polyhop.scripts import checks
 from polyhop.scripts.checks import Status
 
 
-def test_packages_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    versions = {"optuna": "4.9", "ray": "2.0"}
-    real = metadata.version
-
-    def version(name: str) -> str:
-        if name in ("filelock", "bm25s"):
-            raise metadata.PackageNotFoundError(name)
-        return versions.get(name) or real(name)
-
-    assert checks.check_packages().status is Status.ok
-    monkeypatch.setattr(metadata, "version", version)
+def test_packages_are_those_that_polyhop_requires(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks.check_packages().status is Status.ok  # although pyserini lacks what `make` leaves out
+    pip = tmp_path / "python"
+    pip.write_text(
+        "#!/bin/sh\necho 'pyserini 1.6 requires torch, which is not installed.'\n"
+        "echo 'polyhop 0.1 has requirement optuna>=5, but you have optuna 4.9.'\nexit 1\n"
+    )
+    pip.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(pip))
     found = checks.check_packages()
-    assert found.status is Status.failed
-    assert "optuna 4.9 (needed: <6,>=5), filelock is not installed" in found.found
-    assert found.fix == "pip install 'optuna<6,>=5' 'filelock<4,>=3.16'"
-    extras = {each.check: each for each in checks.check_extras()}
-    names = "benchmark dense docs documents ray serve tracking".split()
-    assert extras.keys() == {f"extra {name}" for name in names}
-    assert extras["extra benchmark"].found == "not installed (optional: make benchmark)"
-    assert (extras["extra ray"].status, extras["extra ray"].found) == (
-        Status.warning,
-        "unsupported version: ray 2.0",
-    )
-
-
-def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("DSPY_CACHEDIR", str(tmp_path / "file"))
-    temporary, cache = checks.check_disk()
-    assert temporary.status is Status.ok
-    assert (cache.status, "cannot be written to" in cache.found, "DSPY_CACHEDIR" in cache.fix) == (
+    assert (found.status, found.found) == (
         Status.failed,
-        True,
-        True,
+        "polyhop 0.1 has requirement optuna>=5, but you have optuna 4.9.",
     )
-    monkeypatch.setenv("DSPY_CACHEDIR", str(tmp_path / "new"))
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=2**29))
-    _, cache = checks.check_disk()
-    assert (cache.status, cache.found.startswith("0.5 GB free")) == (Status.warning, True)
