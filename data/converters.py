@@ -43,6 +43,7 @@ _CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECA
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _SCALAR = re.compile(r"""^([A-Za-z][\w -]{0,60}):[ \t]+(["']?)(.+?)\2[ \t]*$""", re.MULTILINE)
 _WIKI_LINK = re.compile(r"\[\[([^\[\]|\n]{1,200})(?:\|([^\[\]\n]{1,200}))?\]\](?![(\[])")
+_ROLE = re.compile(r"\{([a-z][a-z:]{0,40})\}`[!~]?([^`<>]{1,200}?)(?:\s*<([^`<>\s]{1,200})>)?`")  # of MyST
 _TEMPLATE_LINK = re.compile(rf"(\]\(|\]:[ \t]*)({TEMPLATE.pattern})")
 _PACKED = frozenset(".txt .text .md .markdown .rst .html .htm .xhtml".split())  # also as .gz
 _ASCII = bytes(range(128))
@@ -166,8 +167,21 @@ def _rendered(source: str) -> str:
         state.pos = found.end() if found else state.pos
         return bool(found)
 
+    def role(state: StateInline, silent: bool) -> bool:
+        found = _ROLE.match(state.src, state.pos)
+        if found and not silent:
+            if found[1] == "doc":
+                state.push("link_open", "a", 1).attrs = {"href": found[3] or found[2]}
+                state.push("text", "", 0).content = found[2]
+                state.push("link_close", "a", -1)
+            else:
+                state.push("code_inline", "code", 0).content = found[2]
+        state.pos = found.end() if found else state.pos
+        return bool(found)
+
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     parser.inline.ruler.before("link", "wiki_link", wiki_link)
+    parser.inline.ruler.before("link", "role", role)
     markup: str = parser.render(_TEMPLATE_LINK.sub(lambda found: found[1] + untemplated(found[2]), source))
     return markup
 

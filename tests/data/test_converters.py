@@ -190,6 +190,16 @@ def test_links_and_anchors_stand_where_they_are() -> None:
     assert passage.anchors == ("top", "mid", "old", "own", "row")
 
 
+def test_roles_of_markdown_are_read(tmp_path: Path) -> None:
+    source = """Call {meth}`~kiln.Kiln.fire` as {doc}`the heat <guide/heat>` and {ref}`glazes
+<glazes>` say, {py:func}`!cool` too. Not roles: {"a": `b`}, {fire} `cold`, `{ref}`.
+"""
+    first, second = convert(written(tmp_path / "a.md", source)).lines
+    assert first.text == "Call kiln.Kiln.fire as the heat and glazes say, cool too."
+    assert second.text == 'Not roles: {"a": b}, {fire} cold, {ref}.'
+    assert [link[1:3] for link in first.links] == [("guide/heat", "the heat")]
+
+
 def test_links_of_markdown(tmp_path: Path) -> None:
     source = """# T
 
