@@ -43,6 +43,7 @@ _INLINE = frozenset(
     "samp small span strike strong sub sup time tt u var wbr".split()
 )
 _LEADS = frozenset("b code kbd samp strong tt".split())
+_TRANSPARENT = _VOID | (_INLINE - _LEADS - {"a"})  # nothing depends on where they end
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _PERMALINK = re.compile(r"\s*[¶#§🔗]+\s*$")
 _SEE = re.compile(
@@ -62,10 +63,8 @@ _KEYWORDS = re.compile(
     r"|macro|member|method|property|public|static|staticmethod|struct|template|type|union|virtual)\s+)+"
 )
 _NO_LETTERS = re.compile(r"[\W_]+")
-_NUMBERED = re.compile(
-    r"(?:(?:chapter|section|appendix|part)\s+)?(?:[A-Z]\.)?[\dIVX]+(?:\.\d+)*[.:]?\s+", re.IGNORECASE
-)
-_ADDED = re.compile(r"\s+(?:[|–—·»]|-)\s.*|\s+\([^()]*\)$")  # to the title of a page, such as the site's name
+_NUMBERED = re.compile(r"^(?:(?:Chapter|Section|Appendix|Part)\s+)?(?:(?:[A-Z]\.)?\d+(?:\.\d+)*[.:]?|[A-Z]+[.:])\s+")
+_ADDED = re.compile(r"\s+(?:[|–—·»-]\s.*|\([^()]*\)$)")  # to the title of a page, such as the site's name
 _NEVER = sys.maxsize
 _PARTS = frozenset("html body main article section".split())
 _ROWS = frozenset("p div ul ol table center header span dl".split())
@@ -110,9 +109,11 @@ def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Tex
         return Text(title, [])
     named = root.find("head/title")
     page_title = "" if named is None else _folded("".join(named.itertext()))[:LONGEST_HEADING]
-    if next(root.iter("h1"), None) is None and not first_heading:
-        title = title or page_title
-    reader = _Reader(title, first_heading)
+    forms = {_bare(title)}
+    if not title and next(root.iter("h1"), None) is None and not first_heading:
+        title = page_title
+        forms = {_bare(title), _bare(_ADDED.sub("", title))}
+    reader = _Reader(title, forms, first_heading)
     reader.read(root)
     return Text(reader.title or page_title, reader.lines())
 
@@ -189,16 +190,18 @@ class _Table:
 class _Reader:
     """Collects lines, in time and memory that grow with the text."""
 
-    def __init__(self, title: str, first_heading: bool) -> None:
+    def __init__(self, title: str, title_forms: set[str], first_heading: bool) -> None:
         self.title = title
+        self._title_forms = title_forms
         self._first_heading = first_heading
         self._found: list[_Found] = []
         self._frames: list[_Frame] = []
-        self._open = Counter[str]()  # names of open elements, and "main"
+        self._open = Counter[str]()  # names of open elements, "heading" and "main"
         self._path: tuple[tuple[int, str], ...] = ()  # levels and headings
         self._under_heading = 0  # lines before the first one that is below the last heading
         self._see_from = _NEVER  # frames that are open around what follows "See also" without a heading
         self._see_term = False
+        self._label = ""  # "Note:" before the next line
         self._code = self._list_count = 0
         self._lists: list[int] = []
         self._tables: list[_Table | None] = []  # None for one that is only layout
@@ -224,7 +227,7 @@ class _Reader:
                 else:
                     self._end(element)
                 self._add(element.tail)
-            elif element in rows or _is_left_out(element):
+            elif element in rows or _is_left_out(element) or (element.tag == "thead" and self._table is None):
                 walk.skip_subtree()
                 left_out = element
                 if element.tag not in _INLINE:
@@ -260,8 +263,10 @@ class _Reader:
             return
         if given and (name := given.get("id") or (tag == "a" and given.get("name"))) and len(name) <= _LONGEST_ANCHOR:
             self._anchors.append((self._size, name))
+        if tag in _TRANSPARENT:
+            return
         self._frames.append(_Frame(tag, self._path))
-        self._open[tag] += 1
+        self._open["heading" if tag in _HEADINGS else tag] += 1
         if given.get("role") == "main":
             self._open["main"] += 1
         if tag == "a":
@@ -285,7 +290,7 @@ class _Reader:
 
     def _end(self, element: Any) -> None:
         tag = element.tag
-        if tag in _VOID:
+        if tag in _TRANSPARENT:
             return
         if tag == "a":
             self._end_link()
@@ -305,7 +310,7 @@ class _Reader:
             if tag == "table":
                 self._tables.pop()
         frame = self._frames.pop()
-        self._open[tag] -= 1
+        self._open["heading" if tag in _HEADINGS else tag] -= 1
         if element.attrib.get("role") == "main":
             self._open["main"] -= 1
         if len(self._frames) < self._see_from:
@@ -331,7 +336,7 @@ class _Reader:
 
     def _break(self, is_end: bool = False) -> None:
         """The end of a block, or a space in a cell, in a heading or in code."""
-        if self._in_cell or any(self._open[heading] for heading in _HEADINGS):
+        if self._in_cell or self._open["heading"]:
             self._text.append(" ")
         elif not self._open["pre"] or (is_end and self._frames[-1].tag == "pre"):
             self._flush()
@@ -370,16 +375,16 @@ class _Reader:
                 block = block._replace(terms=[*block.terms, *names(before)])
         elif not block.links and _SEE.fullmatch(block.text):
             self._see_from = len(self._frames) - (tag not in ("div", "body", "section", "aside"))
-        if not self._label(block):
+        if not self._is_label(block):
             self._lines(split_sentences(block.text), block)
 
-    def _label(self, block: Cell) -> bool:
+    def _is_label(self, block: Cell) -> bool:
         """Whether a block is only the label of a box, which then is the start of the next one: "Note: It is hot."."""
         label = block.text.rstrip(":! ")
         if block.links or block.terms or (label.casefold() not in _LABELS and not _SEE.fullmatch(label)):
             return False
+        self._label = f"{label}:"
         self._anchors = [(0, name) for _, name in block.anchors]
-        self._add(f"{label}: ")
         return True
 
     def _lines(self, texts: Iterable[str], block: Cell, *, is_heading: bool = False, apart: int = 0) -> None:
@@ -392,9 +397,16 @@ class _Reader:
         )
         links, anchors = deque(block.links), deque(block.anchors)
         start, terms = 0, tuple(dict.fromkeys(block.terms))
+        texts = list(filter(None, texts))
+        if self._label and texts:
+            label, self._label = self._label, ""
+            if is_heading or apart or self._table:
+                self._lines([label], Cell(""))
+            else:
+                texts[0], start = f"{label} {texts[0]}", -_size(label)
         is_main = bool(self._open["main"] or self._open["article"])
         lists = (self._lists[0], self._lists[-1]) if self._lists else ()
-        for text in filter(None, texts):
+        for text in texts:
             end = start + _size(text)
             see: LinkKind = "see" if sees or _SEE_ALSO.match(text) else "text"
             line = Line(
@@ -429,11 +441,11 @@ class _Reader:
         path = tuple((above, heading) for above, heading in self._path if above < level)
         self._see_from = _NEVER
         if text.casefold() in _LABELS and self.title:
-            self._label(block)
+            self._is_label(block)
             return
         if not self.title and (self._first_heading or level == 1):
-            self.title, self._path = text, ()
-        elif _bare(text) == _bare(path[-1][1] if path else self.title):  # once is enough
+            self.title, self._title_forms, self._path = text, {_bare(text)}, ()
+        elif _bare(text) in ({_bare(path[-1][1])} if path else self._title_forms):  # once is enough
             self._path = path
         else:
             self._path = (*path, (level, text))
@@ -470,8 +482,8 @@ class _Reader:
 
 
 def _bare(title: str) -> str:
-    """A title without its number and what sites add."""
-    return _ADDED.sub("", _NUMBERED.sub("", title)).casefold() or title.casefold()
+    """A heading without its number."""
+    return (_NUMBERED.sub("", title) or title).casefold()
 
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -482,7 +494,7 @@ def of_row(columns: Sequence[str], cells: Sequence[Cell]) -> Iterator[tuple[list
     cell that says what stands in them."""
     heads = list(columns)
     if not columns and len(cells) > 1 and cells[0].is_header and not cells[1].is_header:
-        heads, cells = ["", cells[0].text], cells[1:]
+        heads, cells = [cells[0].text], cells[1:]
     named = [(heads[n] if n < len(heads) else "", cell) for n, cell in enumerate(cells) if cell.text]
     short = [(name, cell) for name, cell in named if len(cell.text) <= _LONGEST_CELL]
     if short:

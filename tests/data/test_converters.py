@@ -104,6 +104,103 @@ def test_html_is_cleaned(tmp_path: Path) -> None:
     assert {line.headings for line in text.lines[2:]} == {("Owners",)}
 
 
+@pytest.mark.parametrize(
+    ("table", "lines"),
+    [
+        (
+            "<tr><th rowspan=2>Name<th colspan=2>Reach<tr><th>Town<th>Phone"
+            "<tr><td rowspan=2>Ada<td>Tarn<td>1<tr><td>Vale<td>2",
+            ["Name: Ada; Reach Town: Tarn; Reach Phone: 1.", "Name: Ada; Reach Town: Vale; Reach Phone: 2."],
+        ),
+        ("<tr><td colspan=2>Ada<td>1<tr><td>Otto<td>Vale<td>2", ["Ada; 1.", "Otto; Vale; 2."]),
+        ("<thead><tr><td>A<td>B<tbody><tr><td>1<td>2", ["A: 1; B: 2."]),
+        ("<tr><th>Ada<td>Tarn<tr><th>Otto<td>Vale", ["Ada: Tarn.", "Otto: Vale."]),
+        ("<caption>Owners</caption><tr><th>A<th>B<tr><td>1<td>2", ["Owners", "A: 1; B: 2."]),
+        ("<thead><tr><th>Function<tbody><tr><td>a(x)<p>Does it.", ["a(x)", "Does it."]),
+        ("<tr><td><p>One.<p>Two.<td><p>Three.", ["One.", "Two.", "Three."]),
+        ("<tr><td><table><tr><th>A<th>B<tr><td>1<td>2</table><td>Beside", ["A: 1; B: 2.", "Beside"]),
+        ("<tr><td>a<td><pre>if x:\n    y</pre>", ["a", "if x:", "    y"]),
+        ("<tr><td rowspan=99999999999 colspan=99999999>a<td>b", ["a; b."]),
+        ("<tr><td rowspan=x colspan=-1>a<td>b<tr><td>c<td>d", ["a; b.", "c; d."]),
+    ],
+)
+def test_tables_of_pages(table: str, lines: list[str]) -> None:
+    assert texts(of_html(f"<table>{table}</table>")) == lines
+
+
+KEPT = "<p>Kilns are hot.</p>"
+
+
+@pytest.mark.parametrize(
+    "navigation",
+    [
+        "<nav>Home</nav>",
+        "<div role=navigation><a href=x>Kilns</a></div>",
+        "<div class=navheader><table><tr><th>Kiln<tr><td><a href=a>Prev</a><td><a href=b>Next</a></table></div>",
+        "<table><tr><td><a accesskey=p href=a>Prev</a><td>Part I. Heat<td><a accesskey=n href=b>Next</a></table>",
+        "<div class=header><p>Next: <a href=b rel=next>Ash</a>, Previous: <a href=a rel=prev>Tarn</a>, "
+        "Up: <a href=c>Top</a> [<a href=t>Contents</a>][<a href=i>Index</a>]</p></div>",
+        "<p><a href=a>« Previous</a> | <a href=b>Next →</a></p>",
+        '<div class="md-sidebar x"><ul><li><a href=a>Ash</a></ul></div>',
+        "<div><a href=x><img src=up.png alt=[Up]></a><a href=y><img alt=[Top]></a></div>",
+        "<ul><li><a href='#a'>Ash</a><li><a href='#b'>Tarn</a></ul>",
+        "<p><a href='#a'>A</a> | <a href='#b'>B</a> | <a href='#c'>C</a></p>",
+        "<aside>About us</aside>",
+        "<p hidden>Secret</p>",
+        "<table class=highlighttable><tr><td class=linenos><pre>1\n2</pre></table>",
+    ],
+)
+def test_navigation_is_left_out(navigation: str) -> None:
+    for page in (navigation + KEPT, KEPT + navigation):
+        lines = of_html(f"<title>Kiln</title><body>{page}").lines
+        assert [line.text for line in lines] == ["Kilns are hot."]
+        assert not any(line.links for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        ("<p>See the <a href=next.html>next</a> page.</p>", ["See the next page."]),
+        ("<ul><li><a href=a>Index</a> of <a href=b>heat</a> in kilns</ul>", ["Index of heat in kilns"]),
+        ("<table><tr><td><a href=x>next</a><td>Gives the next one.</table>", ["next; Gives the next one."]),
+        ("<article><aside>A remark.</aside></article>", ["A remark."]),
+        ("<aside class=admonition><p>Note</p><p>It is hot.</p></aside>", ["Note: It is hot."]),
+        ("<div><p>Note<pre>hot</pre></div>", ["Note:", "hot"]),
+        ("<div><h2>Heat</h2><p><a href=a>Up</a> to you.</p></div>", ["Heat:", "Up to you."]),
+    ],
+)
+def test_what_looks_like_navigation_is_kept(content: str, lines: list[str]) -> None:
+    assert texts(of_html(f"<title>Kiln</title><body>{content}")) == lines
+
+
+def test_a_heading_is_above_its_part_of_the_page_and_named_once() -> None:
+    page = """<title>2.1. Heat — Kilns</title><body><div class=chapter><div class=title><h2>2.1. Heat</h2></div>
+    <p>It is hot.</p><div class=sect><div><h3>2.1.1. Ash</h3></div><p>Grey.</p>
+    <div class=note><h3>Note</h3><p>Careful.</p><pre>wait</pre></div><p>Light.</p>
+    <div class=box><h4>Kinds</h4><p>Two.</p></div><p>Still ash.</p><h4>Ash</h4><p>More.</p></div><p>Below.</p></div>"""
+    assert [(line.text, line.headings) for line in of_html(page).lines] == [
+        ("It is hot.", ()),
+        *((text, ("2.1.1. Ash",)) for text in ("2.1.1. Ash:", "Grey.", "Note: Careful.", "wait", "Light.")),
+        *((text, ("2.1.1. Ash", "Kinds")) for text in ("Kinds:", "Two.")),
+        *((text, ("2.1.1. Ash",)) for text in ("Still ash.", "More.")),
+        ("Below.", ()),
+    ]
+
+
+def test_kinds_of_links() -> None:
+    rows = "".join(
+        f"<tr><td><a href=m{n}.html>mod{n}</a><td>It does a thing or two about number {n}." for n in range(10)
+    )
+    page = f"""<ul><li><a href=a.html>Ash</a><li><a href=b.html>Tarn</a></ul><ul><li>All about the
+    <a href=c.html>clay</a><li>Nothing</ul><table>{rows}</table><p>See also <a href=d.html>heat</a>.
+    <dl><dt>See Also:<dd><a href=e.html>Vale</a><dt>Since:<dd><a href=f.html>May</a></dl>
+    <h2>Further reading</h2><ul><li><a href=g.html>Glaze</a><li><a href=h.html>Pots</a></ul>"""
+    kinds = {link.target[:-5]: link.kind for line in of_html(page).lines for link in line.links}
+    listed = {f"m{n}": "contents" for n in range(10)}
+    others = {"c": "text", "f": "text", "d": "see", "e": "see", "g": "see", "h": "see"}
+    assert kinds == {"a": "contents", "b": "contents"} | listed | others
+
+
 def test_html_in_other_encodings_and_without_a_heading(tmp_path: Path) -> None:
     page = "<title>Straße</title><p>Grüße aus Köln."
     for head, encoding in (('<meta charset="iso-8859-1">', "latin-1"), ("", "cp1252"), ("", "utf-16")):
