@@ -26,10 +26,11 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from .files import LARGEST_RECORD, read_bytes
-from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Cell, Text, Unreadable, of_html, of_row
+from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Text, Unreadable, of_html
 from .links import TEMPLATE, untemplated
 from .passages import MOST_LINKS
 from .splitting import Href, Line, bounded_metadata
+from .tables import Cell, of_row
 from .text import clean, split_sentences
 
 __all__ = ["CONVERTERS", "LARGEST_FILE", "TableRows", "Text", "Unreadable", "convert", "of_html", "suffix_of"]

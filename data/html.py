@@ -6,17 +6,18 @@ import re
 import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from lxml import etree
 
+from .navigation import HEADINGS, folded, is_left_out, rows_of_steps
 from .passages import LinkKind
 from .splitting import Href, Line
+from .tables import Cell, Table, is_layout, of_row, size_of
 from .text import split_sentences
 
 LONGEST_HEADING = 200  # characters
-_LONGEST_CELL = 300  # characters of a cell that belongs into a sentence of its row
 _LONGEST_TERM, _MOST_TERM_WORDS = 80, 6
 _LONGEST_ANCHOR = 200
 LONGEST_ANCHOR_TEXT = 200
@@ -24,19 +25,7 @@ _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where 
 _FEWEST_LINKS = 2  # ... with so many or more
 _LONG_LIST, _MOST_LINES = 10, 0.8  # also a list of so many lines of which this share starts with a link
 _MOST_SPANNED = 100  # columns or rows
-_MOST_COLUMNS = 1000
 
-_SKIPPED = frozenset(
-    "script style noscript template nav footer form button select svg iframe title object dialog".split()
-)
-_SKIPPED_ROLES = frozenset("navigation banner contentinfo search menu dialog doc-toc".split())
-_SKIPPED_NAMES = frozenset(  # of classes and ids, by which generators mark navigation
-    # everybody; Sphinx; DocBook; javadoc; MkDocs; GitBook; texinfo
-    "nav navbar navigation breadcrumb breadcrumbs sidebar pagination footer cookie-banner toc skip-link sr-only "
-    "related sphinxsidebar headerlink linenos clearer prev-next-area "
-    "navheader navfooter topnav subnav bottomnav skipnav navlist md-header md-sidebar md-nav md-footer md-tabs "
-    "rst-versions wy-nav-side book-summary book-header page-toc bd-sidebar on-this-page".split()
-)
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 _INLINE = frozenset(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark meter output q ruby rt rp s "
@@ -44,7 +33,6 @@ _INLINE = frozenset(
 )
 _LEADS = frozenset("b code kbd samp strong tt".split())
 _TRANSPARENT = _VOID | (_INLINE - _LEADS - {"a"})  # nothing depends on where they end
-_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _PERMALINK = re.compile(r"\s*[¶#§🔗]+\s*$")
 _SEE = re.compile(
     r"(?:see also|related(?: \w+){0,2}|further reading|read more|learn more|external links|siehe auch|voir aussi"
@@ -56,7 +44,7 @@ _LISTS = frozenset("ul ol dl table menu".split())
 _LABELS = frozenset(  # of boxes: no headings
     "note notes tip hint warning caution important attention danger error info abstract example achtung hinweis".split()
 )
-_ITEMS = frozenset((*_HEADINGS, "li", "dt", "td", "th"))
+_ITEMS = frozenset((*HEADINGS, "li", "dt", "td", "th"))
 _DEFINES = re.compile(r"\s*(?:$|[:–—=]|-\s)")
 _KEYWORDS = re.compile(
     r"(?:(?:abstract|async|class|classmethod|const|coroutine|def|enum|event|exception|final|func|function|interface"
@@ -66,17 +54,6 @@ _NO_LETTERS = re.compile(r"[\W_]+")
 _NUMBERED = re.compile(r"^(?:(?:Chapter|Section|Appendix|Part)\s+)?(?:(?:[A-Z]\.)?\d+(?:\.\d+)*[.:]?|[A-Z]+[.:])\s+")
 _ADDED = re.compile(r"\s+(?:[|–—·»-]\s.*|\([^()]*\)$)")  # to the title of a page, such as the site's name
 _NEVER = sys.maxsize
-_PARTS = frozenset("html body main article section".split())
-_ROWS = frozenset("p div ul ol table center header span dl".split())
-_STEPS = frozenset(  # what the links of rows of navigation say
-    [
-        *"prev previous next up home top contents index back forward modules search skip toc".split(),
-        *("previous page", "next page", "previous topic", "next topic", "general index", "table of contents"),
-        *("back to top", "skip to content", "skip to main content", "edit this page", "edit on github"),
-    ]
-)
-_LONGEST_ROW = 300  # characters of such a row
-_MOST_WORDS_BESIDE = 12  # its links
 
 
 class Unreadable(Exception):
@@ -108,7 +85,7 @@ def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Tex
     if root is None:
         return Text(title, [])
     named = root.find("head/title")
-    page_title = "" if named is None else _folded("".join(named.itertext()))[:LONGEST_HEADING]
+    page_title = "" if named is None else folded("".join(named.itertext()))[:LONGEST_HEADING]
     forms = {_bare(title)}
     if not title and next(root.iter("h1"), None) is None and not first_heading:
         title = page_title
@@ -116,24 +93,6 @@ def of_html(markup: str, *, title: str = "", first_heading: bool = False) -> Tex
     reader = _Reader(title, forms, first_heading)
     reader.read(root)
     return Text(reader.title or page_title, reader.lines())
-
-
-class Cell(NamedTuple):
-    """A cell of a table.
-
-    Attributes:
-        links: With their places in the text, see `Href.at`.
-        anchors: Also with their places.
-        columns: How many it takes; ``rows`` likewise.
-    """
-
-    text: str
-    links: Sequence[Href] = ()
-    anchors: Sequence[tuple[int, str]] = ()
-    terms: Sequence[str] = ()
-    is_header: bool = False
-    columns: int = 1
-    rows: int = 1
 
 
 class _Found(NamedTuple):
@@ -149,42 +108,6 @@ class _Frame(NamedTuple):
 
     tag: str
     path: tuple[tuple[int, str], ...]
-
-
-class _Table:
-    def __init__(self) -> None:
-        self.columns: list[str] = []
-        self.cells: list[Cell] = []
-        self.in_cell = self._has_rows = False
-        self._below: dict[int, tuple[int, Cell]] = {}  # cells that reach into the rows below: how many, by column
-
-    def end_row(self) -> list[Cell]:
-        """The cells of a row, one for each column, with those that reach into it; none if it is a header."""
-        given, self.cells = deque(self.cells), []
-        row: list[Cell] = []
-        while given or len(row) in self._below:
-            if len(row) in self._below:
-                left, cell = self._below.pop(len(row))
-                if left > 1:
-                    self._below[len(row)] = left - 1, cell
-                row.append(cell)
-                continue
-            cell = given.popleft()
-            short = len(cell.text) <= _LONGEST_CELL
-            for n in range(cell.columns if len(row) < _MOST_COLUMNS else 1):
-                if cell.rows > 1 and short:
-                    again = cell.text if n == 0 or cell.is_header else ""
-                    self._below[len(row)] = cell.rows - 1, Cell(again, is_header=cell.is_header)
-                row.append(cell if n == 0 or (cell.is_header and short) else Cell(""))
-        if len(row) > 1 and not self._has_rows and all(cell.is_header for cell in row if cell.text):
-            names = [*self.columns, *[""] * (len(row) - len(self.columns))]
-            texts = [cell.text for cell in row] + [""] * (len(names) - len(row))
-            self.columns = [
-                name if text == name else f"{name} {text}".strip() for name, text in zip(names, texts, strict=True)
-            ]
-            return []
-        self._has_rows = True
-        return row
 
 
 class _Reader:
@@ -204,7 +127,7 @@ class _Reader:
         self._label = ""  # "Note:" before the next line
         self._code = self._list_count = 0
         self._lists: list[int] = []
-        self._tables: list[_Table | None] = []  # None for one that is only layout
+        self._tables: list[Table | None] = []  # None for one that is only layout
         # Of the block that is being read:
         self._text: list[str] = []
         self._size = 0  # characters without white space
@@ -217,7 +140,7 @@ class _Reader:
         self._lead: tuple[int, int] | None = None  # frames and characters in the mark that the item starts with
 
     def read(self, root: Any) -> None:
-        rows = _rows_of_steps(root)
+        rows = rows_of_steps(root)
         left_out = None
         walk = etree.iterwalk(root, events=("start", "end"))
         for event, element in walk:
@@ -227,7 +150,7 @@ class _Reader:
                 else:
                     self._end(element)
                 self._add(element.tail)
-            elif element in rows or _is_left_out(element) or (element.tag == "thead" and self._table is None):
+            elif element in rows or is_left_out(element) or (element.tag == "thead" and self._table is None):
                 walk.skip_subtree()
                 left_out = element
                 if element.tag not in _INLINE:
@@ -266,7 +189,7 @@ class _Reader:
         if tag in _TRANSPARENT:
             return
         self._frames.append(_Frame(tag, self._path))
-        self._open["heading" if tag in _HEADINGS else tag] += 1
+        self._open["heading" if tag in HEADINGS else tag] += 1
         if given.get("role") == "main":
             self._open["main"] += 1
         if tag == "a":
@@ -280,7 +203,7 @@ class _Reader:
             self._list_count += 1
             self._lists.append(self._list_count)
             if tag == "table":
-                self._tables.append(None if _is_layout(element) else _Table())
+                self._tables.append(None if is_layout(element) else Table())
         elif tag == "pre":
             self._code += 1
         elif tag in ("td", "th") and self._table:
@@ -296,7 +219,7 @@ class _Reader:
             self._end_link()
         elif tag in _LEADS and self._lead == (len(self._frames), 0):
             self._lead = -1, self._size
-        elif tag in _HEADINGS and not self._in_cell:
+        elif tag in HEADINGS and not self._in_cell:
             self._end_heading(int(tag[1]))
         elif tag in ("td", "th") and self._in_cell:
             self._end_cell(element)
@@ -310,7 +233,7 @@ class _Reader:
             if tag == "table":
                 self._tables.pop()
         frame = self._frames.pop()
-        self._open["heading" if tag in _HEADINGS else tag] -= 1
+        self._open["heading" if tag in HEADINGS else tag] -= 1
         if element.attrib.get("role") == "main":
             self._open["main"] -= 1
         if len(self._frames) < self._see_from:
@@ -327,7 +250,7 @@ class _Reader:
     # --- blocks
 
     @property
-    def _table(self) -> _Table | None:
+    def _table(self) -> Table | None:
         return self._tables[-1] if self._tables else None
 
     @property
@@ -347,7 +270,7 @@ class _Reader:
         """The block up to here, which ends."""
         self._end_link()
         text = "".join(self._text)
-        text = text if self._open["pre"] and not self._in_cell else _folded(text)
+        text = text if self._open["pre"] and not self._in_cell else folded(text)
         terms = list(self._terms)
         if self._lead and self._lead[0] < 0:
             lead = _first(text, self._lead[1])
@@ -403,11 +326,11 @@ class _Reader:
             if is_heading or apart or self._table:
                 self._lines([label], Cell(""))
             else:
-                texts[0], start = f"{label} {texts[0]}", -_size(label)
+                texts[0], start = f"{label} {texts[0]}", -size_of(label)
         is_main = bool(self._open["main"] or self._open["article"])
         lists = (self._lists[0], self._lists[-1]) if self._lists else ()
         for text in texts:
-            end = start + _size(text)
+            end = start + size_of(text)
             see: LinkKind = "see" if sees or _SEE_ALSO.match(text) else "text"
             line = Line(
                 text,
@@ -426,7 +349,7 @@ class _Reader:
         """Also where a block ends in a link: then it has the text up to there."""
         if self._link:
             target, at, texts = self._link
-            text = _folded("".join(self._text[texts:])) or _folded(self._image)
+            text = folded("".join(self._text[texts:])) or folded(self._image)
             if text:
                 self._links.append(Href(at, target, text[:LONGEST_ANCHOR_TEXT]))
                 self._link = None
@@ -472,7 +395,7 @@ class _Reader:
             )
         )
 
-    def _end_row(self, table: _Table) -> None:
+    def _end_row(self, table: Table) -> None:
         before = table.cells
         if row := table.end_row():
             for texts, cell in of_row(table.columns, row):
@@ -484,107 +407,6 @@ class _Reader:
 def _bare(title: str) -> str:
     """A heading without its number."""
     return (_NUMBERED.sub("", title) or title).casefold()
-
-
-# --- tables ----------------------------------------------------------------------------------------------------------
-
-
-def of_row(columns: Sequence[str], cells: Sequence[Cell]) -> Iterator[tuple[list[str], Cell]]:
-    """A row of a table as a sentence, "Service: Ledger; Owner: Ada Berg.", and the sentences of long cells, each with a
-    cell that says what stands in them."""
-    heads = list(columns)
-    if not columns and len(cells) > 1 and cells[0].is_header and not cells[1].is_header:
-        heads, cells = [cells[0].text], cells[1:]
-    named = [(heads[n] if n < len(heads) else "", cell) for n, cell in enumerate(cells) if cell.text]
-    short = [(name, cell) for name, cell in named if len(cell.text) <= _LONGEST_CELL]
-    if short:
-        parts: list[str] = []
-        links: list[Href] = []
-        anchors: list[tuple[int, str]] = []
-        size = 0
-        for name, cell in short:
-            start = size + (_size(name) + 1 if name else 0)
-            links += (link._replace(at=start + link.at) for link in cell.links)
-            anchors += ((start + at, name) for at, name in cell.anchors)
-            parts.append(f"{name}: {cell.text}" if name else cell.text)
-            size = start + _size(cell.text) + 1
-        text = "; ".join(parts) + ("" if parts[-1].endswith((".", "!", "?")) else ".")
-        yield [text], Cell(text, links, anchors, [term for _, cell in short for term in cell.terms])
-    for _, cell in named:
-        if len(cell.text) > _LONGEST_CELL:
-            yield split_sentences(cell.text), cell
-
-
-# --- what is left out ------------------------------------------------------------------------------------------------
-
-
-def _is_left_out(element: Any) -> bool:
-    tag, given = element.tag, element.attrib
-    if tag in _SKIPPED:
-        return True
-    if not given and tag != "aside":
-        return False
-    if "hidden" in given or given.get("aria-hidden") == "true" or given.get("role") in _SKIPPED_ROLES:
-        return True
-    if tag == "a" and given.get("href", "").startswith("#") and not re.search(r"\w", "".join(element.itertext())):
-        return True  # the mark of a permanent link
-    marks = f"{given.get('class', '')} {given.get('id', '')}".lower().split()
-    if tag == "aside" and "admonition" not in marks and not given.get("role", "").startswith(("doc-", "note")):
-        return next(element.iterancestors("article"), None) is None  # beside the page, or a remark
-    return tag not in ("html", "body") and not _SKIPPED_NAMES.isdisjoint(marks)
-
-
-def _rows_of_steps(root: Any) -> set[Any]:
-    """Rows such as "Prev Up Home Next": short elements of links that say so."""
-    found = set()
-    for link in root.iter("a"):
-        if not _is_step(link):
-            continue
-        row, inside = None, link
-        while (inside := inside.getparent()) is not None and inside.tag not in _PARTS:
-            text = _short_text(inside)
-            if text is None or next(inside.iter(*_HEADINGS), None) is not None:
-                break
-            steps = list(filter(_is_step, inside.iter("a")))
-            for each in steps:
-                text = text.replace(_folded("".join(each.itertext())), " ", 1)
-            rest = [word for word in re.findall(r"[^\W\d]+", text.casefold()) if word not in _STEPS]
-            if inside.tag in _ROWS and (not rest or (len(steps) > 1 and len(rest) <= _MOST_WORDS_BESIDE)):
-                row = inside
-        if row is not None:
-            found.add(row)
-    return found
-
-
-def _is_step(link: Any) -> bool:
-    text = _short_text(link)
-    return text is not None and (
-        link.get("rel") in ("prev", "next", "up") or text.strip(" «»←→<>|:·‹›").casefold() in _STEPS
-    )
-
-
-def _short_text(element: Any) -> str | None:
-    """The text of a small element; None for others."""
-    texts, size = [], 0
-    for text in element.itertext():
-        texts.append(text)
-        size += len(text)
-        if size > _LONGEST_ROW:
-            return None
-    return _folded("".join(texts))
-
-
-def _is_layout(table: Any) -> bool:
-    """Whether a table only places what stands in it: headings, code, other tables, a single column."""
-    if table.get("role") == "presentation" or next(table.iterdescendants("table", *_HEADINGS), None) is not None:
-        return True
-    if any("\n" in "".join(code.itertext()).strip() for code in table.iter("pre")):
-        return True
-    if next(table.iter("th"), None) is None and any(
-        sum(1 for _ in islice(cell.iter("p", "div", "li", "dd"), 2)) > 1 for cell in table.iter("td")
-    ):
-        return True
-    return all(len(row) < 2 for row in table.iter("tr"))
 
 
 def _with_kinds(found: Sequence[_Found]) -> list[Line]:
@@ -659,15 +481,6 @@ def _option(text: str) -> Iterator[str]:
 
 
 # --- places in a text ------------------------------------------------------------------------------------------------
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _size(text: str) -> int:
-    """Characters that are no white space."""
-    return len("".join(text.split()))
 
 
 def _first(text: str, size: int) -> str:

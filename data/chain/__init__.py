@@ -3,6 +3,7 @@
 reading.py     the words and names of a passage, as numbers
 arrays.py      hashes of these, and where names are among them
 store.py       those of a whole collection, in memory or on disk
+source.py      what a chain is searched in
 question.py    the words of a question
 titles.py      the forms in which other texts mention a title
 hyperlinks.py  the hyperlinks of the passages around a question

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple
 
 import numpy as np
 
-from ..passages import Hit, Passage
+from ..passages import Passage
 from .arrays import Bools, Floats, Hashes, Ints, find_names, hash_names, hash_runs, spanned
 from .hyperlinks import Hyperlinks
 from .question import Question
@@ -26,7 +26,7 @@ from .reading import (
     without_flags,
     wording,
 )
-from .store import Store
+from .source import ChainSource
 from .titles import CERTAINTY, FORMS, TOPIC_WORD, title_forms
 
 _QUESTION_HITS = 30
@@ -44,36 +44,6 @@ _COPY = 0.7  # share of the shorter passage's distinct words that a copy has (wi
 _DEEP = 300  # the question's hits among which those of different documents are looked for
 _OF_ONE = 3  # of these, those of one document
 LINK, BACK, SHARED, HYPERLINK, LINKED = range(5)
-
-
-class ChainSource(Protocol):
-    """What a chain can be searched in: `BM25Index`, or `PassagePool` for a question's own passages."""
-
-    k1: float
-    b: float
-
-    @property
-    def store(self) -> Store:
-        """The words of all passages."""
-        ...
-
-    def with_bm25(self, k1: float | None = None, b: float | None = None) -> Self: ...
-
-    def pinned(self) -> Self:
-        """The present state of the collection, which does not change."""
-        ...
-
-    def ranking(self, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:
-        """The rows of the passages of rank ``offset + 1`` to ``offset + k`` in the store, with their scores."""
-        ...
-
-    def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
-        """See `Retriever.search`."""
-        ...
-
-    def stored(self, rows: Sequence[int]) -> list[Passage]:
-        """The passages of some rows."""
-        ...
 
 
 class Edges(NamedTuple):

@@ -23,9 +23,10 @@ from ..errors import PolyhopError
 from ..lucene.searcher import adapt
 from ..passages import Hit, Reason, SearchTool, Shared, check_page
 from .arrays import Bools, Floats, Ints, counted, occurrences
-from .graph import BACK, DIGITS, HYPERLINK, LINK, LINKED, SHARED, ChainSource, Edges, Graph
+from .graph import BACK, DIGITS, HYPERLINK, LINK, LINKED, SHARED, Edges, Graph
 from .question import specificity
 from .reading import wording
+from .source import ChainSource
 from .weights import ChainWeights
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ def test_short_sections_are_joined_below_the_headings_that_they_share() -> None:
     assert second.place == Place("team.md", 4, ("Leave",))
     assert second.text == "Sick Tell Ada Berg. Vacation It has 25 days."
     assert second.heading == "Team > Leave"
-    assert second.searched.startswith("Team > Leave\nSick")
+    assert second.searched.startswith("Team > Leave\nteam\nSick")
 
 
 def test_a_section_of_its_own_has_its_headings_above_it() -> None:
