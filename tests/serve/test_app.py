@@ -26,7 +26,7 @@ from polyhop.programs import PolyHop
 from polyhop.serve.guard import LARGEST_REQUEST
 from polyhop.serve.service import Limits
 
-from ..faults.exchange import Exchange, HungUp
+from ..faults.exchange import Exchange
 from ..faults.faults import FAULTS
 from ..faults.listening import Listening
 from ..faults.schedule import Always
@@ -279,17 +279,14 @@ def test_no_text_breaks_out_of_its_event(start: Callable[..., str]) -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_the_call_that_is_under_way_is_cancelled_when_the_client_leaves(
+def test_the_call_that_is_under_way_is_left_when_the_client_leaves(
     stream: bool, start: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, cancelled = threading.Event(), threading.Event()
+    asked, ended = threading.Event(), threading.Event()
 
     def waits(exchange: Exchange) -> None:
         asked.set()
-        try:
-            exchange.wait(60)
-        except HungUp:
-            cancelled.set()
+        ended.wait(60)
 
     with Listening(waits) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", model.url)
@@ -300,10 +297,10 @@ def test_the_call_that_is_under_way_is_cancelled_when_the_client_leaves(
             head = f"POST /ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
             client.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
             assert asked.wait(60)
-        assert cancelled.wait(60)
         assert until(lambda: counted(address, "polyhop_cancelled_calls_total") == 1)
         assert counted(address, 'polyhop_questions_total{outcome="left",program="naive"}') == 1
         assert len(model.seen) == 1
+        ended.set()
 
 
 def test_hyperlinks_lead_to_documents_of_the_source_or_to_other_sites(start: Callable[..., str]) -> None:
