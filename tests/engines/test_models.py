@@ -37,6 +37,7 @@ def test_the_environment_names_the_default(monkeypatch: pytest.MonkeyPatch) -> N
     assert names(program) == {
         "analyzer": "openai/gpt-4o-mini",
         "selector": "lexical",
+        "selector_without_bridging": "openai/gpt-4o-mini",
         "adder": "openai/gpt-4o-mini",
         "answerer": "openai/gpt-4o-mini",
     }
@@ -47,13 +48,13 @@ def test_a_role_beats_the_default_in_any_order(specs: list[str], monkeypatch: py
     monkeypatch.setenv("POLYHOP_LM", "not/asked")
     program = Prism()
     assign_models(program, specs)
-    assert names(program) == {"analyzer": "a/b", "selector": "a/b", "adder": "c/d=e", "answerer": "a/b"}
+    assert names(program) == {"adder": "c/d=e"} | dict.fromkeys(set(names(program)) - {"adder"}, "a/b")
 
 
 @pytest.mark.parametrize(
     ("specs", "message"),
     [
-        (["judge=lexical"], "Prism has no role 'judge': its roles are analyzer, selector, adder, answerer"),
+        (["judge=lexical"], "Prism has no role 'judge': its roles are analyzer, selector, selector_without_bridging, adder, answerer"),
         (["adder="], "unknown language model ''"),
         (["a/b", "c/d"], "two models for all roles"),
         (["adder=a/b", "adder=c/d"], "two models for the adder"),
@@ -115,7 +116,7 @@ def test_a_profile_gives_models_to_roles_and_may_know_others(tmp_path: Path) -> 
     path.write_text('lm = "a/b"\n[roles]\nselector = "lexical"\njudge = "c/d"')
     program = Prism()
     assign_models(program, [str(path), "adder=e/f"])
-    assert names(program) == {"analyzer": "a/b", "selector": "lexical", "adder": "e/f", "answerer": "a/b"}
+    assert names(program) == {"analyzer": "a/b", "selector": "lexical", "selector_without_bridging": "a/b", "adder": "e/f", "answerer": "a/b"}
     with pytest.raises(ModelError, match="Prism has no role 'jugde'"):
         assign_models(program, [str(path), "jugde=e/f"])
     with pytest.raises(ModelError, match="two profiles: .*models.toml and other.toml"):

@@ -39,7 +39,7 @@ def test_every_agent_has_its_costs(run: Path) -> None:
     result = polyhop("diagnose", run, "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
-    assert list(found["costs"]) == ["analyzer", "selector", "adder", "answerer", "retrieval"]
+    assert list(found["costs"]) == ["analyzer", "selector", "selector_without_bridging", "adder", "answerer", "retrieval"]
     assert (found["questions"], found["failed"]) == (8, 0)
     assert set(found["by_hops"]) <= {"1", "2", "3", "4", "unknown"}
     scores = read_summary(run)["metrics"]
@@ -88,7 +88,7 @@ def test_single_agents_and_groups(run: Path) -> None:
     assert list(json.loads(result.stdout)["costs"]) == ["selector", "adder"]
     result = polyhop("diagnose", run, "--agent", "chef")
     assert result.exit_code == 1
-    known = "analyzer, selector, adder, answerer, retrieval"
+    known = "analyzer, selector, selector_without_bridging, adder, answerer, retrieval"
     assert f"no agent 'chef': the agents are {known}" in " ".join(result.stderr.split())
     assert chosen_roles(C3PO(), roles_of(C3PO()), ["answerer", "proxy"]) == [
         "router", "filter", "step_filter", "decider", "answerer"
