@@ -54,7 +54,10 @@ def test_a_role_beats_the_default_in_any_order(specs: list[str], monkeypatch: py
 @pytest.mark.parametrize(
     ("specs", "message"),
     [
-        (["judge=lexical"], "Prism has no role 'judge': its roles are analyzer, selector, selector_without_bridging, adder, answerer"),
+        (
+            ["judge=lexical"],
+            "Prism has no role 'judge': its roles are analyzer, selector, selector_without_bridging, adder, answerer",
+        ),
         (["adder="], "unknown language model ''"),
         (["a/b", "c/d"], "two models for all roles"),
         (["adder=a/b", "adder=c/d"], "two models for the adder"),
@@ -116,7 +119,13 @@ def test_a_profile_gives_models_to_roles_and_may_know_others(tmp_path: Path) -> 
     path.write_text('lm = "a/b"\n[roles]\nselector = "lexical"\njudge = "c/d"')
     program = Prism()
     assign_models(program, [str(path), "adder=e/f"])
-    assert names(program) == {"analyzer": "a/b", "selector": "lexical", "selector_without_bridging": "a/b", "adder": "e/f", "answerer": "a/b"}
+    assert names(program) == {
+        "analyzer": "a/b",
+        "selector": "lexical",
+        "selector_without_bridging": "a/b",
+        "adder": "e/f",
+        "answerer": "a/b",
+    }
     with pytest.raises(ModelError, match="Prism has no role 'jugde'"):
         assign_models(program, [str(path), "jugde=e/f"])
     with pytest.raises(ModelError, match="two profiles: .*models.toml and other.toml"):

@@ -39,7 +39,14 @@ def test_every_agent_has_its_costs(run: Path) -> None:
     result = polyhop("diagnose", run, "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
-    assert list(found["costs"]) == ["analyzer", "selector", "selector_without_bridging", "adder", "answerer", "retrieval"]
+    assert list(found["costs"]) == [
+        "analyzer",
+        "selector",
+        "selector_without_bridging",
+        "adder",
+        "answerer",
+        "retrieval",
+    ]
     assert (found["questions"], found["failed"]) == (8, 0)
     assert set(found["by_hops"]) <= {"1", "2", "3", "4", "unknown"}
     scores = read_summary(run)["metrics"]

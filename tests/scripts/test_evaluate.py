@@ -84,6 +84,7 @@ def test_a_run_is_kept(tmp_path: Path, hotpotqa: Path) -> None:
         "search.k": 1,
         "search.k1": 0.9,
         "search.b": 0.4,
+        "search.by_document": False,
         "prompt_tokens": 6000,
         "abstain_below": 0.0,  # every question has an answer
     }

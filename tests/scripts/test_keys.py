@@ -140,7 +140,7 @@ def test_a_tuned_program_and_its_prompts_hold_no_key(tmp_path: Path) -> None:
     with Server() as server:
         lm = ("--lm", profile(tmp_path, server))
         tuned = ("--program", "naive", "--limit", "8", "--stages", "tunables", "--trials", "2", "--out", "tuned")
-        said = run(tmp_path, "optimize", *tuned, *lm, "--yes")
+        said = run(tmp_path, "optimize", *tuned, *lm)
     run(tmp_path, "index", "odes.jsonl", "--out", "index")
     assert not pickles(tmp_path)
     assert (tmp_path / "tuned").stat().st_mode & 0o777 == 0o700

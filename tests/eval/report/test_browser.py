@@ -212,8 +212,8 @@ def test_sections_that_do_not_fit_into_a_row_are_a_menu(open_page: Callable[...,
     assert page.evaluate("document.activeElement.id") == "menu"
     for key in ("Enter", "Tab", "Tab", "Tab", "Enter"):
         page.keyboard.press(key)
-    page.wait_for_url("**#test")
-    playwright.expect(page.locator("#menu")).to_have_text("Test · first")
+    page.wait_for_url("**#optimization-2")
+    playwright.expect(page.locator("#menu")).to_have_text("Optimization · second")
     assert not page.is_visible("#links")
 
 
