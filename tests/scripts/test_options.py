@@ -139,7 +139,11 @@ def test_tunables_are_set_by_name() -> None:
 @pytest.mark.parametrize(
     ("program", "setting", "message"),
     [
-        ("prism", "round=1", r"did you mean rounds=VALUE\? Tunables: .*search\.k, search\.k1, search\.b, rounds"),
+        (
+            "prism",
+            "round=1",
+            r"did you mean rounds=VALUE\? Tunables: .*search\.k, search\.k1, search\.b, search\.by_document, rounds",
+        ),
         ("prism", "rounds", r"--set rounds: did you mean rounds=VALUE\?"),
         ("prism", "search.chain[link]=2", r"did you mean search\.chain\['link'\]=VALUE or "),
         (

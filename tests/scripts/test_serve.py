@@ -58,7 +58,6 @@ def started(log: Path, *options: str, **variables: str) -> Iterator[tuple[str, s
         ([], "nothing to search: name an index"),
         (["--index", "sample", "--program", "nope"], "unknown program 'nope'"),
         (["--index", "sample", "--lm", "nope"], "unknown language model 'nope'"),
-        (["--index", "http://127.0.0.1:9"], "cannot be reached"),
     ],
 )
 def test_wrong_options_are_told(options: list[str], told: str) -> None:
