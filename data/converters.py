@@ -35,10 +35,8 @@ from .text import clean, split_sentences
 
 __all__ = ["CONVERTERS", "LARGEST_FILE", "TableRows", "Text", "Unreadable", "convert", "of_html", "suffix_of"]
 
-LARGEST_FILE = 256 << 20  # bytes of a PDF, a Word file or a book
-LARGEST_ROW = 4 << 20  # characters of a row of a table
-_UNPACKED = 512 << 20  # bytes of what a Word file or a book contains
-_MOST_LINES = 400_000  # sentences, headings and rows of a document: each takes some hundred bytes
+LARGEST_FILE, LARGEST_ROW = 256 << 20, 4 << 20  # bytes of a PDF, Word file or book; characters of a row of a table
+_UNPACKED, _MOST_LINES = 512 << 20, 400_000  # bytes of what a Word file or a book contains; lines of a document
 
 _CHARSET = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)

@@ -105,7 +105,8 @@ def switched_on(name: str, conditions: dict[str, tuple[str, tuple[Any, ...]]]) -
 
 def usual(program: dspy.Module, name: str) -> tuple[Any, ...]:
     tunable = tunables(program)[name]
-    return tunable.choices or tunable.usual or (tunable.low, tunable.high)
+    found = tunable.choices or tunable.usual
+    return found if found and len({*found}) > 1 else (tunable.low, tunable.high)  # also of one that is not searched
 
 
 def outcome(program: dspy.Module, n: int) -> tuple[object, ...]:

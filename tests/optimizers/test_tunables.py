@@ -101,9 +101,9 @@ def test_choice(trials: list[TrialRecord], cost: str | None, best: int, front: l
 
 def test_frozen_tunables_and_ranges() -> None:
     program = Prism()
-    space = search_space(program, ["search.k1"], {"rounds": (3, 4), "search.b": (), "stop": ("stable", "fixed")})
+    space = search_space(program, ["search.k1"], {"rounds": (3, 4), "search.b": (), "add": (True, False)})
     assert space["rounds"] == IntDistribution(3, 4)
-    assert space["stop"] == CategoricalDistribution(("stable", "fixed"))
+    assert space["add"] == CategoricalDistribution((True, False))
     assert space["search.b"] == FloatDistribution(0.0, 1.0)
     assert "search.k1" not in space
     program.search.k1.value = 25
