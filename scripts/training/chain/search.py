@@ -46,7 +46,7 @@ def search(
     names = tuned_names(start)
     # The study stays in memory: a resumed run repeats its trials with the recorded scores, and so ends like an
     # uninterrupted one. A stored study would do so only with a stored sampler.
-    sampler = optuna.samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False)
+    sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     study.enqueue_trial(dict.fromkeys(names, 0.0))
     found: list[Trial] = []
