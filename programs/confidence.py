@@ -64,20 +64,20 @@ class Confidence(Part):
             return self.fixed_alpha.value
         return sigmoid(self.slope.value * (self.midpoint.value - hops))
 
-    def forward(self, hops: float, accuracy: float | None, credibility: float) -> Weighed:
-        """Record and return the confidence, and whether the answer passes.
+    def forward(self, hops: float, accuracy: float | None, credibility: float, answer: str = "") -> Weighed:
+        """Record and return the confidence in an answer, and whether it passes.
 
         Args:
             accuracy: None for a verdict that could not be read: it counts as 0. A judge who gives less than
                 ``least_accuracy`` decides alone.
         """
-        judged, accuracy = accuracy is not None, accuracy or 0.0
-        alpha = self.alpha(hops)
-        confidence = alpha * accuracy + (1 - alpha) * credibility
-        if judged and accuracy < self.least_accuracy.value:
-            confidence = min(confidence, accuracy)
-        enough = accuracy >= self.least_accuracy.value and credibility >= self.least_credibility.value
-        weighed = Weighed(alpha, confidence, enough and confidence >= self.threshold.value)
+        alpha, judged = self.alpha(hops), accuracy or 0.0
+        confidence = alpha * judged + (1 - alpha) * credibility
+        if accuracy is not None and judged < self.least_accuracy.value:
+            confidence = min(confidence, judged)
+        enough = judged >= self.least_accuracy.value and credibility >= self.least_credibility.value
+        passed = enough and confidence >= self.threshold.value
+        weighed = Weighed(alpha, confidence, passed, hops, accuracy, credibility, answer)
         record(weighed)
         return weighed
 

@@ -380,7 +380,7 @@ class PolyHop(Program):
             verdict = replace(verdict, attribution=str(reply.attribution), correction=correction)
             record(Judged("verification", accuracy, verdict.attribution, invalid))
         credibility = CREDIBILITY[verdict.attribution]
-        weighed = self.confidence(case.complexity.expected, accuracy, credibility)
+        weighed = self.confidence(case.complexity.expected, accuracy, credibility, answer.text)
         status = answer.status if accuracy is None else checked(weighed.passed, credibility)
         answer = replace(answer, confidence=weighed.confidence, status=status)
         return replace(verdict, answer=answer, passed=weighed.passed)

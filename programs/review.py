@@ -99,7 +99,7 @@ class Review(Part):
             # A judge who is not asked agrees with the other one.
             accuracy = scores.get("accuracy", scores.get("credibility", 0.0))
             credibility = scores.get("credibility", accuracy)
-        weighed: Weighed = self.confidence(hops, accuracy, credibility)
+        weighed: Weighed = self.confidence(hops, accuracy, credibility, draft.answer)
         return weighed, checked(weighed.passed, credibility)
 
     def _accuracy(self, draft: CitedAnswer) -> float:

@@ -168,11 +168,18 @@ class Scored(TraceStep):
 
 @dataclass(frozen=True)
 class Weighed(TraceStep):
-    """The combined confidence: alpha * accuracy + (1 - alpha) * credibility."""
+    """The combined confidence in an answer: alpha(hops) * accuracy + (1 - alpha(hops)) * credibility.
+
+    ``accuracy`` is None if the judge's verdict could not be read.
+    """
 
     alpha: float
     confidence: float
     passed: bool
+    hops: float = 0.0
+    accuracy: float | None = None
+    credibility: float = 0.0
+    answer: str = ""
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def test_both_judges_see_what_is_cited_and_nothing_else() -> None:
     assert isinstance(trace.steps[0], Parallel)
     assert (trace.lm_calls, trace.lm_calls_critical_path, trace.searches) == (2, 1, 0)
     assert of(trace, Judged) == [Judged("accuracy", 0.9), Judged("attribution", 1.0, "attributable")]
-    assert of(trace, Weighed) == [Weighed(0.5, 0.95, True)]
+    assert of(trace, Weighed) == [Weighed(0.5, 0.95, True, 2.5, 0.9, 1.0, "Alfred Hitchcock")]
     script, *_ = review(CitedAnswer(QUESTION, "Sebald"))
     assert script.asked("accuracy_judge")[0].inputs["evidence"] == "(none)"
 
@@ -153,7 +153,7 @@ def test_copies_of_a_program_share_its_credibility_model() -> None:
 def test_what_is_not_known_scores_0_without_judges() -> None:
     script, _, trace = review(UNSURE)
     assert script.order == ["reviser"]
-    assert of(trace, Weighed) == [Weighed(0.5, 0.0, False)]
+    assert of(trace, Weighed) == [Weighed(0.5, 0.0, False, 2.5, 0.0, 0.0, "unknown")]
 
 
 def test_an_answer_that_cites_nothing_is_extrapolatory_unasked() -> None:
@@ -230,8 +230,8 @@ def test_a_constant_alpha(alpha: float) -> None:
 
 def test_weighing_is_recorded() -> None:
     with running(Run()) as run:
-        weighed = Confidence(threshold=0.75)(2.5, 0.9, CREDIBILITY["extrapolatory"])
-    assert weighed == Weighed(0.5, pytest.approx(0.7), False)  # type: ignore[arg-type]
+        weighed = Confidence(threshold=0.75)(2.5, 0.9, CREDIBILITY["extrapolatory"], "Rome")
+    assert weighed == Weighed(0.5, pytest.approx(0.7), False, 2.5, 0.9, 0.5, "Rome")  # type: ignore[arg-type]
     assert run.trace.steps == [weighed]
     assert Confidence(threshold=0.7)(2.5, 0.9, 0.5).passed  # the threshold itself passes
 
