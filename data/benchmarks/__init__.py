@@ -3,18 +3,18 @@
     for question in load_questions("hotpotqa", "hotpot_dev_distractor_v1.json", limit=100, seed=0):
         program(**question.inputs())
 
-`formats`, `open_formats` and `own` declare the formats, one class with `register` each; `QuestionRecord` is what they
-become.
+`formats` and `own` declare the formats, one function each: it makes a `QuestionRecord` of a record. `rows` has what
+they share.
 """
 
 from __future__ import annotations
 
-from . import formats, open_formats, own  # noqa: F401  # registers them, in this order
+from . import formats, own  # noqa: F401  # registers them
 from .corpora import benchmark_passages, holds_passages, windows
 from .files import PREFIX
 from .load import Setting, load_questions, recognize_file, sample
 from .question import GoldFact, QuestionRecord
-from .records import BENCHMARKS, SAMPLE, find_benchmark
+from .rows import BENCHMARKS, SAMPLE, find_benchmark
 
 __all__ = [
     "BENCHMARKS",

@@ -7,24 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
-from urllib.parse import parse_qs, unquote, urlsplit
-
-from pydantic import AliasChoices, Field, StrictBool
 
 from ..errors import DatasetError, Problem
 from ..passages import Passage
 from .files import read_records
+from .formats import title_in_url
 from .load import ProblemReport, read_questions
-from .records import AnyText, Benchmark, Malformed, PassageRecord, Record, RecordModel, Text, recognize, table
+from .own import written_passage
+from .question import QuestionRecord
+from .rows import Benchmark, Malformed, Record, recognize
 
 NQ_WINDOW = 256  # words
 
 _Placed = tuple[Passage, str]  # with its place
-_Read = Callable[[Iterable[Record | Problem], ProblemReport], Iterator[_Placed]]
+_Read = Callable[[Record], Iterable[Passage]]
 
 
 def benchmark_passages(
@@ -39,7 +37,12 @@ def benchmark_passages(
     read, records = _opened(path)
     if read is None:
         raise DatasetError(f"{path} is not a benchmark's corpus and has no questions with contexts.")
-    return _distinct(read(records, ProblemReport(strict, on_problem)))
+    report = ProblemReport(strict, on_problem)
+    return _distinct(
+        _contexts(read_questions(read, records, report))
+        if isinstance(read, Benchmark)
+        else _each(read, records, report)
+    )
 
 
 def holds_passages(path: Path) -> bool:
@@ -58,40 +61,28 @@ def windows(passage: Passage, words: int = NQ_WINDOW) -> Iterator[Passage]:
     return (Passage.of(passage.title, " ".join(split[at : at + words])) for at in range(0, len(split), words))
 
 
-# --- which format ----------------------------------------------------------------------------------------------------
-
-
-def _opened(path: Path) -> tuple[_Read | None, Iterator[Record | Problem]]:
-    """The reader for the file, if any, and all its records."""
-    records = read_records(path)
-    looked_at: list[Record | Problem] = []
-    read = None
+def _opened(path: Path) -> tuple[Benchmark | _Read | None, Iterator[Record | Problem]]:
+    """What reads the file, if anything, and all its records."""
+    records, looked_at = read_records(path), list[Record | Problem]()
     for record in records:
         looked_at.append(record)
         if isinstance(record, Record):
-            read = _reader(record)
-            break
-    return read, chain(looked_at, records)
+            return _reader(record), chain(looked_at, records)
+    return None, chain(looked_at, records)
 
 
-def _reader(first: Record) -> _Read | None:
+def _reader(first: Record) -> Benchmark | _Read | None:
     if first.has("document_text", "document_tokens", "document"):
-        return partial(_each, _nq)
+        return _nq
     if first.has("body"):
-        return _whole(_Article)
+        return lambda record: [Passage.of(record.text("title"), record.text("body"))]
     for benchmark in recognize(first):
         if benchmark.has_contexts and first.has("context", "paragraphs", "data", "passages"):
-            return partial(_pooled, benchmark)
-    return _whole(PassageRecord) if first.has("text") or first.has("sentences") else None
+            return benchmark
+    return (lambda record: [written_passage(record)]) if first.has("text", "sentences") else None
 
 
-def _whole(model: type[PassageRecord | _Article]) -> _Read:
-    return partial(_each, lambda record: iter([record.parse(model).to_passage()]))
-
-
-def _each(
-    read: Callable[[Record], Iterator[Passage]], records: Iterable[Record | Problem], report: ProblemReport
-) -> Iterator[_Placed]:
+def _each(read: _Read, records: Iterable[Record | Problem], report: ProblemReport) -> Iterator[_Placed]:
     for record in records:
         try:
             if isinstance(record, Problem):
@@ -102,16 +93,11 @@ def _each(
             report(Problem(record.where, str(error)))
 
 
-def _pooled(benchmark: Benchmark, records: Iterable[Record | Problem], report: ProblemReport) -> Iterator[_Placed]:
-    return _contexts(read_questions(benchmark, records, report))
-
-
-def _contexts(questions: Iterable[Any]) -> Iterator[_Placed]:
+def _contexts(questions: Iterable[QuestionRecord]) -> Iterator[_Placed]:
     for question in questions:
         if question.pool is None:
             raise DatasetError(f"The question {question.id!r} has no contexts to pool.")
-        for passage in question.pool:
-            yield passage, question.where
+        yield from ((passage, question.where) for passage in question.pool)
 
 
 def _distinct(passages: Iterable[_Placed]) -> Iterator[_Placed]:
@@ -122,49 +108,18 @@ def _distinct(passages: Iterable[_Placed]) -> Iterator[_Placed]:
             yield passage, where
 
 
-# --- what a record holds ---------------------------------------------------------------------------------------------
-
-
-class _Article(RecordModel):
-    title: Text
-    body: Text
-
-    def to_passage(self) -> Passage:
-        return Passage.of(self.title, self.body)
-
-
-class _Token(RecordModel):
-    token: Text
-    html: StrictBool = Field(default=False, validation_alias=AliasChoices("html_token", "is_html"))
-
-
-class _Document(RecordModel):
-    title: AnyText = Field(default="", validation_alias=AliasChoices("document_title", "title"))
-    url: AnyText = Field(default="", validation_alias=AliasChoices("document_url", "url"))
-    text: Text | None = Field(default=None, validation_alias="document_text")
-    tokens: Annotated[list[_Token], table()] = Field(
-        default=[], validation_alias=AliasChoices("document_tokens", "tokens")
-    )
+_TAG = re.compile(r"</?[A-Za-z][^>\s]*>")
 
 
 def _nq(record: Record) -> Iterator[Passage]:
     """The windows of a document: original and simplified Natural Questions, and the hub's columns."""
     source = Record(record.fields["document"], record.where, "document") if record.has("document") else record
-    document = source.parse(_Document)
-    if document.text is not None:
-        tokens = [token for token in document.text.split() if not _TAG.fullmatch(token)]
-    elif document.tokens:
-        tokens = [token.token for token in document.tokens if not token.html]
+    if source.has("document_text"):
+        words = [word for word in source.text("document_text").split() if not _TAG.fullmatch(word)]
     else:
-        raise Malformed("document_tokens is missing or empty")
-    return windows(Passage.of(document.title or title_in_url(document.url), " ".join(tokens)))
-
-
-_TAG = re.compile(r"</?[A-Za-z][^>\s]*>")
-
-
-def title_in_url(url: str) -> str:
-    """The title in a Wikipedia URL: ``.../index.php?title=Walter_Scott&oldid=1`` or ``.../wiki/Walter_Scott``."""
-    parts = urlsplit(url)
-    named = parse_qs(parts.query).get("title") or [unquote(parts.path.rpartition("/")[2])]
-    return named[0].replace("_", " ")
+        tokens = source.rows("document_tokens" if source.has("document_tokens") else "tokens")
+        words = [
+            token.text("token") for token in tokens if not token.get("html_token", "is_html", kind=bool, default=False)
+        ]
+    title = source.text("document_title", "title", default="")
+    return windows(Passage.of(title or title_in_url(source.text("document_url", "url", default="")), " ".join(words)))

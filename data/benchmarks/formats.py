@@ -1,115 +1,73 @@
-"""The formats of seven benchmarks, each in the official layout and in that of the Hugging Face hub."""
+"""The formats of twelve benchmarks, each in the official layout and in that of the Hugging Face hub."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any
-
-from pydantic import AliasChoices, Field, StrictBool, StrictInt
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from ..errors import Problem
 from ..passages import Passage
 from ..sample import SubQuestion
 from .question import GoldFact, QuestionRecord, distinct, question_id
-from .records import (
-    AnyText,
-    BenchmarkQuestion,
-    Id,
-    Malformed,
-    NotEmpty,
-    Record,
-    RecordModel,
-    Text,
-    Texts,
-    register,
-    table,
-)
+from .rows import Malformed, Record, register
 
 NULL_QUERY = "null_query"
 UNANSWERABLE = "/unanswerable"
+SUPPORTED, NOT_SUPPORTED = "SUPPORTED", "NOT_SUPPORTED"
+_VERDICTS = {SUPPORTED: ("yes", "true", "supported"), NOT_SUPPORTED: ("no", "false", "not supported")}
 
 
-def _alias(*names: str) -> Any:
-    return Field(validation_alias=AliasChoices(*names))
+# --- questions with passages -----------------------------------------------------------------------------------------
 
 
-def _optional(*names: str) -> Any:
-    return Field(default=None, validation_alias=AliasChoices(*names))
+def _pool(record: Record) -> tuple[Passage, ...]:
+    rows = record.rows("context", "title", "sentences")
+    return tuple(Passage.of(row.text("title"), sentences=row.texts("sentences", "content", blank=True)) for row in rows)
 
 
-# --- HotpotQA and 2WikiMultihopQA ------------------------------------------------------------------------------------
+def _supporting(record: Record, pool: Sequence[Passage]) -> tuple[GoldFact, ...]:
+    rows = record.rows("supporting_facts", "title", "sent_id")
+    return _titled(((row.text("title"), row.get("sent_id", kind=int)) for row in rows), pool)
 
 
-class _Context(RecordModel):
-    title: Text
-    sentences: Texts = _alias("sentences", "content")
-
-
-class _SupportingFact(RecordModel):
-    title: Text
-    sent_id: StrictInt
-
-
-Contexts = Annotated[list[_Context], table("title", "sentences"), NotEmpty]
-SupportingFacts = Annotated[list[_SupportingFact], table("title", "sent_id"), NotEmpty]
-
-
-def _pool(contexts: Iterable[_Context]) -> tuple[Passage, ...]:
-    return tuple(Passage.of(context.title, sentences=context.sentences) for context in contexts)
-
-
-def _gold(addresses: Iterable[tuple[str, int | None]], pool: Iterable[Passage]) -> tuple[GoldFact, ...]:
-    """Facts of a benchmark with unique titles, each once."""
-    known = {passage.title: passage for passage in reversed(tuple(pool))}  # the first of each title
-    found = [(title, sentence, known.get(title.strip())) for title, sentence in dict.fromkeys(addresses)]
+def _titled(facts: Iterable[tuple[str, int | None]], pool: Sequence[Passage]) -> tuple[GoldFact, ...]:
+    """Distinct facts in passages with unique titles."""
+    passages = {passage.title: passage for passage in reversed(pool)}
     return tuple(
         GoldFact(title, sentence, passage.id if passage else None, unique_title=True)
-        for title, sentence, passage in found
+        for title, sentence in dict.fromkeys(facts)
+        for passage in (passages.get(title.strip()),)
     )
 
 
-@register("hotpotqa", "HotpotQA", aliases=("hotpot",), hub="hotpotqa/hotpot_qa:distractor")
-class HotpotQA(BenchmarkQuestion):
+@register(
+    "hotpotqa",
+    "HotpotQA",
+    aliases=("hotpot",),
+    hub="hotpotqa/hotpot_qa:distractor",
+    has_contexts=True,
+    knows=lambda record: record.has("context") and record.has("supporting_facts") and not record.has("evidences"),
+)
+def hotpotqa(record: Record) -> QuestionRecord:
     """Yang et al. 2018, arXiv 1809.09600: two-hop questions with ten paragraphs and gold sentences.
 
     In dev-fullwiki the contexts come from a retriever and may lack the gold paragraphs. The official metrics compare
     (title, sentence) pairs, titles case-sensitively.
     """
-
-    id: Id = _alias("_id", "id")
-    question: Text
-    answer: Text
-    context: Contexts
-    supporting_facts: SupportingFacts
-    type: AnyText | None = None
-    level: AnyText | None = None
-
-    @classmethod
-    def recognizes(cls, record: Record) -> bool:
-        return record.has("context") and record.has("supporting_facts") and not record.has("evidences")
-
-    def to_question(self) -> QuestionRecord:
-        pool = _pool(self.context)
-        gold = _gold(((fact.title, fact.sent_id) for fact in self.supporting_facts), pool)
-        return QuestionRecord(
-            id=self.id,
-            question=self.question,
-            answers=distinct(self.answer),
-            gold=gold,
-            pool=pool,
-            hops=len({fact.title for fact in gold}),
-            kind=self.type,
-            level=self.level,
-        )
-
-
-class _Triple(RecordModel):
-    subject: Text = _alias("subject", "fact")
-    relation: Text
-    object: Text = _alias("object", "entity")
-
-
-Triples = Annotated[list[_Triple], table("subject", "relation", "object")]
+    pool = _pool(record)
+    gold = _supporting(record, pool)
+    return QuestionRecord(
+        id=record.id("_id", "id"),
+        question=record.text("question"),
+        answers=distinct(record.text("answer")),
+        gold=gold,
+        pool=pool,
+        hops=len({fact.title for fact in gold}),
+        kind=record.text("type", default=None),
+        level=record.text("level", default=None),
+    )
 
 
 @register(
@@ -117,125 +75,191 @@ Triples = Annotated[list[_Triple], table("subject", "relation", "object")]
     "2WikiMultihopQA",
     aliases=("2wikimultihopqa", "2wikimultihop", "wikimultihop"),
     hub="framolfese/2WikiMultihopQA",
+    has_contexts=True,
+    knows=lambda record: (
+        (record.has("context") and record.has("supporting_facts") and not record.has("level"))
+        or record.has("supporting_titles")
+    ),
 )
-class TwoWiki(BenchmarkQuestion):
+def twowiki(record: Record) -> QuestionRecord:
     """Ho et al. 2020, arXiv 2011.01060: two or four hops, gold sentences and reasoning triples.
 
     Also reads the open set of HippoRAG and its successors, whose questions have no contexts and name their gold
     passages in ``supporting_titles``. Titles are unique.
     """
-
-    id: Id = _alias("_id", "id")
-    question: Text
-    answer: Text
-    answer_aliases: Texts = Field(default=[])
-    context: Contexts | None = None
-    supporting_facts: SupportingFacts | None = None
-    supporting_titles: Texts | None = None
-    evidences: Triples = Field(default=[])
-    evidences_id: Triples = Field(default=[])
-    answer_id: AnyText | None = None
-    type: AnyText | None = None
-
-    @classmethod
-    def recognizes(cls, record: Record) -> bool:
-        official = record.has("context") and record.has("supporting_facts") and not record.has("level")
-        return official or record.has("supporting_titles")
-
-    def to_question(self) -> QuestionRecord:
-        pool = None if self.context is None else _pool(self.context)
-        if self.supporting_facts is not None:
-            gold = _gold(((fact.title, fact.sent_id) for fact in self.supporting_facts), pool or ())
-        elif self.supporting_titles is not None:
-            gold = _gold(((title, None) for title in self.supporting_titles), pool or ())
-        else:
-            raise Malformed("supporting_facts is missing")
-        return QuestionRecord(
-            id=self.id,
-            question=self.question,
-            answers=distinct(self.answer, *self.answer_aliases),
-            gold=gold,
-            pool=pool,
-            hops=len({fact.title for fact in gold}),
-            kind=self.type,
-            evidences=_triples(self.evidences),
-            evidences_id=_triples(self.evidences_id),
-            answer_id=self.answer_id,
-        )
+    pool = _pool(record) if record.has("context") else None
+    if record.has("supporting_facts") or not record.has("supporting_titles"):
+        gold = _supporting(record, pool or ())
+    else:
+        gold = _titled(((title, None) for title in record.texts("supporting_titles")), pool or ())
+    return QuestionRecord(
+        id=record.id("_id", "id"),
+        question=record.text("question"),
+        answers=distinct(record.text("answer"), *record.texts("answer_aliases", default=())),
+        gold=gold,
+        pool=pool,
+        hops=len({fact.title for fact in gold}),
+        kind=record.text("type", default=None),
+        evidences=_triples(record, "evidences"),
+        evidences_id=_triples(record, "evidences_id"),
+        answer_id=record.text("answer_id", default=None),
+    )
 
 
-def _triples(rows: Iterable[_Triple]) -> tuple[tuple[str, str, str], ...]:
-    return tuple((row.subject, row.relation, row.object) for row in rows)
+def _triples(record: Record, name: str) -> tuple[tuple[str, str, str], ...]:
+    rows = record.rows(name, "subject", "relation", "object", default=[])
+    return tuple((row.text("subject", "fact"), row.text("relation"), row.text("object", "entity")) for row in rows)
 
 
-# --- MuSiQue ---------------------------------------------------------------------------------------------------------
-
-
-class _Paragraph(RecordModel):
-    idx: StrictInt
-    title: AnyText
-    text: AnyText = _alias("paragraph_text", "text")
-    is_supporting: StrictBool = False
-
-
-class _Step(RecordModel):
-    question: Text
-    answer: AnyText
-    paragraph_support_idx: StrictInt | None = None
-
-
-@register("musique", "MuSiQue", aliases=("musique-ans", "musique-full"), hub="dgslibisey/MuSiQue")
-class MuSiQue(BenchmarkQuestion):
+@register(
+    "musique",
+    "MuSiQue",
+    aliases=("musique-ans", "musique-full"),
+    hub="dgslibisey/MuSiQue",
+    has_contexts=True,
+    knows=lambda record: record.has("paragraphs") and record.has("question") and not record.has("possible_answers"),
+)
+def musique(record: Record) -> QuestionRecord:
     """Trivedi et al. 2022, arXiv 2108.00573: two to four hops, twenty paragraphs and a decomposition per question.
 
     The official support metric compares the ``idx`` of paragraphs. Titles repeat, so a passage is identified by title
     and text. In MuSiQue-Full an answerable and an unanswerable question share an id: the latter gets a suffix, and both
     keep the shared id as ``official_id``.
     """
-
-    id: Id
-    question: Text
-    answer: Text
-    answer_aliases: Texts = Field(default=[])
-    answerable: StrictBool = True
-    paragraphs: Annotated[list[_Paragraph], table(), NotEmpty]
-    question_decomposition: Annotated[list[_Step], table()] = Field(default=[])
-
-    @classmethod
-    def recognizes(cls, record: Record) -> bool:
-        return record.has("paragraphs") and record.has("question") and not record.has("possible_answers")
-
-    def to_question(self) -> QuestionRecord:
-        passages = {row.idx: Passage.of(row.title, row.text) for row in self.paragraphs}
-        if len(passages) < len(self.paragraphs):
-            raise Malformed("paragraphs has the same idx twice")
-        ids: dict[int | None, str] = {idx: passage.id for idx, passage in passages.items()}
-        supporting = [row.idx for row in self.paragraphs if row.is_supporting]
-        return QuestionRecord(
-            id=self.id if self.answerable else self.id + UNANSWERABLE,
-            question=self.question,
-            answers=distinct(self.answer, *self.answer_aliases),
-            gold=tuple(dict.fromkeys(GoldFact(passages[idx].title, passage_id=ids[idx]) for idx in supporting)),
-            pool=tuple(passages.values()),
-            hops=int(self.id[0]) if "1" <= self.id[0] <= "9" else None,
-            kind=self.id.partition("__")[0],
-            answerable=self.answerable,
-            official_id=self.id,
-            sub_questions=tuple(
-                SubQuestion(step.question, step.answer, ids.get(step.paragraph_support_idx))
-                for step in self.question_decomposition
-            ),
-            # The supporting idx wins if a paragraph is given twice.
-            paragraph_idx={ids[idx]: idx for idx in (*passages, *supporting)},
-        )
+    id, answerable, rows = record.id("id"), record.get("answerable", kind=bool, default=True), record.rows("paragraphs")
+    passages = {row.get("idx", kind=int): _paragraph(row) for row in rows}
+    if len(passages) < len(rows):
+        raise Malformed("paragraphs has the same idx twice")
+    ids: dict[int | None, str] = {idx: passage.id for idx, passage in passages.items()}
+    supporting = [idx for idx, row in zip(passages, rows, strict=True) if _supports(row)]
+    return QuestionRecord(
+        id=id if answerable else id + UNANSWERABLE,
+        question=record.text("question"),
+        answers=distinct(record.text("answer"), *record.texts("answer_aliases", default=())),
+        gold=tuple(dict.fromkeys(GoldFact(passages[idx].title, passage_id=ids[idx]) for idx in supporting)),
+        pool=tuple(passages.values()),
+        hops=int(id[0]) if "1" <= id[0] <= "9" else None,
+        kind=id.partition("__")[0],
+        answerable=answerable,
+        official_id=id,
+        sub_questions=tuple(
+            SubQuestion(
+                step.text("question"),
+                step.text("answer", blank=True),
+                ids.get(step.get("paragraph_support_idx", kind=int, default=None)),
+            )
+            for step in record.rows("question_decomposition", default=[])
+        ),
+        # The supporting idx wins if a paragraph is given twice.
+        paragraph_idx={ids[idx]: idx for idx in (*passages, *supporting)},
+    )
 
 
-# --- MultiHop-RAG ----------------------------------------------------------------------------------------------------
+def _paragraph(row: Record) -> Passage:
+    return Passage.of(row.text("title", blank=True), row.text("paragraph_text", "text", blank=True))
 
 
-class _Quote(RecordModel):
-    title: Text
-    fact: Text
+def _supports(row: Record) -> bool:
+    return bool(row.get("is_supporting", kind=bool, default=False))
+
+
+def _articles(records: Iterable[Record]) -> Iterator[Record | Problem]:
+    """One record per question of SQuAD, with its article's passages as ``pool``.
+
+    Consecutive flat rows with the same title are one article, so shuffled rows have smaller pools.
+    """
+    article: list[Record] = []
+    for record in records:
+        for row in record.nested("data", "paragraphs", "qas") if record.has("data") else (record,):
+            if isinstance(row, Problem):
+                yield row
+                continue
+            if article and row.fields.get("title") != article[0].fields.get("title"):
+                yield from _with_pool(article)
+                article = []
+            article.append(row)
+    yield from _with_pool(article)
+
+
+def _with_pool(rows: Sequence[Record]) -> Iterator[Record | Problem]:
+    passages: dict[str, Passage] = {}
+    sound = []
+    for row in rows:
+        try:
+            passage = Passage.of(row.text("title").replace("_", " "), row.text("context"))
+        except Malformed as error:
+            yield Problem(row.where, str(error))
+            continue
+        sound.append((row, passages.setdefault(passage.id, passage)))
+    pool = tuple(passages.values())
+    for row, passage in sound:
+        yield replace(row, fields={**row.fields, "paragraph": passage, "pool": pool})
+
+
+@register(
+    "squad",
+    "SQuAD",
+    aliases=("squad-v1.1", "squad1.1", "squad-1.1"),
+    hub="rajpurkar/squad",
+    has_contexts=True,
+    knows=lambda record: (
+        record.has("data") or (isinstance(record.fields.get("context"), str) and record.has("answers"))
+    ),
+    unnest=_articles,
+)
+def squad(record: Record) -> QuestionRecord:
+    """SQuAD v1.1 (Rajpurkar et al. 2016, arXiv 1606.05250): questions about paragraphs of Wikipedia articles, which
+    are the contexts of all questions about the article."""
+    title = record.text("title")
+    return QuestionRecord(
+        id=record.id("id"),
+        question=record.text("question"),
+        answers=_answers("answers", *(answer.text("text", blank=True) for answer in record.rows("answers"))),
+        gold=(GoldFact(title, passage_id=record.fields["paragraph"].id),),
+        pool=record.fields["pool"],
+        hops=1,
+        article=title,
+    )
+
+
+def _answers(name: str, *texts: str) -> tuple[str, ...]:
+    if answers := distinct(*texts):
+        return answers
+    raise Malformed(f"{name} is empty")
+
+
+@register(
+    "popqa",
+    "PopQA",
+    hub="akariasai/PopQA",
+    split="test",
+    has_contexts=True,
+    knows=lambda record: record.has("possible_answers"),
+)
+def popqa(record: Record) -> QuestionRecord:
+    """Mallen et al. 2023, arXiv 2212.10511: questions about entities of all degrees of popularity.
+
+    The gold passage is the page of the subject. The official data has no passages; a copy with ``paragraphs`` has.
+    """
+    rows = record.rows("paragraphs", default=[])
+    passages, subject = [_paragraph(row) for row in rows], record.text("s_wiki_title", default="")
+    gold = [
+        GoldFact(passage.title, passage_id=passage.id, unique_title=True)
+        for row, passage in zip(rows, passages, strict=True)
+        if _supports(row)
+    ]
+    return QuestionRecord(
+        id=record.id("id"),
+        question=record.text("question"),
+        answers=distinct(*record.texts("possible_answers")),
+        gold=tuple(dict.fromkeys(gold or ([GoldFact(subject, unique_title=True)] if subject else []))),
+        pool=tuple({passage.id: passage for passage in passages}.values()) or None,
+        hops=1,
+        kind=record.text("prop", default=None),
+    )
+
+
+# --- questions over a corpus -----------------------------------------------------------------------------------------
 
 
 @register(
@@ -244,41 +268,26 @@ class _Quote(RecordModel):
     aliases=("multihop-rag",),
     hub="yixuantt/MultiHopRAG:MultiHopRAG",
     split="train",
-    has_contexts=False,
+    knows=lambda record: record.has("evidence_list", "query") and not record.has("evidence_docs"),
 )
-class MultiHopRAG(BenchmarkQuestion):
+def multihoprag(record: Record) -> QuestionRecord:
     """Tang and Yang 2024, arXiv 2401.15391: questions over news articles, with quoted facts.
 
     The 609 articles are a separate corpus. The official retrieval metric looks for the quoted facts in the retrieved
     texts and ignores null queries, which no article answers.
     """
-
-    id: Id | None = _optional("id", "_id")
-    question: Text = _alias("query", "question")
-    answer: Text
-    question_type: Text
-    evidence_list: Annotated[list[_Quote], table()] = Field(default=[])
-
-    @classmethod
-    def recognizes(cls, record: Record) -> bool:
-        return record.has("evidence_list", "query") and not record.has("evidence_docs")
-
-    def to_question(self) -> QuestionRecord:
-        if not self.evidence_list and self.question_type != NULL_QUERY:
-            raise Malformed(f"evidence_list is missing or empty, but question_type is not {NULL_QUERY}")
-        gold = tuple(dict.fromkeys(GoldFact(quote.title, text=quote.fact) for quote in self.evidence_list))
-        return QuestionRecord(
-            id=self.id or question_id(self.question),
-            question=self.question,
-            answers=distinct(self.answer),
-            gold=gold,
-            hops=len({fact.title for fact in gold}) or None,
-            kind=self.question_type,
-            answerable=self.question_type != NULL_QUERY,
-        )
-
-
-# --- Natural Questions -----------------------------------------------------------------------------------------------
+    question, kind = record.text("query", "question"), record.text("question_type")
+    quotes = record.rows("evidence_list", **({"default": []} if kind == NULL_QUERY else {}))
+    gold = tuple(dict.fromkeys(GoldFact(quote.text("title"), text=quote.text("fact")) for quote in quotes))
+    return QuestionRecord(
+        id=record.id("id", "_id", default=question_id(question)),
+        question=question,
+        answers=distinct(record.text("answer")),
+        gold=gold,
+        hops=len({fact.title for fact in gold}) or None,
+        kind=kind,
+        answerable=kind != NULL_QUERY,
+    )
 
 
 @register(
@@ -286,124 +295,19 @@ class MultiHopRAG(BenchmarkQuestion):
     "Natural Questions (open)",
     aliases=("nq-open", "natural-questions"),
     hub="google-research-datasets/nq_open",
-    has_contexts=False,
+    knows=lambda record: (
+        record.has("question") and any(isinstance(record.fields.get(n), list) for n in ("answer", "golden_answers"))
+    ),
 )
-class NaturalQuestions(BenchmarkQuestion):
+def natural_questions(record: Record) -> QuestionRecord:
     """NQ-open (Lee et al. 2019, arXiv 1906.00300): short answers and no passages."""
-
-    id: Id | None = _optional("id", "_id")
-    question: Text
-    answer: Annotated[Texts, NotEmpty] = _alias("answer", "golden_answers", "answers")
-
-    @classmethod
-    def recognizes(cls, record: Record) -> bool:
-        answers = (record.fields.get("answer"), record.fields.get("golden_answers"))
-        return record.has("question") and any(isinstance(each, list) for each in answers)
-
-    def to_question(self) -> QuestionRecord:
-        answers = _answers("answer", self.answer)
-        return QuestionRecord(id=self.id or question_id(self.question), question=self.question, answers=answers, hops=1)
+    question, answers = record.text("question"), distinct(*record.texts("answer", "golden_answers", "answers"))
+    return QuestionRecord(record.id("id", "_id", default=question_id(question)), question, answers, hops=1)
 
 
-def _answers(name: str, texts: Iterable[str]) -> tuple[str, ...]:
-    if answers := distinct(*texts):
-        return answers
-    raise Malformed(f"{name} is empty")
-
-
-# --- SQuAD -----------------------------------------------------------------------------------------------------------
-
-
-class _Answer(RecordModel):
-    text: AnyText
-
-
-class _SquadParagraph(RecordModel):
-    title: Text
-    context: Text
-
-
-@register("squad", "SQuAD", aliases=("squad-v1.1", "squad1.1", "squad-1.1"), hub="rajpurkar/squad")
-class SQuAD(BenchmarkQuestion):
-    """SQuAD v1.1 (Rajpurkar et al. 2016, arXiv 1606.05250): questions about paragraphs of Wikipedia articles.
-
-    The contexts of a question are the paragraphs of its article. Consecutive flat rows with the same title are one
-    article, so shuffled rows have smaller pools.
-    """
-
-    id: Id
-    question: Text
-    answers: Annotated[list[_Answer], table(), NotEmpty]
-    article: Any
-    paragraph: Any
-    pool: Any
-
-    @classmethod
-    def recognizes(cls, record: Record) -> bool:
-        return record.has("data") or (isinstance(record.fields.get("context"), str) and record.has("answers"))
-
-    @classmethod
-    def expand(cls, records: Iterable[Record]) -> Iterator[Record | Problem]:
-        article: list[Record] = []
-        for row in (row for record in records for row in _squad_rows(record)):
-            if isinstance(row, Problem):
-                yield row
-                continue
-            if article and row.fields["article"] != article[0].fields["article"]:
-                yield from _with_pool(article)
-                article = []
-            article.append(row)
-        yield from _with_pool(article)
-
-    def to_question(self) -> QuestionRecord:
-        return QuestionRecord(
-            id=self.id,
-            question=self.question,
-            answers=_answers("answers", (answer.text for answer in self.answers)),
-            gold=(GoldFact(self.article, passage_id=self.paragraph.id),),
-            pool=self.pool,
-            hops=1,
-            article=self.article,
-        )
-
-
-def _squad_rows(record: Record) -> Iterator[Record | Problem]:
-    """The questions of a document, or the one of a flat row, each with its article and paragraph."""
-    if not record.has("data"):
-        yield _squad_row(record, record, record)
-        return
-    for article in record.children("data"):
-        for paragraph in article.children("paragraphs") if isinstance(article, Record) else (article,):
-            for row in paragraph.children("qas") if isinstance(paragraph, Record) else (paragraph,):
-                if isinstance(article, Record) and isinstance(paragraph, Record) and isinstance(row, Record):
-                    yield _squad_row(article, paragraph, row)
-                elif isinstance(row, Problem):
-                    yield row
-
-
-def _squad_row(article: Record, paragraph: Record, row: Record) -> Record | Problem:
-    try:
-        parts = {"title": article.fields.get("title"), "context": paragraph.fields.get("context")}
-        found = Record(parts, row.where, paragraph.path).parse(_SquadParagraph)
-    except Malformed as error:
-        return paragraph.problem(error)
-    passage = Passage.of(found.title.replace("_", " "), found.context)
-    return Record({**row.fields, "article": found.title, "paragraph": passage}, row.where, row.path)
-
-
-def _with_pool(rows: Sequence[Record]) -> Iterator[Record]:
-    pool = tuple({row.fields["paragraph"].id: row.fields["paragraph"] for row in rows}.values())
-    return (Record({**row.fields, "pool": pool}, row.where, row.path) for row in rows)
-
-
-# --- TriviaQA --------------------------------------------------------------------------------------------------------
-
-
-class _TriviaAnswer(RecordModel):
-    value: Text = _alias("value", "Value")
-    aliases: Texts = Field(default=[], validation_alias=AliasChoices("aliases", "Aliases"))
-    human: Texts = Field(default=[], validation_alias="HumanAnswers")
-    normalized: Texts = Field(default=[], validation_alias=AliasChoices("normalized_aliases", "NormalizedAliases"))
+def _trivia(records: Iterable[Record]) -> Iterator[Record | Problem]:
+    for record in records:
+        yield from record.nested("Data") if record.has("Data") else (record,)
 
 
 @register(
@@ -411,37 +315,127 @@ class _TriviaAnswer(RecordModel):
     "TriviaQA",
     aliases=("trivia", "trivia-qa"),
     hub="mandarjoshi/trivia_qa:rc.nocontext",
-    has_contexts=False,
+    knows=lambda record: (
+        record.has("Data")
+        or isinstance(record.fields.get("golden_answers"), list)
+        or any(isinstance(record.fields.get(name), dict) for name in ("answer", "Answer"))
+    ),
+    unnest=_trivia,
 )
-class TriviaQA(BenchmarkQuestion):
+def triviaqa(record: Record) -> QuestionRecord:
     """Joshi et al. 2017, arXiv 1705.03551: trivia questions with many answer aliases, used without passages.
 
     Reads the original document (``Data``), the hub's columns, and lines of ``{id, question, golden_answers}``. The
     official script compares with the normalized aliases only; they follow the other answers.
     """
+    if record.has("golden_answers"):
+        answers = record.texts("golden_answers")
+    else:
+        answer = Record(record.get("answer", "Answer", kind=dict), record.where, record.named("answer"))
+        others = (("aliases", "Aliases"), ("HumanAnswers",), ("normalized_aliases", "NormalizedAliases"))
+        more = (text for names in others for text in answer.texts(*names, default=()))
+        answers = (answer.text("value", "Value"), *more)
+    id, question = record.id("id", "question_id", "QuestionId"), record.text("question", "Question")
+    return QuestionRecord(id, question, distinct(*answers), hops=1)
 
-    id: Id = _alias("id", "question_id", "QuestionId")
-    question: Text = _alias("question", "Question")
-    golden_answers: Texts | None = None
-    answer: _TriviaAnswer | None = _optional("answer", "Answer")
 
-    @classmethod
-    def recognizes(cls, record: Record) -> bool:
-        golden, answer = record.fields.get("golden_answers"), record.fields.get("answer")
-        nested = isinstance(answer, Mapping) or isinstance(record.fields.get("Answer"), Mapping)
-        return record.has("Data") or isinstance(golden, list) or nested
+@register(
+    "hover",
+    "HoVer",
+    hub="hover-nlp/hover",
+    knows=lambda record: record.has("claim") and record.has("supporting_facts"),
+)
+def hover(record: Record) -> QuestionRecord:
+    """Jiang et al. 2020, arXiv 2011.03088: claims over two to four Wikipedia pages, supported by them or not.
 
-    @classmethod
-    def expand(cls, records: Iterable[Record]) -> Iterator[Record | Problem]:
-        for record in records:
-            yield from record.children("Data") if record.has("Data") else (record,)
+    The pages are the introductions of HotpotQA's corpus. The question is the claim; "yes", "true" and "supported" are
+    one answer.
+    """
+    label = record.get("label")
+    label = {"0": NOT_SUPPORTED, "1": SUPPORTED}.get(str(label), label)  # the hub has numbers
+    if not isinstance(label, str) or label not in _VERDICTS:
+        raise Malformed(f"label must be {SUPPORTED} or {NOT_SUPPORTED}")
+    rows = record.rows("supporting_facts", "title", "sentence")
+    facts = [(row.text("title", "key"), row.get("sentence", "value", kind=int)) for row in rows]
+    return QuestionRecord(
+        id=record.id("uid"),
+        question=record.text("claim"),
+        answers=_VERDICTS[label],
+        gold=_titled(facts, ()),
+        hops=record.get("num_hops", kind=int),
+        kind=label,
+    )
 
-    def to_question(self) -> QuestionRecord:
-        if self.golden_answers is not None:
-            answers = _answers("golden_answers", self.golden_answers)
-        elif self.answer is not None:
-            known = self.answer
-            answers = distinct(known.value, *known.aliases, *known.human, *known.normalized)
-        else:
-            raise Malformed("answer is missing")
-        return QuestionRecord(id=self.id, question=self.question, answers=answers, hops=1)
+
+@register(
+    "frames",
+    "FRAMES",
+    hub="google/frames-benchmark",
+    split="test",
+    knows=lambda record: record.has("wiki_links"),
+)
+def frames(record: Record) -> QuestionRecord:
+    """Krishna et al. 2024, arXiv 2409.12941: questions over two to fifteen Wikipedia articles.
+
+    The gold passages are the linked articles, by title. The authors let a language model judge the answers.
+    """
+    question = record.text("Prompt", "prompt", "Question")
+    links = record.texts("wiki_links", default=())
+    titles = dict.fromkeys(title for link in links if (title := title_in_url(link.strip())))
+    return QuestionRecord(
+        id=record.id("id", default=question_id(question)),
+        question=question,
+        answers=distinct(record.text("Answer", "answer")),
+        gold=_titled(((title, None) for title in titles), ()),
+        hops=len(titles) or None,
+        kind=record.text("reasoning_types", default=None),
+    )
+
+
+def title_in_url(url: str) -> str:
+    """The title in a Wikipedia URL: ``.../index.php?title=Walter_Scott&oldid=1`` or ``.../wiki/Walter_Scott``."""
+    parts = urlsplit(url)
+    named = parse_qs(parts.query).get("title") or [unquote(parts.path.rpartition("/")[2])]
+    return named[0].replace("_", " ")
+
+
+@register(
+    "bamboogle",
+    "Bamboogle",
+    hub="chiayewken/bamboogle",
+    split="test",
+    knows=lambda record: (
+        record.has("Question")
+        and isinstance(record.fields.get("Answer", record.fields.get("answer")), str | list)
+        and not record.has("wiki_links")
+    ),
+)
+def bamboogle(record: Record) -> QuestionRecord:
+    """Press et al. 2023, arXiv 2210.03350: 125 two-hop questions that a search engine answers wrongly; no passages."""
+    question, answer = record.text("Question"), record.get("Answer", "answer")
+    answers: tuple[Any, ...] = (record.text("Answer", "answer"),) if isinstance(answer, str) else ()
+    answers = answers or record.texts("Answer", "answer")
+    return QuestionRecord(record.id("id", default=question_id(question)), question, distinct(*answers), hops=2)
+
+
+@register(
+    "browsecomp-plus",
+    "BrowseComp-Plus",
+    aliases=("browsecompplus",),
+    hub="Tevatron/browsecomp-plus",
+    split="test",
+    knows=lambda record: record.has("evidence_docs"),
+)
+def browsecomp_plus(record: Record) -> QuestionRecord:
+    """Chen et al. 2025, arXiv 2508.06600: hard questions over 100,000 web documents. Decrypt them with its script.
+
+    The gold passages are the evidence documents, by id. The authors let a language model judge the answers.
+    """
+    ids = dict.fromkeys(document.id("docid") for document in record.rows("evidence_docs"))
+    return QuestionRecord(
+        id=record.id("query_id"),
+        question=record.text("query"),
+        answers=distinct(record.text("answer")),
+        gold=tuple(GoldFact(id, passage_id=id) for id in ids),
+        hops=len(ids),
+    )

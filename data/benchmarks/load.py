@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import islice
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from ..errors import DatasetError, Problem
 from ..sample import Split, load_sample, sample_passages
-from .aliases import read_aliases, with_aliases
 from .files import PREFIX, hub_records, read_records
-from .question import GoldFact, QuestionRecord
-from .records import BENCHMARKS, SAMPLE, Benchmark, Record, find_benchmark, recognize
+from .question import GoldFact, QuestionRecord, distinct
+from .rows import BENCHMARKS, SAMPLE, Benchmark, Malformed, Record, find_benchmark, recognize
 
 if TYPE_CHECKING:
     import dspy
@@ -66,7 +65,7 @@ def load_questions(
         if aliases is not None and benchmark.name != "2wiki":
             raise DatasetError(f"The questions of {title} name no entities: --aliases is for 2WikiMultihopQA.")
         if aliases is not None:
-            questions = with_aliases(questions, read_aliases(Path(aliases)))
+            questions = _with_aliases(questions, read_aliases(Path(aliases)))
     if setting == "distractor" and not has_contexts:
         raise DatasetError(
             f"The questions of {title} have no contexts of their own: use the setting open, with an index."
@@ -186,6 +185,33 @@ def sample_questions(split: str | None) -> Iterator[QuestionRecord]:
         )
         for example in examples
     )
+
+
+def read_aliases(path: Path) -> dict[str, tuple[str, ...]]:
+    """Other names of answers, by Wikidata id, which version 1.1 of 2WikiMultihopQA's official script accepts.
+
+    The file ``id_aliases.json`` of github.com/Alab-NII/2wikimultihop has a line for each entity: ``{"Q_id": ...,
+    "aliases": [...], "demonyms": [...]}``. The script also accepts them in evidence triples, which no program here
+    makes.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for record in read_records(path):
+        if isinstance(record, Problem):
+            raise DatasetError(f"{record.where}: {record.reason}.")
+        try:
+            entity = record.id("Q_id")
+            names = (*record.texts("aliases", default=()), *record.texts("demonyms", default=()))
+        except Malformed as error:
+            raise DatasetError(f"{record.where} is not a line of id_aliases.json: {error}.") from None
+        found[entity] = distinct(*found.get(entity, ()), *names)
+    return found
+
+
+def _with_aliases(
+    questions: Iterable[QuestionRecord], aliases: Mapping[str, tuple[str, ...]]
+) -> Iterator[QuestionRecord]:
+    for question in questions:
+        yield replace(question, answers=distinct(*question.answers, *aliases.get(question.answer_id or "", ())))
 
 
 # --- samples ---------------------------------------------------------------------------------------------------------

@@ -23,27 +23,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AliasChoices, BeforeValidator, Field, StrictInt, TypeAdapter, ValidationError, field_validator
-
-from ..errors import DatasetError, first_error
+from ..errors import DatasetError
 from ..passages import Passage
 from ..text import clean, ends_path, title_key
 from .question import GoldFact, QuestionRecord, distinct, question_id
-from .records import (
-    AnyText,
-    BenchmarkQuestion,
-    Id,
-    Malformed,
-    PassageRecord,
-    Record,
-    RecordModel,
-    Text,
-    json_kind,
-    register,
-    table,
-)
+from .rows import Malformed, Record, json_kind, register
 
 _UNKNOWN = "unknown"
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}  # in tables
@@ -67,67 +53,6 @@ class NamedFact(GoldFact):
         return ends_path(passage.id, self.title)
 
 
-class _Gold(RecordModel):
-    title: Id = Field(validation_alias=AliasChoices("title", "id"))
-    sentence: StrictInt | None = None
-    text: AnyText | None = None
-
-    @field_validator("sentence")
-    @classmethod
-    def _from_zero(cls, value: int | None) -> int | None:
-        if value is not None and value < 0:
-            raise ValueError("is counted from 0")
-        return value
-
-
-def _split(value: Any) -> Any:
-    return [item.strip() for item in value.split(";") if item.strip()] if isinstance(value, str) else value
-
-
-def _items(value: Any) -> list[Any]:
-    """A value or a list of values; numbers become texts."""
-    return [_item(item, f"[{n}] ") for n, item in enumerate(value)] if isinstance(value, list) else [_item(value, "")]
-
-
-def _item(value: Any, place: str) -> Any:
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(int(value) if isinstance(value, float) and value.is_integer() else value)
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{place}cannot be {json_kind(value)}")
-    return value
-
-
-def _named(value: Any) -> Any:
-    return [{"title": item} if isinstance(item, str) else item for item in value]
-
-
-def _texts(value: list[Any]) -> list[Any]:
-    if not all(isinstance(item, str) for item in value):
-        raise ValueError("must be a text, a number, or a list of them")
-    return value
-
-
-def _flag(value: Any) -> Any:
-    value = _FLAGS.get(value.strip().casefold(), value) if isinstance(value, str) else value
-    if not isinstance(value, bool):
-        raise ValueError("must be true or false")
-    return value
-
-
-def _hops(value: Any) -> Any:
-    value = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError("must be a positive integer")
-    return value
-
-
-# The last validator runs first.
-Answers = Annotated[list[str], BeforeValidator(_texts), BeforeValidator(_items)]
-Gold = Annotated[list[_Gold], BeforeValidator(_named), BeforeValidator(_items), BeforeValidator(_split)]
-
-
 def named_facts(gold: object) -> tuple[NamedFact, ...]:
     """The facts that a value of ``gold`` names, without repetitions.
 
@@ -135,56 +60,76 @@ def named_facts(gold: object) -> tuple[NamedFact, ...]:
         DatasetError: it is no such value.
     """
     try:
-        found = TypeAdapter(Gold).validate_python(list(gold) if isinstance(gold, tuple) else gold)
-    except ValidationError as error:
-        raise DatasetError(f"gold: {first_error(error)}") from None
-    return tuple(dict.fromkeys(NamedFact(fact.title, fact.sentence, text=fact.text) for fact in found))
+        return _gold(Record({"gold": list(gold) if isinstance(gold, tuple) else gold}, ""))
+    except Malformed as error:
+        raise DatasetError(f"gold: {error}") from None
 
 
-@register("own", "own questions", aliases=("custom",))
-class OwnQuestion(BenchmarkQuestion):
+def _gold(record: Record) -> tuple[NamedFact, ...]:
+    facts = []
+    for n, item in enumerate(_items(record, "gold", split=True)):
+        fact = Record({"title": item} if isinstance(item, str) else item, record.where, f"gold[{n}]")
+        sentence = fact.get("sentence", kind=int, default=None)
+        if sentence is not None and sentence < 0:
+            raise Malformed(f"gold[{n}].sentence is counted from 0")
+        facts.append(NamedFact(fact.id("title", "id"), sentence, text=fact.text("text", default=None)))
+    return tuple(dict.fromkeys(facts))
+
+
+def _items(record: Record, name: str, split: bool = False) -> list[str | Mapping[str, Any]]:
+    """A value or a list of values; numbers become texts."""
+    value = record.get(name, default=[])
+    if split and isinstance(value, str):
+        value = [item.strip() for item in value.split(";") if item.strip()]
+    found: list[str | Mapping[str, Any]] = []
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, int | float) and not isinstance(item, bool):
+            item = str(int(item) if isinstance(item, float) and item.is_integer() else item)
+        if not isinstance(item, str | Mapping):
+            raise Malformed(f"{name} cannot be {json_kind(item)}")
+        found.append(clean(item) if isinstance(item, str) else item)
+    return found
+
+
+@register("own", "own questions", aliases=("custom",), has_contexts=True, knows=lambda record: record.has("question"))
+def own_question(record: Record) -> QuestionRecord:
     """A question of the user's own; the module describes its fields."""
-
-    id: Id | None = Field(default=None, validation_alias=AliasChoices("id", "_id"))
-    question: Text
-    answer: Answers = Field(default=[])
-    answers: Annotated[Answers, BeforeValidator(_split)] = Field(default=[])
-    answerable: Annotated[bool, BeforeValidator(_flag)] = True
-    gold: Gold = Field(default=[])
-    passages: Annotated[list[PassageRecord], table()] = Field(default=[])
-    hops: Annotated[int | None, BeforeValidator(_hops)] = None
-    type: AnyText | None = None
-
-    @classmethod
-    def recognizes(cls, record: Record) -> bool:
-        return record.has("question")
-
-    def to_question(self) -> QuestionRecord:
-        answers = distinct(*self.answer, *self.answers) or (() if self.answerable else (_UNKNOWN,))
-        if not answers:
-            raise Malformed('answer is missing; if the passages do not contain it, set "answerable": false')
-        pool = tuple(_passages(self.passages)) or None
-        gold = tuple(dict.fromkeys(NamedFact(fact.title, fact.sentence, text=fact.text) for fact in self.gold))
-        for fact in gold if pool else ():
-            if not any(fact.matches(passage) for passage in pool or ()):
-                raise Malformed(f"gold names {fact.title!r}, which is none of the passages")
-        return QuestionRecord(
-            id=self.id or question_id(self.question),
-            question=self.question,
-            answers=answers,
-            gold=gold,
-            pool=pool,
-            hops=self.hops or len({fact.title for fact in gold}) or None,
-            kind=self.type,
-            answerable=self.answerable,
-        )
+    question, gold, pool = (
+        record.text("question"),
+        _gold(record),
+        tuple(map(written_passage, record.rows("passages", default=[]))) or None,
+    )
+    answerable = record.get("answerable", default=True)
+    answerable = _FLAGS.get(answerable.strip().casefold()) if isinstance(answerable, str) else answerable
+    if not isinstance(answerable, bool):
+        raise Malformed("answerable must be true or false")
+    answers = [*_items(record, "answer"), *_items(record, "answers", split=True)]
+    texts = distinct(*(answer for answer in answers if isinstance(answer, str)))
+    if not all(isinstance(answer, str) for answer in answers):
+        raise Malformed("answer must be a text, a number, or a list of them")
+    if answerable and not texts:
+        raise Malformed('answer is missing; if the passages do not contain it, set "answerable": false')
+    for fact in gold if pool else ():
+        if not any(fact.matches(passage) for passage in pool or ()):
+            raise Malformed(f"gold names {fact.title!r}, which is none of the passages")
+    hops = str(record.get("hops", default=len({fact.title for fact in gold}) or ""))
+    if hops and (not hops.strip().isdecimal() or not int(hops)):
+        raise Malformed("hops must be a positive integer")
+    return QuestionRecord(
+        id=record.id("id", "_id", default=question_id(question)),
+        question=question,
+        answers=texts or (_UNKNOWN,),
+        gold=gold,
+        pool=pool,
+        hops=int(hops) if hops else None,
+        kind=record.text("type", default=None),
+        answerable=answerable,
+    )
 
 
-def _passages(records: list[PassageRecord]) -> list[Passage]:
-    passages = []
-    for number, record in enumerate(records):
-        try:
-            passages.append(record.to_passage())
-        except Malformed as error:
-            raise Malformed(f"passages[{number}].{error}") from None
-    return passages
+def written_passage(record: Record) -> Passage:
+    """A passage as people write it: ``{id?, title?, text}`` or ``{id?, title?, sentences}``."""
+    id, title = record.id("id", "_id", default=None), record.text("title", default="")
+    if record.has("sentences"):
+        return Passage.of(title, sentences=record.texts("sentences", blank=True), id=id)
+    return Passage.of(title, record.text("text"), id=id)

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polyhop
-from polyhop.data.benchmarks.aliases import read_aliases
-from polyhop.data.benchmarks.load import load_questions
+from polyhop.data.benchmarks.load import load_questions, read_aliases
 from polyhop.data.corpora import Corpus
 from polyhop.data.dense import Vectors
 from polyhop.data.errors import PolyhopError

@@ -97,6 +97,7 @@ Who owns it?,Ada,a.md; B,,2
 
 "What
 is it?",,,no,
+Why?,Ada,,,
 """
 
 
@@ -106,11 +107,11 @@ def test_tables(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
     if name.endswith(".gz"):
         (tmp_path / name).write_bytes(gzip.compress(text.encode()))
-    first, second, third = load(tmp_path / name, strict=True)
+    first, second, third, last = load(tmp_path / name, strict=True)
     assert (first.answers, first.gold, first.hops) == (("Ada",), (NamedFact("a.md"), NamedFact("B")), 2)
     assert second.answers == ('Ada "Bo" Berg',)
     assert (third.question, third.answerable) == ("What\nis it?", False)
-    assert [question.where for question in (first, second, third)] == [f"{name}:{line}" for line in (2, 3, 5)]
+    assert [question.where for question in (first, second, third, last)] == [f"{name}:{line}" for line in (2, 3, 5, 7)]
 
 
 def test_a_row_with_too_many_cells(tmp_path: Path) -> None:
@@ -138,11 +139,11 @@ def test_a_table_needs_a_header(tmp_path: Path) -> None:
         ({"question": " "}, "question is empty"),
         ({"answer": None}, 'answer is missing; if the passages do not contain it, set "answerable": false'),
         ({"answer": True}, "answer cannot be true or false"),
-        ({"answer": ["a", None]}, r"answer \[1\] cannot be null"),
+        ({"answer": ["a", None]}, "answer cannot be null"),
         ({"answer": {"text": "a"}}, "answer must be a text, a number, or a list of them"),
         ({"answerable": "perhaps"}, "answerable must be true or false"),
         ({"gold": ["A", ""]}, r"gold\[1\]\.title is empty"),
-        ({"gold": [["A", 0]]}, r"gold \[0\] cannot be a list"),
+        ({"gold": [["A", 0]]}, "gold cannot be a list"),
         ({"gold": [{"sentence": 0}]}, r"gold\[0\]\.title is missing"),
         ({"gold": [{"title": "A", "sentence": -1}]}, r"gold\[0\]\.sentence is counted from 0"),
         ({"gold": ["B"], "passages": [{"title": "A", "text": "x"}]}, "gold names 'B', which is none of the passages"),
