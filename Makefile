@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 EXTRAS = documents dense ray serve tracking benchmark
 
-.PHONY: help demo test test-slow test-dspy lint format docs pyserini $(EXTRAS) constraints clean
+.PHONY: help demo test test-slow test-dspy mutants lint format docs pyserini $(EXTRAS) constraints clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -41,6 +41,9 @@ test-dspy: $(DEV) ## core tests with another version of DSPy: make test-dspy DSP
 	@$(UV) pip install --quiet --python $(VENV)/dspy/bin/python --overrides overrides.txt \
 		--constraint $(VENV)/constraints.txt 'dspy==$(DSPY)' --editable '.[dev]'
 	$(VENV)/dspy/bin/$(PYTEST) -q tests/signatures tests/programs tests/engines/lexical
+
+mutants: $(DEV) ## plant known faults, one at a time, and see whether the tests notice (long)
+	$(BIN)/python tests/mutants/run.py
 
 lint: $(DEV) ## style and types
 	$(BIN)/ruff check .

@@ -37,6 +37,7 @@ _LISTING = 0.3  # share of words in links from which on a passage is taken for a
 _EXPANDED = 3  # chosen passages whose neighbors become candidates
 _SEARCHED = 2  # of these, those whose names are searched; of the others the titles that they mention must do
 LONGEST_CHAIN = 6  # passages chosen one by one; the rest keep the order they have then
+_UNTOLD = 0.2  # how specific a hyperlink is at least, whose text may be "here"
 _IN_QUESTION = 0.4  # factor for an edge by a name that the question contains
 _TITLE_RARITY = 1 / 3  # factor for `rarity`: a title in the question is rarely a coincidence
 _ASTRAY = 0.6  # factor for the edges of a chosen passage that explains nothing of what the others left
@@ -288,15 +289,16 @@ class _Chain:
     def _strength(self, edges: Edges, chosen: _Chosen) -> Floats:
         graph, weights = self._graph, self._weights
         link, shared = edges.relation == LINK, edges.relation == SHARED
-        strength = chosen.trust * edges.certainty * specificity(edges.rarity, weights.rarity)
+        by_name = edges.relation <= SHARED
+        specific = specificity(edges.rarity, weights.rarity)
+        strength = chosen.trust * edges.certainty * np.where(by_name, specific, np.maximum(specific, _UNTOLD))
         strength *= np.where(edges.in_question, _IN_QUESTION, 1.0)
         relations = weights.link, weights.back, weights.shared, weights.hyperlink, weights.linked
         strength *= np.array(relations)[edges.relation]
         strength *= np.where(shared & edges.in_title, weights.in_title, 1.0)
         strength *= np.where(link & graph.later[edges.node], weights.later, 1.0)
         bearers = np.where(shared, edges.sharing, occurrences(edges.name, self._titles))
-        by_name = edges.relation <= SHARED  # a hyperlink is not ambiguous
-        strength *= np.where(by_name, bearers**-weights.ambiguity, 1.0)
+        strength *= np.where(by_name, bearers**-weights.ambiguity, 1.0)  # a hyperlink is not ambiguous
         beside = graph.has[edges.sentence] & (edges.sentence >= 0)[:, None]
         leads = link | (edges.relation == HYPERLINK)
         cue = np.where(leads, beside @ chosen.before, beside @ chosen.after)

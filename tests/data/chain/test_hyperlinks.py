@@ -125,6 +125,17 @@ def test_a_passage_is_found_by_what_it_links_to(follows: ChainRetriever) -> None
     assert hits["Ivo"].reason == Reason("linked", "the landmark", "mills/tower.md", ("stall", "beside"))
 
 
+def test_a_link_leads_whatever_its_text() -> None:
+    pages = [
+        part("one.html", 0, "Crane", "The crane of Ostrova lifts barrels.", "Read more here.", links=[("w.html", "here")]),
+        part("w.html", 0, "Winches", "Grease them in spring."),
+        part("v.html", 0, "Lathes", "Grease them in autumn."),
+    ]
+    first, second = over(*pages).search("In which season is the gear of the crane of Ostrova oiled?", 2)
+    assert (first.passage.title, second.passage.title) == ("Crane", "Winches")
+    assert second.reason == Reason("hyperlink", "here", "one.html", ())
+
+
 def test_a_page_does_not_lead_to_itself() -> None:
     pages = [
         part("a.html", 0, "Orchard Hall", "Anna Berg owns it.", links=[("a.html#x", "it")], anchors=["top"]),
