@@ -1,4 +1,4 @@
-"""The text of HTML: sentences under headings with their links, anchors and terms, without navigation."""
+"""The text of HTML: sentences under headings with their links and anchors, without navigation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 import sys
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 from lxml import etree
@@ -18,7 +17,6 @@ from .tables import Cell, Table, is_layout, of_row, size_of
 from .text import split_sentences
 
 LONGEST_HEADING = 200  # characters
-_LONGEST_TERM, _MOST_TERM_WORDS = 80, 6
 _LONGEST_ANCHOR = 200
 LONGEST_ANCHOR_TEXT = 200
 _DENSE_LIST, _DENSE_LINE = 0.5, 0.7  # share of letters that are in links where these are only listed, ...
@@ -31,8 +29,7 @@ _INLINE = frozenset(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd label mark meter output q ruby rt rp s "
     "samp small span strike strong sub sup time tt u var wbr".split()
 )
-_LEADS = frozenset("b code kbd samp strong tt".split())
-_TRANSPARENT = _VOID | (_INLINE - _LEADS - {"a"})  # nothing depends on where they end
+_TRANSPARENT = _VOID | (_INLINE - {"a"})  # nothing depends on where they end
 _PERMALINK = re.compile(r"\s*[¶#§🔗]+\s*$")
 _SEE = re.compile(
     r"(?:see also|related(?: \w+){0,2}|further reading|read more|learn more|external links|siehe auch|voir aussi"
@@ -43,12 +40,6 @@ _SEE_ALSO = re.compile(r"see also\b", re.IGNORECASE)
 _LISTS = frozenset("ul ol dl table menu".split())
 _LABELS = frozenset(  # of boxes: no headings
     "note notes tip hint warning caution important attention danger error info abstract example achtung hinweis".split()
-)
-_ITEMS = frozenset((*HEADINGS, "li", "dt", "td", "th"))
-_DEFINES = re.compile(r"\s*(?:$|[:–—=]|-\s)")
-_KEYWORDS = re.compile(
-    r"(?:(?:abstract|async|class|classmethod|const|coroutine|def|enum|event|exception|final|func|function|interface"
-    r"|macro|member|method|property|public|static|staticmethod|struct|template|type|union|virtual)\s+)+"
 )
 _NO_LETTERS = re.compile(r"[\W_]+")
 _NUMBERED = re.compile(r"^(?:(?:Chapter|Section|Appendix|Part)\s+)?(?:(?:[A-Z]\.)?\d+(?:\.\d+)*[.:]?|[A-Z]+[.:])\s+")
@@ -133,11 +124,8 @@ class _Reader:
         self._size = 0  # characters without white space
         self._links: list[Href] = []
         self._anchors: list[tuple[int, str]] = []
-        self._terms: list[str] = []
         self._link: tuple[str, int, int] | None = None  # an open one: its target, its `Href.at`, texts before it
         self._image = ""  # what it shows instead of a text
-        self._item = False  # the block is the start of an item, a cell or a heading
-        self._lead: tuple[int, int] | None = None  # frames and characters in the mark that the item starts with
 
     def read(self, root: Any) -> None:
         rows = rows_of_steps(root)
@@ -196,9 +184,6 @@ class _Reader:
             self._end_link()
             if target := given.get("href"):
                 self._link = target, self._size, len(self._text)
-        elif tag in _LEADS:
-            if self._item and not self._size and not self._link and not self._lead:
-                self._lead = len(self._frames), 0
         elif tag in _LISTS:
             self._list_count += 1
             self._lists.append(self._list_count)
@@ -208,8 +193,6 @@ class _Reader:
             self._code += 1
         elif tag in ("td", "th") and self._table:
             self._table.in_cell = True
-        if tag in _ITEMS:
-            self._item, self._lead = True, None
 
     def _end(self, element: Any) -> None:
         tag = element.tag
@@ -217,8 +200,6 @@ class _Reader:
             return
         if tag == "a":
             self._end_link()
-        elif tag in _LEADS and self._lead == (len(self._frames), 0):
-            self._lead = -1, self._size
         elif tag in HEADINGS and not self._in_cell:
             self._end_heading(int(tag[1]))
         elif tag in ("td", "th") and self._in_cell:
@@ -271,14 +252,8 @@ class _Reader:
         self._end_link()
         text = "".join(self._text)
         text = text if self._open["pre"] and not self._in_cell else folded(text)
-        terms = list(self._terms)
-        if self._lead and self._lead[0] < 0:
-            lead = _first(text, self._lead[1])
-            if _DEFINES.match(text[len(lead) :]) or lead.endswith(":"):
-                terms += names(lead)
-        block = Cell(text, self._links, self._anchors, terms)
-        self._text, self._size, self._item, self._lead = [], 0, False, None
-        self._links, self._anchors, self._terms = [], [], []
+        block = Cell(text, self._links, self._anchors)
+        self._text, self._size, self._links, self._anchors = [], 0, [], []
         return block
 
     def _flush(self) -> None:
@@ -293,9 +268,6 @@ class _Reader:
             return
         if tag == "dt":
             self._see_term = bool(_SEE.fullmatch(block.text))
-            before = block.text if not block.links else _first(block.text, block.links[0].at)
-            if before and not before.endswith((",", ":")):
-                block = block._replace(terms=[*block.terms, *names(before)])
         elif not block.links and _SEE.fullmatch(block.text):
             self._see_from = len(self._frames) - (tag not in ("div", "body", "section", "aside"))
         if not self._is_label(block):
@@ -304,7 +276,7 @@ class _Reader:
     def _is_label(self, block: Cell) -> bool:
         """Whether a block is only the label of a box, which then is the start of the next one: "Note: It is hot."."""
         label = block.text.rstrip(":! ")
-        if block.links or block.terms or (label.casefold() not in _LABELS and not _SEE.fullmatch(label)):
+        if block.links or (label.casefold() not in _LABELS and not _SEE.fullmatch(label)):
             return False
         self._label = f"{label}:"
         self._anchors = [(0, name) for _, name in block.anchors]
@@ -319,7 +291,7 @@ class _Reader:
             or any(map(_SEE.fullmatch, headings))
         )
         links, anchors = deque(block.links), deque(block.anchors)
-        start, terms = 0, tuple(dict.fromkeys(block.terms))
+        start = 0
         texts = list(filter(None, texts))
         if self._label and texts:
             label, self._label = self._label, ""
@@ -339,10 +311,9 @@ class _Reader:
                 apart,
                 tuple(link._replace(at=max(0, link.at - start), kind=see) for link in _until(end, links)),
                 tuple(name for _, name in _until(end, anchors)),
-                terms,
             )
             self._found.append(_Found(line, is_main, lists))
-            start, terms = end, ()
+            start = end
         self._anchors = [*((0, name) for _, name in anchors), *self._anchors]
 
     def _end_link(self) -> None:
@@ -381,14 +352,9 @@ class _Reader:
     def _end_cell(self, element: Any) -> None:
         assert self._table
         self._table.in_cell = False
-        sole = self._lead is not None and self._lead == (-1, self._size)
-        cell = self._taken()
-        if cell.text.startswith("-"):
-            sole, cell = True, cell._replace(terms=names(cell.text))
         given = element.attrib
         self._table.cells.append(
-            cell._replace(
-                terms=cell.terms if sole and not self._table.cells and not cell.links else (),
+            self._taken()._replace(
                 is_header=element.tag == "th" or self._open["thead"] > 0,
                 columns=_number(given.get("colspan")),
                 rows=_number(given.get("rowspan")),
@@ -438,7 +404,7 @@ def _with_kinds(found: Sequence[_Found]) -> list[Line]:
                 continue
             if listed or not dense.isdisjoint(lists):
                 hrefs = (link._replace(kind="contents") if link.kind == "text" else link for link in line.links)
-                line = line._replace(links=tuple(hrefs), terms=())
+                line = line._replace(links=tuple(hrefs))
         lines.append(line)
     return lines
 
@@ -452,41 +418,7 @@ def _letters(text: str) -> int:
     return len(_NO_LETTERS.sub("", text))
 
 
-# --- terms -----------------------------------------------------------------------------------------------------------
-
-
-def names(text: str) -> list[str]:
-    """What a text defines, a term or a signature: "os.urandom(size)" defines os.urandom, "-a, --[no-]all=<x>" -a,
-    --all and --no-all, "max_wal_senders (integer)" max_wal_senders; a sentence nothing."""
-    text = _PERMALINK.sub("", text).strip().rstrip(":;,.–— ")
-    if text.startswith(("-", "+")):
-        found = [option for part in re.split(r",\s+|\s*\|\s*|\s+/\s+", text) for option in _option(part)]
-        return found[:10]
-    text = _KEYWORDS.sub("", text)
-    called = re.match(r"([^(\[{=;]*?)([^\s(\[{=;*&]+)\(", text)
-    if called and not re.search(r"[,.:] ", called[1]):
-        text = called[2]
-    else:
-        text = re.split(r"\s*(?:[(\[={<]| ->|: )", text, maxsplit=1)[0].strip()
-    text = text.strip("\"'“”„`´ ")
-    short = len(text) <= _LONGEST_TERM and len(text.split()) <= _MOST_TERM_WORDS
-    return [text] if short and any(map(str.isalpha, text)) else []
-
-
-def _option(text: str) -> Iterator[str]:
-    if found := re.match(r"([-+]{1,2})(?:\[(no-)\])?([\w?@#][\w.:+-]*)", text):
-        yield found[1] + found[3]
-        if found[2]:
-            yield found[1] + found[2] + found[3]
-
-
 # --- places in a text ------------------------------------------------------------------------------------------------
-
-
-def _first(text: str, size: int) -> str:
-    """The start of a text, with so many characters that are no white space."""
-    sizes = accumulate(not character.isspace() for character in text)
-    return text[: next((n for n, reached in enumerate(sizes, 1) if reached >= size), 0)] if size else ""
 
 
 def _until(end: int, marks: deque[Any]) -> Iterator[Any]:

@@ -21,7 +21,7 @@ from .text import clean, plain, split_sentences, with_code_parts
 PAGE = 20_000
 """Programs read this many characters of a passage; the rest is only searched."""
 
-MOST_LINKS, MOST_ANCHORS, MOST_TERMS = 200, 200, 100  # of a passage
+MOST_LINKS, MOST_ANCHORS = 200, 200  # of a passage
 LONGEST_NAME = 500  # characters of a target or an anchor
 
 _HITS_A_DOCUMENT = 4  # that are looked at first for one hit a document
@@ -85,7 +85,6 @@ class Passage:
         metadata: What else the corpus says about its document, as JSON.
         links: Its hyperlinks in order, at most `MOST_LINKS`.
         anchors: The fragment identifiers that start in it, at most `MOST_ANCHORS`.
-        terms: What it defines, such as "os.urandom" or "--prune-empty", at most `MOST_TERMS`.
     """
 
     id: str
@@ -96,7 +95,6 @@ class Passage:
     metadata: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     links: tuple[Link, ...] = field(default=(), repr=False)
     anchors: tuple[str, ...] = field(default=(), repr=False)
-    terms: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(
@@ -177,7 +175,8 @@ class Passage:
             record["place"] = self.place._asdict() | {"headings": list(self.place.headings)}
         if self.links:
             record["links"] = [list(link) if link.kind != "text" else list(link[:3]) for link in self.links]
-        record |= {name: list(found) for name in ("anchors", "terms") if (found := getattr(self, name))}
+        if self.anchors:
+            record["anchors"] = list(self.anchors)
         return record | {"metadata": self.metadata} if self.metadata else record
 
     def _breaks(self, sentences: Sequence[str]) -> list[int]:
@@ -190,8 +189,7 @@ class Passage:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Passage:
         """Read ``{id?, title?, text}`` or ``{id?, title?, sentences, breaks?}``, each with ``place?``, ``metadata?``,
-        ``links?: [[target, text, sentence, kind?], ...]``, ``anchors?`` and ``terms?``; of these, what others call so
-        is left out.
+        ``links?: [[target, text, sentence, kind?], ...]`` and ``anchors?``; of these, what others call so is left out.
         """
         if not isinstance(record, Mapping):
             raise ValueError(f"expected an object with 'title' and 'text', got {type(record).__name__}")
@@ -217,7 +215,6 @@ class Passage:
             "place": _place(record.get("place")),
             "links": _links(record.get("links"), passage),
             "anchors": _names(record.get("anchors"), MOST_ANCHORS),
-            "terms": _names(record.get("terms"), MOST_TERMS),
         }
         return replace(passage, **{name: value for name, value in found.items() if value})  # type: ignore[arg-type]
 

@@ -16,7 +16,7 @@ from textwrap import dedent
 from typing import Any, NamedTuple
 
 from .links import resolve
-from .passages import MOST_ANCHORS, MOST_LINKS, MOST_TERMS, Link, LinkKind, Passage, Place
+from .passages import MOST_ANCHORS, MOST_LINKS, Link, LinkKind, Passage, Place
 from .text import clean
 
 MAX_WORDS = 120  # of a passage
@@ -49,7 +49,6 @@ class Line(NamedTuple):
         apart: Which of the blocks it belongs to that are kept apart from other text, such as code; 0 for none.
         links: In their order.
         anchors: The fragment identifiers that start here.
-        terms: What is defined here, such as "os.urandom".
     """
 
     text: str
@@ -58,14 +57,13 @@ class Line(NamedTuple):
     apart: int = 0
     links: tuple[Href, ...] = ()
     anchors: tuple[str, ...] = ()
-    terms: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Line:
         """What JSON has made of a line."""
-        text, headings, is_heading, apart, links, anchors, terms = values
+        text, headings, is_heading, apart, links, anchors = values
         hrefs = tuple(Href(*link) for link in links)
-        return cls(text, tuple(headings), is_heading, apart, hrefs, tuple(anchors), tuple(terms))
+        return cls(text, tuple(headings), is_heading, apart, hrefs, tuple(anchors))
 
 
 @dataclass(frozen=True)
@@ -89,8 +87,8 @@ class Document:
 def _passage(
     document: Document, id: str, lines: Sequence[Line], above: Iterable[Line], place: Place | None = None
 ) -> Passage:
-    """A passage of some lines, with the links of these, and the anchors and terms of the lines that it stands for:
-    also of headings above it, since a fragment names what follows."""
+    """A passage of some lines, with the links of these, and the anchors of the lines that it stands for: also of
+    headings above it, since a fragment names what follows."""
     sentences: list[str] = []
     for apart, block in groupby(lines, key=lambda line: line.apart):
         texts = [line.text for line in block]
@@ -103,14 +101,12 @@ def _passage(
         for href in line.links
         if (target := resolve(document.id, href.target))
     )
-    found = [(line.anchors, line.terms) for line in above if line.anchors or line.terms]
-    anchors, terms = (dict.fromkeys(each for line in found for each in line[n]) for n in (0, 1))
+    anchors = dict.fromkeys(anchor for line in above for anchor in line.anchors)
     return replace(
         passage,
         place=place,
         links=tuple(islice(links, MOST_LINKS)),
         anchors=tuple(islice(anchors, MOST_ANCHORS)),
-        terms=tuple(islice(terms, MOST_TERMS)),
     )
 
 

@@ -27,7 +27,6 @@ class Cell(NamedTuple):
     text: str
     links: Sequence[Href] = ()
     anchors: Sequence[tuple[int, str]] = ()
-    terms: Sequence[str] = ()
     is_header: bool = False
     columns: int = 1
     rows: int = 1
@@ -89,7 +88,7 @@ def of_row(columns: Sequence[str], cells: Sequence[Cell]) -> Iterator[tuple[list
             parts.append(f"{name}: {cell.text}" if name else cell.text)
             size = start + size_of(cell.text) + 1
         text = "; ".join(parts) + ("" if parts[-1].endswith((".", "!", "?")) else ".")
-        yield [text], Cell(text, links, anchors, [term for _, cell in short for term in cell.terms])
+        yield [text], Cell(text, links, anchors)
     for _, cell in named:
         if len(cell.text) > _LONGEST_CELL:
             yield split_sentences(cell.text), cell

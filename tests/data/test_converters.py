@@ -314,38 +314,6 @@ Not one: `[[code]]`, [[1]](c.md). <a href="raw.html">Raw</a> and [Hugo]({{< ref 
     assert [link[1:3] for link in last.links] == [("raw.html", "Raw"), ("d.md#x", "Hugo")]
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("os.urandom(size, /)¶", ["os.urandom"]),
-        ("class tempfile.NamedTemporaryFile(mode='w+b')", ["tempfile.NamedTemporaryFile"]),
-        ("exception asyncio.TimeoutError", ["asyncio.TimeoutError"]),
-        ("void *mem_alloc(struct pool *p, size_t n)", ["mem_alloc"]),
-        ("sys.version_info: tuple[int, ...] = (3,)", ["sys.version_info"]),
-        ("max_lag (integer)", ["max_lag"]),
-        ("-p, --[no-]prune=<when>", ["-p", "--prune", "--no-prune"]),
-        ("--window <n>", ["--window"]),
-        ("ACCESS EXCLUSIVE", ["ACCESS EXCLUSIVE"]),
-        ("“Kiln”", ["Kiln"]),
-        ("Returns:", []),
-        ("1.", []),
-        ("A sentence that says much more than any name does.", []),
-    ],
-)
-def test_what_a_term_defines(text: str, names: list[str]) -> None:
-    assert of_html(f"<dl><dt>{text.replace('<', '&lt;')}</dt><dd>It is.</dd></dl>").lines[0].terms == tuple(names)
-
-
-def test_terms_of_marks() -> None:
-    page = """<h2><code>kiln.fire</code> — light it</h2><ul><li><b>Ash</b>: what is left<li><p><code>--dry</code></p>
-    <li><b>Note</b> that it is hot<li><a href=x><code>elsewhere</code></a>: a link</ul>
-    <table><tr><th>Name<th>Use<tr><td><code>max_heat</code><td><code>a</code></table>
-    <dl><dt>pot, <a href=pot.html>Pots</a><dd>x</dl>"""
-    assert [line.terms for line in of_html(page).lines] == [
-        *(("kiln.fire",), ("Ash",), ("--dry",), (), (), ("max_heat",), (), ()),
-    ]
-
-
 def test_pdf_pages(tmp_path: Path) -> None:
     sentence = "The ledger service is owned by Ada Berg, who lives in Tarn."
     write_pdf(
@@ -520,7 +488,6 @@ def test_restructured_text(tmp_path: Path) -> None:
         *(("#x", "text"), ("/guide/b", "text"), ("https://example.org/x", "text")),
         *(("intro", "contents"), ("guide/usage", "contents"), ("guide", "see")),
     ]
-    assert [line.terms for line in text.lines if line.terms] == [("kiln.fire",)]
     assert "x" in text.lines[1].anchors
 
 

@@ -130,12 +130,11 @@ def test_links_are_read_back() -> None:
         *("a", "T", "One. Two.", ("One.", "Two.")),
         links=(Link("docs/b.md#x", "b", 1), Link("c.md", "", 0, "see")),
         anchors=("x",),
-        terms=("os.urandom",),
     )
     record = passage.to_record()
     assert record["links"] == [LINK, ["c.md", "", 0, "see"]]
     assert Passage.from_record(json.loads(json.dumps(record))) == passage
-    assert not {"links", "anchors", "terms"} & Passage("a", "T", "x").to_record().keys()
+    assert not {"links", "anchors"} & Passage("a", "T", "x").to_record().keys()
 
 
 @pytest.mark.parametrize(
@@ -145,9 +144,8 @@ def test_links_are_read_back() -> None:
         *(("links", [link]) for link in (LINK[:2], [*LINK, "x"], [*LINK, "see", 1])),
         *(("links", [link]) for link in ([1, "b", 1], ["b", None, 1], ["b", "b", True], ["b", "b", 2], ["b", "b", -1])),
         *(("anchors", value) for value in ("x", {"x": 1}, [1], [None], ["x" * 501])),
-        *(("terms", value) for value in (1, ["x", 2])),
     ],
 )
 def test_what_others_call_links_is_left_out(name: str, value: object) -> None:
     passage = Passage.from_record({"title": "T", "sentences": ["One.", "Two."], name: value})
-    assert (passage.links, passage.anchors, passage.terms) == ((), (), ())
+    assert (passage.links, passage.anchors) == ((), ())

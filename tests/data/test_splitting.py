@@ -124,13 +124,13 @@ def test_only_small_metadata_is_kept() -> None:
     assert bounded_metadata(["a"]) is None
 
 
-def test_links_anchors_and_terms_go_with_their_lines() -> None:
+def test_links_and_anchors_go_with_their_lines() -> None:
     document = Document(
         "a/b.md",
         "T",
         [
             Line("One two.", (), links=(Href(0, "c.md", "One"), Href(3, "mailto:x", "two"), Href(3, "#x", "two"))),
-            Line("Leave:", ("Leave",), True, anchors=("leave",), terms=("leave",)),
+            Line("Leave:", ("Leave",), True, anchors=("leave",)),
             Line("Three four.", ("Leave",), anchors=("three",), links=(Href(5, "../d.md", "four", "see"),)),
             Line("w " * 30 + "end", ("Long",), anchors=("long",), links=(Href(0, "e", "w"), Href(30, "f", "end"))),
         ],
@@ -142,11 +142,11 @@ def test_links_anchors_and_terms_go_with_their_lines() -> None:
         ("d.md", "four", 2, "see"),
         *(("a/e", "w", 3, "text"), ("a/f", "end", 3, "text")),
     )
-    assert (whole.anchors, whole.terms) == (("leave", "three", "long"), ("leave",))
+    assert whole.anchors == ("leave", "three", "long")
     first, second, third, *_, last = split(document, 2)
     assert (first.links, first.anchors) == (whole.links[:2], ())
     assert (second.text, second.links) == ("Three four.", (Link("d.md", "four", 0, "see"),))
-    assert (second.anchors, second.terms) == (("leave", "three"), ("leave",))  # also those of the heading above it
+    assert second.anchors == ("leave", "three")  # also those of the heading above it
     assert (third.links, third.anchors, last.links, last.anchors) == (
         (Link("a/e", "w", 0),),
         ("long",),
@@ -157,9 +157,9 @@ def test_links_anchors_and_terms_go_with_their_lines() -> None:
 
 def test_links_are_bounded() -> None:
     many = tuple(Href(0, f"{n}.md", "x") for n in range(500))
-    line = Line("x", links=many, anchors=tuple(map(str, range(500))), terms=tuple(map(str, range(500))))
+    line = Line("x", links=many, anchors=tuple(map(str, range(500))))
     [passage] = split(Document("a", "T", [line]))
-    assert (len(passage.links), len(passage.anchors), len(passage.terms)) == (200, 200, 100)
+    assert (len(passage.links), len(passage.anchors)) == (200, 200)
     assert Passage.from_record(passage.to_record()) == passage
 
 

@@ -127,7 +127,9 @@ def test_a_passage_is_found_by_what_it_links_to(follows: ChainRetriever) -> None
 
 def test_a_link_leads_whatever_its_text() -> None:
     pages = [
-        part("one.html", 0, "Crane", "The crane of Ostrova lifts barrels.", "Read more here.", links=[("w.html", "here")]),
+        part(
+            "one.html", 0, "Crane", "The crane of Ostrova lifts barrels.", "Read more here.", links=[("w.html", "here")]
+        ),
         part("w.html", 0, "Winches", "Grease them in spring."),
         part("v.html", 0, "Lathes", "Grease them in autumn."),
     ]
