@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..data.text import plain
-from .folder import RunError
+from .folder import RunError, replacing
 from .metrics import COSTS, METRICS, quantity
-from .official.files import replacing
 from .records import QuestionRecord, read_manifest, read_records
 from .statistics import Comparison, compare, holm
 
@@ -165,12 +164,10 @@ def write_csv(path: Path, result: RunComparison) -> None:
     """One line per metric and run, with all statistics."""
     with replacing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(
-            "metric run questions mean difference low high p_bootstrap p_permutation wins ties losses p_holm".split()
-        )
+        writer.writerow("metric run questions mean difference low high p_permutation wins ties losses p_holm".split())
         for row in result.rows:
             known = row.versus
-            more = [*known.difference, *known[1:], row.p_holm] if known else [""] * 9
+            more = [*known.difference, *known[1:], row.p_holm] if known else [""] * 8
             writer.writerow([_defused(row.metric), _defused(row.run), row.questions, row.mean, *more])
 
 

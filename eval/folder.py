@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TextIO
 
 from filelock import FileLock, Timeout
 
 from ..data import files
 from ..data.errors import PolyhopError
-from .official.files import replacing
 
 MANIFEST, PREDICTIONS, SUMMARY = "manifest.json", "predictions.jsonl", "summary.json"
 DIAGNOSIS = "diagnosis.json"  # what `polyhop diagnose` found
@@ -157,6 +157,18 @@ def _shown(value: Any) -> str:
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """A text file that replaces ``path`` at the end of the block; after an exception ``path`` is unchanged."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def write_json(path: Path, value: Any) -> None:

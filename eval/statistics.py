@@ -1,4 +1,4 @@
-"""Bootstrap intervals of means and paired comparisons of two runs, with SciPy.
+"""Bootstrap intervals of means, paired comparisons of two runs, and the calibration error.
 
 All functions are deterministic in ``seed``. Questions are the unit of resampling. NaN means that a question has no such
 value (no gold sentences, for example); it is left out of the mean.
@@ -31,8 +31,7 @@ class Comparison(NamedTuple):
     """Two runs on the questions they share; positive differences favour the first."""
 
     difference: Interval  # mean difference with its paired bootstrap interval
-    p_bootstrap: float  # Two-sided, from the bootstrap distribution centred at 0
-    p_permutation: float  # Two-sided, from random sign flips of the differences; exact for few questions
+    p_permutation: float  # two-sided, from random sign flips of the differences; exact for few questions
     wins: int  # questions where the first run has the higher value
     ties: int  # questions with equal values
     losses: int  # questions where the second run has the higher value
@@ -63,20 +62,16 @@ def intervals(
         ValueError: there are no values, or the columns differ in length.
     """
     arrays = {name: _array(values) for name, values in columns.items()}
-    lengths = {name: len(array) for name, array in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"every metric needs one value per question, but the lengths differ: {lengths}")
+    if len(set(map(len, arrays.values()))) > 1:
+        raise ValueError(f"every metric needs one value per question: {', '.join(arrays)} differ in length")
     alike: dict[bytes, list[str]] = defaultdict(list)
     for name, array in arrays.items():
         alike[np.isnan(array).tobytes()].append(name)
     found: dict[str, Interval] = {}
     for names in alike.values():
         table = np.stack([arrays[name] for name in names])
-        table = np.ascontiguousarray(table[:, ~np.isnan(table[0])])
-        resampled = _resampled(table, resamples, np.random.default_rng(seed))
-        low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2], axis=-1)
-        for row, (name, mean) in enumerate(zip(names, _means(table), strict=True)):
-            found[name] = Interval(float(mean), float(low[row]), float(high[row]))
+        means, low, high = _bootstrap(table[:, ~np.isnan(table[0])], level, resamples, np.random.default_rng(seed))
+        found |= {name: Interval(*map(float, each)) for name, *each in zip(names, means, low, high, strict=True)}
     return {name: found[name] for name in columns}
 
 
@@ -99,13 +94,12 @@ def compare(
     differences = differences[~np.isnan(differences)]
     if not len(differences):
         raise ValueError("the runs share no question that has a value in both")
-    mean = float(differences.mean())
     first, second = np.random.default_rng(seed).spawn(2)
-    resampled = _resampled(differences[None], resamples, first)[0]
+    mean, low, high = (float(each[0]) for each in _bootstrap(differences[None], level, resamples, first))
     changed = differences[differences != 0]  # the sign of a tie does not matter
-    p_permutation = 1.0
+    p = 1.0
     if len(changed) > 1:  # the exact p-value of one difference is 1
-        p_permutation = permutation_test(
+        p = permutation_test(
             (changed,),
             np.sum,
             permutation_type="samples",
@@ -114,17 +108,8 @@ def compare(
             batch=max(1, _BATCH // len(changed)),
             rng=second,
         ).pvalue
-    # Sums in another order differ in their last digits.
-    extreme = np.abs(resampled - mean) >= abs(mean) - 1e-12 * max(1.0, abs(mean))
-    low, high = np.quantile(resampled, [(1 - level) / 2, (1 + level) / 2])
-    return Comparison(
-        difference=Interval(mean, float(low), float(high)),
-        p_bootstrap=float((1 + extreme.sum()) / (1 + len(resampled))),
-        p_permutation=float(p_permutation),
-        wins=int((differences > 0).sum()),
-        ties=int((differences == 0).sum()),
-        losses=int((differences < 0).sum()),
-    )
+    wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
+    return Comparison(Interval(mean, low, high), float(p), wins, len(differences) - wins - losses, losses)
 
 
 def holm(chances: Sequence[float]) -> list[float]:
@@ -137,13 +122,13 @@ def holm(chances: Sequence[float]) -> list[float]:
     return corrected
 
 
-def percentile_interval(values: Sequence[float] | Floats, rank: float) -> tuple[float, float]:
-    """The 95% interval of a percentile: two order statistics, from the normal approximation of the binomial."""
-    ordered = np.sort(_array(values))
-    share, size = rank / 100, len(ordered)
-    spread = 1.96 * (size * share * (1 - share)) ** 0.5
-    low, high = int(np.floor(size * share - spread)), int(np.ceil(size * share + spread))
-    return float(ordered[max(low, 0)]), float(ordered[min(high, size - 1)])
+def calibration_error(stated: Sequence[float], right: Sequence[bool], bins: int = 10) -> float:
+    """The expected calibration error: the mean distance between the confidence of answers and the share of correct
+    ones, over equally wide bins of confidence weighted by their answers (Guo et al., arXiv 1706.04599)."""
+    gaps: dict[int, float] = defaultdict(float)
+    for confidence, correct in zip(stated, right, strict=True):
+        gaps[min(int(confidence * bins), bins - 1)] += confidence - correct
+    return sum(map(abs, gaps.values())) / len(stated)
 
 
 def _array(values: Sequence[float] | Floats) -> Floats:
@@ -153,18 +138,18 @@ def _array(values: Sequence[float] | Floats) -> Floats:
     return array
 
 
-def _means(table: Floats) -> Floats:
-    return table.mean(axis=1) if table.shape[1] else np.full(len(table), np.nan)
-
-
-def _resampled(table: Floats, resamples: int, rng: np.random.Generator) -> Floats:
-    """The bootstrap distribution of the row means: (rows, resamples)."""
+def _bootstrap(table: Floats, level: float, resamples: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+    """The means of the rows, and the ends of their percentile intervals."""
     from scipy.stats import bootstrap
 
+    if not table.size:
+        nothing = np.full(len(table), np.nan)
+        return nothing, nothing, nothing
+    means = table.mean(axis=1)
     if table.shape[1] < 2:  # nothing to resample, which SciPy refuses
-        return np.repeat(_means(table)[:, None], resamples, axis=1)
-    found = bootstrap(
-        (table,),
+        return means, means, means
+    distribution = bootstrap(
+        (np.ascontiguousarray(table),),
         np.mean,
         axis=1,
         vectorized=True,
@@ -172,6 +157,6 @@ def _resampled(table: Floats, resamples: int, rng: np.random.Generator) -> Float
         n_resamples=resamples,
         batch=max(1, _BATCH // table.size),
         rng=rng,
-    )
-    distribution: Floats = found.bootstrap_distribution
-    return distribution
+    ).bootstrap_distribution
+    low, high = np.quantile(distribution, [(1 - level) / 2, (1 + level) / 2], axis=-1)
+    return means, low, high

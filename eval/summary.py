@@ -5,8 +5,10 @@ Everything is computed in the order of the questions: the numbers do not depend 
 
 from __future__ import annotations
 
-from collections import Counter
+from array import array
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import nan
 from typing import Any
 
 import dspy
@@ -20,7 +22,7 @@ from .metrics import COSTS, METRICS
 from .official.submissions import Submission
 from .records import QuestionRecord, RunFolder
 from .settings import SCHEMA, RunManifest
-from .statistics import intervals, percentile_interval
+from .statistics import intervals
 
 RUN, QRELS = "run.trec", "qrels.trec"
 
@@ -44,34 +46,32 @@ def finish(
     )
     trec.write_qrels(folder.path / QRELS, ((record.id, record.gold) for record in folder.records()))
     official = _official(folder, questions, submission) if submission else None
-    summary = summarize(folder.records(), folder.questions, manifest.questions.skipped) | {"official": official}
+    summary = summarize(folder.records(), manifest.questions.skipped) | {"official": official}
     if manifest.simulation:
         summary["simulation"] = manifest.simulation
     write_json(folder.path / SUMMARY, summary)
     return summary
 
 
-def summarize(records: Iterable[QuestionRecord], count: int, skipped: int) -> dict[str, Any]:
+def summarize(records: Iterable[QuestionRecord], skipped: int = 0) -> dict[str, Any]:
     """The numbers of a run.
 
     ``metrics`` has the means over all questions with such a value, a failure as 0; ``scored`` the number of these
-    questions; ``intervals`` their 95% bootstrap
-    intervals; ``by_hops`` and ``by_kind`` have the same for groups of questions. ``by_agent`` has the total costs of
-    each agent, ``incidents`` the number of retried and shortened requests by cause. Only ``timing``, ``incidents`` and
-    the metrics that begin with ``seconds`` differ when a run is repeated.
+    questions; ``intervals`` their 95% bootstrap intervals; ``by_hops`` and ``by_kind`` have the same for groups of
+    questions. ``by_agent`` has the total costs of each agent, ``incidents`` the number of retried and shortened
+    requests by cause. Only ``timing``, ``incidents`` and the metrics that begin with ``seconds`` differ when a run is
+    repeated.
     """
-    columns: dict[str, Floats] = {name: np.full(count, np.nan) for name in (*METRICS, *COSTS)}
-    failed = np.zeros(count, dtype=bool)
+    values: dict[str, array[float]] = defaultdict(lambda: array("d"))
+    failed, hops, kinds = list[bool](), list[str](), list[str]()
+    failures, incidents, agents = Counter[tuple[str, str]](), Counter[str](), dict[str, Mapping[str, float]]()
     not_found, priced = 0, True
-    hops, kinds, failures = [], [], Counter[tuple[str, str]]()
-    incidents, agents = Counter[str](), dict[str, Mapping[str, float]]()
     for row, record in enumerate(records):
         for name, value in (record.scores | record.costs).items():
-            if name not in columns:  # a metric of the user
-                columns[name] = np.full(count, np.nan)
-            columns[name][row] = value
+            values[name].extend([nan] * (row - len(values[name])))
+            values[name].append(value)
+        failed.append(record.error is not None)
         if record.error:
-            failed[row] = True
             failures[record.error.cause, record.error.message] += 1
         incidents.update(record.incidents)
         priced = priced and "cost_usd" in record.costs
@@ -80,19 +80,21 @@ def summarize(records: Iterable[QuestionRecord], count: int, skipped: int) -> di
         not_found += record.gold_not_found
         hops.append("unknown" if record.hops is None else str(record.hops))
         kinds.append(record.kind or "unknown")
+    if not failed:
+        return {"metrics": {}, "intervals": {}, "counts": {"questions": 0, "answered": 0, "failed": 0}}
+    order = dict.fromkeys(name for name in (*METRICS, *COSTS, *values) if name in values)  # the user's own come last
+    columns = {name: np.array([*values[name], *[nan] * (len(failed) - len(values[name]))]) for name in order}
     seconds = columns.pop("seconds")
     if not priced:  # a sum of some prices is not the cost
-        del columns["cost_usd"]
-    columns = {name: column for name, column in columns.items() if not np.isnan(column).all()}
+        columns.pop("cost_usd", None)
     if {"joint_f1", "fact_f1"} <= columns.keys():
         scored = ~np.isnan(columns["joint_f1"])
         if np.isnan(columns["fact_f1"][scored]).any():  # sentences here, passages there: no mean
             del columns["joint_f1"]
-    total = _part(columns, failed, slice(None))
+    failures_of = np.array(failed)
+    total = _part(columns, failures_of, slice(None))
     total["counts"] |= {"skipped": skipped, "gold_not_found": not_found}
-    for rank in (50, 95):
-        total["metrics"][f"seconds_p{rank}"] = float(np.percentile(seconds, rank))
-        total["intervals"][f"seconds_p{rank}"] = list(percentile_interval(seconds, rank))
+    total["metrics"] |= {f"seconds_p{rank}": float(np.percentile(seconds, rank)) for rank in (50, 95)}
     return {
         "schema": SCHEMA,
         **total,
@@ -102,8 +104,8 @@ def summarize(records: Iterable[QuestionRecord], count: int, skipped: int) -> di
         ],
         "incidents": dict(sorted(incidents.items())),
         "by_agent": {agent: dict(costs) for agent, costs in sorted(agents.items())},
-        "by_hops": _parts(columns, failed, hops),
-        "by_kind": _parts(columns, failed, kinds),
+        "by_hops": _parts(columns, failures_of, hops),
+        "by_kind": _parts(columns, failures_of, kinds),
         "totals": {name: float(np.nansum(columns[name])) for name in COSTS if name in columns},
         "timing": {"seconds_mean": float(seconds.mean()), "seconds_total": float(seconds.sum())},
     }

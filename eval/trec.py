@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ..data.errors import PolyhopError
-from .official.files import replacing
+from .folder import replacing
 
 
 def write_run(path: Path, rankings: Iterable[tuple[str, Sequence[str]]], tag: str) -> None:

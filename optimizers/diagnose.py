@@ -22,10 +22,10 @@ import dspy
 
 from ..engines.models import roles
 from ..eval.executor import Job, Window
+from ..eval.folder import replacing
 from ..eval.gold import LookUp, gold_facts
 from ..eval.gold_replies import GoldReplies
 from ..eval.metrics import joint_f1
-from ..eval.official.files import replacing
 from ..eval.statistics import Interval
 from ..programs.search import Search
 from ..signatures.fields import fenced

@@ -10,9 +10,9 @@ from typing import Any
 from markupsafe import Markup
 
 from ..data.errors import PolyhopError
-from ..eval.charts import Plot, Point, bounds
 from ..eval.folder import RunError
-from ..eval.report.numbers import between, lower, name, number, p_value
+from ..eval.report import between, lower, name, number, p_value
+from ..eval.report.charts import Plot, Point, bounds
 from ..eval.report.page import Section, render
 from .artifact import Score, read
 from .diff import Change, diff
@@ -20,7 +20,7 @@ from .records import BEST, PROGRAM, START, OptimizationRun, read_run
 from .tunables import StudyResult, TrialRecord, shown
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_SIZE: dict[str, Any] = {"percent": "", "width": 640, "height": 380}
+_SIZE: dict[str, Any] = {"percent": False, "width": 640, "height": 380}
 
 
 def sections(path: Path) -> list[Section]:

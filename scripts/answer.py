@@ -177,7 +177,7 @@ def _read(source: str) -> Iterator[dspy.Example]:
 
 def _write(folder: Path, out: Path) -> tuple[int, int]:
     """Write what is done, and return how many questions were answered and failed."""
-    from ..eval.official.files import replacing
+    from ..eval.folder import replacing
     from ..eval.records import read_records
 
     done = failed = 0

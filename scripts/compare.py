@@ -94,7 +94,7 @@ def _means(result: RunComparison) -> Table:
 def _differences(result: RunComparison, run: ComparedRun) -> Table:
     """A run against the baseline; the columns fit a terminal of 80 characters."""
     from ..eval.metrics import quantity
-    from ..eval.report.numbers import p_value
+    from ..eval.report import p_value
 
     table = _table(f"{run.name} against {result.runs[0].name}")
     for heading in ("difference (95%)", "p", "p Holm", "wins /\nlosses"):

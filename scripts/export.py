@@ -51,7 +51,7 @@ def export(
 
     Filled with the inputs of a call, the messages are byte for byte what DSPy sends.
     """
-    from ..eval.official.files import replacing
+    from ..eval.folder import replacing
 
     built, manifest = open_prompts(program)
     name = label(program)

@@ -278,7 +278,7 @@ def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
 def _print(summary: OptimizationSummary, out: Path, settings: OptimizationSettings) -> None:
     from rich.console import Console
 
-    from ..eval.report.numbers import p_value
+    from ..eval.report import p_value
 
     metric, cost = settings.metric, settings.cost
     shown = new_table(f"{metric} on the validation questions", "stage", "score", "gain", "p", *([cost] if cost else []))

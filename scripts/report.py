@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,13 +27,14 @@ def report(
 ) -> None:
     """Write an HTML page about runs; it needs no network.
 
-    Runs of `polyhop evaluate` get scores with intervals, scores by number of hops and type, costs, recall by round,
-    calibration, and every question with its trace; runs over the same questions are compared with the first. Runs of
-    `polyhop optimize` get their own sections. Unfinished runs are included as far as they are.
+    Runs of `polyhop evaluate` get scores with intervals, by number of hops and type, costs, outcomes, and every
+    question with its trace; runs over the same questions are compared with the first. Runs of `polyhop optimize` get
+    their own sections. Unfinished runs are included as far as they are.
     """
-    from ..eval.report.browser import Chunks, index_of
+    from ..eval.bar import progress_bar
+    from ..eval.records import read_manifest
     from ..eval.report.page import write_page
-    from ..eval.report.runs import COMPARED, count_questions, read_groups
+    from ..eval.report.runs import Details, read_groups
     from ..eval.report.sections import evaluation_sections, heading
 
     _check(out)
@@ -43,19 +43,16 @@ def report(
         _check_run(path)
     optimized = _optimizations(paths)
     evaluated = [path for path in paths if path not in optimized.values()]
-    questions = count_questions(evaluated)
-    with Chunks() as chunks, _bar() as bar:
-        groups = read_groups(evaluated, chunks, bar("reading", questions))
-        advance = bar("comparing", sum(len(group.runs) - 1 for group in groups) * len(COMPARED))
-        for group in groups:
-            group.compare(advance)
+    details = Details()
+    with progress_bar("report") as bar:
+        task = bar.add_task("reading", total=sum(read_manifest(path).questions.count for path in evaluated))
+        groups = read_groups(evaluated, details, lambda: bar.advance(task))
         sections = evaluation_sections(groups) if groups else []
         sections[-1:-1] = _sections(optimized)  # before "About"
         title, lead = heading(groups, list(optimized))
-        index = index_of(groups) if groups else None
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
-            write_page(out, title, lead, sections, [group.title for group in groups], index, chunks)
+            write_page(out, title, lead, sections, groups, details.chunks)
         except OSError as error:
             raise PolyhopError(f"{out} cannot be written: {error.strerror}") from error
     for run in (run for group in groups for run in group.runs if not run.finished):
@@ -117,17 +114,3 @@ def _sections(runs: Mapping[str, Path]) -> list[Section]:
 
     found = [replace(each, of=name) for name, path in runs.items() for each in sections(path)]
     return found if len(runs) < 2 else [comparison(runs), *found]
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[str, int], Callable[[], None]]]:
-    """Starts progress bars: a name and a total give a function that advances."""
-    from ..eval.bar import progress_bar
-
-    with progress_bar("report") as bar:
-
-        def start(name: str, total: int) -> Callable[[], None]:
-            task = bar.add_task(name, total=total)
-            return lambda: bar.advance(task)
-
-        yield start

@@ -6,23 +6,11 @@ JSON is written in ASCII, with escapes: the official scripts open files in the p
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-
-@contextmanager
-def replacing(path: Path) -> Iterator[TextIO]:
-    """A text file that replaces ``path`` at the end of the block; after an exception ``path`` is unchanged."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    try:
-        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-            yield file
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+from ..folder import replacing
 
 
 def write_object(path: Path, value: Any) -> None:

@@ -1,8 +1,7 @@
 """The page of a report: one HTML file that loads nothing, from sections and the data of the question browser.
 
-Tables and charts are plain HTML and SVG; scripts show the questions. A content security policy allows only these
-scripts and no requests, and templates escape every text, so no question, passage or model output can run or load
-anything.
+Tables and charts are plain HTML and SVG; a script shows the questions. A content security policy allows only this
+script and no requests, and templates escape every text, so no question, passage or reply can run or load anything.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -22,17 +21,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...data.text import count
-from ..charts import mark
-from ..official.files import replacing
-from . import numbers
-from .browser import Chunks
+from ..folder import replacing
+from . import between, lower, name, number, p_value
+from .charts import mark
+from .runs import CHUNK, Group, Outcome
 
 GENERATOR = '<!doctype html>\n<meta name="generator" content="polyhop report">'
 """The first bytes of every report."""
 
 _HERE = Path(__file__).parent
-_STYLES = ("colors.css", "page.css", "question.css", "narrow.css")
-_SCRIPTS = ("page.js", "index.js", "list.js", "trace.js", "question.js")
+_SCRIPTS = ("page.js", "trace.js", "question.js", "list.js")
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Section:
     """A part of the page with a heading.
 
     Attributes:
-        body: From `render`. Tables have the class ``numbers``, and charts are `polyhop.eval.charts` in a ``figure``.
+        body: From `render`.
     """
 
     name: str  # its anchor: lower-case letters, digits and hyphens
@@ -68,13 +66,13 @@ def _environment(folder: Path | None = None) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "between": numbers.between,
+        "between": between,
         "counted": count,
-        "lower_name": numbers.lower,
-        "metric_name": numbers.name,
-        "number": numbers.number,
-        "p_value": numbers.p_value,
-        "share": numbers.share,
+        "lower_name": lower,
+        "metric_name": name,
+        "number": number,
+        "p_value": p_value,
+        "share": "{:.1%}".format,
         "thousands": "{:,}".format,
     }
     environment.globals["mark"] = mark
@@ -82,40 +80,34 @@ def _environment(folder: Path | None = None) -> Environment:
 
 
 def write_page(
-    path: Path,
-    title: str,
-    lead: str,
-    sections: Iterable[Section],
-    groups: Sequence[str],
-    index: Mapping[str, Any] | None,
-    chunks: Chunks,
+    path: Path, title: str, lead: str, sections: Iterable[Section], groups: Sequence[Group], chunks: Sequence[str]
 ) -> None:
     """Write a report.
 
     Args:
         lead: One sentence on what the report is about.
-        groups: Titles of the sets of questions that the page shows one at a time.
-        index, chunks: The questions (see `browser`); None without questions.
+        groups: The sets of questions that the page shows one at a time.
+        chunks: Their packed details.
     """
     distinct = _distinct(sections)
-    theme, scripts = _asset("theme.js"), "(() => {\n" + "\n".join(map(_asset, _SCRIPTS)) + "})();\n"
-    page = _environment().get_template("page.html.j2")
-    found = page.generate(
-        title=title,
-        lead=lead,
-        sections=distinct,
-        by_run=[(of, list(members)) for of, members in groupby(distinct, lambda section: section.of)],
-        groups=groups,
-        index=Markup(json.dumps(index, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
-        if index
-        else "",
-        styles=Markup("\n".join(map(_asset, _STYLES))),
-        theme=Markup(theme),
-        scripts=Markup(scripts),
-        hashes=Markup(
-            " ".join(f"'sha256-{b64encode(sha256(it.encode()).digest()).decode()}'" for it in (theme, scripts))
-        ),
-        chunks=chunks,
+    script = "(() => {\n" + "\n".join(map(_asset, _SCRIPTS)) + "})();\n"
+    outcomes = [{"key": kind.name, "name": kind.value} for kind in Outcome]
+    index = {"size": CHUNK, "outcomes": outcomes, "groups": [group.index() for group in groups]}
+    found = (
+        _environment()
+        .get_template("page.html.j2")
+        .generate(
+            title=title,
+            lead=lead,
+            sections=distinct,
+            by_run=[(of, list(members)) for of, members in groupby(distinct, lambda section: section.of)],
+            groups=[group.title for group in groups],
+            index=Markup(json.dumps(index, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")),
+            style=Markup(_asset("page.css")),
+            script=Markup(script),
+            hash=b64encode(sha256(script.encode()).digest()).decode(),
+            chunks=chunks,
+        )
     )
     with replacing(path) as file:
         file.write(GENERATOR + "\n")

@@ -1,10 +1,18 @@
-"""Evaluation runs as a report needs them: read once, line by line, into columns; details go to `browser.Chunks`."""
+"""Evaluation runs as a report needs them: read once, record by record, into columns and packed details.
+
+The page parses an index when it opens. Details are gzipped in chunks, which the page unpacks when a question is opened:
+a report on 5,000 questions holds a few megabytes of text instead of fifty megabytes of JSON.
+"""
 
 from __future__ import annotations
 
+import gzip
+import json
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import count as counting
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,20 +22,82 @@ import numpy.typing as npt
 
 from ...data.text import count
 from ...programs.prediction import UNKNOWN
-from ..comparison import run_names
+from ..comparison import RunComparison, compare_runs, run_names
 from ..folder import SUMMARY, RunError
-from ..metrics import COSTS, METRICS
-from ..records import QuestionRecord, read_manifest, read_records, read_summary
+from ..records import QuestionRecord, read_manifest, read_records
 from ..settings import RunManifest
-from ..statistics import Comparison, compare
+from ..statistics import calibration_error
 from ..summary import summarize
-from .browser import Chunks
-from .traces import Course, Outcome, course, flat, outcome
+
+CHUNK = 64
+"""Questions in a chunk: about 100 kB, which a browser inflates in a few milliseconds."""
+
+COMPARED = ("answer_em", "answer_f1", "evidence_f1", "joint_f1", "lm_calls", "tokens")
+
+_COLUMNS = {"em": "answer_em", "f1": "answer_f1", "evidence": "evidence_f1", "confidence": "confidence",
+            "calls": "lm_calls", "tokens": "tokens", "dollars": "cost_usd", "seconds": "seconds"}  # fmt: skip
+_DETAILS = set(
+    "evidence gold documents confidence status stop_reason trace scores costs costs_by_agent error incidents "
+    "gold_not_found".split()
+)
 
 Floats = npt.NDArray[np.float64]
 
-COLUMNS = (*METRICS, *COSTS, "confidence")
-COMPARED = ("answer_em", "answer_f1", "evidence_f1", "joint_f1", "lm_calls", "tokens")
+
+class Outcome(StrEnum):
+    """The result of a question; each question has exactly one. Reports show them in this order."""
+
+    correct = "correct"
+    reading = "reading error"
+    selection = "selection miss"
+    retrieval = "retrieval miss"
+    wrong = "wrong, no gold"
+    abstained = "abstained"
+    failed = "failed"
+
+    @property
+    def meaning(self) -> str:
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Outcome.correct: "the answer equals a gold answer after normalization (exact match)",
+    Outcome.reading: "all gold passages are in the evidence, but the answer is wrong",
+    Outcome.selection: "all gold passages were found, but not all are in the evidence, and the answer is wrong",
+    Outcome.retrieval: "a gold passage was never found (or the program does not search), and the answer is wrong",
+    Outcome.wrong: "the answer is wrong, and the dataset names no gold passages",
+    Outcome.abstained: f"the program answered “{UNKNOWN}”, which is not the gold answer",
+    Outcome.failed: "no answer because of an error, a time limit or an unreachable model; scored 0 in every mean",
+}
+
+
+def outcome(record: QuestionRecord) -> Outcome:
+    if record.error is not None:
+        return Outcome.failed
+    if record.scores.get("answer_em") == 1.0:
+        return Outcome.correct
+    if record.answer == UNKNOWN:
+        return Outcome.abstained
+    if not record.gold:
+        return Outcome.wrong
+    gold, evidence = set(record.gold), record.counted(item.passage_id for item in record.evidence)
+    if gold <= set(evidence):
+        return Outcome.reading
+    # Programs without a trace count what they return.
+    searched = [id for step in searches(record.trace) for id, *_ in step["found"]]
+    return (
+        Outcome.selection if gold <= {*record.counted([*searched, *record.ranking]), *evidence} else Outcome.retrieval
+    )
+
+
+def searches(trace: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """The searches of a trace as JSON; parallel branches one after the other."""
+    for step in trace:
+        if step["step"] == "parallel":
+            for branch in step["branches"]:
+                yield from searches(branch)
+        elif step["step"] == "searched":
+            yield step
 
 
 class Asked(NamedTuple):
@@ -40,36 +110,28 @@ class Asked(NamedTuple):
     gold_answers: tuple[str, ...]
 
 
-class Versus(NamedTuple):
-    """A run against the first of its group, in one metric, over the questions that both have finished."""
-
-    questions: int
-    result: Comparison
-
-
 @dataclass
 class EvaluationRun:
-    """An evaluation run in columns, with one value per finished question, in the order of ``numbers``.
+    """An evaluation run, with one value per finished question, in the order of ``numbers``.
 
     Attributes:
-        summary: As in summary.json; of an unfinished run, over its finished questions.
-        columns: Scores, costs and confidence; NaN where a question has no such value.
+        name: Its name in the report.
+        first: The number of its first chunk of details.
+        series: The number of its color.
+        summary: Of its finished questions, from their records.
     """
 
-    name: str  # its name in the report
+    name: str
     path: Path
     manifest: RunManifest
-    first: int  # number of its first chunk of details
-    series: int = 0  # number of its color and shape
+    first: int
+    series: int = 0
     summary: dict[str, Any] = field(default_factory=dict)
     columns: dict[str, Floats] = field(default_factory=dict)
     numbers: list[int] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
     stops: list[str] = field(default_factory=list)
-    statuses: list[str] = field(default_factory=list)  # how the answers were checked
-    courses: list[Course | None] = field(default_factory=list)
-    versus: dict[str, Versus] = field(default_factory=dict)  # by metric, against the first run of the group
 
     @property
     def done(self) -> int:
@@ -78,7 +140,7 @@ class EvaluationRun:
     @property
     def total(self) -> int:
         """Number of questions, finished or not."""
-        return self.manifest.questions.count or self.done
+        return self.manifest.questions.count
 
     @property
     def finished(self) -> bool:
@@ -92,48 +154,25 @@ class EvaluationRun:
         return f"{self.done:,} of {self.total:,} questions are done"
 
     def mean(self, metric: str) -> float | None:
-        value = self.summary["metrics"].get(metric)
-        return None if value is None else float(value)
+        value: float | None = self.summary["metrics"].get(metric)
+        return value
 
-    def interval(self, metric: str) -> tuple[float, float] | None:
-        found = self.summary["intervals"].get(metric)
-        return None if found is None else (float(found[0]), float(found[1]))
-
-    def stated(self, status: str | None = None) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """The confidence of each given answer, or of those with a status, and whether the answer is correct."""
-        failed = np.array([kind is Outcome.failed for kind in self.outcomes], dtype=bool)
-        unknown = np.array([answer == UNKNOWN for answer in self.answers], dtype=bool)
-        given = ~failed & ~unknown & ~np.isnan(self.columns["confidence"])
-        if status is not None:
-            given &= np.array([each == status for each in self.statuses], dtype=bool)
-        return self.columns["confidence"][given], self.columns["answer_em"][given] == 1.0
-
-
-@dataclass(frozen=True)
-class Part:
-    """The questions with one number of hops (``by_hops``) or of one type (``by_kind``)."""
-
-    key: str
-    name: str
-
-    def of(self, run: EvaluationRun) -> Mapping[str, Any]:
-        """The summary of a run on these questions; empty if it has none of them."""
-        found: Mapping[str, Any] = (run.summary.get(self.key) or {}).get(self.name) or {}
-        return found
-
-    def mean(self, run: EvaluationRun, metric: str) -> float | None:
-        found = self.of(run).get("metrics", {}).get(metric)
-        return None if found is None else float(found)
-
-    def interval(self, run: EvaluationRun, metric: str) -> tuple[float, float] | None:
-        found = self.of(run).get("intervals", {}).get(metric)
-        return None if found is None else (found[0], found[1])
-
-    def questions(self, runs: Iterable[EvaluationRun]) -> int:
-        return max(int(self.of(run).get("counts", {}).get("questions", 0)) for run in runs)
+    @property
+    def calibration_error(self) -> float | None:
+        """That of the stated confidence of its answers; "unknown" is none."""
+        known = [
+            n
+            for n, answer in enumerate(self.answers)
+            if answer not in ("", UNKNOWN) and self.columns["confidence"][n] == self.columns["confidence"][n]
+        ]
+        if not known or not np.isfinite(self.columns["em"][known]).all():
+            return None
+        return calibration_error(
+            self.columns["confidence"][known].tolist(), (self.columns["em"][known] == 1.0).tolist()
+        )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Group:
     """Runs over the same questions; only these are compared."""
 
@@ -142,6 +181,7 @@ class Group:
     questions: dict[int, Asked] = field(default_factory=dict)  # by their number in the dataset
     titles: dict[str, str] = field(default_factory=dict)  # titles of gold passages that a run has found, by id
     missed: set[str] = field(default_factory=set)  # ids of gold passages that a run has not found
+    versus: RunComparison | None = None  # with the first run
 
     @property
     def dataset(self) -> str:
@@ -151,39 +191,56 @@ class Group:
         """The metrics that a run has."""
         return [metric for metric in metrics if any(run.mean(metric) is not None for run in self.runs)]
 
-    def parts(self, key: str) -> list[Part]:
-        return [Part(key, name) for name in sorted({name for run in self.runs for name in run.summary.get(key) or {}})]
+    def index(self) -> dict[str, Any]:
+        """What the list of questions shows, filters and sorts by."""
+        return {
+            "title": self.title,
+            **{name: [getattr(each, name) for each in self.questions.values()] for name in ("id", "question", "hops")},
+            "kind": [each.kind for each in self.questions.values()],
+            "gold": [each.gold_answers for each in self.questions.values()],
+            "titles": {id: self.titles[id] for id in sorted(self.missed) if id in self.titles},
+            "runs": [self._columns(run) for run in self.runs],
+        }
 
-    def negligible(self, metric: str) -> set[str]:
-        """Names of the runs whose score is close to 0 compared with the best; charts leave them out."""
-        if metric not in METRICS:
-            return set()
-        scores = {run.name: run.mean(metric) or 0.0 for run in self.runs}
-        best = max(scores.values())
-        return {name for name, score in scores.items() if score <= best / 50} if best else set()
-
-    def not_drawn(self, metrics: Iterable[str]) -> list[str]:
-        return list(dict.fromkeys(name for metric in metrics for name in sorted(self.negligible(metric))))
-
-    def compare(self, on_comparison: Callable[[], None] = lambda: None) -> None:
-        """Compare every run with the first, as `polyhop compare` does."""
-        first = self.runs[0]
-        for run in self.runs[1:]:
-            here = {n: row for row, n in enumerate(run.numbers)}
-            pairs = np.array([(here[n], row) for row, n in enumerate(first.numbers) if n in here]).reshape(-1, 2)
-            for metric in COMPARED:
-                ours, theirs = run.columns[metric][pairs[:, 0]], first.columns[metric][pairs[:, 1]]
-                both = ~np.isnan(ours) & ~np.isnan(theirs)
-                if both.any():
-                    run.versus[metric] = Versus(int(both.sum()), compare(ours[both].tolist(), theirs[both].tolist()))
-                on_comparison()
+    def _columns(self, run: EvaluationRun) -> dict[str, Any]:
+        place, kinds = {n: at for at, n in enumerate(self.questions)}, list(Outcome)
+        values = {name: [None if x != x else round(x, 4) for x in run.columns[name].tolist()] for name in _COLUMNS}
+        return {
+            "name": run.name,
+            "first": run.first,
+            "at": [place[n] for n in run.numbers],
+            "answer": run.answers,
+            "outcome": [kinds.index(kind) for kind in run.outcomes],
+            "stop": run.stops,
+            **{name: each if any(x is not None for x in each) else None for name, each in values.items()},
+        }
 
 
-def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], None] = lambda: None) -> list[Group]:
-    """Read runs and group those over the same questions, in the order of the first of each group.
+class Details:
+    """The details of all questions, packed; each run begins a new chunk."""
+
+    def __init__(self) -> None:
+        self.chunks: list[str] = []
+        self._open: list[Any] = []
+
+    def add(self, details: Any) -> None:
+        self._open.append(details)
+        if len(self._open) == CHUNK:
+            self.close()
+
+    def close(self) -> None:
+        """End the current chunk; the next details begin a new one."""
+        if self._open:
+            packed = gzip.compress(json.dumps(self._open, separators=(",", ":")).encode(), mtime=0)
+            self.chunks.append(b64encode(packed).decode())
+            self._open = []
+
+
+def read_groups(paths: Sequence[Path], details: Details, on_record: Callable[[], None] = lambda: None) -> list[Group]:
+    """Read runs, group those over the same questions, and compare each with the first of its group.
 
     Args:
-        on_line: Called after each question.
+        on_record: Called after each question.
     """
     manifests = {path: read_manifest(path) for path in paths}
     together: dict[tuple[Any, ...], list[Path]] = {}
@@ -197,16 +254,15 @@ def read_groups(paths: Sequence[Path], chunks: Chunks, on_line: Callable[[], Non
         group = Group(next(title for title in _titles(manifests[members[0]]) if title not in taken))
         names = run_names({path: manifests[path].program.name for path in members})
         for path in members:
-            run = _read(path, names[path], manifests[path], group, chunks, on_line)
+            run = EvaluationRun(names[path], path, manifests[path], len(details.chunks))
             run.series = series.setdefault(run.name, len(series))
+            _read(run, group, details, on_record)
             group.runs.append(run)
-        groups.append(replace(group, questions=dict(sorted(group.questions.items()))))
+        group.questions = dict(sorted(group.questions.items()))
+        with suppress(RunError):  # unfinished runs may share no question
+            group.versus = compare_runs(members, group.known(COMPARED)) if members[1:] else None
+        groups.append(group)
     return groups
-
-
-def count_questions(paths: Iterable[Path]) -> int:
-    """The number of questions of all runs, from their manifests."""
-    return sum(read_manifest(path).questions.count for path in paths)
 
 
 def _titles(manifest: RunManifest) -> Iterator[str]:
@@ -220,64 +276,48 @@ def _titles(manifest: RunManifest) -> Iterator[str]:
     yield from (f"{title} · {n}" for n in counting(2))
 
 
-def _read(
-    path: Path, name: str, manifest: RunManifest, group: Group, chunks: Chunks, on_line: Callable[[], None]
-) -> EvaluationRun:
+def _read(run: EvaluationRun, group: Group, details: Details, on_record: Callable[[], None]) -> None:
     values: list[list[float]] = []
-    run = EvaluationRun(name, path, manifest, len(chunks))
-    for record in read_records(path):
-        found: dict[str, Any] = {**record.scores, **record.costs, "confidence": record.confidence}
-        values.append([np.nan if found.get(name) is None else found[name] for name in COLUMNS])
-        try:
-            _note(run, record, group)
-            chunks.add(_details(record))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RunError(f"{path}: the record of question {record.n} is damaged ({error!r}).") from error
-        on_line()
-    chunks.close()
+
+    def noted() -> Iterator[QuestionRecord]:
+        for record in read_records(run.path):
+            found = {**record.scores, **record.costs, "confidence": record.confidence}
+            values.append([np.nan if found.get(name) is None else found[name] for name in _COLUMNS.values()])  # type: ignore[misc]
+            try:
+                _note(run, record, group)
+                details.add(_details(record))
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise RunError(f"{run.path}: the record of question {record.n} is damaged ({error!r}).") from error
+            on_record()
+            yield record
+
+    run.summary = summarize(noted(), run.manifest.questions.skipped)
     if not values:
-        raise RunError(f"The run {path} has no finished question yet; start it again to resume it.")
-    run.columns.update(zip(COLUMNS, np.array(values, dtype=np.float64).T, strict=True))
-    run.summary.update(_summary(run))
-    return run
-
-
-def _summary(run: EvaluationRun) -> dict[str, Any]:
-    if run.finished:
-        with suppress(RunError):  # damaged: its records have all of it
-            return read_summary(run.path)
-    return summarize(read_records(run.path), run.done, run.manifest.questions.skipped)
+        raise RunError(f"The run {run.path} has no finished question yet; start it again to resume it.")
+    details.close()
+    run.columns = dict(zip(_COLUMNS, np.array(values, dtype=np.float64).T, strict=True))
 
 
 def _note(run: EvaluationRun, record: QuestionRecord, group: Group) -> None:
-    """Keep of a question what the tables and charts need."""
+    """Keep of a question what tables and lists need."""
     asked = Asked(record.id, record.question, record.hops, record.kind, record.gold_answers)
     known = group.questions.setdefault(record.n, asked)
     if known.id != asked.id:
         raise ValueError(f"its id is {asked.id!r} here and {known.id!r} in another run")
     gold = set(record.gold)
-    found = [hit for step in flat(record.trace) if step["step"] == "searched" for hit in step["found"]]
-    searched = {unit: title for id, title, _ in found for unit in record.counted([id])}
-    group.titles.update((id, title) for id, title in searched.items() if id in gold)
-    group.missed.update(gold - searched.keys())
+    hits = [hit for step in searches(record.trace) for hit in step["found"]]
+    found = {unit: title for id, title, _ in hits for unit in record.counted([id])}
+    group.titles.update((id, title) for id, title in found.items() if id in gold)
+    group.missed.update(gold - found.keys())
     run.numbers.append(record.n)
     run.outcomes.append(outcome(record))
     run.answers.append(record.answer or "")
     run.stops.append(record.stop_reason)
-    run.statuses.append(record.status)
-    run.courses.append(course(record))
-
-
-_SHOWN = set(
-    "evidence gold documents confidence status stop_reason trace scores costs costs_by_agent error incidents "
-    "gold_not_found".split()
-)
 
 
 def _details(record: QuestionRecord) -> dict[str, Any]:
     """What an opened question shows."""
-    for step in flat(record.trace):
-        if step["step"] == "searched":
-            for hit in step["found"]:
-                hit[2] = round(hit[2], 4)  # more digits would be a third of the page
-    return record.model_dump(include=_SHOWN, exclude_defaults=True)
+    for step in searches(record.trace):
+        for hit in step["found"]:
+            hit[2] = round(hit[2], 4)  # more digits would be a third of the page
+    return record.model_dump(include=_DETAILS, exclude_defaults=True)

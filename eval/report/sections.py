@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -17,18 +17,25 @@ from ..folder import DIAGNOSIS
 from ..metrics import METRICS
 from ..settings import SAMPLING, QuestionSettings
 from ..statistics import Interval
-from . import figures
-from .calibration import STEADY, calibration
-from .numbers import lower, name, number, share
+from . import between, lower, name, number, p_value
+from .charts import Plot, Point, bounds, front, mark, whisker
 from .page import Section, render
-from .runs import COMPARED, EvaluationRun, Group
-from .traces import Mean, Outcome, by_round, by_search
+from .runs import COMPARED, EvaluationRun, Group, Outcome
 
 QUALITY = ("answer_em", "answer_f1", "evidence_precision", "evidence_recall", "evidence_f1", "joint_f1",
            "passage_recall@5", "search_recall@5", "all_gold@5")  # fmt: skip
 COST = ("lm_calls", "lm_calls_critical_path", "searches", "tokens", "cost_usd", "seconds_p50", "seconds_p95")
 
 Context = Mapping[str, Any]
+
+
+class Cell(NamedTuple):
+    """A number of a table, with its interval as a chart and in words."""
+
+    text: str = "–"
+    chart: Markup = Markup("")
+    notes: tuple[str, ...] = ()
+    bold: bool = True
 
 
 def heading(groups: Sequence[Group], optimized: Sequence[str]) -> tuple[str, str]:
@@ -59,31 +66,31 @@ def _some(names: Iterable[str]) -> str:
 
 
 def evaluation_sections(groups: Sequence[Group]) -> list[Section]:
-    """The sections of runs that were compared (`Group.compare`); the last one is about what was measured."""
+    """The sections of runs; the last one is about what was measured."""
+    diagnosed = any((run.path / DIAGNOSIS).exists() for group in groups for run in group.runs)
+    titles = [group.title for group in groups]
 
-    def each(template: str, context: Callable[[Group], Context]) -> Markup:
-        bodies = [render(template, group=group, figures=figures, **context(group)) for group in groups]
-        return render("groups.html.j2", parts=list(zip([group.title for group in groups], bodies, strict=True)))
+    def section(name: str, title: str, context: Callable[[Group], Context], before: str = "") -> Section:
+        bodies = [render(f"{name}.html.j2", group=group, **context(group)) for group in groups]
+        return Section(
+            name, title, Markup(before) + render("groups.html.j2", parts=list(zip(titles, bodies, strict=True)))
+        )
 
     return [
-        Section("overview", "Overview", _matrix(groups) + each("overview.html.j2", _overview)),
-        Section(
-            "outcomes-section",
-            "Outcomes",
-            each("outcomes.html.j2", _outcomes) + render("definitions.html.j2", kinds=list(Outcome)),
-        ),
-        Section("parts", "Hops and types", each("parts.html.j2", _parts)),
-        Section("cost", "Cost and quality", each("tradeoff.html.j2", _tradeoff)),
-        *(
-            [Section("agents", "Which agent costs the points", each("diagnosis.html.j2", _diagnosis))]
-            if any((run.path / DIAGNOSIS).exists() for group in groups for run in group.runs)
-            else []
-        ),
-        Section("convergence", "Convergence", each("convergence.html.j2", _convergence)),
-        Section("calibration", "Calibration", each("calibration.html.j2", _calibration)),
+        section("overview", "Overview", _overview, _matrix(groups)),
+        section("outcomes", "Outcomes", _outcomes),
+        section("parts", "Hops and types", _parts),
+        section("cost", "Cost and quality", _cost),
+        *([section("agents", "Which agent costs the points", _agents)] if diagnosed else []),
         Section("questions", "Questions", render("questions.html.j2")),
-        Section("about", "About", each("about.html.j2", _about) + render("terms.html.j2", kinds=list(Outcome))),
+        section("about", "About", _about),
     ]
+
+
+def run_name(run: EvaluationRun) -> Markup:
+    """A run with its number in its color, as charts and tables show it."""
+    ring = Markup('<svg width="18" height="18" aria-hidden="true">{}</svg>').format(mark(run.series))
+    return Markup('<span class="run">{} {}</span>').format(ring, run.name)
 
 
 def _matrix(groups: Sequence[Group]) -> Markup:
@@ -92,30 +99,81 @@ def _matrix(groups: Sequence[Group]) -> Markup:
         return Markup("")
     runs = {run.name: run for group in groups for run in group.runs}
 
-    def cells(group: Group, metric: str) -> list[tuple[str, bool]]:
+    def cells(group: Group, metric: str) -> list[Cell]:
         means = {run.name: run.mean(metric) for run in group.runs}
         best = max((mean for mean in means.values() if mean is not None), default=None)
-        return [(number(means.get(name), metric), best is not None and means.get(name) == best) for name in runs]
+        found = [means.get(name) for name in runs]
+        return [Cell(number(mean, metric), bold=mean is not None and mean == best) for mean in found]
 
     tables = [
         (f"{name(metric)} on all sets of questions", [(group.title, cells(group, metric)) for group in groups])
         for metric in ("answer_f1", "evidence_f1")
     ]
-    return render("matrix.html.j2", runs=list(runs.values()), tables=tables)
+    return render("matrix.html.j2", heads=["Questions", *map(run_name, runs.values())], tables=tables)
+
+
+def _scored(run: EvaluationRun, part: Mapping[str, Any], metric: str, what: str = "") -> Cell:
+    """A score of some questions of a run, with its interval on the scale of 0 to 1."""
+    if metric not in part.get("metrics", {}):
+        return Cell()
+    mean, ends = part["metrics"][metric], part["intervals"].get(metric)
+    if ends is None or ends[0] == ends[1]:
+        return Cell(number(mean, metric))
+    if metric not in METRICS or METRICS[metric].kind != "percent":
+        return Cell(number(mean, metric), notes=(between(ends, metric),))
+    note = f"{run.name}{what}: {name(metric)} {number(mean, metric)} ({between(ends, metric)})"
+    return Cell(
+        number(mean, metric), whisker(mean, ends[0], ends[1], (0, 1), run.series, note), (between(ends, metric),)
+    )
 
 
 def _overview(group: Group) -> Context:
-    runs = group.runs
-    kinds = dict.fromkeys(kind for run in runs for kind in run.summary.get("incidents") or {})
+    runs, quality, costs = group.runs, group.known(QUALITY), group.known(COST)
+    versus = group.versus.rows if group.versus else ()
+    compared = [metric for metric in COMPARED if any(row.versus and row.metric == metric for row in versus)]
+    kinds = dict.fromkeys(kind for run in runs for kind in run.summary["incidents"])
+    errors = {run.name: run.calibration_error for run in runs}
+    calibrated = any(error is not None for error in errors.values())
+
+    def asked(run: EvaluationRun) -> Cell:
+        failed = run.summary["counts"]["failed"]
+        notes = (() if run.finished else (f"of {run.total:,}",)) + ((f"{failed:,} failed",) if failed else ())
+        return Cell(f"{run.done:,}", notes=notes, bold=False)
+
+    def calibration(run: EvaluationRun) -> list[Cell]:
+        error = errors[run.name]
+        return [Cell("–" if error is None else f"{error:.3f}", bold=False)] if calibrated else []
+
+    scores = [
+        (run_name(run), [asked(run), *(_scored(run, run.summary, each) for each in quality), *calibration(run)])
+        for run in runs
+    ]
+    spent = [
+        (
+            run_name(run),
+            [
+                *(_scored(run, run.summary, each) for each in costs),
+                Cell(f"{run.summary['timing']['seconds_total']:,.0f}"),
+            ],
+        )
+        for run in runs
+    ]
+    names = [run.name for run in runs]
     return {
-        "quality": group.known(QUALITY),
-        "costs": group.known(COST),
-        "compared": [metric for metric in COMPARED if any(metric in run.versus for run in runs)],
         "simulated": [run.name for run in runs if run.manifest.simulation],
-        "metrics": list(dict.fromkeys(metric for run in runs for metric in run.summary["metrics"])),
-        "incidents": [
-            [kind, *(f"{(run.summary.get('incidents') or {}).get(kind, 0):,}" for run in runs)] for kind in kinds
+        "score_heads": ["Run", "Questions", *map(name, quality), *(["Calibration error"] if calibrated else [])],
+        "scores": scores,
+        "cost_heads": ["Run", *map(name, costs), "Seconds, whole run"],
+        "costs": spent,
+        "difference_heads": ["Run", *map(name, compared)],
+        "differences": [(run_name(run), [_difference(run, group, each) for each in compared]) for run in runs[1:]],
+        "metric_heads": ["Metric", *names],
+        "metrics": [
+            [name(metric), *(" ".join([number(run.mean(metric), metric), *_interval(run, metric)]) for run in runs)]
+            for metric in dict.fromkeys(metric for run in runs for metric in run.summary["metrics"])
         ],
+        "incident_heads": ["Incident", *names],
+        "incidents": [[kind, *(f"{run.summary['incidents'].get(kind, 0):,}" for run in runs)] for kind in kinds],
         "failures": [
             [run.name, each["cause"], each["message"], f"{each['count']:,}"]
             for run in runs
@@ -129,71 +187,114 @@ def _overview(group: Group) -> Context:
                 number(costs.get("cost_usd"), "cost_usd"),
             ]
             for run in runs
-            for role, costs in (run.summary.get("by_agent") or {}).items()
+            for role, costs in run.summary["by_agent"].items()
         ],
     }
 
 
+def _interval(run: EvaluationRun, metric: str) -> list[str]:
+    ends = run.summary["intervals"].get(metric)
+    return [f"({between(ends, metric)})"] if ends else []
+
+
+def _difference(run: EvaluationRun, group: Group, metric: str) -> Cell:
+    """A difference from the first run, on the scale of all differences in this metric."""
+    assert group.versus is not None
+    shown = [row.versus.difference for row in group.versus.rows if row.metric == metric and row.versus]
+    most = max((abs(end) for each in shown for end in each), default=0.0) or 1.0
+    row = group.versus.row(metric, run.name)
+    if row is None or row.versus is None or row.p_holm is None:
+        return Cell()
+    mean, low, high = row.versus.difference
+    text, ends = number(mean, metric, "+"), between((low, high), metric, "+")
+    note = f"{run.name} against {group.runs[0].name}: {name(metric)} {text} ({ends})"
+    chart = whisker(mean, low, high, (-most, most), run.series, note)
+    won = f"p {p_value(row.p_holm)} · {row.versus.wins}:{row.versus.losses}"
+    return Cell(text, chart, (ends, won), bold=row.p_holm < 0.05)
+
+
 def _outcomes(group: Group) -> Context:
     counts = [Counter(run.outcomes) for run in group.runs]
-    return {"counts": counts, "kinds": [kind for kind in Outcome if any(found[kind] for found in counts)]}
+    kinds = [kind for kind in Outcome if any(found[kind] for found in counts)]
+    return {"counts": counts, "kinds": kinds, "every": list(Outcome), "run_name": run_name}
 
 
 def _parts(group: Group) -> Context:
-    """The number of hops and the type, with the metrics that are drawn and listed."""
-    drawn = ("answer_f1", "evidence_f1", "joint_f1")
-    found = []
-    for key, title, heading in (("by_hops", "By hops", "Hops"), ("by_kind", "By type", "Type")):
-        if parts := group.parts(key):
-            known = [
-                metric
-                for metric in ("answer_em", *drawn)
-                if any(part.mean(run, metric) is not None for part in parts for run in group.runs)
+    """A table per metric: the runs by number of hops or type."""
+    tables = []
+    for key, title in (("by_hops", "hops"), ("by_kind", "type")):
+        found = [run.summary.get(key, {}) for run in group.runs]
+        parts = sorted({part for each in found for part in each})
+        sizes = {part: max(each[part]["counts"]["questions"] for each in found if part in each) for part in parts}
+        for metric in ("answer_f1", "evidence_f1"):
+            rows = [
+                (run_name(run), [_scored(run, each.get(part, {}), metric, f", {title} {part}") for part in parts])
+                for run, each in zip(group.runs, found, strict=True)
             ]
-            found.append((title, heading, parts, [metric for metric in drawn if metric in known], known))
-    return {"parts": found, "drawn": drawn}
+            if any(cell.text != "–" for _, cells in rows for cell in cells):
+                heads = ["Run", *(f"{part} ({count(sizes[part], 'question')})" for part in parts)]
+                tables.append((f"{name(metric)} by {title}", heads, rows))
+    return {"tables": tables}
 
 
-def _tradeoff(group: Group) -> Context:
-    costs, qualities = ["lm_calls", "tokens", "cost_usd"], ["answer_f1", "evidence_f1"]
-
-    def known(cost: str, quality: str) -> list[EvaluationRun]:
-        runs = [run for run in group.runs if run.mean(cost) is not None and run.mean(quality) is not None]
-        return runs if any(run.mean(cost) for run in runs) else []
-
-    pairs = [(cost, quality) for quality in qualities for cost in costs if known(cost, quality)]
-    width = 392 if len({cost for cost, _ in pairs}) > 2 else 440
+def _cost(group: Group) -> Context:
+    """Charts of quality against cost, and the runs on their Pareto fronts."""
     fronts: dict[str, list[str]] = {run.name: [] for run in group.runs}
-    for cost, quality in pairs:
-        runs = known(cost, quality)
-        for n in figures.front([(run.mean(cost) or 0.0, run.mean(quality) or 0.0) for run in runs]):
-            fronts[runs[n].name].append(f"{name(quality)} / {lower(cost)}")
+    charts = []
+    for quality in ("answer_f1", "evidence_f1"):
+        for cost in ("lm_calls", "tokens", "cost_usd"):
+            runs = [run for run in group.runs if run.mean(cost) is not None and run.mean(quality) is not None]
+            if any(run.mean(cost) for run in runs):
+                charts.append((f"{name(quality)} against {lower(cost)}", _tradeoff(runs, cost, quality)))
+                for n in front([(run.mean(cost) or 0.0, run.mean(quality) or 0.0) for run in runs]):
+                    fronts[runs[n].name].append(f"{name(quality)} / {lower(cost)}")
+    rows = [(run_name(run), ", ".join(fronts[run.name]) or "none") for run in group.runs]
+    return {"charts": charts, "rows": rows}
 
-    def chart(cost: str, quality: str) -> tuple[str, Markup]:
-        runs = [run for run in known(cost, quality) if run.name not in group.negligible(quality)]
-        return f"{name(quality)} against {lower(cost)}", figures.tradeoff(runs, cost, quality, width)
 
-    rows = [[chart(*pair) for pair in pairs if pair[1] == quality] for quality in qualities]
-    return {"rows": rows if pairs else [], "costs": costs, "qualities": qualities, "fronts": fronts}
+def _tradeoff(runs: Sequence[EvaluationRun], cost: str, quality: str) -> Markup:
+    points = [(run.mean(cost) or 0.0, run.mean(quality) or 0.0) for run in runs]
+    intervals = [run.summary["intervals"][quality] for run in runs]
+    plot = Plot(
+        f"{name(quality)} in percent against {lower(cost)} per question",
+        f"{name(cost)} per question",
+        f"{name(quality)}, %",
+        bounds([0.0, *(1.04 * x for x, _ in points)]),
+        bounds(end for ends in intervals for end in ends),
+    )
+    best = sorted(points[n] for n in front(points))
+    steps = [place for (x, y), (_, before) in zip(best[1:], best, strict=False) for place in ((x, before), (x, y))]
+    plot.line([*best[:1], *steps], "front")
+    for run, (x, y), ends in zip(runs, points, intervals, strict=True):
+        note = f"{run.name}: {number(y, quality)} ({between(ends, quality)}) for {number(x, cost)} {lower(cost)}"
+        plot.mark(Point(x, y, note, *ends), run.series)
+    return plot.svg()
 
 
-def _diagnosis(group: Group) -> Context:
+def _agents(group: Group) -> Context:
     """What each agent costs, the most expensive first."""
-    found = []
+    tables = []
     for run in group.runs:
         if not (run.path / DIAGNOSIS).exists():
             continue
         against, asked, costs = _costs(run.path / DIAGNOSIS)
-        metrics = [name for name in METRICS if any(name in cost for cost in costs.values())]
+        metrics = [metric for metric in METRICS if any(metric in cost for cost in costs.values())]
         order = sorted(costs, key=lambda role: -max((cost.mean for cost in costs[role].values()), default=-1.0))
         most = max((abs(end) for each in costs.values() for cost in each.values() for end in cost), default=0.0) or 1.0
-        rows = []
-        for role in order:
-            known = [(metric, costs[role].get(metric)) for metric in metrics]
-            cells = [figures.cost_cell(run, role, name, cost, most) if cost else ("", "?") for name, cost in known]
-            rows.append((role, asked.get(role, 0), cells))
-        found.append((run, against, metrics, rows))
-    return {"diagnosed": found}
+
+        def cell(run: EvaluationRun, role: str, metric: str, cost: Interval | None, most: float) -> Cell:
+            if cost is None:
+                return Cell("?")
+            text, ends = number(cost.mean, metric), between((cost.low, cost.high), metric)
+            note = f"{role}: {name(metric)} {text} ({ends})"
+            return Cell(text, whisker(*cost, (-most, most), run.series, note), (ends,))
+
+        rows = [
+            (role, [Cell(f"{asked.get(role, 0):,}"), *(cell(run, role, m, costs[role].get(m), most) for m in metrics)])
+            for role in order
+        ]
+        tables.append((f"{run.name}, against {against}", ["Agent", "Questions", *map(name, metrics)], rows))
+    return {"tables": tables}
 
 
 def _costs(file: Path) -> tuple[str, dict[str, int], dict[str, dict[str, Interval]]]:
@@ -209,71 +310,6 @@ def _costs(file: Path) -> tuple[str, dict[str, int], dict[str, dict[str, Interva
         raise PolyhopError(f"{file} is damaged: run `polyhop diagnose {file.parent}` again") from error
 
 
-def _convergence(group: Group) -> Context:
-    """Recall by search, recall and precision by round, and the reasons to stop."""
-    rounds = 12  # and searches; later ones are not shown
-    curves = {
-        run.name: (
-            by_search(run.courses),
-            by_round(run.courses, lambda each: each.recall),
-            by_round(run.courses, lambda each: each.precision),
-            by_round(run.courses, lambda each: each.required),
-        )
-        for run in group.runs
-    }
-    charts = []
-    for n, (title, step) in enumerate(
-        [("Gold passages found", "search"), ("Evidence recall", "round"), ("Evidence precision", "round")]
-    ):
-        lines = [(run, curves[run.name][n][:rounds]) for run in group.runs]
-        if any(curve for _, curve in lines):
-            charts.append((title, figures.over_time(title, step, lines)))
-
-    def cells(n: int, run: EvaluationRun) -> list[str]:
-        def after(points: Sequence[Mean], shown: Callable[[float], str] = share) -> list[str]:
-            return [shown(points[n].mean), f"{points[n].reached:,}"] if n < len(points) else ["", ""]
-
-        found, recall, precision, required = curves[run.name]
-        open = after(required, "{:.2f}".format)[:1]
-        return [str(n + 1), *after(found), *after(recall), *after(precision)[:1], *open]
-
-    lengths = {run.name: min(rounds, max(map(len, curves[run.name][:2]))) for run in group.runs}
-    stops = [
-        Counter(
-            "failed" if kind is Outcome.failed else stop or "none"
-            for kind, stop in zip(run.outcomes, run.stops, strict=True)
-        )
-        for run in group.runs
-    ]
-    total = sum(stops, Counter[str]())
-    return {
-        "charts": charts,
-        "rows": [(run, cells(n, run)) for run in group.runs for n in range(lengths[run.name])],
-        "stops": stops,
-        "reasons": sorted(total, key=lambda reason: (-total[reason], reason)),
-    }
-
-
-def _calibration(group: Group) -> Context:
-    found = [(run, calibration(*run.stated(), questions=run.done)) for run in group.runs]
-    checked = [
-        [
-            run.name,
-            status,
-            f"{len(stated):,}",
-            share(stated.mean()),
-            share(right.mean()),
-            f"{at.ece:.3f}",
-            f"{at.aurc:.3f}",
-        ]
-        for run in group.runs
-        for status in dict.fromkeys(run.statuses)
-        for stated, right in [run.stated(status)]
-        if status and (at := calibration(stated, right, questions=len(stated)))
-    ]
-    return {"known": [(run, each) for run, each in found if each], "steady": STEADY, "checked": checked}
-
-
 # --- about -----------------------------------------------------------------------------------------------------------
 
 _INDEX = ("passages", "corpus", "corpus_hash", "analyzer", "anserini", "lucene", "max_words")
@@ -283,21 +319,13 @@ def _about(group: Group) -> Context:
     """What the manifests say; only what is named here gets into the report."""
     facts = [_facts(run) for run in group.runs]
     tunables = [run.manifest.program.tunables for run in group.runs]
-    headings = dict.fromkeys(heading for found in facts for heading in found)
-    return {
-        "names": [run.name for run in group.runs],
-        "facts": [(heading, _merged([found.get(heading, "") for found in facts])) for heading in headings],
-        "tunables": [
-            (each, _merged([str(found.get(each, "")) for found in tunables]))
-            for each in dict.fromkeys(each for found in tunables for each in found)
-        ],
-        "commands": [command(run) for run in group.runs],
-    }
 
+    def rows(columns: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+        names = dict.fromkeys(name for column in columns for name in column)
+        return [[name, *(str(column.get(name, "")) for column in columns)] for name in names]
 
-def _merged(values: list[str]) -> list[tuple[str, int]]:
-    """Cells with their number of columns: a value that all runs share is one cell."""
-    return [(values[0], len(values))] if len(set(values)) == 1 else [(value, 1) for value in values]
+    names, commands = [run.name for run in group.runs], [command(run) for run in group.runs]
+    return {"names": names, "facts": rows(facts), "tunables": rows(tunables), "commands": commands}
 
 
 def _facts(run: EvaluationRun) -> dict[str, str]:

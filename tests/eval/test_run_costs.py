@@ -163,7 +163,7 @@ def test_lines_of_before_have_none_of_this(tmp_path: Path) -> None:
     evaluate(naive(Troubled()), examples("ab"), tmp_path / "run")
     names = {"incidents", "costs_by_agent"}
     lines = [{k: v for k, v in line.items() if k not in names} for line in read_lines(tmp_path / "run")]
-    summary = summarize(map(QuestionRecord.model_validate, lines), 2, 0)
+    summary = summarize(map(QuestionRecord.model_validate, lines))
     assert (summary["incidents"], summary["by_agent"]) == ({}, {})
 
 
@@ -213,8 +213,8 @@ def test_joint_f1_needs_one_unit_and_each_metric_says_how_many_questions_have_it
         )  # fmt: skip
 
     sentences, passages, neither = {"joint_f1": 1.0, "fact_f1": 1.0}, {"joint_f1": 0.5}, {"answer_f1": 1.0}
-    assert "joint_f1" not in summarize([line(0, **sentences), line(1, **passages)], 2, 0)["metrics"]
+    assert "joint_f1" not in summarize([line(0, **sentences), line(1, **passages)])["metrics"]
     for same in (sentences, passages):
-        found = summarize([line(0, **same), line(1, **same), line(2, **neither)], 3, 0)
+        found = summarize([line(0, **same), line(1, **same), line(2, **neither)])
         assert found["metrics"]["joint_f1"] == same["joint_f1"]
         assert (found["scored"]["joint_f1"], found["scored"]["answer_f1"]) == (2, 1)

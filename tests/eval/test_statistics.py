@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from polyhop.eval.statistics import compare, holm, interval, intervals, percentile_interval
+from polyhop.eval.statistics import calibration_error, compare, holm, interval, intervals
 
 NAN = math.nan
 stats = pytest.importorskip("scipy.stats")
@@ -45,7 +45,6 @@ def test_a_clear_difference() -> None:
     result = compare([1.0] * 40 + [0.5] * 10, [0.0] * 38 + [1.0] * 2 + [0.5] * 10)
     assert (result.wins, result.ties, result.losses) == (38, 12, 0)
     assert result.difference.mean == pytest.approx(0.76)
-    assert result.p_bootstrap == pytest.approx(1 / 5_001)
     assert result.p_permutation == pytest.approx(2 / 5_001)
     other = compare([0.0] * 38 + [1.0] * 2 + [0.5] * 10, [1.0] * 40 + [0.5] * 10)
     assert (other.wins, other.losses, other.difference.mean) == pytest.approx((0, 38, -0.76))
@@ -54,7 +53,7 @@ def test_a_clear_difference() -> None:
 def test_runs_that_are_equal() -> None:
     result = compare([0.1, 0.7], [0.1, 0.7])
     assert result.difference == (0.0, 0.0, 0.0)
-    assert result.p_bootstrap == result.p_permutation == 1.0
+    assert result.p_permutation == 1.0
 
 
 def test_nan_drops_the_question_from_a_comparison() -> None:
@@ -73,18 +72,19 @@ def test_errors() -> None:
     assert intervals({}) == {}
 
 
-def test_percentile_interval_holds_the_percentile_and_narrows_with_the_number_of_values() -> None:
-    few, many = ([float(n) for n in range(size)] for size in (100, 10_000))
-    low, high = percentile_interval(few, 50)
-    assert (low, high) == (40.0, 60.0)  # 100 * 0.5 -+ 1.96 * sqrt(100 * 0.5 * 0.5) = 40.2 and 59.8
-    low, high = percentile_interval(many, 50)
-    assert (low, high) == (4902.0, 5098.0)  # 5000 -+ 98
-    assert percentile_interval([1.0], 95) == (1.0, 1.0)
-
-
-def test_few_differences_have_exact_p_values() -> None:
-    assert compare([1.0, 1.0, 1.0], [0.0, 0.0, 0.0]).p_permutation == 0.25  # 2 of 8 sign flips are as extreme
-    assert compare([1.0], [0.0]).p_permutation == 1.0
+@pytest.mark.parametrize(
+    ("differences", "p"),
+    [
+        ([1.0, 1.0, 1.0], 2 / 8),  # two of eight sign flips are as extreme
+        ([-1.0, -1.0, -1.0], 2 / 8),
+        ([3.0, 1.0, 1.0], 2 / 8),
+        ([3.0, -1.0, 1.0], 6 / 8),  # sums of 5, 3, 3, 1 and their opposites; that of the runs is 3
+        ([1.0, 0.0, 0.0], 1.0),  # ties do not count
+        ([1.0], 1.0),
+    ],
+)
+def test_few_differences_have_exact_two_sided_p_values(differences: list[float], p: float) -> None:
+    assert compare(differences, [0.0] * len(differences)).p_permutation == pytest.approx(p)
 
 
 def test_holm_corrects_for_all_tests() -> None:
@@ -93,8 +93,8 @@ def test_holm_corrects_for_all_tests() -> None:
     assert holm([]) == []
 
 
-def test_the_bootstrap_p_value_is_two_sided() -> None:
-    # Of the differences 2 and 0, half of the resamples have the mean 0 or 2, which is as far from 1 as 0 is.
-    found = compare([2.0, 0.0], [0.0, 0.0], resamples=4_000)
-    assert found.p_bootstrap == pytest.approx(0.5, abs=0.04)
-    assert compare([0.0, 0.0], [2.0, 0.0], resamples=4_000).p_bootstrap == pytest.approx(0.5, abs=0.04)
+def test_the_calibration_error_weighs_bins_by_their_answers() -> None:
+    # Three answers of 0.9, two right: |0.9 - 2/3|; one of 0.2, right: |0.2 - 1|. (3 * 0.2333 + 0.8) / 4 = 0.375.
+    assert calibration_error([0.9, 0.9, 0.9, 0.2], [True, True, False, True]) == pytest.approx(0.375)
+    assert calibration_error([1.0, 0.95], [True, False]) == pytest.approx(0.475)  # one bin: |0.975 - 0.5|
+    assert calibration_error([0.0, 1.0], [False, True]) == 0.0

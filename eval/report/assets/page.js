@@ -1,5 +1,5 @@
 "use strict";
-// Shared by the whole page: elements, theme, the choice of questions, navigation, keys.
+// Elements, the choice of questions, and the packed data of the page.
 
 const $ = (id) => document.getElementById(id);
 
@@ -8,41 +8,50 @@ function make(name, attributes, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes ?? {})) {
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
-    else if (value === true) element.setAttribute(key, "");
-    else if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value);
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value === true ? "" : value);
   }
   element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
   return element;
 }
 
-const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+const count = (number, one) => `${number.toLocaleString("en")} ${number === 1 ? one : `${one}s`}`;
 const percent = (share) => (share === null || share === undefined ? "–" : (100 * share).toFixed(0));
+const figure = (value) => (Number.isInteger(value) ? value.toLocaleString("en") : String(Number(value.toPrecision(3))));
+const quiet = (text) => make("span", { class: "quiet" }, text);
+const folded = (name, ...inside) => make("details", {}, make("summary", {}, name), inside);
+const list = (items) => make("ul", {}, items.map((item) => make("li", {}, item)));
 
-// --- light and dark ---
-
-const dark = matchMedia("(prefers-color-scheme: dark)");
-
-function theme() {
-  return document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light");
+function table(heads, rows) {
+  const head = heads.length ? make("thead", {}, make("tr", {}, heads.map((text) => make("th", { scope: "col" }, text)))) : null;
+  const body = rows.map(([first, ...cells]) => make("tr", {}, make("th", { scope: "row" }, first), cells.map((cell) => make("td", {}, cell))));
+  return make("div", { class: "scroll" }, make("table", {}, head, make("tbody", {}, body)));
 }
 
-function showTheme() {
-  $("theme").textContent = theme() === "dark" ? "Light" : "Dark";
-}
+// --- data ---
 
-function switchTheme() {
-  document.documentElement.dataset.theme = theme() === "dark" ? "light" : "dark";
-  try {
-    localStorage.setItem("polyhop-report-theme", theme());
-  } catch {
-    // storage is not available: the theme lasts until the page is closed
+const index = JSON.parse($("index").textContent);
+for (const asked of index.groups) {
+  asked.titles = new Map(Object.entries(asked.titles)); // an id may be the name of an object's own property, such as constructor
+  for (const each of asked.runs) {
+    each.rows = new Int32Array(asked.question.length).fill(-1); // from the place of a question to its row in this run
+    each.at.forEach((place, row) => (each.rows[place] = row));
   }
-  showTheme();
 }
 
-$("theme").addEventListener("click", switchTheme);
-dark.addEventListener("change", showTheme);
-showTheme();
+const unpacked = new Map();
+
+/** The details of one question of a run; chunks are unpacked when a question is opened. */
+async function detailsOf(each, row) {
+  const number = each.first + Math.floor(row / index.size);
+  if (!unpacked.has(number)) unpacked.set(number, unpack(number));
+  return (await unpacked.get(number))[row % index.size];
+}
+
+async function unpack(number) {
+  const bytes = Uint8Array.from(atob($(`chunk-${number}`).textContent), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
 
 // --- choice of questions ---
 
@@ -55,90 +64,5 @@ function chooseGroup(number) {
   for (const button of document.querySelectorAll("[data-choose]")) {
     button.setAttribute("aria-pressed", String(Number(button.dataset.choose) === number));
   }
-  document.dispatchEvent(new CustomEvent("group"));
+  showGroup();
 }
-
-$("group")?.addEventListener("change", (event) => chooseGroup(Number(event.target.value)));
-for (const button of document.querySelectorAll("[data-choose]")) {
-  button.addEventListener("click", () => chooseGroup(Number(button.dataset.choose)));
-}
-
-// --- elements that scroll sideways can be scrolled with the keyboard ---
-
-const sideways = new ResizeObserver((entries) => {
-  for (const { target } of entries) {
-    if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
-    else target.removeAttribute("tabindex");
-  }
-});
-for (const element of document.querySelectorAll(".scroll, figure")) sideways.observe(element);
-
-// --- sections: a row of links, or a menu where a row does not fit ---
-
-const nav = document.querySelector("nav");
-const links = new Map([...nav.querySelectorAll("a")].map((link) => [link.hash.slice(1), link]));
-const visible = new Set();
-
-function fit() {
-  const before = nav.classList.contains("folded");
-  nav.classList.remove("folded");
-  nav.classList.toggle("folded", new Set([...links.values()].map((link) => link.offsetTop)).size > 1);
-  const folded = nav.classList.contains("folded");
-  $("menu").hidden = !folded;
-  if (folded !== before) unfold(false); // scrolling on a phone resizes the window, too
-}
-
-function unfold(opened) {
-  nav.classList.toggle("open", opened);
-  $("menu").setAttribute("aria-expanded", String(opened));
-}
-
-$("menu").addEventListener("click", () => unfold(!nav.classList.contains("open")));
-nav.addEventListener("click", (event) => event.target.closest("a") && unfold(false));
-nav.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || !nav.classList.contains("open")) return;
-  event.stopPropagation();
-  unfold(false);
-  $("menu").focus();
-});
-document.addEventListener("click", (event) => nav.contains(event.target) || unfold(false));
-nav.addEventListener("focusout", (event) => nav.contains(event.relatedTarget ?? nav) || unfold(false));
-addEventListener("resize", fit);
-
-function markSection(entries) {
-  for (const { target, isIntersecting } of entries) {
-    if (isIntersecting) visible.add(target.id);
-    else visible.delete(target.id);
-  }
-  const first = [...links.keys()].find((name) => visible.has(name));
-  if (first) showSection(first);
-}
-
-function showSection(current) {
-  for (const [name, link] of links) {
-    if (name !== current) link.removeAttribute("aria-current");
-    else link.setAttribute("aria-current", "true");
-  }
-  $("menu").textContent = $(`${current}-title`).textContent;
-}
-
-if (links.size) showSection(links.keys().next().value);
-fit();
-const observer = new IntersectionObserver(markSection, { rootMargin: "-80px 0px -60% 0px" });
-for (const name of links.keys()) if ($(name)) observer.observe($(name));
-
-// --- keys ---
-
-const keys = new Map([
-  ["?", () => $("keys").showModal()],
-  ["t", switchTheme],
-]);
-
-$("help").addEventListener("click", () => $("keys").showModal());
-
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open) return;
-  if (event.target.closest("input, select, textarea")) return;
-  const act = keys.get(event.key);
-  if (act && act(event) !== false) event.preventDefault();
-});

@@ -56,10 +56,6 @@ def selected(round: int, *ids: str) -> dict[str, Any]:
     return {"step": "selected", "round": round, "kept": [[id, 0] for id in ids], "invalid": [], "flagged": []}
 
 
-def added(round: int, *ids: str) -> dict[str, Any]:
-    return {"step": "added", "round": round, "added": [[id, 0] for id in ids], "invalid": []}
-
-
 def parallel(*branches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"step": "parallel", "branches": [list(branch) for branch in branches]}
 

@@ -1,66 +1,98 @@
-"""Runs as columns: which belong together, what they are called, and what one knows that another does not."""
+"""Runs as a report shows them: outcomes, which belong together, what one knows that another does not."""
 
 from __future__ import annotations
 
+import gzip
 import json
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from polyhop.eval.folder import RunError
-from polyhop.eval.report.browser import Chunks, index_of
-from polyhop.eval.report.runs import Group, count_questions, read_groups
+from polyhop.eval.report.runs import CHUNK, Details, Group, Outcome, outcome, read_groups
 
-from .lines import evidence, failed, line, searched, wrong
+from .lines import evidence, failed, line, parallel, record, searched, wrong
+
+IN_BRANCHES = [searched("a"), parallel([searched("c")], [parallel([searched("b")])])]
+
+CASES = {
+    "right": (line(), Outcome.correct),
+    "right by luck: nothing was found": (line(trace=[], evidence=[], ranking=[]), Outcome.correct),
+    "all gold in the evidence, and wrong": (wrong(), Outcome.reading),
+    "all found, one not kept": (wrong(evidence=evidence("a", "c")), Outcome.selection),
+    "all found, nothing kept": (wrong(evidence=[]), Outcome.selection),
+    "found in branches": (wrong(trace=IN_BRANCHES, ranking=[], evidence=[]), Outcome.selection),
+    "no trace, but named": (wrong(trace=[], ranking=["b"], evidence=evidence("a")), Outcome.selection),
+    "found as parts of a document": (
+        wrong(trace=[searched("a#1", "b")], ranking=[], evidence=[], documents={"a#1": "a"}),
+        Outcome.selection,
+    ),
+    "one never found": (
+        wrong(trace=[searched("a", "c")], ranking=["a", "c"], evidence=evidence("a")),
+        Outcome.retrieval,
+    ),
+    "no search at all": (wrong(trace=[], ranking=[], evidence=[]), Outcome.retrieval),
+    "unknown, with all the evidence": (wrong(answer="unknown"), Outcome.abstained),
+    "unknown, and that is right": (line(answer="unknown", gold_answers=["unknown"]), Outcome.correct),
+    "no gold passages, wrong": (wrong(gold=[]), Outcome.wrong),
+    "no gold passages, right": (line(gold=[]), Outcome.correct),
+    "no gold passages, unknown": (wrong(gold=[], answer="unknown"), Outcome.abstained),
+    "failed": (failed(), Outcome.failed),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_outcomes(case: str) -> None:
+    made, expected = CASES[case]
+    assert outcome(record(made)) is expected
 
 
 def write(folder: Path, lines: list[dict[str, Any]], hash: str = "same", name: str = "mine", count: int = 2) -> Path:
     folder.mkdir(parents=True)
     asked = {"count": count, "hash": hash, "source": "dev.json.gz", "setting": "open"}
-    manifest = {
-        "schema": 1,
-        "dataset": "hotpotqa",
-        "questions": asked,
-        "program": {"name": name, "class": "Mine", "state_hash": ""},
-    }
+    program = {"name": name, "class": "Mine", "state_hash": ""}
+    manifest = {"schema": 1, "dataset": "hotpotqa", "questions": asked, "program": program}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     (folder / "predictions.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
     return folder
 
 
 def read(*paths: Path) -> list[Group]:
-    with Chunks() as chunks:
-        return read_groups(paths, chunks)
+    return read_groups(paths, Details())
 
 
 def test_columns(tmp_path: Path) -> None:
-    (group,) = read(write(tmp_path / "a", [failed(1), line(0)]))
+    lines = [failed(1), line(0), wrong(n=2, answer="unknown"), wrong(n=3)]
+    (group,) = read(write(tmp_path / "a", lines, count=5))
     (run,) = group.runs
-    assert not run.finished
-    assert (run.done, run.total, run.numbers) == (2, 2, [0, 1])
-    assert run.columns["answer_em"].tolist() == [1.0, 0.0]
-    assert [each.name for each in run.outcomes] == ["correct", "failed"]
-    assert run.answers == ["Blue River", ""]
-    assert [column.tolist() for column in run.stated()] == [[0.9], [True]]
-    assert run.mean("answer_em") == 0.5
+    assert (run.done, run.total, run.finished, run.numbers) == (4, 5, False, [0, 1, 2, 3])
+    assert run.columns["em"].tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert run.answers == ["Blue River", "", "unknown", "Red River"]
+    assert run.mean("answer_em") == 0.25
     assert run.mean("fact_f1") is None
-    assert run.interval("fact_f1") is None
+    assert run.calibration_error == pytest.approx(0.4)  # of two answers: 90% stated, 50% right
+    assert group.versus is None
 
 
 def test_what_belongs_together(tmp_path: Path) -> None:
     paths = [
         write(tmp_path / "x" / "one", [line()]),
-        write(tmp_path / "y" / "one", [line()], name="other"),
+        write(tmp_path / "y" / "one", [wrong()], name="other"),
         write(tmp_path / "z", [line()], hash="another"),
         write(tmp_path / "w", [line()], hash="third", name="w"),
     ]
     groups = read(*paths)
-    assert count_questions(paths) == 8
     assert [[run.name for run in group.runs] for group in groups] == [["mine", "other"], ["mine"], ["w"]]
     titles = [group.title for group in groups]
-    assert titles[0] == "hotpotqa · open · dev"
-    assert titles[1:] == [f"{titles[0]} · 2 questions", f"{titles[0]} · 2"]
+    assert titles == ["hotpotqa · open · dev", f"{titles[0]} · 2 questions", f"{titles[0]} · 2"]
+    assert groups[0].versus is not None
+    row = groups[0].versus.row("answer_em", "other")
+    assert row is not None
+    assert row.versus is not None
+    assert (row.versus.difference.mean, row.versus.losses) == (-1.0, 1)
+    assert [run.series for group in groups for run in group.runs] == [0, 1, 0, 2]
 
 
 def test_names_tell_runs_apart(tmp_path: Path) -> None:
@@ -73,9 +105,8 @@ def test_names_tell_runs_apart(tmp_path: Path) -> None:
 def test_a_run_that_found_a_passage_names_it_for_those_that_missed_it(tmp_path: Path) -> None:
     found = write(tmp_path / "found", [line()])
     missed = wrong(trace=[searched("a")], ranking=["a"], evidence=evidence("a"))
-    groups = read(found, write(tmp_path / "missed", [missed]))
-    assert index_of(groups)["groups"][0]["titles"] == {"b": "B"}
-    assert index_of(read(found))["groups"][0]["titles"] == {}
+    assert read(found, write(tmp_path / "missed", [missed]))[0].index()["titles"] == {"b": "B"}
+    assert read(found)[0].index()["titles"] == {}
 
 
 def test_runs_whose_questions_are_not_the_same_after_all(tmp_path: Path) -> None:
@@ -85,7 +116,23 @@ def test_runs_whose_questions_are_not_the_same_after_all(tmp_path: Path) -> None
 
 
 def test_unfinished_runs_have_holes(tmp_path: Path) -> None:
-    paths = [write(tmp_path / "a", [line(3), line(1)], count=4), write(tmp_path / "b", [line(0), line(3)], count=4)]
-    index = index_of(read(*paths))["groups"][0]
+    paths = [write(tmp_path / "a", [line(3), line(1)], count=4), write(tmp_path / "b", [line(0)], count=4)]
+    (group,) = read(*paths)
+    index = group.index()
     assert index["id"] == ["q0", "q1", "q3"]
-    assert [run["at"] for run in index["runs"]] == [[1, 2], [0, 2]]
+    assert [run["at"] for run in index["runs"]] == [[1, 2], [0]]
+    assert group.versus is None  # they share no question
+
+
+def test_chunks_hold_what_was_added() -> None:
+    added = [{"n": n, "text": "</script>" * n} for n in range(2 * CHUNK + 1)]
+    details = Details()
+    for each in added[:-1]:
+        details.add(each)
+    details.close()
+    details.close()
+    details.add(added[-1])
+    details.close()
+    assert len(details.chunks) == 3
+    assert not any("<" in chunk for chunk in details.chunks)
+    assert [each for chunk in details.chunks for each in json.loads(gzip.decompress(b64decode(chunk)))] == added
