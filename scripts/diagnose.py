@@ -77,7 +77,7 @@ def diagnose(
     from ..engines.models import language_model
     from ..eval.folder import DIAGNOSIS
     from ..eval.metrics import find_metric
-    from ..eval.official.files import write_object
+    from ..eval.official import write_object
     from ..optimizers.diagnose import Diagnosis, roles_of, training_pairs, write_pairs
     from ..optimizers.diagnose import diagnose as repeat
     from ..optimizers.replay import REFERENCES

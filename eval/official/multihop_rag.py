@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..scoring import exact_match, mentions
-from .files import means, write_object
+from . import write_object
 
 DEPTH = 10
 """How many retrieved texts count."""
@@ -90,11 +90,6 @@ def answer_scores(answer: str | None, gold: str) -> dict[str, float]:
         "answer_em": exact_match(answer, [gold]),
         "answer_contained": mentions(answer, [gold]),
     }
-
-
-def evaluate(pairs: Iterable[tuple[Prediction, Gold]]) -> dict[str, float]:
-    """The means, as fractions: of answers over all queries, of retrieval over those that are not null queries."""
-    return means(score(prediction, gold) for prediction, gold in pairs)
 
 
 def write_retrieval(path: Path, pairs: Iterable[tuple[Prediction, Gold]]) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..scoring import exact_match, normalize_answer, scores, token_scores
-from .files import means, write_lines
+from . import means, write_lines
 
 
 class Gold(NamedTuple):

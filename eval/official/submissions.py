@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,8 @@ import dspy
 
 from ...programs.prediction import UNKNOWN
 from ..gold import ABSTENTIONS, ProgramOutput
-from . import hotpotqa, hover, multihop_rag, musique, nq_open, popqa, squad, triviaqa, two_wiki
+from . import Pairs, hotpotqa, mean_of, multihop_rag, musique, squad
 
-Pairs = Iterable[tuple[Any, Any]]
 Write = Callable[[Path, Pairs], None]
 
 
@@ -23,17 +23,20 @@ class Submission:
 
     Attributes:
         predict: Makes the official prediction of a question; an output of None is a failure.
+        prediction: The type of the prediction.
+        gold: Makes the official gold of a question.
+        evaluate: Computes the official numbers.
         files: The official prediction files, each with the function that writes it from pairs, read several times.
     """
 
     predict: Callable[[dspy.Example, ProgramOutput | None], Any]
-    prediction: type[Any]  # the type of the prediction
-    gold: Callable[[dspy.Example], Any]  # makes the official gold of a question
-    evaluate: Callable[[Pairs], Mapping[str, Any]]  # computes the official numbers of (prediction, gold) pairs
+    prediction: type[Any]
+    gold: Callable[[dspy.Example], Any]
+    evaluate: Callable[[Pairs], Mapping[str, Any]]
     files: Mapping[str, Write]
 
 
-def _predictions(write: Callable[[Path, Any], None]) -> Write:
+def _predictions(write: Callable[[Path, Iterable[Any]], None]) -> Write:
     return lambda path, pairs: write(path, (prediction for prediction, _ in pairs))
 
 
@@ -46,37 +49,31 @@ def _hotpotqa(example: dspy.Example, output: ProgramOutput | None) -> hotpotqa.P
     return hotpotqa.Prediction(example.official_id, output.answer, hotpotqa.supporting_facts(output.evidence))
 
 
-def _supporting_facts(example: dspy.Example) -> list[hotpotqa.SupportingFact]:
-    return [(fact.title, fact.sentence) for fact in example.gold if fact.sentence is not None]
+def _hotpotqa_gold(example: dspy.Example) -> hotpotqa.Gold:
+    facts = [(fact.title, fact.sentence) for fact in example.gold if fact.sentence is not None]
+    return hotpotqa.Gold(example.answers[:1], facts)
 
 
-NOT_APPLICABLE = "not applicable"
+def _two_wiki_gold(example: dspy.Example) -> hotpotqa.Gold:
+    triples = [[triple] for triple in example.evidences]
+    return _hotpotqa_gold(example)._replace(answers=example.answers, evidences=triples)
 
 
 def _two_wiki_numbers(pairs: Pairs) -> dict[str, Any]:
-    """All numbers; for the open set, where most questions have no gold sentences, those of the answer. Without triples,
-    those of triples, and of everything jointly, do not apply: the script gives 0."""
-    complete, triples = True, False
+    """All numbers; for the open set, where most questions have no gold sentences, those of the answer. Those of
+    triples, and of everything jointly, do not apply, since no program makes triples: the script gives 0."""
+    complete = True
 
     def checked() -> Pairs:
-        nonlocal complete, triples
+        nonlocal complete
         for prediction, gold in pairs:
             complete = complete and bool(gold.supporting_facts)
-            triples = triples or prediction.evidence is not None
             yield prediction, gold
 
-    numbers: dict[str, Any] = two_wiki.evaluate(checked())
+    numbers: dict[str, Any] = mean_of(hotpotqa.score_two_wiki, 100, digits=2)(checked())
     if not complete:
         return {name: value for name, value in numbers.items() if "_" not in name}
-    without = () if triples else ("evi_", "joint_")
-    return {name: NOT_APPLICABLE if name.startswith(without) else value for name, value in numbers.items()}
-
-
-def _hover(example: dspy.Example, output: ProgramOutput | None) -> hover.Prediction:
-    if output is None:
-        return hover.Prediction(example.official_id)
-    facts = hotpotqa.supporting_facts(output.evidence)
-    return hover.Prediction(example.official_id, hover.verdict(output.answer), facts)
+    return {k: "not applicable" if k.startswith(("evi_", "joint_")) else value for k, value in numbers.items()}
 
 
 # --- MuSiQue ---------------------------------------------------------------------------------------------------------
@@ -119,25 +116,27 @@ def _squad(example: dspy.Example, output: ProgramOutput | None) -> squad.Predict
     return squad.Prediction(example.official_id, output.answer if output else None)
 
 
+def _nq_open(example: dspy.Example, output: ProgramOutput | None) -> squad.Prediction:
+    return squad.Prediction(example.question, output.answer if output else None)
+
+
 def _answers(example: dspy.Example) -> tuple[str, ...]:
     return tuple(example.answers)
 
 
+_of_squad = partial(Submission, _squad, squad.Prediction, _answers)
+_of_hotpotqa = partial(Submission, _hotpotqa, hotpotqa.Prediction)
+
 SUBMISSIONS = {
-    "hotpotqa": Submission(
-        _hotpotqa,
-        hotpotqa.Prediction,
-        lambda example: hotpotqa.Gold(example.answers[0], _supporting_facts(example)),
-        hotpotqa.evaluate,
-        {"hotpotqa_predictions.json": _predictions(hotpotqa.write)},
+    "hotpotqa": _of_hotpotqa(
+        _hotpotqa_gold, mean_of(hotpotqa.score), {"hotpotqa_predictions.json": _predictions(hotpotqa.write)}
     ),
-    "2wiki": Submission(
-        lambda example, output: two_wiki.Prediction(*_hotpotqa(example, output)),  # no program makes triples
-        two_wiki.Prediction,
-        lambda it: two_wiki.Gold(it.answers, _supporting_facts(it), [[triple] for triple in it.evidences]),
+    "2wiki": _of_hotpotqa(
+        _two_wiki_gold,
         _two_wiki_numbers,
-        {"2wiki_predictions.json": _predictions(two_wiki.write)},
+        {"2wiki_predictions.json": _predictions(partial(hotpotqa.write, names=("answer", "sp", "evidence")))},
     ),
+    "hover": _of_hotpotqa(_hotpotqa_gold, mean_of(hotpotqa.score_hover), {}),  # no format is published
     "musique": Submission(
         _musique,
         musique.Prediction,
@@ -149,38 +148,23 @@ SUBMISSIONS = {
         _multihop_rag,
         multihop_rag.Prediction,
         lambda example: multihop_rag.Gold(example.answers[0], [fact.text for fact in example.gold]),
-        multihop_rag.evaluate,
+        mean_of(multihop_rag.score),
         {
             "multihoprag_answers.json": multihop_rag.write_answers,
             "multihoprag_retrieval.json": multihop_rag.write_retrieval,
         },
     ),
-    "squad": Submission(
-        _squad, squad.Prediction, _answers, squad.evaluate, {"squad_predictions.json": _predictions(squad.write)}
-    ),
-    "triviaqa": Submission(
-        _squad,
+    "squad": _of_squad(mean_of(squad.score, 100), {"squad_predictions.json": _predictions(squad.write)}),
+    "triviaqa": _of_squad(mean_of(squad.score_triviaqa, 100), {"triviaqa_predictions.json": _predictions(squad.write)}),
+    "nq": Submission(
+        _nq_open,
         squad.Prediction,
         _answers,
-        triviaqa.evaluate,
-        {"triviaqa_predictions.json": _predictions(triviaqa.write)},
+        mean_of(squad.score_nq_open),
+        {"nq_predictions.jsonl": _predictions(squad.write_nq_open)},
     ),
-    "nq": Submission(
-        lambda example, output: nq_open.Prediction(example.question, output.answer if output else None),
-        nq_open.Prediction,
-        _answers,
-        nq_open.evaluate,
-        {"nq_predictions.jsonl": _predictions(nq_open.write)},
-    ),
-    "hover": Submission(
-        _hover,
-        hover.Prediction,
-        lambda example: hover.Gold(bool(hover.verdict(example.answers[0])), _supporting_facts(example)),
-        hover.evaluate,
-        {},  # no format is published
-    ),
-    "bamboogle": Submission(_squad, squad.Prediction, _answers, squad.evaluate, {}),
-    "popqa": Submission(_squad, popqa.Prediction, _answers, popqa.evaluate, {}),
+    "bamboogle": _of_squad(mean_of(squad.score, 100), {}),
+    "popqa": _of_squad(mean_of(squad.score_popqa), {}),
 }
 """By the names of `polyhop.data.benchmarks.BENCHMARKS`; your own questions have no official evaluator,
 and FRAMES and BrowseComp-Plus have a language model as judge."""

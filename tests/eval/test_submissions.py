@@ -14,7 +14,7 @@ import pytest
 from polyhop.data.errors import DatasetError
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.engines.models import assign_models
-from polyhop.eval.official import hotpotqa, musique
+from polyhop.eval.official import hotpotqa, mean_of, musique
 from polyhop.eval.questions import Questions
 from polyhop.eval.records import read_lines
 from polyhop.eval.run import evaluate
@@ -73,9 +73,9 @@ def test_hotpotqa(tmp_path: Path) -> None:
     predictions = {id: hotpotqa.Prediction(id, text, file["sp"][id]) for id, text in file["answer"].items()}
     assert set(predictions) == {"h0", "h1", "h2"}
     assert predictions["h1"] == hotpotqa.Prediction("h1", "answer 1", [["Title 0", 1], ["Title 1", 1]])  # type: ignore[list-item]
-    gold = [hotpotqa.Gold(r["answer"], [(t, s) for t, s in r["supporting_facts"]]) for r in records]
+    gold = [hotpotqa.Gold([r["answer"]], [(t, s) for t, s in r["supporting_facts"]]) for r in records]
     pairs = [(predictions.get(r["_id"], hotpotqa.Prediction(r["_id"])), g) for r, g in zip(records, gold, strict=True)]
-    official = hotpotqa.evaluate(pairs)
+    official = mean_of(hotpotqa.score)(pairs)
     assert summary["official"] == official
     ours = summary["metrics"]
     names = {"answer_em": "em", "answer_f1": "f1", "fact_f1": "sp_f1", "joint_f1": "joint_f1"}

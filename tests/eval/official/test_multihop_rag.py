@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyhop.eval.official import mean_of
 from polyhop.eval.official.multihop_rag import (
     Gold,
     Prediction,
     answer_scores,
-    evaluate,
     retrieval_scores,
+    score,
     write_answers,
     write_retrieval,
 )
@@ -85,10 +86,10 @@ def test_null_queries_have_answers_but_no_retrieval() -> None:
         (Prediction("2", "null_query", "Google", [FACTS[0]]), Gold("Insufficient information.", [])),
         (Prediction("3", "temporal_query"), Gold("Yes", FACTS)),
     ]
-    values = evaluate(pairs)
+    values = mean_of(score)(pairs)
     assert (values["answer_em"], values["Hits@10"], values["MAP@10"]) == pytest.approx((1 / 3, 1 / 2, 1 / 4))
     with pytest.raises(ValueError, match="null_query"):
-        evaluate([(Prediction("1", "inference_query", "x"), Gold("x", []))])
+        mean_of(score)([(Prediction("1", "inference_query", "x"), Gold("x", []))])
 
 
 def test_files(tmp_path: Path) -> None:

@@ -57,18 +57,21 @@ def test_full_scores_pairs() -> None:
         # Told apart, in the other order; half of the answer (P 1/2, R 1, F1 2/3) and no support.
         (Prediction("3", "", [], False), none),
         (Prediction("3", "x y", [], True), gold),
+        # The wrong half comes first, the right one last: 0 for the group, 1 for the answer.
+        (Prediction("4", "x", [1], True), none),
+        (Prediction("4", "x", [1], True), gold),
     ]
-    # Answers of the answerable: F1 (1 + 1 + 2/3) / 3 = 8/9, EM 2/3, support (1 + 1 + 0) / 3.
-    # Groups: answer (1 + 0 + 2/3) / 3 = 5/9, support (1 + 0 + 0) / 3.
+    # Answers of the answerable: F1 (1 + 1 + 2/3 + 1) / 4 = 11/12, EM 3/4, support (1 + 1 + 0 + 1) / 4.
+    # Groups: answer (1 + 0 + 2/3 + 0) / 4 = 5/12, support (1 + 0 + 0 + 0) / 4.
     assert evaluate(pairs) == {
-        "answer_f1": 0.889,
-        "answer_em": 0.667,
-        "support_f1": 0.667,
-        "group_answer_sufficiency_f1": 0.556,
-        "group_support_sufficiency_f1": 0.333,
+        "answer_f1": 0.917,
+        "answer_em": 0.75,
+        "support_f1": 0.75,
+        "group_answer_sufficiency_f1": 0.417,
+        "group_support_sufficiency_f1": 0.25,
     }
-    with pytest.raises(ValueError, match="'3' does not"):
-        evaluate([*pairs[:-1], (Prediction("4"), gold)])
+    with pytest.raises(ValueError, match="'4' does not"):
+        evaluate([*pairs[:-1], (Prediction("5"), gold)])
 
 
 def test_lines_are_in_the_given_order_under_the_official_names(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""SQuAD's, TriviaQA's and NQ-open's evaluators: one metric under three normalisations."""
+"""SQuAD, TriviaQA and NQ-open, one metric under three normalizations; and PopQA."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from polyhop.eval.official import nq_open, squad, triviaqa
+from polyhop.eval.official import mean_of, squad
 
 PRECOMPOSED, DECOMPOSED = "Andr\u00e9", "Andre\u0301"
 
@@ -45,30 +45,43 @@ def test_squad(answer: str | None, golds: list[str], em: float, f1: float) -> No
     ],
 )
 def test_triviaqa(answer: str, gold: str, em: float, f1: float) -> None:
-    assert triviaqa.score(triviaqa.Prediction("q", answer), [gold]) == {"exact_match": em, "f1": f1}
+    assert squad.score_triviaqa(squad.Prediction("q", answer), [gold]) == {"exact_match": em, "f1": f1}
 
 
 def test_nq_open_compares_decomposed_text() -> None:
     for answer, accuracy, em in [(PRECOMPOSED, 1, 1), (DECOMPOSED, 1, 0), ("Andre", 0, 0)]:
-        values = nq_open.score(nq_open.Prediction("q", answer), [PRECOMPOSED])
+        values = squad.score_nq_open(squad.Prediction("q", answer), [PRECOMPOSED])
         assert (values["accuracy"], values["exact_match"]) == (accuracy, em)
 
 
 def test_nq_opens_accuracy_takes_letters_beside_accents_for_articles() -> None:
     # Decomposed, the last letter of "Andréa" stands alone after an accent: a fault, and official.
-    values = nq_open.score(nq_open.Prediction("q", "Andréa"), ["André"])
+    values = squad.score_nq_open(squad.Prediction("q", "Andréa"), ["André"])
     assert values == {"accuracy": 1, "exact_match": 0, "f1": 0}
-    assert nq_open.normalize("Tour à Paris") == "tour \u0300 paris"
 
 
 def test_percentages_and_missing_predictions() -> None:
     pairs = [(squad.Prediction("1", "x y"), ["x"]), (squad.Prediction("2"), ["x"]), (squad.Prediction("3", "x"), ["x"])]
     # F1: 2/3 + 0 + 1 over three questions.
     expected = {"exact_match": pytest.approx(100 / 3), "f1": pytest.approx(500 / 9)}
-    assert squad.evaluate(pairs) == expected
-    assert triviaqa.evaluate(pairs) == expected
-    by_question = [(nq_open.Prediction(*prediction), golds) for prediction, golds in pairs]
-    assert nq_open.evaluate(by_question) == pytest.approx({"accuracy": 1 / 3, "exact_match": 1 / 3, "f1": 5 / 9})
+    assert mean_of(squad.score, 100)(pairs) == expected
+    assert mean_of(squad.score, 100, digits=1)(pairs) == {"exact_match": 33.3, "f1": 55.6}
+    assert mean_of(squad.score_nq_open)(pairs) == pytest.approx({"accuracy": 1 / 3, "exact_match": 1 / 3, "f1": 5 / 9})
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "accuracy"),
+    [
+        ("He was a Politician.", ["politician"], 1.0),
+        ("he was a politician", ["POLITICIAN"], 1.0),
+        ("the politicians", ["politician"], 1.0),
+        ("He was a POLITICIAN.", ["politician"], 0.0),
+        ("painter", ["politician", "painter"], 1.0),
+        (None, ["politician"], 0.0),
+    ],
+)
+def test_popqa(answer: str | None, gold: list[str], accuracy: float) -> None:
+    assert squad.score_popqa(squad.Prediction("1", answer), gold) == {"accuracy": accuracy}
 
 
 def test_files(tmp_path: Path) -> None:
@@ -76,5 +89,5 @@ def test_files(tmp_path: Path) -> None:
     squad.write(path, [squad.Prediction("1", "André"), squad.Prediction("2")])
     assert json.loads(path.read_bytes().decode("ascii")) == {"1": "André"}
     path = tmp_path / "nq.jsonl"
-    nq_open.write(path, [nq_open.Prediction("who?", "me\n"), nq_open.Prediction("why?")])
+    squad.write_nq_open(path, [squad.Prediction("who?", "me\n"), squad.Prediction("why?")])
     assert path.read_text() == '{"question": "who?", "prediction": "me\\n"}\n'
