@@ -62,6 +62,15 @@ def plain(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
+_OPENS_MARK = re.compile(r"(?<![\w\])])[\[［﹇【](?=\S)")
+
+
+def quoted(text: str) -> str:
+    """A text of a document for a place where our own marks, such as "[2]" and "[notes.md]", tell the sources: on one
+    line, and with a space in what looks like a mark ("[ 2]"), so that it cannot add a source."""
+    return _OPENS_MARK.sub(r"\g<0> ", plain(text))
+
+
 def count(number: int, one: str, many: str = "") -> str:
     """A number with its noun: ``"1 question"``, ``"2,000 questions"``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -55,6 +55,10 @@ def search(
             found = {"rank": hit.rank, "score": hit.score, "reason": reason, **hit.passage.to_record()}
             typer.echo(json.dumps(found, ensure_ascii=False))
     else:
-        from .view import print_hits
+        from rich.console import Console
 
-        print_hits(query, hits)
+        from .view import hit_lines
+
+        console = Console(highlight=False, markup=False, emoji=False)
+        for line in hit_lines(query, hits):
+            console.print(line, soft_wrap=True)

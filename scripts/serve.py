@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from datetime import UTC, datetime
 from functools import partial
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from ..serve.uploads import Uploads
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_EVERYWHERE = ("0.0.0.0", "::")  # under names that nobody can know here, for clients with a token
+_CONNECTIONS = 500  # at the same time; requests on further ones get status 503
 _NOT_SERVED = ("oracle", "full_context")
 """Programs that need more than a question."""
 
@@ -49,6 +52,12 @@ def serve(
     retriever: RetrieverOption = None,
     settings: SettingsOption = None,
     host: Annotated[str, typer.Option(help="Address to listen on. Other than loopback needs a token.")] = "127.0.0.1",
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Also answer requests for this host, as a proxy passes them. May be repeated."
+        ),
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free port.")] = 8080,
     token: Annotated[
         str | None,
@@ -64,7 +73,6 @@ def serve(
         ),
     ] = None,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds per question.")] = 300.0,
-    rate: Annotated[float, typer.Option(min=1, help="Requests per minute and client.")] = 600.0,
     uploads: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Let clients add documents; they are kept in DIR and added to the index."),
@@ -76,7 +84,9 @@ def serve(
     """Serve a page, an HTTP API, OpenAI's chat API and MCP tools."""
     if not find_spec("fastapi") or not find_spec("mcp") or not find_spec("uvicorn"):
         raise PolyhopError("the server needs more packages: make serve")
-    if host not in _LOOPBACK and not token and not mcp:
+    if token is None and os.environ.get("POLYHOP_TOKEN") is not None:  # which Typer takes for none
+        token = ""
+    if host not in _LOOPBACK and token is None and not mcp:
         raise PolyhopError(f"{host} can be reached by others: set a token with --token or POLYHOP_TOKEN")
     if index is None:
         raise PolyhopError("nothing to search: name an index with --index DIR or POLYHOP_INDEX, or --index sample")
@@ -107,20 +117,20 @@ def serve(
         return
     import uvicorn
 
-    from ..serve.app import create_app
-    from ..serve.connections import Connection
+    from ..serve.app import LOOPBACK, create_app
 
     taken = _uploads(service, uploads)
     _log_lines()
-    app = create_app(service, token=token, rate=rate, uploads=taken)
+    hosts = ["*"] if host in _EVERYWHERE else [*LOOPBACK, f"[{host}]" if ":" in host else host, *(allowed_host or ())]
+    app = create_app(service, token=token, hosts=hosts, uploads=taken)
     config = uvicorn.Config(
         app,
         host=host,
         port=port,
-        http=Connection,
         log_config=None,
         access_log=False,
         server_header=False,
+        limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=5,
     )
     sys.setswitchinterval(0.001)  # so that events do not wait for threads that compute
@@ -153,13 +163,11 @@ def _examples(index: Path) -> list[str]:
 
 
 def _log_lines() -> None:
-    """One JSON object per line, to stderr."""
+    """One JSON object per line, to stderr; also of warnings by others, before they choose a handler that needs more."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
-    log = logging.getLogger("polyhop.serve")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
+    logging.getLogger().addHandler(handler)
+    logging.getLogger("polyhop.serve").setLevel(logging.INFO)
 
 
 class _Lines(logging.Formatter):

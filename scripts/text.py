@@ -11,7 +11,7 @@ import typer
 
 from ..data.errors import PolyhopError
 from ..data.passages import Fact
-from ..data.text import plain
+from ..data.text import plain, quoted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -51,7 +51,7 @@ def new_table(title: str, *headings: str) -> Table:
 
 
 def short(text: str) -> str:
-    return shorten(plain(text), MOST_TEXT, placeholder=" …")
+    return shorten(quoted(text), MOST_TEXT, placeholder=" …")
 
 
 def compact(number: float) -> str:
@@ -69,7 +69,7 @@ def dollars(amount: float) -> str:
 
 def address(fact: Fact) -> str:
     """``passage-id:3`` for a sentence (numbered from 0), ``passage-id`` for a whole passage."""
-    id = plain(fact.passage_id)
+    id = quoted(fact.passage_id)
     return id if fact.sentence is None else f"{id}:{fact.sentence}"
 
 

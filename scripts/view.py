@@ -16,7 +16,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ..data.passages import Evidence, Fact, Hit, Passage
-from ..data.text import count, plain
+from ..data.text import count, plain, quoted
 from ..engines.costs import Ledger
 from ..programs import trace as steps
 from ..programs.prediction import UNKNOWN
@@ -63,17 +63,15 @@ def print_answer(
         console.out(line.rstrip(), highlight=False)
 
 
-def print_hits(query: str, hits: Sequence[Hit]) -> None:
-    """The hits of a search with their first words, best first."""
-    console = Console(highlight=False, markup=False, emoji=False)
-    titles = {hit.passage.id: hit.passage.title for hit in hits}
+def hit_lines(query: str, hits: Sequence[Hit]) -> list[Text]:
+    """The hits of a search with their first words, best first: two lines for each."""
+    titles, lines = {hit.passage.id: hit.passage.title for hit in hits}, list[Text]()
     for hit in hits:
-        why = f"  {hit.reason.told(titles)}" if hit.reason else ""
-        title = (plain(hit.passage.title), "bold")
-        console.print(Text.assemble(f"{hit.rank:4} {hit.score:7.2f}  ", title, (why, "dim")), soft_wrap=True)
-        console.print(Text(f"{'':14}{short(hit.passage.text)}  {plain(hit.passage.id)}"), soft_wrap=True)
-    if not hits:
-        console.print(Text(f"nothing found for “{plain(query)}”"))
+        why = f"  {quoted(hit.reason.told(titles))}" if hit.reason else ""
+        title = (quoted(hit.passage.title), "bold")
+        lines.append(Text.assemble(f"{hit.rank:4} {hit.score:7.2f}  ", title, (why, "dim")))
+        lines.append(Text(f"{'':14}{short(hit.passage.text)}  {quoted(hit.passage.id)}"))
+    return lines or [Text(f"nothing found for “{plain(query)}”")]
 
 
 def say(text: str) -> None:
@@ -128,7 +126,7 @@ def evidence_table(evidence: Iterable[Evidence], gold: Collection[Fact] | None =
     previous = ""
     for item in evidence:
         tick = "✓" if gold is not None and _is_gold(item, gold) else "·"
-        title = "" if item.passage.id == previous else plain(item.passage.title)
+        title = "" if item.passage.id == previous else quoted(item.passage.title)
         text = Text.assemble(short(item.text), "  ", (address(item.fact), "dim"))
         table.add_row(Text(tick, style="green" if tick == "✓" else "dim"), Text(title), text)
         previous = item.passage.id
@@ -185,7 +183,7 @@ def _add_step(tree: Tree, step: TraceStep, passages: Mapping[str, Passage]) -> N
         branch.add(Text(plain(text)))
     for fact in said.facts:
         item = Evidence(passages[fact.passage_id], fact.sentence)
-        title = (plain(item.passage.title), "bold")
+        title = (quoted(item.passage.title), "bold")
         branch.add(Text.assemble(title, f"  {short(item.text)}  ", (address(fact), "dim")))
     if isinstance(step, steps.Searched):
         _add_hits(branch, step)
@@ -194,7 +192,7 @@ def _add_step(tree: Tree, step: TraceStep, passages: Mapping[str, Passage]) -> N
 def _add_hits(branch: Tree, step: steps.Searched) -> None:
     titles = {id: title for id, title, _ in step.found}
     for (_, title, score), reason in zip_longest(step.found[:MOST_HITS], step.reasons[:MOST_HITS]):
-        why = f"  {reason.told(titles)}" if reason else ""
-        branch.add(Text.assemble(f"{score:6.2f}  {plain(title)}", (why, "dim")))
+        why = f"  {quoted(reason.told(titles))}" if reason else ""
+        branch.add(Text.assemble(f"{score:6.2f}  {quoted(title)}", (why, "dim")))
     if len(step.found) > MOST_HITS:
         branch.add(Text(f"... and {len(step.found) - MOST_HITS} more", style="dim"))

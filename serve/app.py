@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from importlib import import_module
 from pathlib import Path
 from time import time
 from typing import Annotated, Any
@@ -17,8 +15,7 @@ from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from .. import __version__
 from ..data.errors import PolyhopError
@@ -28,7 +25,14 @@ from .chat import add_chat
 from .guard import Guard
 from .service import STATUS, Record, Service, ServiceError
 from .streams import last_event, streamed
+from .tools import tool_routes, tool_server
 from .uploads import LARGEST_UPLOAD, Uploads
+
+LARGEST_REQUEST = 1 << 20
+"""Bytes of a request's body."""
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+"""Host names of this machine."""
 
 _PAGE = Path(__file__).parent / "page"
 _REPORT = Path(__file__).parents[1] / "eval" / "report" / "assets"  # the page and the report have the same colors
@@ -49,36 +53,47 @@ class Search(BaseModel):
     k: Annotated[int, Field(ge=1, le=1000)] = 10
     offset: Annotated[int, Field(ge=0, le=10_000)] = 0
     retriever: str = "chain"
-    k1: float | None = None
-    b: float | None = None
+    k1: Annotated[float | None, Field(ge=0, le=100)] = None
+    b: Annotated[float | None, Field(ge=0, le=1)] = None
 
 
 def create_app(
     service: Service,
     *,
     token: str | None = None,
-    rate: float = 600.0,
+    hosts: Sequence[str] = LOOPBACK,
     uploads: Uploads | None = None,
 ) -> FastAPI:
     """The ASGI application of a service, which closes with it.
 
     Args:
         token: What requests must show; None serves this machine only.
-        rate: Requests per minute and client.
+        hosts: The host names that requests may be for; "*" for all.
         uploads: Where documents of clients go; None to refuse them.
+
+    Raises:
+        PolyhopError: the token is empty, as that of an unset variable is.
     """
-    tools = _Tools(service)
+    if token is not None and not token.strip():
+        raise PolyhopError("the token is empty: set POLYHOP_TOKEN to a secret, or leave it and --token out")
+    tools = tool_server(service)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        running = asyncio.create_task(tools.run())
-        yield
+        async with tools.session_manager.run():
+            yield
         service.close()
-        running.cancel()
 
-    app = FastAPI(title="polyhop", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
-    larger = {"/index": LARGEST_UPLOAD} if uploads else {}
-    app.add_middleware(Guard, metrics=service.metrics, token=token, rate=rate, larger=larger)
+    app = FastAPI(
+        title="polyhop",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        max_body_size=LARGEST_REQUEST,
+    )
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
+    app.add_middleware(Guard, metrics=service.metrics, token=token)
     app.add_exception_handler(PolyhopError, _failed)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _refused)
@@ -86,7 +101,7 @@ def create_app(
     _add_state(app, service)
     _add_index(app, service, uploads)
     add_chat(app, service)
-    app.router.routes.append(Route("/mcp", tools))
+    app.router.routes.extend(tool_routes(tools))
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
@@ -95,30 +110,6 @@ def create_app(
     app.mount("/page/report", StaticFiles(directory=_REPORT), name="report")
     app.mount("/page", StaticFiles(directory=_PAGE), name="page")
     return app
-
-
-class _Tools:
-    """MCP over HTTP. Its package takes a second to import, so the first request does that."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._wanted, self._ready = asyncio.Event(), asyncio.Event()
-        self._app: ASGIApp | None = None
-
-    async def run(self) -> None:
-        await self._wanted.wait()
-        tools = await asyncio.to_thread(import_module, f"{__package__}.tools")
-        server = tools.tool_server(self._service)
-        self._app = tools.over_http(server)
-        async with server.session_manager.run():
-            self._ready.set()
-            await asyncio.Event().wait()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._wanted.set()
-        await self._ready.wait()
-        assert self._app
-        await self._app(scope, receive, send)
 
 
 def _add_questions(app: FastAPI, service: Service) -> None:
@@ -182,15 +173,12 @@ def _add_index(app: FastAPI, service: Service, uploads: Uploads | None) -> None:
         more = {"programs": service.programs, "examples": service.examples}
         return about | more | {"uploads": uploads is not None}
 
-    @app.post("/index")
-    async def add(name: str, request: Request) -> Response:
-        """Add the body as a document to the index; with ``Accept: text/event-stream`` its progress is told."""
+    @app.post("/index", max_body_size=LARGEST_UPLOAD)
+    async def add(name: str, request: Request) -> Record:
+        """Add the body as a document to the index."""
         if uploads is None:
             raise ServiceError("refused", "this server takes no documents: start it with --uploads DIR")
-        events = uploads.add(name, await request.body())
-        if "text/event-stream" in request.headers.get("accept", ""):
-            return await streamed(events, _as_sse)
-        return JSONResponse(await last_event(events, request))
+        return await uploads.add(name, request.stream())
 
 
 def hit_record(hit: Any) -> Record:

@@ -17,6 +17,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
+from ..data.text import plain, quoted
 from .service import Record, Service
 from .streams import last_event, streamed
 
@@ -78,7 +79,7 @@ def add_chat(app: FastAPI, service: Service) -> None:
             return await streamed(events, _chunks(of_all, base, with_usage))
         if not (event := await last_event(events, request)):
             return Response(status_code=499)  # nobody reads it
-        content, annotations = _cited(event, base)
+        content, annotations = cited(event, base)
         message = {"role": "assistant", "content": content, "refusal": None, "annotations": annotations}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         return JSONResponse({**of_all, "object": "chat.completion", "choices": [choice], "usage": _usage(event)})
@@ -100,7 +101,7 @@ def _chunks(of_all: Record, base: str, with_usage: bool) -> Callable[[Record], l
             case "error":
                 return [_line({"error": {"message": event["message"], "type": event["kind"]}}), "data: [DONE]\n\n"]
             case "answer":
-                content, annotations = _cited(event, base)
+                content, annotations = cited(event, base)
                 words = content.split(" ")
                 spoken = [line({"content": word if n == 0 else f" {word}"}) for n, word in enumerate(words)]
                 end = [line({"annotations": annotations}), line({}, "stop")]
@@ -115,16 +116,19 @@ def _line(content: Record) -> str:
     return f"data: {json.dumps(content, ensure_ascii=False)}\n\n"
 
 
-def _cited(event: Record, base: str) -> tuple[str, list[Record]]:
+def cited(event: Record, base: str) -> tuple[str, list[Record]]:
     """The answer with its numbered evidence, and where the numbers stand."""
-    content, annotations = event["answer"], []
+    content, annotations = quoted(event["answer"]), []
     for number, item in enumerate(event["evidence"], 1):
         mark = f" [{number}]"
         url = f"{base}read?id={quote(item['passage_id'], safe='')}"
         place = {"start_index": len(content) + 1, "end_index": len(content) + len(mark)}
-        annotations.append({"type": "url_citation", "url_citation": {**place, "title": item["title"], "url": url}})
+        annotations.append(
+            {"type": "url_citation", "url_citation": {**place, "title": plain(item["title"]), "url": url}}
+        )
         content += mark
-    sources = [f"[{n}] {item['title']}: {item['text'][:500]}" for n, item in enumerate(event["evidence"], 1)]
+    each = ((quoted(item["title"]), quoted(item["text"][:500])) for item in event["evidence"])
+    sources = [f"[{n}] {title}: {text}" for n, (title, text) in enumerate(each, 1)]
     return "\n".join([content, *(["", *sources] if sources else [])]), annotations
 
 

@@ -9,11 +9,12 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import Field
-from starlette.types import ASGIApp
+from starlette.routing import BaseRoute, Route
 
 from .. import __version__
 from ..data.errors import PolyhopError
 from ..data.passages import Hit
+from ..data.text import quoted
 from ..engines.replies import explain
 from .service import Service
 
@@ -35,7 +36,7 @@ def tool_server(service: Service) -> MCPServer[Any]:
 
     async def listed(retriever: str, query: str, k: int) -> str:
         hits = await _told(service.search(query, k, 0, retriever))
-        return "\n\n".join(_passage(hit, hits) for hit in hits) or "nothing found"
+        return "\n\n".join(shown(hit, hits) for hit in hits) or "nothing found"
 
     @server.tool()
     async def find_chain(question: Query, k: Depth = 5) -> str:
@@ -54,7 +55,7 @@ def tool_server(service: Service) -> MCPServer[Any]:
         found = await service.in_thread(lambda: service.passages([id]))
         if id not in found:
             raise ToolError(f"no passage {id!r}")
-        return f"{found[id].title}\n\n{found[id].text}"
+        return "\n".join([quoted(found[id].title), "", *map(quoted, found[id].text.splitlines())])
 
     @server.tool()
     async def answer(question: Query, context: Context[Any]) -> str:
@@ -64,8 +65,8 @@ def tool_server(service: Service) -> MCPServer[Any]:
         async for event in _each(service, question):
             done += 1
             if event["event"] == "answer":
-                evidence = [f"- {item['title']}: {item['text']}" for item in event["evidence"]]
-                return "\n".join([f"{event['answer']} (confidence {event['confidence']:.2f})", *evidence])
+                evidence = [f"- {quoted(item['title'])}: {quoted(item['text'])}" for item in event["evidence"]]
+                return "\n".join([f"{quoted(event['answer'])} (confidence {event['confidence']:.2f})", *evidence])
             if "text" in event:
                 await context.report_progress(done, message=event["text"])
         raise ToolError("the server stopped")
@@ -73,10 +74,14 @@ def tool_server(service: Service) -> MCPServer[Any]:
     return server
 
 
-def over_http(server: MCPServer[Any]) -> ASGIApp:
-    """The server as an ASGI application. It runs with ``server.session_manager.run()``; `Guard` checks hosts."""
+def tool_routes(server: MCPServer[Any]) -> list[BaseRoute]:
+    """The tools over HTTP, while ``server.session_manager.run()`` runs; the application around them checks hosts.
+
+    A GET would open a stream for messages that this server never sends: it is refused, as the protocol allows.
+    """
     trusted = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    return server.streamable_http_app(stateless_http=True, transport_security=trusted)
+    app = server.streamable_http_app(stateless_http=True, transport_security=trusted)
+    return [Route("/mcp", app, methods=["POST"])]
 
 
 async def _told(call: Any) -> Any:
@@ -98,9 +103,9 @@ async def _each(service: Service, question: str) -> Any:
         await events.aclose()
 
 
-def _passage(hit: Hit, hits: list[Hit]) -> str:
+def shown(hit: Hit, hits: list[Hit]) -> str:
     titles = {each.passage.id: each.passage.title for each in hits}
     text = hit.passage.text
     cut = " ... (read the rest with its id)" if len(text) > _PASSAGE else ""
-    why = f"\nreason: {hit.reason.told(titles)}" if hit.reason else ""
-    return f"[{hit.passage.id}] {hit.passage.title}{why}\n{text[:_PASSAGE]}{cut}"
+    why = f"\nreason: {quoted(hit.reason.told(titles))}" if hit.reason else ""
+    return f"[{quoted(hit.passage.id)}] {quoted(hit.passage.title)}{why}\n{quoted(text[:_PASSAGE])}{cut}"

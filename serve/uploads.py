@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from shutil import copyfile
-from time import perf_counter
-from typing import Any
 
 from ..data.errors import PolyhopError, Problem
 from ..engines.replies import explain
@@ -16,6 +15,8 @@ from .service import Record, Service, ServiceError
 LARGEST_UPLOAD = 32 << 20
 """Bytes of a document."""
 
+_MOST, _MOST_BYTES = 8, 2 * LARGEST_UPLOAD  # of documents that are received or wait; further ones are refused
+_SECONDS = 120.0  # to receive a document
 _LONGEST_NAME = 150  # characters
 
 
@@ -29,41 +30,40 @@ class Uploads:
     def __init__(self, service: Service, index: Path, folder: Path) -> None:
         self._service, self._index, self._folder = service, index, folder
         self._one = asyncio.Lock()
+        self._count = self._bytes = 0
 
-    async def add(self, name: str, content: bytes) -> AsyncGenerator[Record]:
-        """``progress`` events with the share ``done``, then ``indexed`` (passages ``added``, ``deleted``,
-        and in ``total``) or ``error``.
+    async def add(self, name: str, body: AsyncIterator[bytes]) -> Record:
+        """The passages ``added``, ``deleted`` and in ``total``, and ``problems``.
 
         Raises:
-            ServiceError: the name is not that of a file.
+            ServiceError: the name is not that of a file, the document cannot be read, or others come first.
         """
         if Path(name).name != name or name.startswith(".") or not name.isprintable() or len(name) > _LONGEST_NAME:
             raise ServiceError("question", f"{name[:80]!r} cannot be the name of a document, such as notes.md")
-        start, told = perf_counter(), asyncio.Queue[Record]()
-        loop = asyncio.get_running_loop()
-
-        def tell(event: str, **rest: Any) -> None:
-            record = {"event": event, "seconds": round(perf_counter() - start, 3), **rest}
-            loop.call_soon_threadsafe(told.put_nowait, record)
-
-        def work() -> None:
-            try:
-                tell("indexed", name=name, **self._indexed(name, content, tell), total=len(self._service.source))
-            except (PolyhopError, OSError) as error:
-                tell("error", kind="question", message=explain(error))
-
-        async def in_turn() -> None:
+        busy = ServiceError("busy", "other documents are being added: try again in a minute")
+        if self._count >= _MOST:
+            raise busy
+        content = bytearray()
+        self._count += 1
+        try:
+            async with asyncio.timeout(_SECONDS):
+                async for part in body:
+                    content += part
+                    self._bytes += len(part)
+                    if self._bytes > _MOST_BYTES:
+                        raise busy
             async with self._one:
-                await self._service.in_thread(work)
+                changes = await self._service.in_thread(partial(self._indexed, name, content))
+        except TimeoutError:
+            raise ServiceError("timeout", f"the document did not arrive within {_SECONDS:g} s") from None
+        except (PolyhopError, OSError) as error:
+            raise error if isinstance(error, ServiceError) else ServiceError("question", explain(error)) from error
+        finally:
+            self._count -= 1
+            self._bytes -= len(content)
+        return {"name": name, **changes, "total": len(self._service.source)}
 
-        working = asyncio.create_task(in_turn())  # goes on if the client leaves
-        event: Record = {"event": "progress"}
-        while event["event"] == "progress":
-            event = await told.get()
-            yield event
-        await working
-
-    def _indexed(self, name: str, content: bytes, tell: Any) -> Record:
+    def _indexed(self, name: str, content: bytearray) -> Record:
         from ..data.lucene.update import update_index
 
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -75,12 +75,7 @@ class Uploads:
         try:
             new.write_bytes(content)
             new.replace(file)
-            changes = update_index(
-                self._index,
-                folders=[self._folder],
-                on_progress=lambda progress: tell("progress", done=progress.done),
-                on_problem=problems.append,
-            )
+            changes = update_index(self._index, folders=[self._folder], on_problem=problems.append)
             problems = [each for each in problems if each.where.partition(":")[0].endswith(f"/{name}")]
             if problems and problems[0].kind != "duplicate" and not changes.added:
                 raise PolyhopError(f"{name}: {problems[0].reason}")

@@ -61,11 +61,9 @@ async function add(files) {
   const told = [];
   for (const file of files) {
     try {
-      for await (const event of events(`index?name=${encodeURIComponent(file.name)}`, file)) {
-        if (event.event === "progress") notice(`${file.name}: ${Math.round(100 * event.done)}%`);
-        else if (event.event === "error") told.push(event.message);
-        else told.push(`${file.name}: ${count(event.added, "passage")} added`);
-      }
+      notice([...told, `adding ${file.name} ...`].join(" · "));
+      const reply = await request(`index?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
+      told.push(`${file.name}: ${count((await reply.json()).added, "passage")} added`);
     } catch (error) { told.push(`${file.name}: ${error.message}`); }
     notice(told.join(" · "));
   }

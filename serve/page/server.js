@@ -51,8 +51,8 @@ function askForToken() {
 }
 
 export async function* events(path, body, signal) {
-  const reply = await request(path, { method: "POST", signal, body, headers: { accept: "text/event-stream",
-    "content-type": body instanceof Blob ? "application/octet-stream" : "application/json" } });
+  const reply = await request(path, { method: "POST", signal, body, headers: {
+    accept: "text/event-stream", "content-type": "application/json" } });
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {

@@ -55,6 +55,7 @@ def started(log: Path, *options: str, **variables: str) -> Iterator[tuple[str, s
     ("options", "told"),
     [
         (["--host", "0.0.0.0", "--index", "sample"], "0.0.0.0 can be reached by others: set a token"),
+        (["--token", "", "--index", "sample"], "the token is empty"),
         ([], "nothing to search: name an index"),
         (["--index", "sample", "--program", "nope"], "unknown program 'nope'"),
         (["--index", "sample", "--lm", "nope"], "unknown language model 'nope'"),
@@ -131,7 +132,7 @@ def test_a_server_over_an_index(tmp_path: Path) -> None:
     """Asked by its clients, with many connections open, and with more than it can have."""
     build_index([CORPUS], tmp_path / "mine")
     index = str(tmp_path / "mine")
-    with started(tmp_path / "log", "--index", index, "--rate", "100000") as (address, process):
+    with started(tmp_path / "log", "--index", index) as (address, process):
         assert httpx.get(f"{address}/index").json()["index"] == "mine"
         hits = httpx.post(f"{address}/search", json={"query": "Stalker"}, timeout=60).text
         assert "Stalker" in hits
@@ -139,13 +140,11 @@ def test_a_server_over_an_index(tmp_path: Path) -> None:
 
         parts = urlsplit(address)
         where = (str(parts.hostname), parts.port or 0)
-        idle = [socket.create_connection(where) for _ in range(1000)]
-        for each in idle[::2]:
-            each.sendall(b"POST /ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
-        assert httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60).status_code == 200
+        idle = [socket.create_connection(where) for _ in range(600)]
+        assert httpx.get(f"{address}/health", timeout=60).status_code == 503
         for each in idle:
             each.close()
-
+        assert answers(address)
         if sys.platform == "linux":
             import resource
 
@@ -153,8 +152,14 @@ def test_a_server_over_an_index(tmp_path: Path) -> None:
             idle = [socket.create_connection(where) for _ in range(700)]
             for each in idle:
                 each.close()
-            status, until = 0, monotonic() + 60
-            while status != 200 and monotonic() < until:
-                with suppress(httpx.HTTPError):
-                    status = httpx.get(f"{address}/health", timeout=60).status_code
-            assert status == 200
+            assert answers(address)
+
+
+def answers(address: str) -> bool:
+    """Whether a server answers within a minute."""
+    until = monotonic() + 60
+    while monotonic() < until:
+        with suppress(httpx.HTTPError):
+            if httpx.get(f"{address}/health", timeout=60).status_code == 200:
+                return True
+    return False

@@ -49,8 +49,8 @@ def render(what: object) -> str:
 
 def test_control_characters_and_markup_are_text() -> None:
     text = render(evidence_table([Evidence(HOSTILE, 1)]))
-    assert "[bold]Title[/bold]" in text
-    assert "[link=x]y[/link]" in text
+    assert "[ bold]Title[/bold]" in text
+    assert "[ link=x]y[/link]" in text
     assert not {"\x1b", "\x07"} & set(text)
 
 
@@ -109,7 +109,7 @@ def tree(*reasons: Reason, found: tuple[tuple[str, str, float], ...] = FOUND) ->
         (Reason("hyperlink", "mirror", "f", ("film",)), "Solaris links to it as “mirror” (film)"),
         (Reason("linked", "the novel", "f", ()), "links to Solaris as “the novel”"),
         (Reason("linked", "", "elsewhere", ()), "links to elsewhere"),
-        (Reason("link", "x", "t", ("\x1b[31mred",)), "Zavr [31mazhye mentions it: x ( [31mred)"),
+        (Reason("link", "x", "t", ("\x1b[31mred",)), "Zavr [ 31mazhye mentions it: x ( [ 31mred)"),
     ],
 )
 def test_why_a_passage_was_found_is_told(reason: Reason, told: str) -> None:

@@ -23,7 +23,6 @@ from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
 from polyhop.scripts.options import build_program
 from polyhop.serve.app import create_app
-from polyhop.serve.connections import Connection
 from polyhop.serve.service import Limits, Service
 
 QUESTION = "Who wrote the novella that Stalker is based on?"
@@ -33,7 +32,7 @@ QUESTION = "Who wrote the novella that Stalker is based on?"
 def listening(service: Service, **options: Any) -> Iterator[str]:
     """The address of a server in a thread."""
     app = create_app(service, **options)
-    config = uvicorn.Config(app, http=Connection, log_config=None, timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     with socket(AF_INET, SOCK_STREAM) as bound:
         bound.bind(("127.0.0.1", 0))

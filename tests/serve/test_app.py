@@ -17,13 +17,14 @@ import httpx
 import pytest
 
 from polyhop.data.chain import ChainRetriever
+from polyhop.data.errors import PolyhopError
 from polyhop.data.passages import Link, Passage, Place
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import sample_passages
 from polyhop.engines.budget import Budget
 from polyhop.engines.models import language_model
 from polyhop.programs import PolyHop
-from polyhop.serve.guard import LARGEST_REQUEST
+from polyhop.serve.app import LARGEST_REQUEST
 from polyhop.serve.service import Limits
 
 from ..faults.exchange import Exchange
@@ -120,7 +121,6 @@ def test_the_state(address: str) -> None:
         (b'{"question": "?!"}', 422),
         (b'{"question": "' + b"a" * 6_000 + b'"}', 422),
         (b'{"question": "\\ud800 who"}', 422),
-        (b"a" * (LARGEST_REQUEST + 1), 413),
         (b"[" * 100_000, 400),
     ],
 )
@@ -131,50 +131,44 @@ def test_malformed_requests_get_an_error_of_one_line(body: bytes, status: int, a
     assert httpx.get(f"{address}/health").status_code == 200
 
 
-def test_a_body_without_a_length_is_bounded_too(address: str) -> None:
+def test_a_body_is_bounded_with_and_without_a_length(address: str) -> None:
     def endless() -> Iterator[bytes]:
         for _ in range(2 + LARGEST_REQUEST // 65_536):
             yield b"a" * 65_536
 
     assert httpx.post(f"{address}/ask", content=endless(), timeout=60).status_code == 413
+    assert httpx.post(f"{address}/ask", content=b"a" * (LARGEST_REQUEST + 1), timeout=60).status_code == 413
 
 
 def test_a_token_is_needed_where_there_is_one(start: Callable[..., str]) -> None:
-    address = start(token="right")
+    for token in ("", " "):  # of a variable that is not set
+        with pytest.raises(PolyhopError, match="the token is empty"):
+            start(token=token)
+    address = start(token="right", hosts=["127.0.0.1", "polyhop.example"])
     assert httpx.get(f"{address}/").status_code == 200
     assert httpx.get(f"{address}/health").status_code == 200
-    for path in ("/index", "/metrics", "/v1/models", "/openapi.json", "/mcp", "/page/../index"):
+    for path in ("/index", "/metrics", "/v1/models", "/openapi.json", "/mcp", "/page/../index", "//index"):
         assert httpx.get(address + path).status_code == 401, path
         wrong = httpx.get(address + path, headers={"authorization": "Bearer wrong"})
         assert (wrong.status_code, "right" in wrong.text) == (401, False)
     right = {"authorization": "Bearer right"}
     assert httpx.get(f"{address}/index", headers=right).status_code == 200
-    assert httpx.get(f"{address}/index", headers={**right, "host": "polyhop.example"}).status_code == 200
+    for host, status in (("polyhop.example", 200), ("polyhop.example:80", 200), ("evil.example", 400)):
+        assert httpx.get(f"{address}/index", headers={**right, "host": host}).status_code == status
 
 
 def test_without_a_token_other_hosts_and_pages_of_other_sites_are_refused(address: str) -> None:
-    for headers in (
-        *({"host": "evil.example"}, {"host": "[::1"}),
-        *({"origin": origin} for origin in ("http://evil.example", "null", "http://[", "localhost", "http://")),
-    ):
-        assert httpx.post(f"{address}/ask", json={"question": QUESTION}, headers=headers).status_code == 403, headers
-    assert httpx.get(f"{address}/index", headers={"origin": address}).status_code == 200
+    def asked(**headers: str) -> int:
+        return httpx.post(f"{address}/ask", json={"question": QUESTION}, headers=headers, timeout=60).status_code
 
-
-def test_a_refused_client_may_send_its_request_to_the_end(address: str) -> None:
-    # A connection that is closed while the body still comes is reset, and the reply can be lost.
-    host, port = address.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=60) as connection:
-        connection.sendall(b"POST /ask HTTP/1.1\r\nhost: evil.example\r\ncontent-length: 2000\r\n\r\n")
-        reply = b""
-        while b"are answered" not in reply:
-            reply += connection.recv(4096)
-        assert reply.startswith(b"HTTP/1.1 403")
-        for _ in range(2):
-            connection.sendall(b"a" * 1_000)
-            sleep(0.1)
-        while connection.recv(4096):
-            pass
+    for host in ("evil.example", "evil.example:80", "[::1", "localhost.evil.example", "127.0.0.1.evil.example"):
+        assert asked(host=host) == 400, host
+    port = address.rpartition(":")[2]
+    for origin in ("http://evil.example", "null", "http://[", "localhost", "http://", "http://127.0.0.1:1"):
+        assert asked(origin=origin) == 403, origin
+    assert asked(host="evil.example", origin="http://evil.example") == 400  # a name that leads to this machine
+    assert [asked(host=f"{host}:{port}") for host in ("localhost", "127.0.0.1", "[::1]")] == [200] * 3
+    assert asked(origin=address) == 200
 
 
 def test_the_page_may_load_nothing_from_elsewhere(address: str) -> None:
@@ -182,14 +176,6 @@ def test_the_page_may_load_nothing_from_elsewhere(address: str) -> None:
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
     for path in ("/page/../service.py", "/page/..%2fservice.py", "/page//etc/passwd", "/page/%2e%2e/app.py"):
         assert httpx.get(address + path).status_code == 404
-
-
-def test_the_rate_is_limited_per_client(start: Callable[..., str]) -> None:
-    address = start(rate=10)  # 1 at once
-    statuses = [httpx.get(f"{address}/index").status_code for _ in range(8)]
-    assert statuses[0] == 200
-    assert 429 in statuses
-    assert httpx.get(f"{address}/health").status_code == 200
 
 
 def test_a_client_that_leaves_stops_its_work(start: Callable[..., str]) -> None:
@@ -252,20 +238,6 @@ def test_an_error_of_the_model_is_told_without_its_key(start: Callable[..., str]
         with httpx.stream("POST", f"{address}/ask", json={"question": QUESTION, "stream": True}, timeout=60) as stream:
             events = events_of(stream)
         assert events[-1]["kind"] == "model"
-
-
-@pytest.mark.parametrize(
-    "sent", [b"", b"POST /ask HTTP/1.1\r\nHost: loc", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET"]
-)
-def test_a_connection_without_a_request_is_closed(sent: bytes, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also after a first request."""
-    monkeypatch.setattr("polyhop.serve.connections._IDLE", 0.1)
-    parts = urlsplit(address)
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=60) as idle:
-        idle.sendall(sent)
-        while idle.recv(4096):
-            pass
-    assert httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60).json()["answer"]  # which takes longer
 
 
 def test_no_text_breaks_out_of_its_event(start: Callable[..., str]) -> None:

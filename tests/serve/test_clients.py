@@ -99,6 +99,11 @@ def test_mcp_over_http(address: str, known: dict[str, dspy.Prediction]) -> None:
     asyncio.run(run())
 
 
+def test_mcp_opens_no_stream_that_never_ends(address: str) -> None:
+    reply = httpx.get(f"{address}/mcp", headers={"accept": "text/event-stream"}, timeout=60)
+    assert reply.status_code == 405
+
+
 def test_mcp_over_stdio(known: dict[str, dspy.Prediction]) -> None:
     command = ["-m", "polyhop.scripts.main", "serve", "--mcp", "--index", "sample"]
 

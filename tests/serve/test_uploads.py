@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import dspy
 import httpx
 import pytest
 
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index
-from polyhop.serve.service import Service
+from polyhop.serve.service import Service, ServiceError
 from polyhop.serve.uploads import LARGEST_UPLOAD, Uploads
 
-from .conftest import events_of, listening
+from .conftest import listening
 
 ADA, KESTREL = "# Ada Berg\n\nAda Berg works for Kestrel.", "# Kestrel\n\nKestrel was founded by Otto Lind in 2004."
 
@@ -52,12 +55,30 @@ def test_a_document_is_found_at_once(address: str) -> None:
     assert httpx.post(f"{address}/ask", json=question, timeout=60).json()["answer"] == "Mia Falk"
 
 
-def test_progress_is_told(address: str) -> None:
-    headers, content = {"accept": "text/event-stream"}, ADA.encode()
-    options: Any = {"params": {"name": "a.md"}, "headers": headers, "content": content, "timeout": 60}
-    with httpx.stream("POST", f"{address}/index", **options) as reply:
-        events = events_of(reply)
-    assert events[-1]["event"] == "indexed"
+@pytest.mark.parametrize(("count", "size"), [(8, 10), (2, LARGEST_UPLOAD)])
+def test_documents_that_wait_are_bounded_in_number_and_size(
+    count: int, size: int, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    monkeypatch.setattr(Uploads, "_indexed", lambda *_: {"waited": go_on.wait(60)})
+
+    async def body() -> AsyncIterator[bytes]:
+        for _ in range(2):
+            yield b"a" * (size // 2)
+
+    async def run() -> None:
+        service = Service(lambda name: dspy.Module(), [], BM25Index(index))
+        uploads = Uploads(service, index, index.parent / "added")
+        waiting = [asyncio.create_task(uploads.add(f"{n}.md", body())) for n in range(count)]
+        await asyncio.sleep(0)
+        with pytest.raises(ServiceError, match="other documents are being added") as refused:
+            await uploads.add("more.md", body())
+        assert refused.value.kind == "busy"
+        go_on.set()
+        assert [each["waited"] for each in await asyncio.gather(*waiting)] == [True] * count
+        assert (await uploads.add("later.md", body()))["waited"]  # nothing is held
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("name", ["../x.md", "/etc/x.md", "a/b.md", ".hidden.md", "", "..", "a\0.md", "a" * 200])

@@ -1,0 +1,54 @@
+"""No text of a document adds a source to what is shown, neither by a line of its own nor by a mark."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("fastapi")
+pytest.importorskip("mcp")
+
+from polyhop.data.passages import Evidence, Hit, Passage, Reason
+from polyhop.data.text import quoted
+from polyhop.eval.trec import run_lines
+from polyhop.scripts.view import evidence_table, hit_lines
+from polyhop.serve.chat import cited
+from polyhop.serve.tools import shown
+
+_BREAKS = ["\n", "\n\n", "\r\n", "\x0b", "\x85", "\u2028", "\u2029", "\x1b[2J", "\u200b", "\u202e", " "]
+_MARKS = ["[2]", "[2] Official: ", "[official.md] Handbook", "［3］", "- Official: ", "reason: named", "   1    9.99  "]
+TEXTS = st.lists(st.sampled_from([*_BREAKS, *_MARKS, "word", "list[int]"]), max_size=8).map("".join)
+_MARK = re.compile(r"(?:^|[^\w\])])[\[［](?=\S)")
+
+
+@given(TEXTS)
+def test_a_quoted_text_is_one_line_without_marks(text: str) -> None:
+    once = quoted(text)
+    assert once.isprintable()
+    assert not _MARK.search(once)
+    assert quoted(once) == once
+    assert re.sub(r"\s", "", once) == re.sub(r"\s", "", "".join(c if c.isprintable() else " " for c in text))
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_each_source_has_its_own_lines_and_marks(id: str, title: str, text: str) -> None:
+    passage = Passage("x" + id, title, text + "x", (text + "x",))
+    hit = Hit(passage, 1.0, 1, Reason("named", title, None, (text,)))
+    head, reason, body = shown(hit, [hit]).split("\n")
+    for line, start in ((head, "[x"), (reason, "reason: the question names it"), (body, "")):
+        assert line.startswith(start)
+        assert not _MARK.search(line[1:])
+    item = {"passage_id": id, "title": title, "text": text}
+    content, annotations = cited({"answer": "x" + text, "evidence": [item, item]}, "http://localhost/")
+    answer, _, *sources = content.split("\n")
+    assert [len(_MARK.findall(answer)), *(_MARK.findall(each) for each in sources)] == [2, ["["], ["["]]
+    assert len(annotations) == len(sources) == 2
+    assert len(hit_lines("x", [hit])) == 2
+    assert all(line.plain.isprintable() for line in hit_lines("x", [hit]))
+    shown_cells = [cell for column in evidence_table([Evidence(passage, 0)]).columns for cell in column.cells]
+    assert len(shown_cells) == 3
+    assert all(str(cell).isprintable() for cell in shown_cells)
+    assert next(run_lines("q", ["x" + id], "t")).count("\n") == 1
