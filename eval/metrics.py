@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any, Literal
 
 import dspy
@@ -211,6 +211,32 @@ def find_metric(name: str) -> Metric:
     if not isinstance(found, Metric):
         raise PolyhopError(f"{name!r} is not a metric: decorate it with @polyhop.eval.metrics.metric(label=...)")
     return found
+
+
+def metric_name(metric: Any) -> Any:
+    """The name of a DSPy metric, which is registered if it is not yet: ``metric(example, prediction, trace=None)``.
+
+    The prediction that it gets has an answer, evidence and a ranking.
+
+    Raises:
+        ValueError: another metric has its name.
+    """
+    if not callable(metric):
+        return metric
+    own = metric
+    if not isinstance(metric, Metric):
+
+        @wraps(own)  # with its module, by which workers get it
+        def scored(attempt: Attempt) -> float:
+            score = own(attempt.example, dspy.Prediction(**attempt.output._asdict()))
+            return float(score.score if isinstance(score, dspy.Prediction) else score)
+
+        name = str(getattr(own, "__name__", type(own).__name__))
+        metric = Metric(name, name.replace("_", " ").capitalize(), "number", True, function=scored)
+    known = METRICS.setdefault(metric.name, metric)
+    if known is not own and getattr(known.function, "__wrapped__", None) is not own:
+        raise ValueError(f"another metric is called {metric.name}: give yours another name")
+    return metric.name
 
 
 def quantity(name: str) -> Quantity:

@@ -7,16 +7,15 @@ Only train questions may be used, since an exemplar is shown for other questions
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from math import fsum, isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..data.text import title_key
-from ..eval.cluster import Ray
 from ..eval.records import read_manifest, read_records
-from ..eval.run import RunProgress, evaluate
 from ..programs.complexity import HOPS
-from ..programs.exemplars import Exemplar
+from ..programs.exemplars import Exemplar, ExemplarMemory
 
 if TYPE_CHECKING:
     import dspy
@@ -37,25 +36,6 @@ def from_musique(questions: Iterable[dspy.Example]) -> Iterator[Exemplar]:
             )
 
 
-def collect(
-    program: dspy.Module,
-    questions: Iterable[dspy.Example],
-    out: Path,
-    *,
-    min_f1: float = MIN_F1,
-    threads: int = 1,
-    executor: Ray | None = None,
-    on_progress: Callable[[RunProgress], None] = lambda progress: None,
-) -> list[Exemplar]:
-    """Run a program over questions and return the plans of its successes.
-
-    This is an evaluation run in the folder ``out``, which resumes if it is started again. The arguments are those of
-    `polyhop.eval.run.evaluate`.
-    """
-    evaluate(program, questions, out, threads=threads, executor=executor, on_progress=on_progress)
-    return list(from_run(out, min_f1))
-
-
 def from_run(run: Path, min_f1: float = MIN_F1) -> Iterator[Exemplar]:
     """The last plan of each question of a run that was answered correctly (exact match) from the right passages.
 
@@ -74,17 +54,28 @@ def from_run(run: Path, min_f1: float = MIN_F1) -> Iterator[Exemplar]:
             continue
 
 
-def limited(exemplars: Iterable[Exemplar], limit: int | None) -> list[Exemplar]:
-    """The exemplars without repeated questions, and at most the first ``limit`` for each number of hops."""
-    seen: set[str] = set()
-    kept: list[Exemplar] = []
-    for exemplar in exemplars:
-        key = title_key(exemplar.question)
-        full = limit is not None and sum(each.hops == exemplar.hops for each in kept) >= limit
-        if key not in seen and not full:
-            seen.add(key)
-            kept.append(exemplar)
-    return kept
+def effects(before: Path, shown: Path, metric: str) -> dict[str, float]:
+    """How useful exemplars are, by question: the mean change of a score where they were shown, between two runs over
+    the same questions. One change of 0 is added, so that one lucky question does not count for much."""
+    scores = {record.n: record.scores.get(metric, nan) for record in read_records(before)}
+    changes: defaultdict[str, list[float]] = defaultdict(list)
+    for record in read_records(shown):
+        change = record.scores.get(metric, nan) - scores.get(record.n, nan)
+        recalled = {text for step in record.trace if step["step"] == "recalled" for text in step["questions"]}
+        for text in recalled if not isnan(change) else ():
+            changes[text].append(change)
+    return {text: fsum(each) / (len(each) + 1) for text, each in changes.items()}
+
+
+def useful(exemplars: Iterable[Exemplar], gains: Mapping[str, float], most: int) -> list[Exemplar]:
+    """The exemplars that helped most, at most so many for each number of hops; those that never showed come after
+    them, those that harmed are left out."""
+    known = sorted(exemplars, key=lambda each: -gains.get(each.question, 0.0))  # stable
+    by_hops: defaultdict[int, list[Exemplar]] = defaultdict(list)
+    for each in ExemplarMemory(()).joined(known).exemplars:
+        if gains.get(each.question, 0.0) >= 0:
+            by_hops[each.hops].append(each)
+    return [each for hops in sorted(by_hops) for each in by_hops[hops][:most]]
 
 
 def in_words(question: dspy.Example) -> dspy.Example:

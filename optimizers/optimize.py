@@ -4,8 +4,9 @@
     best = polyhop.load("runs/mine/best", retriever)
 
 In each round, each stage tunes the incumbent on the training questions. Its candidate replaces the incumbent if a
-paired test on the validation questions says that it is better, or as good and cheaper. A spent budget ends the run with
-the incumbent; what the final measurement needs is reserved from the start.
+paired test on the validation questions says that it is better, or as good and cheaper. All stages use the same
+validation questions, so each test has a share of the level (Bonferroni). A spent budget ends the run with the
+incumbent; what the final measurement needs is reserved from the start.
 
 A run that was interrupted or killed resumes with the same call: evaluations and searches go on where they were, and a
 prompt optimizer starts again with the replies in DSPy's cache. It ends with the same program, unless a budget ends it:
@@ -14,6 +15,7 @@ a kill pays twice for the calls in flight, so that a budget allows less than it 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -33,11 +35,9 @@ from ..eval.records import read_records
 from ..eval.run import evaluate
 from ..eval.settings import ProgramSettings, RunManifest
 from ..eval.statistics import compare, interval
-from ..programs.exemplars import ExemplarMemory, Exemplars
 from .artifact import Provenance, Score, Split, load, save
 from .records import (
     BEST,
-    OLD,
     PROGRAM,
     PROPOSAL,
     START,
@@ -50,13 +50,12 @@ from .records import (
     read_file,
     values_of,
 )
-from .settings import OptimizationSettings, Splits, divide
-from .tunables import TunableSearch, matching, search_space
+from .settings import OptimizationSettings, Splits
+from .stages import PROPOSE, Stage
+from .tunables import search_space
 
 RESERVE = 1.25
 """What is reserved for a measurement, as a multiple of its expected cost."""
-
-EXEMPLAR_TRIALS = 16  # of how many exemplars to show, and which
 
 _COUNTED = ("lm_calls", "lm_calls_critical_path", "searches")  # also for replies from a cache
 
@@ -98,9 +97,18 @@ def optimize(
         RunError: the folder contains another run or other files, or is in use.
         PolyhopError: the settings do not fit the program or the questions, or every question fails.
         BudgetSpent: the budget does not allow to measure the program at the start.
+
+    Warns:
+        UserWarning: there are so few validation questions that no candidate can be kept.
     """
     settings = settings or OptimizationSettings()
     check_settings(settings, program, prompt_model)
+    if (least := settings.least_questions) > len(splits.val):
+        warnings.warn(
+            f"no candidate can be kept: its test at p < {settings.level / settings.comparisons:.2g} needs {least} "
+            f"validation questions or more, and there are {len(splits.val)}",
+            stacklevel=2,
+        )
     metric = _metric(settings.metric)
     for name, questions in splits.named.items():
         if not any(map(metric.applies, questions)):
@@ -122,7 +130,7 @@ def optimize(
             stack.enter_context(dspy.context(lm=budget.meter(dspy.settings.lm)))
         named = {name: Split.of((sources or {}).get(name, name), part) for name, part in splits.named.items()}
         origin = {"dataset": dataset, "splits": named}
-        run = _Run(folder.path, program, splits, settings, metric, budget, prompt_model, origin, look_up, on_progress)
+        run = Run(folder.path, program, splits, settings, metric, budget, prompt_model, origin, look_up, on_progress)
         return run()
 
 
@@ -164,15 +172,13 @@ class _RunFolder(LockedFolder):
         before = super()._manifest()
         if "stages" not in before.get("settings", {}):
             raise RunError(f"{self.path} is the folder of another kind of run: choose another --out.")
-        if (self.path / OLD).exists():
-            raise RunError(
-                f"{self.path} was begun by an earlier version: choose another --out. Its program is {self.path / BEST}."
-            )
         return {**before, "settings": before["settings"] | self._changeable}
 
 
 @dataclass
-class _Run:
+class Run:
+    """A run that goes on."""
+
     path: Path
     start: dspy.Module
     splits: Splits
@@ -212,7 +218,7 @@ class _Run:
             folder.mkdir(exist_ok=True)
             with self._reserve(len(self.splits.val)):
                 program = self._load(incumbent.folder)
-                candidate, found = _PROPOSE[record.stage](_Stage(self, record, folder, program))
+                candidate, found = PROPOSE[record.stage](Stage(self, record, folder, program, incumbent.folder))
             if candidate is not None:
                 save(candidate, folder / PROGRAM, provenance=self._provenance())
             write_json(folder / PROPOSAL, found.model_dump(mode="json", exclude_none=True))
@@ -271,20 +277,27 @@ class _Run:
         return program
 
     def _evaluate(self, folder: str, stage: str, questions: Sequence[dspy.Example]) -> None:
-        """Evaluate the program of a stage; an evaluation that is finished asks nothing."""
-        program, kind = self._load(folder), "test" if stage == TEST else "validation"
+        """Evaluate the program of a stage."""
+        kind = "test" if stage == TEST else "validation"
+        out = self.path / TEST / folder if stage == TEST else self.path / folder / VAL
+        self.measure(self._load(folder), questions, out, stage, f"{kind} questions, {folder}")
+
+    def measure(
+        self, program: dspy.Module, questions: Sequence[dspy.Example], out: Path, stage: str, detail: str
+    ) -> None:
+        """Evaluate a program into a folder; an evaluation that is finished asks nothing."""
         summary = evaluate(
             program,
             list(questions),
-            self.path / TEST / folder if stage == TEST else self.path / folder / VAL,
+            out,
             threads=self.settings.threads,
             executor=self.settings.executor,
             look_up=self.look_up,
-            manifest=RunManifest.of(program, list(questions), name=folder),
-            on_progress=lambda each: self.report(stage, each.done, each.questions, f"{kind} questions, {folder}"),
+            manifest=RunManifest.of(program, list(questions), name=out.parent.name if stage != TEST else out.name),
+            on_progress=lambda each: self.report(stage, each.done, each.questions, detail),
         )
         if not summary["counts"]["answered"]:
-            raise PolyhopError(f"the program failed on every {kind} question: {summary['failures'][0]['message']}")
+            raise PolyhopError(f"the program failed on all {detail}: {summary['failures'][0]['message']}")
 
     def _save_best(self, best: StageRecord, scores: Mapping[str, Mapping[str, Score]]) -> None:
         save(self._load(best.folder), self.path / BEST, provenance=self._provenance(scores=scores))
@@ -317,146 +330,26 @@ class _Run:
         return self.budget.keeping_back(ceil(calls), calls * self.budget.usd_a_call, seconds)
 
 
-# --- the stages: each tunes the incumbent on the training questions and proposes a candidate -------------------------
-
-
-@dataclass(frozen=True)
-class _Stage:
-    """The incumbent, which a stage does not change, and a folder of its own."""
-
-    run: _Run
-    record: StageRecord
-    folder: Path
-    program: dspy.Module
-
-    @property
-    def seed(self) -> int:
-        return self.run.settings.seed + self.record.round - 1
-
-    def report(self, done: float, total: float | None, detail: str) -> None:
-        self.run.report(self.record.stage, done, total, detail)
-
-
-def _exemplars(stage: _Stage) -> tuple[dspy.Module | None, Proposal]:
-    """Add plans of the training questions to the exemplar memory, and tune how many it shows, and which.
-
-    Plans are gold decompositions, and those of questions that the program answers correctly.
-    """
-    from .exemplars import from_musique, from_run, limited
-
-    names = [name.removeprefix("self.") for name, _ in stage.program.named_sub_modules(Exemplars)]
-    if not names:
-        return None, Proposal(candidate=False, note="the program has no exemplar memory")
-    settings, train = stage.run.settings, list(stage.run.splits.train)
-    evaluate(
-        stage.program,
-        train,
-        stage.folder / "collected",
-        threads=settings.threads,
-        executor=settings.executor,
-        look_up=stage.run.look_up,
-        on_progress=lambda each: stage.report(each.done, each.questions, "collecting plans"),
-    )
-    gold, own = list(from_musique(train)), list(from_run(stage.folder / "collected"))
-    program, added = stage.program.deepcopy(), 0
-    for _, part in program.named_sub_modules(Exemplars):
-        merged = limited([*part.memory.exemplars, *limited([*gold, *own], settings.exemplars)], None)
-        added += len(merged) - len(part.memory.exemplars)
-        part.memory = ExemplarMemory(merged)
-    note = f"{added} plans added, from {len(gold)} gold and {len(own)} own ones"
-    if not added:
-        return None, Proposal(candidate=False, note=note)
-    frozen = matching(program, settings.freeze)
-    searched = [name for each in names for name in (f"{each}.count", f"{each}.mode") if name not in frozen]
-    if not searched:
-        return program, Proposal(candidate=True, note=f"{note}; their tunables are frozen")
-    return _search(stage, program, note, EXEMPLAR_TRIALS, searched)
-
-
-def _prompts(stage: _Stage) -> tuple[dspy.Module | None, Proposal]:
-    """Run a prompt optimizer, on one half of the questions with the other half for validation."""
-    from .prompts import optimize_prompts
-
-    run, settings = stage.run, stage.run.settings
-    first, second = divide(run.splits.train, (0.5, 0.5), stage.seed)
-    program = optimize_prompts(
-        settings.optimizer,
-        stage.program,
-        first,
-        second,
-        run.metric,
-        auto=settings.auto,
-        seed=stage.seed,
-        threads=settings.threads,
-        prompt_model=run.budget.meter(run.prompt_model) if run.prompt_model else None,
-        log=stage.folder / "log.txt",
-        on_call=lambda calls: stage.report(calls, None, f"LM calls of {settings.optimizer}"),
-    )
-    return program, Proposal(candidate=True, note=f"{settings.optimizer}, {settings.auto}")
-
-
-def _tunables(stage: _Stage) -> tuple[dspy.Module | None, Proposal]:
-    settings = stage.run.settings
-    return _search(stage, stage.program, f"{settings.trials} trials, {settings.sampler}", settings.trials)
-
-
-_PROPOSE: dict[str, Callable[[_Stage], tuple[dspy.Module | None, Proposal]]] = {
-    "exemplars": _exemplars,
-    "prompts": _prompts,
-    "tunables": _tunables,
-}
-
-
-def _search(
-    stage: _Stage, program: dspy.Module, note: str, trials: int, only: Sequence[str] = ()
-) -> tuple[dspy.Module, Proposal]:
-    """Search the tunables of a program, or ``only`` some of them, within the settings' limits."""
-    run, settings = stage.run, stage.run.settings
-    named = {name: each for pattern, each in settings.ranges.items() for name in matching(program, [pattern])}
-    every = matching(program, ["*"]) if only else []
-    search = TunableSearch(
-        run.metric,
-        trials=trials,
-        sampler=settings.sampler,
-        cost=settings.cost,
-        freeze=[name for name in every if name not in only] or settings.freeze,
-        ranges={name: each for name, each in named.items() if name in only} if only else settings.ranges,
-        start=values_of(settings.warm_start),
-        seed=stage.seed,
-        threads=settings.threads,
-        storage=stage.folder / "study.journal",
-        on_trial=lambda done: stage.report(
-            len(done), trials, f"trials, best {100 * max(each.score for each in done if not each.pruned):.1f}"
-        ),
-    )
-    spent = None
-    try:
-        search.compile(program, valset=run.splits.train)
-    except BudgetSpent as error:
-        if search.result is None or len(search.result.trials) < 2:
-            raise
-        spent, note = str(error), f"{note}, ended by the budget after {len(search.result.trials)}"
-    return search.tuned(program), Proposal(candidate=True, note=note, study=search.result, spent=spent)
-
-
 # --- the verdict -----------------------------------------------------------------------------------------------------
 
 
 def judge(candidate: Path, incumbent: Path, settings: OptimizationSettings) -> dict[str, Any]:
     """The verdict on a candidate from two evaluation runs over the same questions, as fields of a `StageRecord`.
 
-    It is kept if its score is better with p < ``level``, or if its cost is lower with p < ``level`` and its score is
-    not lower (two-sided paired permutation tests). A question that fails scores 0.
+    It is kept if its score is better, or if its cost is lower and its score not lower (two-sided paired permutation
+    tests). Each test has its share of ``level``, so that a run keeps what does not help with a chance of ``level`` at
+    most. A question that fails scores 0.
     """
+    level = settings.level / settings.comparisons
     scored = compare(*(_column(run, settings.metric) for run in (candidate, incumbent)), seed=settings.seed)
     gain, p = scored.difference.mean, scored.p_permutation
-    better = gain > 0 and p < settings.level
+    better = gain > 0 and p < level
     if settings.cost is None:
         why = "better" if better else "not better" if gain <= 0 else "not significantly better"
         return {"kept": better, "why": why, "gain": gain, "p": p}
     saving = compare(*(_column(run, settings.cost) for run in (incumbent, candidate)), seed=settings.seed)
     saved, p_cost = saving.difference.mean, saving.p_permutation
-    cheaper = saved > 0 and p_cost < settings.level and gain >= 0
+    cheaper = saved > 0 and p_cost < level and gain >= 0
     why = "better" if better else "cheaper and not worse" if cheaper else "neither better nor cheaper"
     return {"kept": better or cheaper, "why": why, "gain": gain, "p": p, "saved": saved, "p_cost": p_cost}
 

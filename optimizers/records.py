@@ -4,7 +4,8 @@ RUN/manifest.json       the settings, the program and the questions
 RUN/spent.json          what was spent, by all processes
 RUN/N-STAGE/program/    the candidate of a stage, as an artifact; that of 0-start is the program at the start
 RUN/N-STAGE/val/        its evaluation on the validation questions
-RUN/N-STAGE/proposal.json, study.journal, collected/    how the candidate was found
+RUN/N-STAGE/proposal.json, study.journal, shown/    how the candidate was found
+RUN/N-STAGE/train/      its evaluation on the training questions, if a later stage reads it
 RUN/test/N-STAGE/       evaluations of the start and of the best program on the test questions
 RUN/best/               the best program, as an artifact
 RUN/summary.json        written last
@@ -26,8 +27,8 @@ from .artifact import Score
 from .settings import OptimizationSettings
 from .tunables import StudyResult, Values
 
-START, BEST, TEST, PROGRAM, VAL, PROPOSAL = "0-start", "best", "test", "program", "val", "proposal.json"
-OLD = "stages.jsonl"  # a file that runs of earlier versions have
+START, BEST, PROGRAM, PROPOSAL = "0-start", "best", "program", "proposal.json"
+TRAIN, VAL, TEST = "train", "val", "test"
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -111,14 +112,12 @@ class OptimizationRun:
 
 
 def is_optimization(path: Path) -> bool:
-    """Whether a folder is that of a run of `polyhop optimize`, also of an earlier version."""
-    return (path / START).is_dir() or (path / OLD).exists()
+    """Whether a folder is that of a run of `polyhop optimize`."""
+    return (path / START).is_dir()
 
 
 def read_run(path: Path) -> OptimizationRun:
     """Read a run, also while it goes on."""
-    if (path / OLD).exists():
-        raise RunError(f"{path} was made by an earlier version: its program is {path / BEST}; optimize again.")
     manifest = read_json(path / MANIFEST, f"{path} is not a run folder: it has no {MANIFEST}.")
     folders = sorted((each for each in path.glob("*-*") if (each / PROPOSAL).exists()), key=_number)
     return OptimizationRun(

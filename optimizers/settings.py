@@ -10,21 +10,22 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import floor, log2
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from ..data.errors import PolyhopError
 from ..data.files import read_bytes
+from ..eval.metrics import metric_name
 
 if TYPE_CHECKING:
     import dspy
 
     from ..eval.cluster import Ray
 
-StageName = Literal["exemplars", "prompts", "tunables"]
-STAGES: tuple[StageName, ...] = get_args(StageName)
+StageName = Literal["exemplars", "confidence", "prompts", "tunables"]
 
 
 def _split(value: Any) -> Any:
@@ -86,10 +87,12 @@ class OptimizationSettings(BaseModel):
     set: tuple[str, ...] = _option((), "Set a tunable, such as rounds=1. May be repeated.", "NAME=VALUE")
 
     stages: Annotated[tuple[StageName, ...], BeforeValidator(_split), AfterValidator(_each_once)] = _option(
-        STAGES, "The stages, in their order.", "LIST"
+        ("exemplars", "prompts", "tunables"),
+        "The stages, in their order: exemplars, confidence, prompts, tunables.",
+        "LIST",
     )
     rounds: int = _option(1, "How often to run the stages; stops after a round in which none helped.", ge=1)
-    metric: str = _option(
+    metric: Annotated[str, BeforeValidator(metric_name)] = _option(
         "joint_f1",
         "Metric to maximize: answer_em, answer_f1, evidence_f1, fact_f1, joint_f1, ..., or your own MODULE:NAME.",
         "NAME",
@@ -97,7 +100,12 @@ class OptimizationSettings(BaseModel):
     cost: str | None = _option(
         None, "Cost to minimize as well: lm_calls, lm_calls_critical_path, searches, seconds, ...", "NAME"
     )
-    level: float = _option(0.05, "A candidate replaces the incumbent if the paired test gives p < LEVEL.", gt=0, le=1)
+    level: float = _option(
+        0.05,
+        "The chance that the run keeps a candidate that does not help: each of its paired tests has a share of it.",
+        gt=0,
+        le=1,
+    )
     optimizer: str = _option(
         "random_search",
         "The prompt optimizer: labeled, random_search, credit, mipro, gepa, or dspy:NAME for any other of DSPy.",
@@ -117,7 +125,7 @@ class OptimizationSettings(BaseModel):
     warm_start: tuple[Path, ...] = _option(
         (), "Begin that search with the best trials of an earlier run's. May be repeated.", "RUN"
     )
-    exemplars: int = _option(25, "New exemplars at most, for each number of hops.", ge=1)
+    exemplars: int = _option(25, "New exemplars at most for each number of hops, the most useful ones.", ge=1)
     seed: int = _option(0, "Random seed.")
 
     budget_calls: int | None = _option(None, "LM calls at most.", "N", ge=1)
@@ -150,6 +158,16 @@ class OptimizationSettings(BaseModel):
         from ..eval.cluster import workers_of
 
         return workers_of(self.workers, self.threads, self.cluster)
+
+    @property
+    def comparisons(self) -> int:
+        """How many paired tests the run makes at most: one of each stage in each round, two with a cost."""
+        return self.rounds * len(self.stages) * (1 if self.cost is None else 2)
+
+    @property
+    def least_questions(self) -> int:
+        """With fewer validation questions no candidate can be kept: n improvements of n have p = 2 / 2 ** n."""
+        return floor(log2(2 * self.comparisons / self.level)) + 1
 
     def changeable(self) -> dict[str, Any]:
         """The fields that may change when a run is resumed: resources, and the names of what is compared by content."""

@@ -65,7 +65,13 @@ class Confidence(Part):
         return sigmoid(self.slope.value * (self.midpoint.value - hops))
 
     def forward(self, hops: float, accuracy: float | None, credibility: float, answer: str = "") -> Weighed:
-        """Record and return the confidence in an answer, and whether it passes.
+        """Record and return the confidence in an answer, and whether it passes; see `weigh`."""
+        weighed = self.weigh(hops, accuracy, credibility, answer)
+        record(weighed)
+        return weighed
+
+    def weigh(self, hops: float, accuracy: float | None, credibility: float, answer: str = "") -> Weighed:
+        """The confidence in an answer, and whether it passes.
 
         Args:
             accuracy: None for a verdict that could not be read: it counts as 0. A judge who gives less than
@@ -77,9 +83,7 @@ class Confidence(Part):
             confidence = min(confidence, judged)
         enough = judged >= self.least_accuracy.value and credibility >= self.least_credibility.value
         passed = enough and confidence >= self.threshold.value
-        weighed = Weighed(alpha, confidence, passed, hops, accuracy, credibility, answer)
-        record(weighed)
-        return weighed
+        return Weighed(alpha, confidence, passed, hops, accuracy, credibility, answer)
 
 
 class Calibration(Part):

@@ -18,7 +18,7 @@ import heapq
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import blake2b
@@ -94,12 +94,10 @@ class ExemplarMemory(Parameter):
 
     Args:
         exemplars: By default those of the package.
-        most: How many to show at most by the number of hops of the question, where that is known.
     """
 
-    def __init__(self, exemplars: Iterable[Exemplar] | None = None, most: Mapping[int, int] | None = None) -> None:
+    def __init__(self, exemplars: Iterable[Exemplar] | None = None) -> None:
         self._exemplars = None if exemplars is None else tuple(exemplars)
-        self.most = dict(most or {})
         self._vectors: _FormVectors | None = None
 
     @property
@@ -114,23 +112,25 @@ class ExemplarMemory(Parameter):
             self._vectors = _FormVectors([exemplar.question for exemplar in self._exemplars])
         return self._vectors.similarities(question)
 
+    def joined(self, others: Iterable[Exemplar]) -> ExemplarMemory:
+        """A memory with further exemplars; of those with the same question the first is kept."""
+        found: dict[str, Exemplar] = {}
+        for each in (*self.exemplars, *others):
+            found.setdefault(title_key(each.question), each)
+        return ExemplarMemory(found.values())
+
     def reset(self) -> None:
         """Keep the exemplars: teleprompters call this to clear demos."""
 
     def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
-        most = {"most": {str(hops): count for hops, count in sorted(self.most.items())}} if self.most else {}
-        return {"exemplars": [exemplar.to_record() for exemplar in self.exemplars], **most}
+        return {"exemplars": [exemplar.to_record() for exemplar in self.exemplars]}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Raises: ValueError: an exemplar or a number is malformed; the memory is unchanged."""
-        loaded = tuple(Exemplar.from_record(record) for record in state["exemplars"])
-        most = {int(hops): count for hops, count in state.get("most", {}).items()}
-        if not all(hops in HOPS and type(count) is int and count >= 0 for hops, count in most.items()):
-            raise ValueError(f"most is a number of exemplars by hops, not {state['most']!r}")
-        self._exemplars, self._vectors, self.most = loaded, None, most
+        """Raises: ValueError: an exemplar is malformed; the memory is unchanged."""
+        self._exemplars, self._vectors = tuple(Exemplar.from_record(record) for record in state["exemplars"]), None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> ExemplarMemory:
-        twin = ExemplarMemory(self._exemplars, self.most)
+        twin = ExemplarMemory(self._exemplars)
         twin._vectors = self._vectors
         return twin
 
@@ -158,7 +158,7 @@ class Exemplars(Part):
 
     Args:
         memory: The exemplars to choose from; by default those of the package.
-        count: Maximum number to show; ``memory.most`` goes before it.
+        count: Maximum number to show.
         mode: "none"; "random", deterministic per question; "similar"; or "same complexity": the most similar of those
             with the same number of hops, or the nearest number.
     """
@@ -171,8 +171,7 @@ class Exemplars(Part):
 
     def forward(self, question: str, complexity: Complexity) -> list[Exemplar]:
         """The exemplars in the order to show them, the most similar last. The question itself is excluded."""
-        mode, memory = self.mode.value, self.memory.exemplars
-        count = self.memory.most.get(complexity.hops, self.count.value)
+        mode, memory, count = self.mode.value, self.memory.exemplars, self.count.value
         if mode == "none" or not count:
             return []
         key = title_key(question)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 import typer
 
 from ..data.errors import PolyhopError
-from ..data.text import count, plain
+from ..data.text import plain
 from ..optimizers.settings import OptimizationSettings, read_settings
 from .evaluation_view import show_skipped
 from .options import build_program, label
@@ -102,14 +103,13 @@ def optimize(
     limits = (settings.budget_calls, settings.budget_usd, settings.budget_minutes)
     if limits == (None, None, None) and any(lm is not None and lm.model not in FREE for lm in models):
         warn("no budget is set: --budget-calls, --budget-usd and --budget-minutes limit what the run may spend")
-    if 2.0 * 0.5 ** len(splits.val) >= settings.level:  # all of them better, by the two-sided permutation test
-        few = count(len(splits.val), "validation question")
-        warn(f"{few} cannot give p < {settings.level:g}: no candidate can be kept. Use more questions.")
     shown_settings = {**settings.model_dump(mode="json", exclude_none=True), "dataset": opened.dataset}
     with (
+        warnings.catch_warnings(),
         tracked(f"optimize {label(settings.program)}", shown_settings, out) as record,
         _bar(console) as show,
     ):
+        warnings.showwarning = lambda message, *_: warn(str(message))
         try:
             summary = run(
                 program,

@@ -13,7 +13,7 @@ import typer
 
 from ...data.benchmarks import load_questions
 from ...data.errors import PolyhopError
-from ...optimizers.exemplars import MIN_F1, from_musique, from_run, limited
+from ...optimizers.exemplars import MIN_F1, from_musique, from_run
 from ...programs.complexity import HOPS
 from ...programs.exemplars import Exemplar, ExemplarMemory
 from .command import new_app, run_command
@@ -32,7 +32,6 @@ def fill_memory(
         typer.Option(metavar="DIR", help="The successes of a run of `polyhop evaluate --out`. May be repeated."),
     ] = None,
     min_f1: Annotated[float, typer.Option(min=0, max=1, help="Evidence F1, in passages, of a success.")] = MIN_F1,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most N exemplars for each number of hops.")] = None,
 ) -> None:
     """Fill an exemplar memory from gold decompositions or from a program's successes."""
     if not musique and not run:
@@ -42,14 +41,14 @@ def fill_memory(
         found += from_musique(load_questions("musique", file))
     for folder in run or ():
         found += from_run(folder, min_f1)
-    kept = limited(found, limit)
-    if not kept:
+    kept = ExemplarMemory(()).joined(found)
+    if not len(kept):
         raise PolyhopError("found no exemplars: the run has no success with a plan")
     try:
-        ExemplarMemory(kept).save(out)
+        kept.save(out)
     except OSError as error:
         raise PolyhopError(f"cannot write {out}: {error.strerror}") from error
-    by_hops = ", ".join(f"{sum(each.hops == hops for each in kept)} of {hops}" for hops in HOPS)
+    by_hops = ", ".join(f"{sum(each.hops == hops for each in kept.exemplars)} of {hops}" for hops in HOPS)
     typer.echo(f"{out}: {len(kept)} exemplars, by hops {by_hops}")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import dspy
 import pytest
 from typer.testing import CliRunner
 
@@ -14,8 +15,10 @@ from polyhop.data.errors import PolyhopError
 from polyhop.data.sample import SubQuestion, load_sample, sample_passages
 from polyhop.eval.folder import RunError
 from polyhop.eval.records import read_lines
-from polyhop.optimizers.exemplars import collect, from_musique, from_run, readable
+from polyhop.eval.run import evaluate
+from polyhop.optimizers.exemplars import effects, from_musique, from_run, readable, useful
 from polyhop.programs.exemplars import Exemplar, ExemplarMemory
+from polyhop.programs.trace import Recalled, Trace
 from polyhop.scripts.training.exemplars import app
 
 
@@ -70,7 +73,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "prism"
     program = polyhop.Prism(polyhop.PassagePool(sample_passages()))
     program.set_lm(polyhop.lm("lexical"))
-    collect(program, load_sample("train")[:30], folder)
+    evaluate(program, load_sample("train")[:20], folder)
     return folder
 
 
@@ -89,37 +92,37 @@ def test_successes_become_exemplars(run: Path) -> None:
     assert len(list(from_run(run, min_f1=1.0))) < right
 
 
-def test_an_interrupted_run_resumes(tmp_path: Path) -> None:
-    program = polyhop.Prism(polyhop.PassagePool(sample_passages()))
-    program.set_lm(polyhop.lm("lexical"))
-    done = 0
+def shown(folder: Path, scores: list[float], recalled: list[list[str]]) -> Path:
+    """A run over so many questions, with the exemplars that each was shown."""
 
-    def stop(progress: Any) -> None:
-        nonlocal done
-        done = progress.done
-        if done == 8:
-            raise KeyboardInterrupt
+    def ask(question: str) -> dspy.Prediction:
+        n = int(question)
+        return dspy.Prediction(answer=str(scores[n]), trace=Trace([Recalled(tuple(recalled[n]))]))
 
-    with pytest.raises(KeyboardInterrupt):
-        collect(program, load_sample("train"), tmp_path / "run", on_progress=stop)
-    found = list(from_run(tmp_path / "run", 0.0))
-    assert 0 < len(found) <= 8
-    everything = collect(program, load_sample("train"), tmp_path / "run", min_f1=0.0)
-    assert everything[: len(found)] == found
-    assert len(everything) > len(found)
+    program = dspy.Module()
+    program.forward = ask
+    questions = [dspy.Example(question=str(n), answers=["1.0"]).with_inputs("question") for n in range(len(scores))]
+    evaluate(program, questions, folder)
+    return folder
+
+
+def test_the_useful_exemplars_are_those_with_which_scores_rose(tmp_path: Path) -> None:
+    before = shown(tmp_path / "before", [0.0, 0.0, 0.0, 1.0], [[]] * 4)
+    after = shown(tmp_path / "after", [1.0, 1.0, 0.0, 0.0], [["good"], ["good", "lucky"], ["good"], ["bad"]])
+    gains = effects(before, after, "answer_em")
+    assert gains == {"good": 2 / 4, "lucky": 1 / 2, "bad": -1 / 2}  # one change of 0 is added to each
+    plans = [Exemplar(text, ("Why?",), hops) for text, hops in (("bad", 2), ("new", 2), ("good", 2), ("one", 1))]
+    assert [each.question for each in useful([*plans, plans[2]], gains, 1)] == ["one", "good"]
+    assert [each.question for each in useful(plans, gains, 9)] == ["one", "good", "new"]  # without the one that harmed
 
 
 def test_the_command_fills_a_file(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "memory.jsonl"
-    result = CliRunner().invoke(app, ["--run", str(run), "--run", str(run), "--limit", "3", "--out", str(out)])
+    result = CliRunner().invoke(app, ["--run", str(run), "--run", str(run), "--out", str(out)])
     assert result.exit_code == 0, result.output
     exemplars = ExemplarMemory.load(out).exemplars
     assert f"{len(exemplars)} exemplars" in result.output
-    assert len({exemplar.question for exemplar in exemplars}) == len(exemplars)
-    assert max(sum(each.hops == hops for each in exemplars) for hops in (1, 2, 3, 4)) == 3
-
-
-def test_errors(tmp_path: Path, run: Path) -> None:
+    assert list(exemplars) == list(from_run(run))
     result = CliRunner().invoke(app, ["--out", str(tmp_path / "memory.jsonl")])
     assert result.exit_code == 2
     assert "--musique FILE or --run DIR" in result.output

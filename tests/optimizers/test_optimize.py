@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,15 +11,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import dspy
+import numpy as np
 import pytest
 
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import BudgetSpent
 from polyhop.eval.folder import RunError
+from polyhop.eval.metrics import answer_f1
+from polyhop.eval.records import read_records
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.artifact import load, read
 from polyhop.optimizers.optimize import Progress, judge, optimize
-from polyhop.optimizers.records import OptimizationSummary, read_run, values_of
+from polyhop.optimizers.records import START, VAL, OptimizationSummary, read_run, values_of
 from polyhop.optimizers.settings import OptimizationSettings, Splits
 
 from .tiny import Engine, Tiny, examples, make
@@ -33,7 +37,7 @@ def changed(**more: Any) -> OptimizationSettings:
     return OptimizationSettings.model_validate({**SETTINGS.model_dump(), **more})
 
 
-SEARCH = changed(stages=("tunables",))
+SEARCH = changed(stages=("tunables",))  # one comparison
 
 
 def run(
@@ -65,7 +69,7 @@ def test_stages_are_kept_if_they_help(tmp_path: Path) -> None:
     summary = run(tmp_path / "run", SETTINGS, engine, on_progress=engine.watch)
     assert [(stage.stage, stage.kept) for stage in summary.stages] == [
         ("start", True),
-        ("exemplars", False),  # plans of other questions do not help
+        ("exemplars", False),  # plans do not help this program
         ("prompts", True),
         ("tunables", True),
     ]
@@ -74,6 +78,7 @@ def test_stages_are_kept_if_they_help(tmp_path: Path) -> None:
     assert summary.test
     assert summary.test.start.mean < summary.test.best.mean
     assert list(dict.fromkeys(engine.stages)) == ["validation", "exemplars", "prompts", "tunables", "test"]
+    assert "plans added, of 24 gold and " in summary.stages[1].note
     assert 2 not in set().union(*(seen for stage, seen in engine.seen.items() if stage != "test"))
     assert 2 in engine.seen["test"]
     best = load(tmp_path / "run" / "best", program=Tiny())
@@ -133,7 +138,7 @@ def test_a_candidate_must_be_significantly_better(
     new = [*OLD]
     for n in range(abs(changes)):
         new[n if changes > 0 else 10 + n] = float(changes > 0)
-    verdict = judge(evaluation("new", new), evaluation("old", OLD), changed(level=level))
+    verdict = judge(evaluation("new", new), evaluation("old", OLD), changed(stages=("tunables",), level=level))
     assert (verdict["kept"], verdict["why"]) == (kept, why)
     assert verdict["gain"] == pytest.approx(changes / 20)
     assert verdict["p"] == pytest.approx(p)
@@ -152,9 +157,60 @@ def test_a_cheaper_candidate_is_kept_if_nothing_is_lost(
     right: int, calls: float, kept: bool, why: str, evaluation: Callable[..., Path]
 ) -> None:
     new = evaluation("new", [0.0] * (20 - right) + [1.0] * right, calls)
-    verdict = judge(new, evaluation("old", OLD), changed(cost="lm_calls"))
+    verdict = judge(new, evaluation("old", OLD), changed(stages=("tunables",), cost="lm_calls"))
     assert (verdict["kept"], verdict["why"]) == (kept, why)
     assert verdict["saved"] == pytest.approx(2.0 - calls)
+
+
+@pytest.mark.parametrize(
+    ("more", "comparisons", "changes", "least"),  # p is 2 / 2 ** changes, and must be below 0.05 / comparisons
+    [
+        ({"stages": ("tunables",)}, 1, 6, 6),
+        ({"stages": ("tunables",), "cost": "lm_calls"}, 2, 7, 7),
+        ({}, 3, 7, 7),
+        ({"rounds": 3}, 9, 9, 9),
+        ({"rounds": 2, "cost": "lm_calls"}, 12, 9, 9),
+    ],
+)
+def test_each_test_has_its_share_of_the_level(
+    more: dict[str, Any], comparisons: int, changes: int, least: int, evaluation: Callable[..., Path]
+) -> None:
+    settings = changed(**more)
+    assert (settings.comparisons, settings.least_questions) == (comparisons, least)
+    old = evaluation("old", OLD)
+    for better, kept in ((changes - 1, False), (changes, True)):
+        new = evaluation(f"new{better}", [1.0] * better + OLD[better:])
+        assert judge(new, old, settings)["kept"] == kept
+
+
+def test_too_few_questions_are_told_before_anything_is_asked(tmp_path: Path) -> None:
+    engine = Engine()
+    few = replace(SPLITS, val=examples(100, 6))
+    with (
+        warnings.catch_warnings(action="error"),
+        pytest.raises(UserWarning, match=r"p < 0.017 needs 7 validation questions or more, and there are 6"),
+    ):
+        optimize(make(engine), few, tmp_path / "run", SETTINGS)
+    assert engine.calls == 0
+
+
+def brief(example: dspy.Example, prediction: dspy.Prediction, trace: object = None) -> float:
+    """A metric of one's own."""
+    return 0.5 if prediction.answer == example.answers[0] else 0.0
+
+
+def test_a_function_is_a_metric(tmp_path: Path) -> None:
+    settings = OptimizationSettings(metric=brief, stages=("tunables",), trials=2)  # type: ignore[arg-type]
+    assert settings.metric == "brief"
+    summary = run(tmp_path / "run", settings)
+    right = summary.stages[0].score or 0
+    assert 0 < right < 0.5
+    assert right == pytest.approx(
+        0.5 * np.mean([each.scores["answer_em"] for each in read_records(tmp_path / "run" / START / VAL)])
+    )
+    assert OptimizationSettings(metric=answer_f1).metric == "answer_f1"  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="another metric is called answer_em"):
+        OptimizationSettings(metric=type("M", (), {"__name__": "answer_em", "__call__": brief})())
 
 
 # --- budgets ---------------------------------------------------------------------------------------------------------
@@ -287,11 +343,6 @@ def test_a_folder_with_other_files_is_refused_and_unchanged(tmp_path: Path) -> N
     (tmp_path / "manifest.json").write_text('{"schema": 1, "program": {}}')
     with pytest.raises(RunError, match="another kind of run"):
         run(tmp_path)
-    (tmp_path / "manifest.json").write_text('{"settings": {"stages": ["prompts"]}}')
-    (tmp_path / "stages.jsonl").touch()
-    for refused in (run, read_run):
-        with pytest.raises(RunError, match="earlier version.*best"):
-            refused(tmp_path)
 
 
 # --- failures and secrets --------------------------------------------------------------------------------------------
@@ -302,7 +353,7 @@ def test_a_program_that_always_fails_is_an_error(tmp_path: Path) -> None:
         def complete(self, request: Any) -> Any:
             raise RuntimeError("no model here")
 
-    with pytest.raises(PolyhopError, match="failed on every validation question: .*no model here"):
+    with pytest.raises(PolyhopError, match="failed on all validation questions, 0-start: .*no model here"):
         run(tmp_path / "run", engine=Broken())
 
 

@@ -22,7 +22,10 @@ def example(text: str) -> dspy.Example:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"stages": ("prompts", "magic")}, "mine: stages.1: Input should be 'exemplars', 'prompts' or 'tunables'"),
+        (
+            {"stages": ("prompts", "magic")},
+            "mine: stages.1: Input should be 'exemplars', 'confidence', 'prompts' or 'tunables'",
+        ),
         ({"stages": ()}, "stages: name at least one stage"),
         ({"stages": "prompts, prompts"}, "stages: name at least one stage, and each stage once"),
         ({"rounds": 0}, "rounds: Input should be greater than or equal to 1, got 0"),

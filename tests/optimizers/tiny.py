@@ -22,7 +22,7 @@ from polyhop.programs.exemplars import Exemplars, as_demos
 from polyhop.programs.prediction import conclude
 from polyhop.programs.program import Program
 from polyhop.programs.run import current, record
-from polyhop.programs.trace import Answered, Decomposed
+from polyhop.programs.trace import Answered, Decomposed, Recalled
 from polyhop.programs.tunable import choice, integer
 
 
@@ -54,9 +54,10 @@ class Tiny(Program):
         self.answerer = dspy.Predict(Answer)
 
     def forward(self, question: str) -> dspy.Prediction:
-        shown = as_demos(self.exemplars(question, estimate_complexity(question)))
+        shown = self.exemplars(question, estimate_complexity(question))
+        record(Recalled(tuple(each.question for each in shown)))
         current().trace.calls += 2
-        plan = self.planner(question=question, demos=[*self.planner.demos, *shown])
+        plan = self.planner(question=question, demos=[*self.planner.demos, *as_demos(shown)])
         record(Decomposed(tuple(plan.sub_questions)))
         reply = self.answerer(question=question, effort=self.effort.value, style=self.style.value)
         record(Answered(reply.answer, "", 1.0))

@@ -87,20 +87,6 @@ def test_memory_and_tunables_are_parameters() -> None:
         Exemplars(mode="best")
 
 
-def test_the_number_by_hops_goes_before_the_count_and_is_saved() -> None:
-    program = Planner(MEMORY)
-    program.exemplars.memory.most = {2: 1, 4: 0}
-    assert program.exemplars(ASKED, TWO) == [BORN]
-    assert program.exemplars(ASKED, Complexity.of(4)) == []
-    assert program.exemplars(ASKED, Complexity.of(3))
-    twin = Planner()
-    twin.load_state(json.loads(json.dumps(program.dump_state())))
-    assert copy.deepcopy(twin).exemplars.memory.most == {2: 1, 4: 0}
-    state = {**program.exemplars.memory.dump_state(), "most": {"2": -1}}
-    with pytest.raises(ValueError, match="a number of exemplars by hops"):
-        twin.exemplars.memory.load_state(state)
-
-
 def test_copies_are_independent_and_reset_keeps_the_memory() -> None:
     program = Planner(MEMORY)
     program.exemplars(ASKED, TWO)
