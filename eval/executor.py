@@ -1,4 +1,4 @@
-"""Where questions are executed. `Executor` is the seam: a run gives it questions and gets back finished records.
+"""Where questions are executed: a run gives an executor questions and gets back finished records.
 
 `ThreadExecutor` uses one thread per question. Python cannot stop a thread, so a question that exceeds its time limit is
 abandoned in its thread, which ends at its current or next call to a language model, and another takes its place.
@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic, perf_counter
 from traceback import extract_tb
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import dspy
 from dspy import AdapterParseError, LMError
@@ -38,16 +38,6 @@ ATTEMPTS = 3
 """Workers that a question may end until it has failed."""
 
 _COUNTED = ("lm_calls", "lm_calls_critical_path", "searches", "rounds")
-
-
-class Executor(Protocol):
-    """Executes questions somewhere: in threads, processes, on other machines."""
-
-    def run(self, questions: Iterable[tuple[int, dspy.Example]]) -> Iterator[QuestionRecord]:
-        """Yield the record of every (number, question), in the order of completion; failures are records, too."""
-
-    def drain(self) -> Iterator[QuestionRecord]:
-        """After `run` was left early: yield what finishes within a moment, and abandon the rest."""
 
 
 @dataclass(frozen=True)
@@ -131,22 +121,19 @@ class QuestionTask:
 
 
 class ThreadExecutor:
-    """Executes up to ``threads`` questions at a time in this process; see `Executor`."""
+    """Executes up to ``threads`` questions at a time in this process."""
 
     def __init__(self, task: QuestionTask, threads: int = 1) -> None:
         self._task = task
         self._window: Window[QuestionRecord] = Window(threads, task.timeout)
 
     def run(self, questions: Iterable[tuple[int, dspy.Example]]) -> Iterator[QuestionRecord]:
-        for n, example in questions:
-            if self._window.full:
-                yield self._window.next()
-            self._window.start(self._job(n, example))
-        while self._window.busy:
-            yield self._window.next()
+        """Yield the record of every (number, question), in the order of completion; failures are records, too."""
+        return self._window.run(self._job(n, example) for n, example in questions)
 
     def drain(self) -> Iterator[QuestionRecord]:
-        yield from self._window.drain(GRACE)
+        """After `run` was left early: yield what finishes within a moment, and abandon the rest."""
+        return self._window.drain(GRACE)
 
     def _job(self, n: int, example: dspy.Example) -> Job[QuestionRecord]:
         ledger = self._task.ledger(n)
@@ -203,6 +190,15 @@ class Window(Generic[T]):
         except BaseException as error:  # noqa: BLE001  # raised again in the waiting thread
             result = error
         self._done.put((job, result, monotonic()))
+
+    def run(self, jobs: Iterable[Job[T]]) -> Iterator[T]:
+        """Yield the results of jobs as they finish; a job is taken when there is a thread for it."""
+        for job in jobs:
+            if self.full:
+                yield self.next()
+            self.start(job)
+        while self.busy:
+            yield self.next()
 
     def next(self) -> T:
         """The result of the next job that finishes or times out."""

@@ -2,45 +2,32 @@
 
     dspy.GEPA(metric=with_feedback(metrics.joint_f1), ...)
 
-GEPA asks for feedback on one call of an agent at a time. It is told what the annotations ask for in this call
-(`polyhop.eval.faults`), and how the question ended. Where the annotations tell nothing of an agent, it gets the
-feedback for the whole program. `feedback` registers more for an agent's role.
+GEPA asks for feedback on one call of an agent at a time. It is told how the reply differs from the one that the
+annotations ask for (`polyhop.eval.gold_replies`), what the agent was not shown, and how the question ended. Where the
+annotations tell nothing of an agent, it gets the feedback for the whole program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import dspy
 
 from ..data.passages import Evidence, Fact, Passage
-from .faults import faults, listed, missing, quote
+from .gold_replies import GoldReplies, Sight, asked
 from .metrics import Attempt, Metric, attempt_of, joint_f1
-from .scoring import counted, exact_match, fact_in
+from .scoring import counted, exact_match, fact_in, sentences_of
 
-Aspect = Callable[["Review"], str]
+_MOST_NAMED = 5  # sentences or texts listed in one sentence
+_LONGEST_QUOTE = 200  # characters
 
-AGENTS: dict[str, tuple[Aspect, ...]] = {}
-"""The aspects by the role of an agent: the name of its predictor in the program."""
+CALIBRATION = frozenset({"confidence", "accuracy", "sufficiency"})
+"""Fields whose faults are of degree."""
 
-
-def feedback(*roles: str) -> Callable[[Aspect], Aspect]:
-    """Register a function of a `Review` as feedback for the agents of some roles, after what they already have."""
-
-    def register(aspect: Aspect) -> Aspect:
-        for role in roles:
-            AGENTS[role] = (*AGENTS.get(role, ()), aspect)
-        return aspect
-
-    return register
-
-
-def with_feedback(metric: Metric = joint_f1) -> FeedbackMetric:
-    """The metric with textual feedback."""
-    return FeedbackMetric(metric)
+Call = tuple[type[dspy.Signature], Mapping[str, Any], Mapping[str, Any]]
+"""The signature, the inputs and the reply of one call of an agent."""
 
 
 @dataclass(frozen=True)
@@ -64,145 +51,141 @@ class FeedbackMetric:
         score = self.metric.function(attempt)
         if trace is not None and pred_name is None:
             return self.metric.reached(score)
-        own, call = (
-            self.metric.feedback,
-            next(((p.signature, given, reply) for p, given, reply in pred_trace or ()), None),
-        )
-        return dspy.Prediction(score=score, feedback=own(attempt) if own else explain(gold, pred, pred_name, call))
+        call = next(((p.signature, given, reply) for p, given, reply in pred_trace or ()), None)
+        text = self.metric.feedback(attempt) if self.metric.feedback else explain(attempt, call)
+        return dspy.Prediction(score=score, feedback=text)
 
 
-Call = tuple[type[dspy.Signature], Mapping[str, Any], Mapping[str, Any]]
-"""The signature, the inputs and the reply of one call of an agent."""
+def with_feedback(metric: Metric = joint_f1) -> FeedbackMetric:
+    """The metric with textual feedback."""
+    return FeedbackMetric(metric)
 
 
-def explain(
-    example: dspy.Example, prediction: dspy.Prediction, agent: str | None = None, call: Call | None = None
-) -> str:
-    """What is right and what is missing, in a sentence or two per aspect.
-
-    Args:
-        agent: The name of a predictor ("selector", "answerer.predict", ...); by default, the whole program.
-        call: A call of this agent, to judge its reply by what it saw.
-    """
-    review = Review(attempt_of(example, prediction), prediction)
-    role = next((part for part in (agent or "").split(".") if part in AGENTS), "")
-    texts = [aspect(review) for aspect in AGENTS[role]] if role else []
-    if call is not None and (told := _of_call(review, *call)):
-        texts = [told, answer(review), *texts]
-    texts = texts or [aspect(review) for aspect in AGENTS[""]]
-    return " ".join(text for text in texts if text) or answer(review)
+def explain(attempt: Attempt, call: Call | None = None) -> str:
+    """What is right and what is missing, of the whole program or of one call of an agent."""
+    if call is not None:
+        signature, inputs, own = call
+        seen = attempt.output.ranking
+        found = faults(attempt.example, seen, signature, inputs, own)
+        if found is not None:
+            texts = [*(found.values() or ["This reply has no fault."]), _not_shown(attempt.example, seen, inputs)]
+            return " ".join(filter(None, [*texts, _answer(attempt)]))
+    return " ".join(filter(None, (_answer(attempt), _search(attempt), _evidence(attempt))))
 
 
-def _of_call(review: Review, signature: type[dspy.Signature], inputs: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    """The faults of one reply; empty if the annotations do not tell what it should be."""
-    example, seen = review.attempt.example, review.attempt.output.ranking
-    found = faults(example, seen, signature, inputs, own)
-    if found is None:
-        return ""
-    return " ".join([*(found.values() or ["This reply has no fault."]), missing(example, seen, inputs)]).strip()
+# --- the whole program -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Review:
-    """A prediction compared with the gold."""
-
-    attempt: Attempt
-    prediction: dspy.Prediction  # its trace has the steps of the agents
-
-    @cached_property
-    def kept(self) -> tuple[Fact, ...]:
-        """The final evidence."""
-        return tuple(self._counted(item) for item in self.attempt.output.evidence)
-
-    def _counted(self, item: Evidence) -> Fact:
-        return fact_in(self.attempt.gold.passages, item.passage, item.sentence)
-
-    @cached_property
-    def wanted(self) -> tuple[Fact, ...]:
-        """The gold sentences; the gold passages where no sentences are known."""
-        return self.attempt.gold.facts or tuple(Fact(id) for id in self.attempt.gold.passages)
-
-    @cached_property
-    def _known(self) -> list[Passage]:
-        return [*(self.attempt.example.get("pool") or ()), *self.attempt.output.ranking]
-
-    @cached_property
-    def _titles(self) -> dict[str, str]:
-        return {counted(self.attempt.gold.passages, passage): passage.title for passage in self._known}
-
-    def missing(self, facts: Collection[Fact]) -> list[Fact]:
-        """The gold facts that are not among ``facts``; a whole passage includes its sentences."""
-        passages = {fact.passage_id for fact in facts}
-        whole = {fact.passage_id for fact in facts if fact.sentence is None}
-        return [
-            fact
-            for fact in self.wanted
-            if fact.passage_id not in (passages if fact.sentence is None else whole) and fact not in facts
-        ]
-
-    def irrelevant(self, facts: Iterable[Fact]) -> list[Fact]:
-        """The facts that are not gold."""
-        gold = self.attempt.gold
-        by_passage = not gold.facts
-        return [
-            fact
-            for fact in facts
-            if (fact.passage_id not in gold.passages if fact.sentence is None or by_passage else fact not in gold.facts)
-        ]
-
-    def found(self, facts: Iterable[Fact]) -> list[Fact]:
-        """The facts whose passages the search found."""
-        ids = {counted(self.attempt.gold.passages, passage) for passage in self.attempt.output.ranking}
-        return [fact for fact in facts if fact.passage_id in ids]
-
-    def title(self, id: str) -> str:
-        return f'"{self._titles.get(id) or id}"'
-
-    def quoted(self, facts: Iterable[Fact]) -> str:
-        """The titles and sentences of some facts."""
-        return listed(map(self._quote, facts))
-
-    def _quote(self, fact: Fact) -> str:
-        items = (Evidence(passage, n) for passage in self._known for n in range(len(passage.sentences)))
-        found = next((item for item in items if self._counted(item) == fact), None)
-        return self.title(fact.passage_id) + (f" ({quote(found.text)})" if found else "")
-
-
-# --- aspects; "" is the whole program --------------------------------------------------------------------------------
-
-
-@feedback("")
-def answer(review: Review) -> str:
-    given, answers = review.attempt.output.answer, review.attempt.gold.answers
+def _answer(attempt: Attempt) -> str:
+    given, answers = attempt.output.answer, attempt.gold.answers
     if exact_match(given, answers):
         return f'The answer "{given}" is right.'
-    quoted = [f'"{text}"' for text in answers]
-    also = f" (or {listed(quoted[1:])})" if quoted[1:] else ""
-    verdict = f'The answer "{given}" is wrong: expected {quoted[0] if quoted else "none"}{also}.'
-    if review.attempt.answer.f1:
-        verdict += " It shares words with that: give exactly the name, date or phrase that is asked for."
-    return verdict
+    verdict = f'The answer "{given}" is wrong: expected {_listed((f"{text!r}" for text in answers), " or ") or "none"}.'
+    more = " It shares words with that: give exactly the name, date or phrase that is asked for."
+    return verdict + (more if attempt.answer.f1 else "")
 
 
-@feedback("")
-def search(review: Review) -> str:
-    """Gold passages that the search did not find."""
-    wanted = [Fact(id) for id in review.attempt.gold.passages]
-    found = review.found(wanted)
-    if missing := [fact for fact in wanted if fact not in found]:
-        return f"The search did not find {review.quoted(missing)}: ask for what these are about by name."
+def _search(attempt: Attempt) -> str:
+    wanted = attempt.gold.passages
+    found = {counted(wanted, passage) for passage in attempt.output.ranking}
+    if missing := [_quoted(attempt, Fact(id)) for id in wanted if id not in found]:
+        return f"The search did not find {_listed(missing)}: ask for what these are about by name."
     return "The search found all needed passages." if wanted else ""
 
 
-@feedback("")
-def evidence(review: Review) -> str:
-    """The final evidence, sentence by sentence."""
-    if not review.wanted:
-        return f"No evidence was needed, but {len(review.kept)} pieces were kept." if review.kept else ""
-    missing, irrelevant = review.missing(review.kept), review.irrelevant(review.kept)
-    if not missing and not irrelevant:
-        return "The evidence is complete and has nothing irrelevant in it."
-    texts = [f"The final evidence misses {review.quoted(missing)}." if missing else "The evidence is complete."]
-    if irrelevant:
-        texts.append(f"It also contains what the answer does not need: {review.quoted(irrelevant)}.")
-    return " ".join(texts)
+def _evidence(attempt: Attempt) -> str:
+    """The final evidence, sentence by sentence, or passage by passage where no gold sentences are known."""
+    gold, evidence = attempt.gold, attempt.output.evidence
+
+    def facts(item: Evidence) -> set[Fact]:
+        if not gold.facts:
+            return {Fact(counted(gold.passages, item.passage))}
+        return {fact_in(gold.passages, passage, sentence) for passage, sentence in sentences_of([item])}
+
+    wanted = gold.facts or tuple(map(Fact, gold.passages))
+    if not wanted:
+        return f"No evidence was needed, but {len(evidence)} pieces were kept." if evidence else ""
+    shown = {fact for item in evidence for fact in facts(item)}
+    missing = [_quoted(attempt, fact) for fact in wanted if fact not in shown]
+    vain = [f'"{item.passage.title}" ({_quote(item.text)})' for item in evidence if not facts(item) & set(wanted)]
+    return " ".join(
+        [
+            f"The final evidence misses {_listed(missing)}." if missing else "The evidence is complete.",
+            f"It contains what the answer does not need: {_listed(vain)}." if vain else "Nothing in it is irrelevant.",
+        ]
+    )
+
+
+def _quoted(attempt: Attempt, fact: Fact) -> str:
+    """The title of a gold fact and its sentence, as far as they are known."""
+    gold, known = attempt.gold, [*(attempt.example.get("pool") or ()), *attempt.output.ranking]
+    title = next((each.title for each in known if counted(gold.passages, each) == fact.passage_id), fact.passage_id)
+    sentences = sentences_of(Evidence(passage) for passage in known)
+    found = next((Evidence(*each).text for each in sentences if fact_in(gold.passages, *each) == fact), "")
+    return f'"{title}"' + (f" ({_quote(found)})" if found else "")
+
+
+# --- one call --------------------------------------------------------------------------------------------------------
+
+
+def faults(
+    example: dspy.Example,
+    passages: Iterable[Passage],
+    signature: type[dspy.Signature],
+    inputs: Mapping[str, Any],
+    own: Mapping[str, Any],
+) -> dict[str, str] | None:
+    """What is wrong with a reply, by output field; empty if nothing is, None if the annotations do not tell.
+
+    Args:
+        passages: What the program saw, for a question without passages of its own.
+        inputs: What the agent was given; passages as `NumberedPassages`.
+        own: Its reply.
+    """
+    reply = GoldReplies(example, passages).reply(signature, inputs, own)
+    if not reply.told:
+        return None
+    different = {name: told for name, told in reply.told.items() if own.get(name) != told}
+    return {name: _fault(name, own.get(name), told, reply.sight) for name, told in different.items()}
+
+
+def _fault(name: str, own: Any, told: Any, sight: Sight) -> str:
+    if isinstance(told, float):
+        return f"{name} {float(own):g} is too {'low' if told > float(own) else 'high'}: {told:.2g} would be right."
+    if not isinstance(told, list):
+        return f'{name} should be "{told}", not "{own}".'
+    given = [asked(each) for each in (own if isinstance(own, list | tuple) else [own]) if each is not None]
+    wanted = [asked(each) for each in told]
+    whole = {id.partition("s")[0] for id in wanted if sight.page(id)}
+    left_out = [id for id in wanted if id not in given and not (sight.page(id) and id.partition("s")[0] in given)]
+    vain = [id for id in given if id not in wanted and id not in whole]
+    texts = [
+        f"{name} left out {_listed(_shown(id, sight) for id in left_out)}." if left_out else "",
+        f"{name} has what is not needed: {_listed(_shown(id, sight) for id in vain)}." if vain else "",
+    ]
+    return " ".join(filter(None, texts)) or f"{name} should be {_listed(wanted)}."
+
+
+def _not_shown(example: dspy.Example, passages: Iterable[Passage], inputs: Mapping[str, Any]) -> str:
+    """What the annotations need and the agent was not shown; empty if it was shown everything, or no passages."""
+    sight = Sight(GoldReplies(example, passages), inputs, {})
+    lacking = [page.title if page else id for id, page in sight.oracle.pages.items() if not sight.has(id)]
+    return f"It was not shown all that the answer needs of {_listed(lacking)}." if sight.numbered and lacking else ""
+
+
+def _shown(text: str, sight: Sight) -> str:
+    """A text of a list; an id with its title and sentence."""
+    page = sight.page(text)
+    return _quote(text) if page is None else f'[{text}] "{page.title}" ({_quote(sight.sentence(text))})'
+
+
+def _quote(text: str) -> str:
+    """The beginning of a sentence."""
+    return text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE].rsplit(" ", 1)[0] + " ..."
+
+
+def _listed(names: Iterable[str], between: str = ", ") -> str:
+    """The first few of some texts."""
+    given = list(dict.fromkeys(names))
+    more = f" and {len(given) - _MOST_NAMED} more" if len(given) > _MOST_NAMED else ""
+    return between.join(given[:_MOST_NAMED]) + more

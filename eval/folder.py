@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, Self, TextIO
 
@@ -198,14 +199,7 @@ def read_json(path: Path, missing: str) -> dict[str, Any]:
 
 def cut_half_line(file: Any) -> None:
     """Truncate a file after its last line break: the rest was never finished."""
-    end = position = file.seek(0, os.SEEK_END)
-    while position > 0:
-        start = max(0, position - 65536)
-        file.seek(start)
-        found = file.read(position - start).rfind(b"\n")
-        if found >= 0:
-            position = start + found + 1
-            break
-        position = start
-    if position < end:
-        file.truncate(position)
+    if file.seek(0, os.SEEK_END):
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as whole:
+            end = whole.rfind(b"\n") + 1
+        file.truncate(end)

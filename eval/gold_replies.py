@@ -103,7 +103,7 @@ class Sight:
             return bool((read_probability(own) >= 0.5) == (told >= 0.5))
         if not isinstance(told, list):
             return title_key(str(own)) == title_key(str(told))
-        left, right = [_asked(each) for each in own], [_asked(each) for each in told]
+        left, right = [asked(each) for each in own], [asked(each) for each in told]
         if all(_ID.fullmatch(text) for text in (*left, *right)):
             by_passage = not self.oracle.gold.facts
             return {_id(text, by_passage) for text in left} == {_id(text, by_passage) for text in right}
@@ -238,9 +238,16 @@ class Sight:
         answers = [step.answer for step in self.oracle.steps if step.passage_id == passage]
         return self.has(passage) or any(_mentions(text, answers) for text in self.listed("known"))
 
-    def sentence(self, id: str) -> str:
+    def page(self, id: str) -> NumberedPassage | None:
+        """The passage of an id that is shown."""
         number, _, sentence = id.partition("s")
-        page = next(page for page in self.numbered if str(page.number) == number)
+        found = (page for page in self.numbered if _ID.fullmatch(id) and str(page.number) == number)
+        return next((page for page in found if not sentence or int(sentence) in page.sentences), None)
+
+    def sentence(self, id: str) -> str:
+        page, sentence = self.page(id), id.partition("s")[2]
+        if page is None:
+            raise KeyError(id)
         return page.sentences[int(sentence)] if sentence else " ".join(page.sentences.values())
 
 
@@ -256,7 +263,7 @@ def _names_all(own: str, query: str) -> bool:
     return bool(words) and words <= set(content_terms(own))
 
 
-def _asked(item: Any) -> str:
+def asked(item: Any) -> str:
     """A text of a list without the ids that it cites; of a step its question."""
     text = str(item["question"] if isinstance(item, dict) else item)
     return split_citations(text)[0] or text

@@ -15,17 +15,28 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    StrictFloat,
+    StrictInt,
+    ValidationError,
+    field_validator,
+)
 
 from ..data.errors import first_error
 from ..data.files import LARGEST_JSON, bounded_lines
 from ..data.passages import Evidence
 from .folder import ACCOUNT, PREDICTIONS, SUMMARY, LockedFolder, RunError, read_json
+from .metrics import METRICS
 from .settings import RunManifest
 
-_LARGEST = 1e15
-Number = Annotated[int, Field(ge=-_LARGEST, le=_LARGEST)] | Annotated[float, Field(ge=-_LARGEST, le=_LARGEST)]
-"""A score or a cost: a number that sums and means can hold, so neither infinite nor NaN."""
+_Number = StrictInt | StrictFloat
+_LARGEST = 1e15  # sums and means can hold it
+Score = Annotated[_Number, Field(ge=-_LARGEST, le=_LARGEST)]
+Cost = Annotated[_Number, Field(ge=0, le=_LARGEST)]
 
 
 class EvidenceRecord(BaseModel):
@@ -78,12 +89,20 @@ class QuestionRecord(BaseModel):
     stop_reason: str = ""
     trace: list[dict[str, Any]] = []
     error: Failure | None = None
-    scores: dict[str, Number]
-    costs: dict[str, Number]
-    costs_by_agent: dict[str, dict[str, Number]] = {}
+    scores: dict[str, Score]
+    costs: dict[str, Cost]
+    costs_by_agent: dict[str, dict[str, Cost]] = {}
     incidents: dict[str, int] = {}
     attempt: int = 1  # greater than 1 for a retried question
     official: dict[str, Any] | None = None  # the prediction in the terms of the benchmark's official evaluator
+
+    @field_validator("scores")
+    @classmethod
+    def _possible(cls, scores: dict[str, Score]) -> dict[str, Score]:
+        for name, value in scores.items():
+            if name in METRICS and METRICS[name].kind == "percent" and not 0 <= value <= 1:
+                raise ValueError(f"{name} is between 0 and 1, but is {value}")
+        return scores
 
     def counted(self, ids: Iterable[str]) -> list[str]:
         """What passages count as, each once: itself if it is gold, else its document."""
@@ -103,7 +122,7 @@ class RunFolder(LockedFolder):
         super().__init__(path, manifest.to_json(), PREDICTIONS, beside=(ACCOUNT,))
 
     def _manifest(self) -> dict[str, Any]:
-        return read_manifest(self.path).to_json()
+        return RunManifest.read(self.path).to_json()
 
     def _take_up(self) -> None:
         self._offsets = np.full(self.questions, -1, dtype=np.int64)
@@ -113,11 +132,6 @@ class RunFolder(LockedFolder):
     def has(self, n: int) -> bool:
         """Whether a question has a record."""
         return bool(self._offsets[n] >= 0)
-
-    @property
-    def finished(self) -> bool:
-        """Whether the run has a summary of its records."""
-        return (self.path / SUMMARY).exists()
 
     def forget(self, n: int) -> None:
         """Have a question executed again; its last record counts."""
@@ -154,46 +168,9 @@ def read_manifest(path: Path) -> RunManifest:
     return RunManifest.read(path)
 
 
-class _Counts(BaseModel):
-    questions: NonNegativeInt
-    answered: NonNegativeInt
-    failed: NonNegativeInt
-
-
-class _Part(BaseModel):
-    counts: _Counts
-    metrics: dict[str, Number]
-    intervals: dict[str, tuple[Number, Number]]
-
-
-class _Timing(BaseModel):
-    seconds_mean: Number
-    seconds_total: Number
-
-
-class _Summary(_Part):
-    """What `polyhop.eval.summary.summarize` writes."""
-
-    failures: list[dict[str, Any]]
-    incidents: dict[str, NonNegativeInt]
-    by_agent: dict[str, dict[str, Number]]
-    by_hops: dict[str, _Part]
-    by_kind: dict[str, _Part]
-    totals: dict[str, Number]
-    timing: _Timing
-
-
 def read_summary(path: Path) -> dict[str, Any]:
     """The summary of a finished run."""
-    summary = read_json(path / SUMMARY, f"The run {path} is not finished: start it again to finish it.")
-    try:
-        _Summary.model_validate(summary)
-    except ValidationError as error:
-        raise RunError(
-            f"{path / SUMMARY} is damaged ({first_error(error)}). "
-            "Start the run again: its summary is made from its records."
-        ) from error
-    return summary
+    return read_json(path / SUMMARY, f"The run {path} is not finished: start it again to finish it.")
 
 
 def read_records(path: Path) -> Iterator[QuestionRecord]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,13 +22,13 @@ import dspy
 from ..data.errors import PolyhopError
 from ..engines.secrets import learn_models
 from .cluster import Ray, RayExecutor
-from .executor import Executor, QuestionTask, ThreadExecutor
+from .executor import QuestionTask, ThreadExecutor
 from .folder import RunError
 from .gold import LookUp
 from .official.submissions import SUBMISSIONS
-from .records import QuestionRecord, RunFolder, read_summary
+from .records import QuestionRecord, RunFolder
 from .settings import RunManifest
-from .summary import files_of, finish
+from .summary import finish
 
 
 @dataclass
@@ -126,13 +126,9 @@ def evaluate(
                 progress.add(record, before=True)
         on_progress(progress)
         submission = SUBMISSIONS.get(manifest.dataset or "")
-        if progress.done == progress.questions:
-            if folder.finished and all((path / name).exists() for name in files_of(submission)):
-                with suppress(RunError):  # damaged: it is made again from the records
-                    return read_summary(path)
-        else:
+        if progress.done < progress.questions:
             task = QuestionTask(program, submission, look_up, timeout, attempts)
-            asking: Executor = ThreadExecutor(task, threads)
+            asking: ThreadExecutor | RayExecutor = ThreadExecutor(task, threads)
             if executor is not None:
                 asking = stack.enter_context(RayExecutor(task, executor))
             pending = ((n, example) for n, example in enumerate(questions) if not folder.has(n))

@@ -5,19 +5,21 @@ Everything is computed in the order of the questions: the numbers do not depend 
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import nan
 from typing import Any
+from urllib.parse import quote
 
 import dspy
 import numpy as np
 import numpy.typing as npt
 
+from ..data.errors import PolyhopError
 from ..engines.costs import sum_costs
-from . import trec
-from .folder import SUMMARY, write_json
+from .folder import SUMMARY, replacing, write_json
 from .metrics import COSTS, METRICS
 from .official.submissions import Submission
 from .records import QuestionRecord, RunFolder
@@ -32,19 +34,16 @@ _RESAMPLES = 2_000
 Floats = npt.NDArray[np.float64]
 
 
-def files_of(submission: Submission | None) -> tuple[str, ...]:
-    """The files of a finished run that are derived from its records, besides the summary."""
-    return (RUN, QRELS, *(submission.files if submission else ()))
-
-
 def finish(
     folder: RunFolder, manifest: RunManifest, questions: Iterable[dspy.Example], submission: Submission | None
 ) -> dict[str, Any]:
     """Write everything that is derived from the records; the summary last, since it marks the run as finished."""
-    trec.write_run(
-        folder.path / RUN, ((record.id, record.counted(record.ranking)) for record in folder.records()), tag="polyhop"
-    )
-    trec.write_qrels(folder.path / QRELS, ((record.id, record.gold) for record in folder.records()))
+    with replacing(folder.path / RUN) as file:
+        for record in folder.records():
+            file.writelines(run_lines(record.id, record.counted(record.ranking), "polyhop"))
+    with replacing(folder.path / QRELS) as file:
+        for record in folder.records():
+            file.writelines(f"{_safe(record.id)} 0 {_safe(id)} 1\n" for id in dict.fromkeys(record.gold))
     official = _official(folder, questions, submission) if submission else None
     summary = summarize(folder.records(), manifest.questions.skipped) | {"official": official}
     if manifest.simulation:
@@ -153,3 +152,25 @@ def _official(folder: RunFolder, questions: Iterable[dspy.Example], submission: 
         return dict(submission.evaluate(pairs))
     except ValueError as error:  # an incomplete MuSiQue-Full pair, for example, which the official script rejects
         return {"none": str(error)}
+
+
+# --- TREC files ------------------------------------------------------------------------------------------------------
+
+
+def run_lines(question: str, ranking: Sequence[str], tag: str) -> Iterator[str]:
+    """``question Q0 passage rank score tag`` lines.
+
+    trec_eval ignores the order of the lines and the rank, and breaks ties by passage id; so the score counts down to 1.
+    A repeated passage keeps its first rank.
+    """
+    passages = dict.fromkeys(ranking)
+    for rank, passage in enumerate(passages, 1):
+        yield f"{_safe(question)} Q0 {_safe(passage)} {rank} {len(passages) - rank + 1} {_safe(tag)}\n"
+
+
+def _safe(id: str) -> str:
+    """An id of a TREC file: percent-encoded are ``%``, white space, which separates fields, and lone surrogates, which
+    UTF-8 cannot encode."""
+    if not id:
+        raise PolyhopError("A question or a passage of the run has an empty id, which TREC files cannot have.")
+    return re.sub(r"[\s%\ud800-\udfff]", lambda match: quote(match.group(), errors="surrogatepass"), id)

@@ -36,8 +36,7 @@ from dspy.utils.callback import BaseCallback
 from ..data.errors import PolyhopError
 from ..engines.models import roles
 from ..engines.replies import explain, model_errors
-from ..eval.faults import CALIBRATION, faults
-from ..eval.feedback import with_feedback
+from ..eval.feedback import CALIBRATION, faults, with_feedback
 from ..eval.gold_replies import GoldReplies
 from ..eval.metrics import Metric as PolyhopMetric
 from .diagnose import diagnose

@@ -46,7 +46,7 @@ def search(
     if any(map(str.isalnum, query)):
         hits = one_a_document(searched.search, query, k) if by is By.document else searched.search(query, k)
     if trec:
-        from ..eval.trec import run_lines
+        from ..eval.summary import run_lines
 
         typer.echo("".join(run_lines("q", [hit.passage.id for hit in hits], name)), nl=False)
     elif as_json:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from polyhop.eval.trec import run_lines
+from polyhop.eval.summary import run_lines
 from polyhop.scripts.main import app
 
 FIRM = "In what year was the firm that built the Tyne Bridge founded?"
