@@ -56,7 +56,8 @@ def test_objectives_and_feedback_understand_benchmarks() -> None:
     asked = example(GoldFact("Paris", 1, unique_title=True))
     prediction = dspy.Prediction(answer="France", evidence=(Evidence(PARIS, 1),), ranking=(PARIS, ROME))
     assert metrics.fact_f1(asked, prediction) == metrics.joint_f1(asked, prediction) == 1.0
-    assert "The evidence is complete and has nothing irrelevant in it." in explain(asked, prediction)
+    told = explain(metrics.attempt_of(asked, prediction))
+    assert "The evidence is complete. Nothing in it is irrelevant." in told
 
 
 def test_the_gold_evidence_is_sentences_where_they_are_known_and_else_passages() -> None:
