@@ -13,7 +13,7 @@ pytest.importorskip("mcp")
 
 from polyhop.data.passages import Evidence, Hit, Passage, Reason
 from polyhop.data.text import quoted
-from polyhop.eval.trec import run_lines
+from polyhop.eval.summary import run_lines
 from polyhop.scripts.view import evidence_table, hit_lines
 from polyhop.serve.chat import cited
 from polyhop.serve.tools import shown
