@@ -6,7 +6,7 @@ import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from .folder import RunError, replacing
 from .metrics import COSTS, METRICS, quantity
 from .records import QuestionRecord, read_manifest, read_records
 from .statistics import Comparison, compare, holm
+
+_BULK: dict[str, Any] = {"trace": [], "evidence": [], "ranking": [], "documents": {}}  # not kept in memory
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,11 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
                 f"The runs have different datasets: {plain(str(manifests[0].dataset))} in {paths[0]}, "
                 f"{plain(str(manifest.dataset))} in {path}."
             )
-    tables = [{record.id: _Compared.of(record) for record in read_records(path)} for path in paths]
+    tables = [{record.id: record.model_copy(update=_BULK) for record in read_records(path)} for path in paths]
     ids = [id for id in tables[0] if all(id in table for table in tables[1:])]
     if not ids:
         raise RunError("The runs share no question that is finished in all of them.")
-    own = {name for table in tables for each in table.values() for name in each.values}
+    own = {name for table in tables for record in table.values() for name in record.scores | record.costs}
     known = [*dict.fromkeys([*METRICS, *COSTS, *sorted(own)])]
     unknown = [name for name in metrics or () if name not in known]
     if unknown:
@@ -102,7 +104,7 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
     rows = [
         row
         for metric in metrics or known
-        for row in _rows(metric, names, [[table[id].values.get(metric, np.nan) for id in ids] for table in tables])
+        for row in _rows(metric, names, [[_value(table[id], metric) for id in ids] for table in tables])
     ]
     for name in names[1:]:
         tested = [(n, row.versus) for n, row in enumerate(rows) if row.run == name and row.versus]
@@ -112,7 +114,7 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
         flip
         for name, table in zip(names[1:], tables[1:], strict=True)
         for id in ids
-        if (flip := _flip(name, id, tables[0][id], table[id]))
+        if (flip := _flip(name, tables[0][id], table[id]))
     ]
     return RunComparison(runs, len(ids), tuple(rows), tuple(flips))
 
@@ -122,19 +124,6 @@ def run_names(programs: Mapping[Path, str]) -> dict[Path, str]:
     ways: list[Callable[[Path], str]] = [lambda path: programs[path], lambda path: path.resolve().name, str]
     named = [{path: plain(way(path)) for path in programs} for way in ways]
     return next((names for names in named if len(set(names.values())) == len(names)), named[-1])
-
-
-class _Compared(NamedTuple):
-    question: str
-    answer: str
-    values: dict[str, float]
-    gold: str
-
-    @classmethod
-    def of(cls, record: QuestionRecord) -> _Compared:
-        answer = f"failed: {record.error.message}" if record.error else record.answer or ""
-        gold = record.gold_answers[0] if record.gold_answers else ""
-        return cls(record.question, answer, {**record.scores, **record.costs}, gold)
 
 
 def _rows(metric: str, names: Sequence[str], columns: Sequence[Sequence[float]]) -> list[Row]:
@@ -150,11 +139,16 @@ def _rows(metric: str, names: Sequence[str], columns: Sequence[Sequence[float]])
     return rows
 
 
-def _flip(run: str, id: str, first: _Compared, other: _Compared) -> Flip | None:
-    before, after = first.values.get("answer_em"), other.values.get("answer_em")
+def _value(record: QuestionRecord, metric: str) -> float:
+    return record.scores.get(metric, record.costs.get(metric, np.nan))
+
+
+def _flip(run: str, first: QuestionRecord, other: QuestionRecord) -> Flip | None:
+    before, after = (record.scores.get("answer_em") for record in (first, other))
     if before is None or after is None or before == after:
         return None
-    return Flip(run, after > before, id, first.question, first.gold, first.answer, other.answer)
+    said = (f"failed: {each.error.message}" if each.error else each.answer or "" for each in (first, other))
+    return Flip(run, after > before, first.id, first.question, next(iter(first.gold_answers), ""), *said)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

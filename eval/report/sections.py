@@ -13,9 +13,9 @@ from markupsafe import Markup
 
 from ...data.errors import PolyhopError
 from ...data.text import count
-from ..folder import DIAGNOSIS
+from ..folder import DIAGNOSIS, flat
 from ..metrics import METRICS
-from ..settings import SAMPLING, QuestionSettings
+from ..settings import SAMPLING
 from ..statistics import Interval
 from . import between, lower, name, number, p_value
 from .charts import Plot, Point, bounds, front, mark, whisker
@@ -316,68 +316,32 @@ _INDEX = ("passages", "corpus", "corpus_hash", "analyzer", "anserini", "lucene",
 
 
 def _about(group: Group) -> Context:
-    """What the manifests say; only what is named here gets into the report."""
-    facts = [_facts(run) for run in group.runs]
-    tunables = [run.manifest.program.tunables for run in group.runs]
-
     def rows(columns: Sequence[Mapping[str, Any]]) -> list[list[str]]:
         names = dict.fromkeys(name for column in columns for name in column)
         return [[name, *(str(column.get(name, "")) for column in columns)] for name in names]
 
-    names, commands = [run.name for run in group.runs], [command(run) for run in group.runs]
-    return {"names": names, "facts": rows(facts), "tunables": rows(tunables), "commands": commands}
-
-
-def _facts(run: EvaluationRun) -> dict[str, str]:
-    manifest = run.manifest
-    asked, program, index = manifest.questions, manifest.program, manifest.index or {}
-    found = {
-        "Folder": run.path.resolve().name,
-        "Created": manifest.created,
-        "Program": f"{program.name} ({program.class_name})",
-        "State": program.state_hash,
-        "Retriever": program.retriever,
-        "Models": "; ".join(_models(program.lms)),
-        "Dataset": manifest.dataset,
-        "Questions": " · ".join(part for part in (asked.source, asked.split, asked.setting) if part),
-        "Number of questions": f"{run.done:,} of {run.total:,} done, {asked.skipped:,} records skipped",
-        "Limit and seed": _limit(asked),
-        "Hash of the questions": asked.hash,
-        "Time limit": f"{manifest.timeout:g} s" if manifest.timeout else None,
-        "Index": "; ".join(f"{key.replace('_', ' ')} {_value(index[key])}" for key in _INDEX if index.get(key)),
-        "Versions": ", ".join(f"{package} {version}" for package, version in manifest.versions.items()),
-        "Python": manifest.python,
-        "Simulation": "yes" if manifest.simulation else None,
+    return {
+        "names": [run.name for run in group.runs],
+        "facts": rows([_facts(run) for run in group.runs]),
+        "tunables": rows([run.manifest.program.tunables for run in group.runs]),
+        "commands": [command(run) for run in group.runs],
     }
-    return {heading: value for heading, value in found.items() if value}
 
 
-def _models(lms: Mapping[str, Any]) -> Iterable[str]:
-    """Models with their roles; a model for all roles comes without."""
-    roles: dict[str, list[str]] = {}
-    for role, lm in lms.items():
-        roles.setdefault(_model(lm), []).append(role)
-    for model, members in roles.items():
-        yield model if len(roles) == 1 else f"{model} ({', '.join(members)})"
+def _facts(run: EvaluationRun) -> dict[str, Any]:
+    """The settings of a run; of models and the index, only what is named here gets into the report."""
+    manifest = run.manifest
+    index, lms = manifest.index or {}, manifest.program.lms
+    models = {role: {key: lm[key] for key in ("model", *SAMPLING) if key in lm} for role, lm in lms.items() if lm}
+    told = manifest.model_dump(mode="json", include=_SETTINGS, exclude_none=True, exclude_defaults=True)
+    told |= {"index": {key: index[key] for key in _INDEX if key in index}, "models": models}
+    return {"folder": run.path.resolve().name, "done": f"{run.done:,} of {run.total:,} questions", **dict(flat(told))}
 
 
-def _model(lm: Mapping[str, Any] | None) -> str:
-    if lm is None:
-        return "none"
-    sampling = ", ".join(f"{key} {lm[key]}" for key in SAMPLING if lm.get(key) is not None)
-    return f"{lm.get('model')}" + (f", {sampling}" if sampling else "")
-
-
-def _limit(asked: QuestionSettings) -> str | None:
-    if not asked.limit:
-        return None
-    return f"{asked.limit:,} questions" + (f", seed {asked.seed}" if asked.seed is not None else "")
-
-
-def _value(value: object) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return f"{value:,}" if isinstance(value, int) else str(value)
+_SETTINGS: Any = {
+    **dict.fromkeys(("dataset", "questions", "timeout", "simulation", "created", "versions", "python"), True),
+    "program": {"name", "class_name", "retriever", "state_hash"},
+}
 
 
 def command(run: EvaluationRun) -> str:

@@ -315,20 +315,15 @@ def test_what_failed_is_asked_again_although_the_cache_has_a_bad_reply_to_it(tmp
     assert (line["attempt"], line["answer"]) == (3, "France")
 
 
-def test_no_questions() -> None:
-    with pytest.raises(RunError, match="no questions"):
-        evaluate(Fake(), [])
-
-
 def test_a_generator_of_questions_is_gone_through_once_and_kept(tmp_path: Path) -> None:
     summary = evaluate(Fake(), (example for example in examples("ab")), tmp_path / "run")
-    assert summary["counts"]["questions"] == 2
-    assert summary["metrics"]["answer_em"] == 1.0
+    assert (summary["counts"]["questions"], summary["metrics"]["answer_em"]) == (2, 1.0)
 
 
 @pytest.mark.parametrize(
     ("questions", "message"),
     [
+        ([], "no questions"),
         ([{"question": "x"}], "Question 1 must be a dspy.Example"),
         ([dspy.Example(question="x", answer=5)], "needs a string 'answer'"),
         ([dspy.Example(question="x")], "needs a string 'answer'"),
@@ -343,21 +338,15 @@ def test_questions_that_cannot_be_scored_are_refused_before_any_is_asked(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_name_that_is_not_utf_8_is_refused_before_any_question(tmp_path: Path) -> None:
+def test_what_cannot_be_a_run_is_refused_before_any_question(tmp_path: Path) -> None:
     program = Fake()
+    (tmp_path / "file").touch()
+    with pytest.raises(RunError, match="cannot be the folder of a run"):
+        evaluate(program, examples("a"), tmp_path / "file")
     manifest = RunManifest.of(program, examples("a"), name="caf\udce9")
     with pytest.raises(RunError, match=r"manifest.json cannot be written: .*caf.udce9' is not UTF-8. Rename"):
         evaluate(program, examples("a"), tmp_path / "run", manifest=manifest)
+    with pytest.raises(ValueError, match="threads must be positive"):
+        evaluate(program, examples("a"), tmp_path / "other", threads=0)
     assert not program.asked
     assert not os.listdir(tmp_path / "run")
-
-
-def test_a_file_cannot_be_the_folder_of_a_run(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("")
-    with pytest.raises(RunError, match="cannot be the folder of a run"):
-        evaluate(Fake(), examples("a"), tmp_path / "run")
-
-
-def test_threads_are_at_least_one(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="threads must be positive"):
-        evaluate(Fake(), examples("a"), tmp_path / "run", threads=0)

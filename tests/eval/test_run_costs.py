@@ -159,14 +159,6 @@ def test_a_question_that_takes_too_long_gives_up_its_place(tmp_path: Path) -> No
     assert engine.calls in (3, 4)
 
 
-def test_lines_of_before_have_none_of_this(tmp_path: Path) -> None:
-    evaluate(naive(Troubled()), examples("ab"), tmp_path / "run")
-    names = {"incidents", "costs_by_agent"}
-    lines = [{k: v for k, v in line.items() if k not in names} for line in read_lines(tmp_path / "run")]
-    summary = summarize(map(QuestionRecord.model_validate, lines))
-    assert (summary["incidents"], summary["by_agent"]) == ({}, {})
-
-
 class Pair(Program):
     """Two agents, one after the other."""
 

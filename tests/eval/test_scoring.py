@@ -53,19 +53,13 @@ def test_normalization(text: str, normalized: str) -> None:
     ("answer", "gold", "em", "f1"),
     [
         ("Paris", ["Paris"], 1, 1),
-        ("the paris.", ["Paris"], 1, 1),
-        ("Andréa", ["André"], 0, 0),
         ("Barack Obama", ["Obama"], 0, 2 / 3),  # P 1/2, R 1
         ("President Barack Obama", ["Barack Hussein Obama"], 0, 2 / 3),  # 2 of 3 and 2 of 3
         ("new york new york", ["New York"], 0, 2 / 3),  # a word counts as often as both have it
         ("Obama", ["Barack Obama", "Obama"], 1, 1),  # the best alias counts
         ("yes", ["yes"], 1, 1),
-        ("yes", ["no"], 0, 0),
         ("yes indeed", ["yes"], 0, 0),  # the closed answers match whole or not at all
         ("no", ["no way"], 0, 0),
-        ("noanswer", ["the answer"], 0, 0),
-        ("unknown", ["unknown"], 1, 1),
-        ("", ["Paris"], 0, 0),
         ("the", ["a"], 1, 0),  # both empty: equal, and without a common token, as in the official script
         ("Paris", [], 0, 0),
     ],
@@ -95,18 +89,6 @@ def test_joint() -> None:
 )
 def test_mentions(text: str, answers: list[str], mentioned: float) -> None:
     assert mentions(text, answers) == mentioned
-
-
-texts = st.text(alphabet="abc the yes no.,é", max_size=20)
-
-
-@given(texts, st.lists(texts, min_size=1, max_size=4))
-def test_answer_scores_are_bounded_and_em_implies_f1(answer: str, gold: list[str]) -> None:
-    em, f1 = exact_match(answer, gold), answer_scores(answer, gold).f1
-    assert em in (0.0, 1.0)
-    assert 0.0 <= f1 <= 1.0
-    if em and normalize_answer(answer):
-        assert f1 == 1.0
 
 
 # --- evidence --------------------------------------------------------------------------------------------------------
@@ -174,17 +156,6 @@ def test_the_library_agrees(ranking: list[str], gold: set[str]) -> None:
         ("passage_ndcg@10", "nDCG@10"),
     ]:
         assert ours[name] == pytest.approx(theirs[library_name], abs=1e-6), name
-
-
-@given(rankings, st.sets(ids, min_size=1, max_size=5))
-def test_any_ranking(ranking: list[str], gold: set[str]) -> None:
-    values = ranking_scores(ranking, gold)
-    assert all(0.0 <= value <= 1.0 + 1e-12 for value in values.values())
-    assert values["passage_recall@2"] <= values["passage_recall@5"] <= values["passage_recall@20"]
-    assert all((values[f"all_gold@{k}"] == 1) == (values[f"passage_recall@{k}"] == 1) for k in (2, 5, 10, 20))
-    first = ranking_scores([*gold, *ranking], gold)
-    assert {first[name] for name in ("passage_recall@5", "all_gold@20", "passage_mrr")} == {1.0}
-    assert first["passage_ndcg@10"] == pytest.approx(1.0)
 
 
 def test_token_overlap_is_of_bags() -> None:
