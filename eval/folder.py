@@ -19,7 +19,6 @@ MANIFEST, PREDICTIONS, SUMMARY = "manifest.json", "predictions.jsonl", "summary.
 DIAGNOSIS = "diagnosis.json"  # what `polyhop diagnose` found
 ACCOUNT = "spent"  # the stem of the file with what a run with a budget has spent
 _LOCK = ".lock"
-_PATIENCE = 0.5  # seconds, as `is_running` holds a lock for a moment
 _NOT_COMPARED = ("created", "files", "python", "platform")  # where and when, not what
 _NAME = "program.name"  # a tuned program is named after its folder, which may have moved
 
@@ -40,19 +39,6 @@ def make_folder(path: Path) -> Path:
 def account(run: Path) -> Path:
     """The file with what a run has spent; creates the run's folder."""
     return make_folder(run) / f"{ACCOUNT}.json"
-
-
-def is_running(run: Path) -> bool:
-    """Whether a process works on a run."""
-    if not (run / _LOCK).exists():
-        return False
-    lock = FileLock(run / _LOCK)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return True
-    lock.release()
-    return False
 
 
 class LockedFolder:
@@ -78,7 +64,7 @@ class LockedFolder:
         self._file: Any = None
         self._lock = FileLock(path / _LOCK)
         try:
-            self._lock.acquire(timeout=_PATIENCE)
+            self._lock.acquire(timeout=0)
         except Timeout:
             raise RunError(
                 f"Another process is working on the run {path}. Wait for it, or choose another --out."

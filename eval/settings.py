@@ -84,8 +84,9 @@ class ProgramSettings(_Settings):
         )
 
 
-class EvaluationSettings(_Settings):
-    """What is evaluated, on what. Two runs with equal settings have the same results, with deterministic models."""
+class RunManifest(_Settings):
+    """What is evaluated, on what, and its provenance. Two runs with equal settings have the same results, with
+    deterministic models."""
 
     dataset: str | None = None
     questions: QuestionSettings
@@ -93,6 +94,13 @@ class EvaluationSettings(_Settings):
     program: ProgramSettings
     timeout: float | None = None  # seconds per question
     simulation: dict[str, Any] | None = None  # of simulated models: how they simulate
+    format: int = Field(default=SCHEMA, alias="schema")
+    created: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    versions: dict[str, str] = Field(
+        default_factory=lambda: {package: version(package) for package in ("polyhop", "dspy", "pyserini")}
+    )
+    python: str = ".".join(map(str, sys.version_info[:3]))
+    files: dict[str, str] = {}  # the paths of questions, index and program; not compared when a run is resumed
 
     @classmethod
     def of(
@@ -124,18 +132,6 @@ class EvaluationSettings(_Settings):
             simulation=simulations or None,
             **more,
         )
-
-
-class RunManifest(EvaluationSettings):
-    """The settings of a run and their provenance."""
-
-    format: int = Field(default=SCHEMA, alias="schema")
-    created: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    versions: dict[str, str] = Field(
-        default_factory=lambda: {package: version(package) for package in ("polyhop", "dspy", "pyserini")}
-    )
-    python: str = ".".join(map(str, sys.version_info[:3]))
-    files: dict[str, str] = {}  # the paths of questions, index and program; not compared when a run is resumed
 
     @classmethod
     def read(cls, run: Path) -> RunManifest:

@@ -158,7 +158,7 @@ def _repeated(
     run: Path, manifest: RunManifest, models: Sequence[str], own: str | None
 ) -> tuple[Questions, Source, dspy.Module]:
     from ..eval.questions import Questions
-    from ..eval.settings import EvaluationSettings
+    from ..eval.settings import RunManifest
     from ..programs.tunable import tunables
 
     if manifest.simulation:
@@ -190,7 +190,7 @@ def _repeated(
     for name, value in was.tunables.items():
         if name in known:
             known[name].value = value
-    now = EvaluationSettings.of(program, questions, index=source.index.manifest if source.index else None)
+    now = RunManifest.of(program, questions, index=source.index.manifest if source.index else None)
     for what, before, after in (
         ("program (prompts, exemplars or tunables)", was.state_hash, now.program.state_hash),
         ("question file", asked.hash, now.questions.hash),
