@@ -145,11 +145,12 @@ def _bootstrap(table: Floats, level: float, resamples: int, rng: np.random.Gener
     if not table.size:
         nothing = np.full(len(table), np.nan)
         return nothing, nothing, nothing
+    table = np.ascontiguousarray(table)
     means = table.mean(axis=1)
     if table.shape[1] < 2:  # nothing to resample, which SciPy refuses
         return means, means, means
     distribution = bootstrap(
-        (np.ascontiguousarray(table),),
+        (table,),
         np.mean,
         axis=1,
         vectorized=True,

@@ -16,7 +16,7 @@ from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.engines.models import assign_models
 from polyhop.eval.official import hotpotqa, mean_of, musique
 from polyhop.eval.questions import Questions
-from polyhop.eval.records import read_lines
+from polyhop.eval.records import read_lines, read_manifest
 from polyhop.eval.run import evaluate
 from polyhop.programs import Prism
 from polyhop.programs.prediction import conclude
@@ -93,9 +93,8 @@ def test_two_wiki_gives_no_support_numbers_where_the_gold_sentences_are_not_know
     assert json.loads((tmp_path / "a" / "2wiki_predictions.json").read_text())["evidence"] == {}
 
     titles = {"_id": "o", "question": "q?", "answer": "answer 1", "supporting_titles": ["Title 0"]}
-    passage = Passage.of("Title 0", "Some text.")
     questions = Questions("2wiki", write(tmp_path / "b.json", [titles]), setting="open")
-    summary = evaluate(Reader(passages=[passage]), questions, tmp_path / "b")
+    summary = evaluate(Reader(passages=[Passage.of("Title 0", "Some text.")]), questions)
     assert set(summary["official"]) == {"em", "f1", "prec", "recall"}
     assert summary["metrics"]["passage_recall@5"] == 1.0
     assert "fact_f1" not in summary["metrics"]
@@ -105,43 +104,27 @@ def test_two_wiki_accepts_the_official_aliases(tmp_path: Path) -> None:
     """Of the answer's entity, in every metric; the script takes demonyms as well."""
     record = {**hotpotqa_record(1), "answer": "United States of Example", "answer_id": "Q7"}
     del record["level"]
-    names = {"Q_id": "Q7", "aliases": ["Answer, 1"], "demonyms": ["Exampler"]}
-    other = {"Q_id": "Q8", "aliases": ["nothing"], "demonyms": []}
-    file = tmp_path / "id_aliases.json"
-    file.write_text(f"{json.dumps(names)}\n{json.dumps(other)}\n")
-    path = write(tmp_path / "a.json", [record])
-    plain = evaluate(Reader(), Questions("2wiki", path), tmp_path / "plain")
-    accepted = evaluate(Reader(), Questions("2wiki", path, aliases=file), tmp_path / "accepted")
-    assert (plain["metrics"]["answer_em"], plain["official"]["em"]) == (0, 0)
-    assert (accepted["metrics"]["answer_em"], accepted["official"]["em"]) == (1, 100)
-    manifest = json.loads((tmp_path / "accepted" / "manifest.json").read_text())
-    assert manifest["questions"]["aliases"] == "id_aliases.json"
-
-
-@pytest.mark.parametrize("content", ['{"aliases": []}\n', '{"Q_id": "Q1", "aliases": 5}\n', "[1]", ""])
-def test_aliases_of_another_format_are_refused(content: str, tmp_path: Path) -> None:
-    file = tmp_path / "id_aliases.json"
-    file.write_text(content)
-    path = write(tmp_path / "a.json", [hotpotqa_record(1)])
-    with pytest.raises(DatasetError):
-        list(Questions("2wiki", path, aliases=file))
+    names = [{"Q_id": "Q7", "aliases": ["Answer, 1"], "demonyms": ["Exampler"]}, {"Q_id": "Q8", "aliases": ["nothing"]}]
+    file, path = tmp_path / "id_aliases.json", write(tmp_path / "a.json", [record])
+    file.write_text("".join(f"{json.dumps({'demonyms': [], **each})}\n" for each in names))
+    for aliases, right in ((None, 0), (file, 1)):
+        summary = evaluate(Reader(), Questions("2wiki", path, aliases=aliases), tmp_path / str(right))
+        assert (summary["metrics"]["answer_em"], summary["official"]["em"]) == (right, 100 * right)
+    assert read_manifest(tmp_path / "1").questions.aliases == "id_aliases.json"
+    for content in ('{"aliases": []}\n', '{"Q_id": "Q1", "aliases": 5}\n', "[1]", ""):
+        file.write_text(content)
+        with pytest.raises(DatasetError):
+            list(Questions("2wiki", path, aliases=file))
     with pytest.raises(DatasetError, match="--aliases is for 2WikiMultihopQA"):
         list(Questions("hotpotqa", path, aliases=file))
 
 
 def musique_record(n: int, answerable: bool = True) -> dict[str, Any]:
-    return {
-        "id": f"2hop__{n}",
-        "question": f"Question {n}?",
-        "answer": "answer 1",
-        "answer_aliases": [],
-        "answerable": answerable,
-        "paragraphs": [
-            {"idx": 7 + i, "title": "Same", "paragraph_text": f"Text {i}.", "is_supporting": i in (0, 2)}
-            for i in range(4)
-        ],
-        "question_decomposition": [],
-    }
+    paragraphs = [
+        {"idx": 7 + i, "title": "Same", "paragraph_text": f"Text {i}.", "is_supporting": i in (0, 2)} for i in range(4)
+    ]
+    told = {"answer": "answer 1", "answer_aliases": [], "answerable": answerable, "question_decomposition": []}
+    return {"id": f"2hop__{n}", "question": f"Question {n}?", "paragraphs": paragraphs, **told}
 
 
 def test_musique(tmp_path: Path) -> None:
@@ -153,30 +136,22 @@ def test_musique(tmp_path: Path) -> None:
     # Of one question half right, of the other nothing.
     assert summary["official"] == {"answer_f1": 0.5, "answer_em": 0.5, "support_f1": 0.25}
     assert summary["metrics"]["evidence_f1"] == 0.25
-
-
-def test_half_of_a_musique_pair_has_no_official_number(tmp_path: Path) -> None:
-    records = [musique_record(0), musique_record(1, answerable=False)]
-    summary = evaluate(Reader(answer="unknown"), Questions("musique", write(tmp_path / "d.json", records)))
+    half = write(tmp_path / "half.json", [musique_record(0), musique_record(1, answerable=False)])
+    summary = evaluate(Reader(answer="unknown"), Questions("musique", half))
     assert "every id must occur twice" in summary["official"]["none"]
     assert summary["metrics"]["answer_em"] == 0.5  # "unknown" is right about the unanswerable one
 
 
 def test_multihop_rag(tmp_path: Path) -> None:
+    facts = [{"title": "News", "fact": "It rained  today."}, {"title": "More", "fact": "Not there."}]
     records = [
-        {
-            "query": "Which?",
-            "answer": "Yes",
-            "question_type": "comparison_query",
-            "evidence_list": [{"title": "News", "fact": "It rained  today."}, {"title": "More", "fact": "Not there."}],
-        },
+        {"query": "Which?", "answer": "Yes", "question_type": "comparison_query", "evidence_list": facts},
         {"query": "What?", "answer": "Insufficient information.", "question_type": "null_query", "evidence_list": []},
     ]
     passages = [Passage.of("Other", "Nothing."), Passage.of("News", "First. It rained today. Last.")]
     questions = Questions("multihoprag", write(tmp_path / "dev.json", records), setting="open")
     summary = evaluate(Reader(answer="unknown", passages=passages), questions, tmp_path / "run")
-    assert summary["official"]["Hits@4"] == 1.0
-    assert summary["official"]["MRR@10"] == 0.5
+    assert (summary["official"]["Hits@4"], summary["official"]["MRR@10"]) == (1.0, 0.5)
     assert summary["official"]["answer_em"] == summary["metrics"]["answer_em"] == 0.5
     assert summary["metrics"]["passage_recall@2"] == 0.5
     answers = json.loads((tmp_path / "run" / "multihoprag_answers.json").read_text())
@@ -186,41 +161,55 @@ def test_multihop_rag(tmp_path: Path) -> None:
     assert first["gold_list"] == [{"fact": "It rained  today."}, {"fact": "Not there."}]
 
 
-def test_sets_over_wikipedia(tmp_path: Path) -> None:
-    popqa = [
-        {"id": 1, "question": "q?", "possible_answers": ["Answer 1"]},
-        {"id": 2, "question": "r?", "possible_answers": ["y"]},
-    ]
-    for name, records, official in (
-        ("popqa", popqa, {"accuracy": 0.5}),
-        ("bamboogle", [{"Question": "q?", "Answer": "answer 1"}], {"exact_match": 100.0, "f1": 100.0}),
-    ):
-        questions = Questions(name, write(tmp_path / f"{name}.json", records), setting="open")
-        assert evaluate(Reader(), questions, tmp_path / name)["official"] == official
-
-    claim = {"uid": "v", "claim": "c", "supporting_facts": [["T", 0]], "label": "SUPPORTED", "num_hops": 2}
-    hover = Questions("hover", write(tmp_path / "hover.json", [claim]), setting="open")
-    official = evaluate(Reader(), hover, tmp_path / "hover")["official"]
-    assert official.keys() == {"accuracy", "sp_em", "sp_f1", "hover_score"}
-    assert official["accuracy"] == 0.0  # "answer 1" is no verdict
+PARAGRAPH = {"context": "It names answer 1.", "qas": [{"id": "s", "question": "q?", "answers": [{"text": "no"}]}]}
 
 
-def test_single_hop_sets(tmp_path: Path) -> None:
-    nq = [{"question": "q?", "answer": ["answer 1", "x"]}, {"question": "r?", "answer": ["y"]}]
-    summary = evaluate(Reader(), Questions("nq", write(tmp_path / "nq.json", nq), setting="open"), tmp_path / "nq")
-    assert summary["official"]["accuracy"] == summary["metrics"]["answer_em"] == 0.5
-    assert [line["question"] for line in lines(tmp_path / "nq" / "nq_predictions.jsonl")] == ["q?", "r?"]
-
-    trivia = [{"id": "t", "question": "q?", "golden_answers": ["Answer 1"]}]
-    summary = evaluate(Reader(), Questions("triviaqa", write(tmp_path / "t.json", trivia)), tmp_path / "t")
-    assert summary["official"] == {"exact_match": 100.0, "f1": 100.0}
-    assert json.loads((tmp_path / "t" / "triviaqa_predictions.json").read_text()) == {"t": "answer 1"}
-
-    paragraph = {"context": "It names answer 1.", "qas": [{"id": "s", "question": "q?", "answers": [{"text": "no"}]}]}
-    articles = {"version": "1.1", "data": [{"title": "T", "paragraphs": [paragraph]}]}
-    summary = evaluate(Reader(), Questions("squad", write(tmp_path / "s.json", articles)), tmp_path / "s")
-    assert summary["official"]["exact_match"] == 0.0
-    assert summary["metrics"]["evidence_recall"] == 1.0
+@pytest.mark.parametrize(
+    ("dataset", "records", "official", "file"),
+    [
+        (
+            "popqa",
+            [
+                {"id": 1, "question": "q?", "possible_answers": ["Answer 1"]},
+                {"id": 2, "question": "r?", "possible_answers": ["y"]},
+            ],
+            {"accuracy": 0.5},
+            None,
+        ),
+        ("bamboogle", [{"Question": "q?", "Answer": "answer 1"}], {"exact_match": 100.0, "f1": 100.0}, None),
+        (
+            "hover",
+            [{"uid": "v", "claim": "c", "supporting_facts": [["T", 0]], "label": "SUPPORTED", "num_hops": 2}],
+            {"accuracy": 0.0, "sp_em": 0.0, "sp_f1": 0.0, "hover_score": 0.0},  # "answer 1" is no verdict
+            None,
+        ),
+        (
+            "nq",
+            [{"question": "q?", "answer": ["answer 1", "x"]}, {"question": "r?", "answer": ["y"]}],
+            {"accuracy": 0.5, "exact_match": 0.5, "f1": 0.5},
+            ("nq_predictions.jsonl", [{"question": each, "prediction": "answer 1"} for each in ("q?", "r?")]),
+        ),
+        (
+            "triviaqa",
+            [{"id": "t", "question": "q?", "golden_answers": ["Answer 1"]}],
+            {"exact_match": 100.0, "f1": 100.0},
+            ("triviaqa_predictions.json", [{"t": "answer 1"}]),
+        ),
+        (
+            "squad",
+            {"version": "1.1", "data": [{"title": "T", "paragraphs": [PARAGRAPH]}]},
+            {"exact_match": 0.0, "f1": 0.0},
+            ("squad_predictions.json", [{"s": "answer 1"}]),
+        ),
+    ],
+)
+def test_single_hop_sets(
+    dataset: str, records: Any, official: dict[str, float], file: tuple[str, list[Any]] | None, tmp_path: Path
+) -> None:
+    questions = Questions(dataset, write(tmp_path / "dev.json", records), setting="open")
+    assert evaluate(Reader(), questions, tmp_path / "run")["official"] == official
+    if file:
+        assert lines(tmp_path / "run" / file[0]) == file[1]
 
 
 def test_trec_files_give_the_rank_metrics_of_the_summary(tmp_path: Path) -> None:
