@@ -69,7 +69,6 @@ class Graph:
     """The passages around a question, searched once each; a node is its number in the order in which it was found.
 
     Attributes:
-        pages: See `Store.pages`.
         rows: The row of each node in the store.
         bm25: Its score divided by the best score; 0 if the question did not find it.
         similarity: Its cosine with the question; 0 without vectors.
@@ -96,7 +95,6 @@ class Graph:
     ) -> None:
         self._source, self._store, self._similarities = source, source.store, similarities
         self.question = Question(text, self._store)
-        self.pages = self._store.pages
         self.rows: list[int] = []
         self._nodes: dict[int, int] = {}  # by row
         self._passages: dict[int, Passage] = {}
@@ -155,6 +153,10 @@ class Graph:
         found = self._with_title @ weights
         opening = np.minimum(self.first_sentence + 1, np.append(self.first_sentence[1:], len(found)) - 1)
         return np.maximum.reduceat(found, self.first_sentence), found[opening]
+
+    def share_of_names(self) -> float:
+        """The share of the words of all nodes that are in capitalized names."""
+        return float(self._capitals[-1]) / max(len(self.words), 1)
 
     def overlapping(self, chosen: Sequence[int]) -> Bools:
         """The nodes whose titles the question has where it has the title of a chosen one."""

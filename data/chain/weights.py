@@ -16,8 +16,8 @@ class ChainWeights:
 
     Attributes:
         bm25: BM25 score divided by the best passage's.
-        unnamed: What BM25 weighs more if no passage opens its document and the question has no title; less than this
-            for a smaller share of such passages and for a title that is less sure.
+        unnamed: What BM25 weighs more if the question has no title, less for a title that is less sure: for the first
+            passage, and for further ones as far as the passages have few names.
         coverage: The question's words in the passage that no chosen passage explains.
         sentence: Those of them in the best single sentence.
         explained: Share of a word's weight that a chosen passage with it takes away; 1 takes all.
@@ -53,7 +53,7 @@ class ChainWeights:
     """
 
     bm25: float = _weight(0.065, 0.0, 2.0)
-    unnamed: float = _weight(1.0, 0.0, 5.0)
+    unnamed: float = _weight(0.9, 0.0, 5.0)
     coverage: float = _weight(0.73, 0.0, 3.0)
     sentence: float = _weight(0.9, 0.0, 3.0)
     explained: float = _weight(0.56, 0.0, 1.0)

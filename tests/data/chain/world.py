@@ -83,15 +83,18 @@ _NEAR = [
     ("Plays of {0}", "The writer of the play was born in {0}. The play about {0} was born there too."),
     ("Epics of {0}", "The author of the epic taught at {0}. Where the author of the epic taught, {0} tells."),
 ]
+_NAMES = " It was told in Upper {0}, Lower {0} and Lake {0} by the {0} Herald, the {0} Mail and the {0} Post."
 _BEGINNINGS = "Arns Bell Crest Dun Elms Far Grim".split()
 _ENDINGS = "dorf moor haven mere worth leigh sel wick ford stead".split()
 
 WORLD: list[Passage] = [Passage.of(title, text, id=id) for id, (title, text) in _TEXTS.items()] + [
-    Passage.of(title.format(beginning + ending), text.format(beginning + ending), id=beginning.lower() + ending)
+    Passage.of(
+        title.format(beginning + ending), (text + _NAMES).format(beginning + ending), id=beginning.lower() + ending
+    )
     for ending, (title, text) in zip(_ENDINGS, _NEAR, strict=True)
     for beginning in _BEGINNINGS
 ]
-"""The chains, with a crowd of passages around them that have more words of the questions."""
+"""The chains, with a crowd of passages around them that have more words of the questions, and many names."""
 
 CASES: dict[str, Case] = {
     "link": Case(
