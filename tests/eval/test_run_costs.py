@@ -197,13 +197,26 @@ def test_what_a_model_could_not_be_asked_is_not_paid_again(tmp_path: Path) -> No
     assert (first.calls, engine.calls) == (1, 2)
 
 
-def test_joint_f1_needs_one_unit_and_each_metric_says_how_many_questions_have_it() -> None:
-    def line(n: int, **scores: float) -> QuestionRecord:
-        return QuestionRecord(
-            n=n, id=str(n), question="?", gold_answers=(), gold=(), answer="a", evidence=[], ranking=[], scores=scores,
-            costs={"seconds": 1.0},
-        )  # fmt: skip
+def line(n: int, costs: dict[str, float] | None = None, /, **scores: float) -> QuestionRecord:
+    told: dict[str, Any] = {
+        "question": "?",
+        "gold_answers": (),
+        "gold": (),
+        "answer": "a",
+        "evidence": [],
+        "ranking": [],
+    }
+    return QuestionRecord(n=n, id=str(n), scores=scores, costs={"seconds": 1.0, **(costs or {})}, **told)
 
+
+def test_a_mean_cost_needs_the_price_of_every_question() -> None:
+    known, unknown = line(0, {"cost_usd": 0.5}), line(1)
+    assert summarize([known, known])["metrics"]["cost_usd"] == 0.5
+    for some in ([known, unknown], [unknown, known]):
+        assert "cost_usd" not in summarize(some)["metrics"]
+
+
+def test_joint_f1_needs_one_unit_and_each_metric_says_how_many_questions_have_it() -> None:
     sentences, passages, neither = {"joint_f1": 1.0, "fact_f1": 1.0}, {"joint_f1": 0.5}, {"answer_f1": 1.0}
     assert "joint_f1" not in summarize([line(0, **sentences), line(1, **passages)])["metrics"]
     for same in (sentences, passages):
