@@ -52,6 +52,7 @@ function fieldOf(name, value, known) {
   if (FACTS.includes(name)) return [quiet(words), facts(value, known)];
   const shown = (item) => (typeof item === "number" ? figure(item) : typeof item === "string" ? item : JSON.stringify(item));
   if (!Array.isArray(value)) return make("p", {}, quiet(`${words} `), shown(value));
+  if (typeof value[0] === "number") return make("p", {}, quiet(`${words} `), value.map(shown).join(" · "));
   return [quiet(words), list(value.map((item) => (Array.isArray(item) ? item.map(shown).join(" · ") : shown(item))))];
 }
 
