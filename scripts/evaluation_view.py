@@ -43,7 +43,7 @@ def _duration(seconds: float) -> str:
 @contextmanager
 def evaluation_bar(name: str) -> Iterator[Callable[[RunProgress], None]]:
     """A progress bar with the running scores, on stderr."""
-    from ..eval.bar import progress_bar
+    from .bar import progress_bar
 
     with progress_bar(name) as bar:
         task = bar.add_task("", total=None)

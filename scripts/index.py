@@ -97,7 +97,7 @@ def _existing(corpus: list[Path], out: Path | None, option: str) -> Path:
 
 def _adopt(folder: Path) -> None:
     from ..data.lucene.adoption import adopt_index
-    from ..eval.bar import progress_bar
+    from .bar import progress_bar
 
     started = monotonic()
     with progress_bar("adopting") as bar:
@@ -191,7 +191,7 @@ def _encoder() -> Encoder:
 
 def _embed(folder: Path, encoder: Encoder | None = None) -> None:
     from ..data.dense import embed_index
-    from ..eval.bar import progress_bar
+    from .bar import progress_bar
 
     started = monotonic()
     before: list[int] = []  # passages embedded by earlier runs

@@ -85,7 +85,7 @@ class _Left(ProgressColumn):
 @contextmanager
 def indexing_progress() -> Iterator[Callable[[BuildProgress], None]]:
     """A function that shows how far an index is: as a bar in a terminal, else as a line now and then."""
-    from ..eval.bar import progress_bar
+    from .bar import progress_bar
 
     started = told = monotonic()
     with progress_bar("indexing", done=TaskProgressColumn(), left=_Left()) as bar:

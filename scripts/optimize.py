@@ -253,7 +253,7 @@ def _value(text: str) -> Any:
 @contextmanager
 def _bar(console: Console) -> Iterator[Callable[[Progress], None]]:
     """A progress bar for each part of a stage; without a terminal a line."""
-    from ..eval.bar import progress_bar
+    from .bar import progress_bar
 
     with progress_bar("tuning", console) as bar:
         task = bar.add_task("", total=None)

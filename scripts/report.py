@@ -31,11 +31,11 @@ def report(
     question with its trace; runs over the same questions are compared with the first. Runs of `polyhop optimize` get
     their own sections. Unfinished runs are included as far as they are.
     """
-    from ..eval.bar import progress_bar
     from ..eval.records import read_manifest
     from ..eval.report.page import write_page
     from ..eval.report.runs import Details, read_groups
     from ..eval.report.sections import evaluation_sections, heading
+    from .bar import progress_bar
 
     _check(out)
     paths = list(dict.fromkeys(runs))

@@ -55,7 +55,7 @@ def tune_weights(
     """
     from rich.console import Console
 
-    from ....eval.bar import progress_bar
+    from ...bar import progress_bar
 
     try:
         sets = tuple(QuestionSet.parse(text) for text in on)

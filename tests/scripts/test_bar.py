@@ -8,7 +8,7 @@ import re
 from rich.console import Console
 from rich.progress import DownloadColumn, ProgressColumn
 
-from polyhop.eval.bar import progress_bar
+from polyhop.scripts.bar import progress_bar
 
 
 def drawn(terminal: bool, done: ProgressColumn | None = None, width: int = 100) -> str:
