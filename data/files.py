@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 LARGEST_JSON = 64 << 20  # bytes of a file of JSON that is read whole, and of a line of a run
 LARGEST_RECORD = 32 << 20  # bytes of a line or a text of a corpus, and of a line of questions
 
@@ -65,6 +68,21 @@ def read_bytes(path: Path, most: int = LARGEST_JSON) -> bytes:
     if len(content) > most:
         raise OSError(errno.EINVAL, f"it is larger than {most >> 20} MB", str(path))
     return content
+
+
+def load_array(path: Path) -> NDArray[Any]:
+    """The array in a ``.npy`` file, memory-mapped unless it is small: an empty one cannot be.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not such a file, or cut off.
+    """
+    check_regular(path)
+    try:
+        small = path.stat().st_size <= _PIECE
+        return np.asarray(np.load(path, None if small else "r", allow_pickle=False))
+    except (EOFError, OverflowError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
 
 
 def read_json(path: Path) -> Any:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "seed", "n", "reasoning_effort")
-_OF_THE_BUILD = ("lucene_folder", "created", "polyhop")  # differ between two builds of the same index
+_OF_THE_BUILD = ("generation", "chain", "created", "polyhop")  # differ between two builds of the same index
 
 
 class _Settings(BaseModel):

@@ -113,7 +113,7 @@ def check_java() -> Finding:
 def check_index_folder(index: Path) -> Iterator[Finding]:
     """Whether every byte of an index is as it was written, and its vectors."""
     from ..data.lucene.layout import IndexManifest, rebuild
-    from ..data.lucene.prebuilt import locate
+    from ..data.lucene.pyserini import locate
 
     try:
         index = locate(index)
@@ -136,25 +136,20 @@ def check_index_folder(index: Path) -> Iterator[Finding]:
 
 
 def _check_vectors(index: Path, manifest: IndexManifest) -> Iterator[Finding]:
-    from ..data.dense import MiniLM, read_vectors
-    from ..data.lucene.layout import LUCENE
+    from ..data.dense import encoders_of, read_vectors
 
-    files = sorted(manifest.home(index).glob(f"vectors-{manifest.lucene_folder.removeprefix(LUCENE)}-*.f16"))
-    if not files:
+    encoders = encoders_of(index, manifest)
+    if not encoders:
         yield ok("vectors", f"none (optional: polyhop index --dense {index})")
-    for file in files:
+    for encoder in encoders:
         try:
-            encoder = json.loads(file.with_suffix(".json").read_bytes())["encoder"]
-        except (OSError, ValueError, KeyError, TypeError):
-            encoder = MiniLM.name  # unfinished or damaged, which `read_vectors` reports
-        try:
-            vectors, _ = read_vectors(index, manifest, encoder)
+            vectors = read_vectors(index, manifest, encoder)
         except PolyhopError as error:
             yield _with_advice("vectors", error, f"polyhop index --dense {index}")
             continue
-        found = f"{vectors.rows:,} of {vectors.dimension} dimensions by {vectors.encoder}"
-        if encoder == MiniLM.name and not find_spec("sentence_transformers"):
-            yield warning("vectors", f"{found}, which is not installed", install_extra("dense"))
+        found = f"{len(vectors):,} of {vectors.shape[1]} dimensions by {encoder}"
+        if not find_spec("sentence_transformers"):
+            yield warning("vectors", f"{found}; sentence-transformers is not installed", install_extra("dense"))
         else:
             yield ok("vectors", found)
 
@@ -164,7 +159,7 @@ def _age(manifest: IndexManifest) -> str:
 
     from ..data.text import count
 
-    days = (datetime.now(UTC) - datetime.fromisoformat(manifest.created)).days
+    days = (datetime.now(UTC) - manifest.created).days
     return f"{'today' if days < 1 else count(days, 'day') + ' ago'}" + (
         "" if manifest.foreign else f" by polyhop {manifest.polyhop}"
     )

@@ -39,6 +39,15 @@ def index(
         bool,
         typer.Option("--dense", help="Add vectors for dense retrieval: to the new index, or to an existing one."),
     ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            metavar="NAME",
+            help="With --dense: a model of sentence-transformers, by its name or its folder.  [default: "
+            "sentence-transformers/all-MiniLM-L6-v2]",
+        ),
+    ] = None,
     adopt: Annotated[
         bool,
         typer.Option(
@@ -76,11 +85,11 @@ def index(
     if check:
         _check(_existing(corpus, out, "--check"))
     elif dense and not (corpus and out):
-        _embed(_existing(corpus, out, "--dense"))
+        _embed(_existing(corpus, out, "--dense"), _encoder(model))
     elif not corpus or out is None:
         raise typer.BadParameter("name a corpus and a folder: polyhop index CORPUS... --out DIR")
     else:
-        encoder = _encoder() if dense else None  # fails early if it is not installed
+        encoder = _encoder(model) if dense else None  # fails early if it is not installed
         _build(corpus, out, max_words, strict)
         if encoder:
             _embed(out, encoder)
@@ -90,7 +99,7 @@ def _existing(corpus: list[Path], out: Path | None, option: str) -> Path:
     named = [*corpus, *([out] if out else [])]
     if len(named) != 1:
         raise typer.BadParameter(f"name one index: polyhop index {option} DIR")
-    from ..data.lucene.prebuilt import locate
+    from ..data.lucene.pyserini import locate
 
     return locate(named[0])
 
@@ -108,7 +117,7 @@ def _adopt(folder: Path) -> None:
             bar.update(task, completed=done, total=total, description=rate)
 
         manifest = adopt_index(folder, on_progress=show)
-    added = manifest.home(folder) / manifest.lucene_folder
+    added = manifest.home(folder)
     size = sum(file.stat().st_size for file in added.rglob("*") if file.is_file())
     seconds = monotonic() - started
     _table(
@@ -136,7 +145,7 @@ def _change(index: Path, add: list[Path], delete: list[str], folders: list[Path]
     from ..data.lucene.update import update_index
     from .indexing import Skipped, indexing_progress
 
-    had_vectors = any(index.glob("vectors-*.json"))
+    had_vectors = any(index.glob("polyhop/*/vectors-*.npy"))
     skipped, started = Skipped(), monotonic()
     with indexing_progress() as show:
         changes = update_index(index, add=add, delete=delete, folders=folders, on_progress=show, on_problem=skipped)
@@ -150,7 +159,7 @@ def _change(index: Path, add: list[Path], delete: list[str], folders: list[Path]
             ("time", f"{monotonic() - started:.1f} s"),
         ]
     )
-    skipped.tell(index / PROBLEMS)
+    skipped.tell(manifest.home(index) / PROBLEMS)
     if had_vectors and changes.added + changes.deleted:
         warn(f"  the vectors were those of the index before: polyhop index --dense {index}")
 
@@ -159,7 +168,7 @@ def _summarize(manifest: IndexManifest, out: Path, seconds: float, skipped: Skip
     from ..data.lucene.layout import PROBLEMS
     from ..data.passages import PAGE
 
-    size = sum(file.stat().st_size for file in manifest.folder(out).rglob("*") if file.is_file())
+    size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
     is_split = manifest.documents < manifest.passages
     rows = [
         ("index", str(out)),
@@ -175,7 +184,7 @@ def _summarize(manifest: IndexManifest, out: Path, seconds: float, skipped: Skip
             f"  of {manifest.overlong:,} passages only the first {PAGE:,} characters are read: split them with "
             "--max-words 120"
         )
-    skipped.tell(out / PROBLEMS)
+    skipped.tell(manifest.home(out) / PROBLEMS)
 
 
 def _table(rows: list[tuple[str, str]]) -> None:
@@ -183,13 +192,13 @@ def _table(rows: list[tuple[str, str]]) -> None:
         typer.echo(f"{name:<10}{value}")
 
 
-def _encoder() -> Encoder:
-    from ..data.dense import MiniLM
+def _encoder(model: str | None) -> Encoder:
+    from ..data.dense import DEFAULT_MODEL, SentenceEncoder
 
-    return MiniLM()
+    return SentenceEncoder(model or DEFAULT_MODEL)
 
 
-def _embed(folder: Path, encoder: Encoder | None = None) -> None:
+def _embed(folder: Path, encoder: Encoder) -> None:
     from ..data.dense import embed_index
     from .bar import progress_bar
 
@@ -231,5 +240,6 @@ def _check(folder: Path) -> None:
         raise PolyhopError(f"the index {folder} is damaged. {rebuild(folder)}")
     manifest = report.manifest
     typer.echo(
-        f"{folder} is sound: {manifest.passages:,} passages of {', '.join(manifest.corpus)}, built {manifest.created}"
+        f"{folder} is sound: {manifest.passages:,} passages of {', '.join(manifest.corpus)}, built "
+        f"{manifest.created.isoformat()}"
     )

@@ -78,13 +78,13 @@ def _check(out: Path) -> None:
 
 def _check_run(path: Path) -> None:
     """Refuse what is clearly not a run folder, and name the runs in or around it; reading finds the rest."""
-    from ..data.lucene.layout import PROBLEMS
+    from ..data.lucene.layout import OURS
 
     if not path.is_dir():
         raise PolyhopError(f"{path} is not a folder.")
     if _is_run(path):
         return
-    if (path / PROBLEMS).exists():
+    if (path / OURS).is_dir():
         raise PolyhopError(f"{path} is an index: give the folder of a run over it (--out of `polyhop evaluate`).")
     if inside := sorted(filter(_is_run, path.glob("*/"))):
         more = f" and {len(inside) - 3} more" if len(inside) > 3 else ""

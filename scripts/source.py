@@ -175,7 +175,7 @@ class Source:
 
 def _near(index: BM25Index, name: str) -> str:
     """What a name may stand for: the document in whose place another was left out, or one with a similar name."""
-    with suppress(OSError, ValueError), (index.path / PROBLEMS).open(encoding="utf-8") as file:
+    with suppress(OSError, ValueError), (index.manifest.home(index.path) / PROBLEMS).open(encoding="utf-8") as file:
         for problem in map(json.loads, file):
             if problem.get("left_out") and ends_path(problem["where"], name):
                 return f": it has {problem['reason']}"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from ..errors import PolyhopError
-from ..lucene.searcher import adapt
+from ..lucene.pyserini import adapt
 from ..passages import Hit, Reason, SearchTool, Shared, check_page
 from .arrays import Bools, Floats, Ints, counted, occurrences
 from .graph import BACK, DIGITS, HYPERLINK, LINK, LINKED, SHARED, Edges, Graph

@@ -1,14 +1,16 @@
 """The words of every passage of a collection, in memory or on disk beside an index.
 
-    words     the passages' records one after another (uint32)
-    starts    where each record starts, and the end (int64)
-    titles    hashes of titles, whole and without disambiguation, in order (uint64)
-    titled    the passage of each of these (uint32)
-    documents the number of the document of each passage, 0 if it was deleted (uint64)
-    places    numbers of documents and of the anchors in them, in order (uint64)
-    placed    the passage of each of these (uint32)
-    stems     the stems of the collection, in order (uint32)
-    counts    the number of passages that have each (uint32)
+A store on disk is a folder for each build or update, with the tables of the passages that it added:
+
+    words          the passages' records one after another (uint32)
+    starts.npy     where each record starts, and the end (int64)
+    documents.npy  the number of the document of each passage (uint64)
+    titles.npy     hashes of titles, whole and without disambiguation, in order (uint64)
+    titled.npy     the passage of each of these (uint32)
+    places.npy     numbers of documents and of the anchors in them, in order (uint64)
+    placed.npy     the passage of each of these (uint32)
+    stems.npy      the stems of the passages, in order (uint32)
+    counts.npy     the number of passages that have each (uint32)
 
 A record is a header (the words of the title, 7 bits, and `LATER`; its words without disambiguation; up to its first
 comma; the number of names: 8 bits each), a second one (start and end of the short title; the number of links; the
@@ -20,8 +22,7 @@ words of the file's name, which follow the title: 8 bits each), the names (start
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -31,6 +32,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import IndexFault
+from ..files import load_array
 from ..passages import Passage
 from .arrays import Bools, Floats, Hashes, Ints, hash_names, place_numbers, spanned, spread
 from .reading import (
@@ -50,10 +53,6 @@ from .reading import (
 _BATCH = 256  # passages analyzed together
 _SMALL = 1 << 14  # stems; of more, a table is faster than a search
 _PENDING = 1 << 16  # counts of stems from which on a table of all stem numbers adds them up
-_TYPES = {
-    "words": np.uint32, "starts": np.int64, "titles": np.uint64, "titled": np.uint32, "documents": np.uint64,
-    "places": np.uint64, "placed": np.uint32, "stems": np.uint32, "counts": np.uint32,
-}  # fmt: skip
 
 
 class Records(NamedTuple):
@@ -95,6 +94,9 @@ class Records(NamedTuple):
         Args:
             records: One after another.
             lengths: Of each.
+
+        Raises:
+            IndexFault: a header tells of more than there is.
         """
         start = np.cumsum(lengths) - lengths
         header = records[start].astype(np.int64)
@@ -102,10 +104,12 @@ class Records(NamedTuple):
         named = header >> 24
         second = records[start + 1].astype(np.int64)
         short, linked = np.stack([second & 255, second >> 8 & 255], axis=-1), second >> 16 & 255
-        packed = records[spread(start + 2, named)].astype(np.int64)
-        link = records[spread(start + 2 + named, LINK_SIZE * linked)].reshape(-1, LINK_SIZE).astype(np.uint64)
         skipped = 2 + named + LINK_SIZE * linked
         sizes = lengths - skipped + 1
+        if (sizes < 1).any():
+            raise IndexFault("The index is damaged: the record of a passage is too short. Build it again.")
+        packed = records[spread(start + 2, named)].astype(np.int64)
+        link = records[spread(start + 2 + named, LINK_SIZE * linked)].reshape(-1, LINK_SIZE).astype(np.uint64)
         first = np.cumsum(sizes) - sizes
         words = np.zeros(int(sizes.sum()), np.uint32)
         words[spread(first, sizes - 1)] = records[spread(start + skipped, sizes - 1)]
@@ -135,33 +139,67 @@ def _unpacked(spans: Ints) -> Ints:
     return np.stack([spans >> 16, spans & 0xFFFF], axis=-1)
 
 
-class _Part(NamedTuple):
-    """The tables of some neighbouring rows."""
+class Tables(NamedTuple):
+    """The tables of some neighbouring rows, as above."""
 
     starts: Ints
+    documents: Hashes
     titles: Hashes
     titled: NDArray[np.uint32]
-    documents: Hashes
     places: Hashes
     placed: NDArray[np.uint32]
+    stems: Words
+    counts: NDArray[np.uint32]
+
+    @classmethod
+    def open(cls, folder: Path) -> Tables:
+        """The tables of a folder, memory-mapped.
+
+        Raises:
+            OSError: a file is missing.
+            ValueError: a file is damaged.
+        """
+        tables = {name: load_array(folder / f"{name}.npy") for name in cls._fields}
+        for name, table in tables.items():
+            if table.ndim != 1 or table.dtype != _TYPES[name]:
+                raise ValueError(f"{folder / name}.npy is damaged")
+        found = cls(**tables)
+        rows = len(found.documents)
+        pairs = (found.titles, found.titled), (found.places, found.placed), (found.stems, found.counts)
+        sound = len(found.starts) == rows + 1 and all(len(keys) == len(values) for keys, values in pairs)
+        sound = sound and found.starts[0] == 0 and bool((found.starts[1:] - found.starts[:-1] >= 2).all())
+        if not sound or any(len(each) and each.max() >= rows for each in (found.titled, found.placed)):
+            raise ValueError(f"the tables in {folder} do not fit together")
+        if (folder / "words").stat().st_size != 4 * int(found.starts[-1]):
+            raise ValueError(f"{folder / 'words'} is cut off")
+        return found
+
+
+_TYPES = {
+    "starts": np.int64, "documents": np.uint64, "titles": np.uint64, "titled": np.uint32, "places": np.uint64,
+    "placed": np.uint32, "stems": np.uint32, "counts": np.uint32,
+}  # fmt: skip
 
 
 class Store:
     """The records of a collection; row n belongs to Lucene's document n, or to the n-th passage of a pool."""
 
-    def __init__(self, parts: Sequence[Mapping[str, NDArray[Any]]], read: Callable[[Ints, Ints, Ints], Words]) -> None:
+    def __init__(
+        self, parts: Sequence[Tables], read: Callable[[Ints, Ints, Ints], Words], live: Bools | None = None
+    ) -> None:
         """
         Args:
-            parts: Of the collection, each with its tables; rows follow one another.
+            parts: Of the collection; rows follow one another.
             read: From the parts, the first words and the sizes of records to the records, one after another.
+            live: Which rows are found, shape (rows,). The others still count as holders of words, as in Lucene.
         """
-        self._read = read
-        self._parts = [_Part(*(part[name] for name in _Part._fields)) for part in parts]
-        self._rows = np.cumsum([0, *(len(part.starts) - 1 for part in self._parts)])  # the first of each part; the end
-        live = [part["documents"][part["documents"] > 0] for part in parts]
-        opening, size = sum(len(np.unique(documents)) for documents in live), sum(map(len, live))
-        self.pages = 1 - opening / size if size else 0.0  # the share of passages that do not open a document
-        self._stems, counts = _added_up([part["stems"] for part in parts], [part["counts"] for part in parts])
+        self._read, self._parts, self._live = read, parts, live
+        self._rows = np.cumsum([0, *(len(part.documents) for part in parts)])  # the first of each part; the end
+        documents = np.concatenate([np.zeros(0, np.uint64), *(part.documents for part in parts)])
+        documents = documents if live is None else documents[live]
+        # The share of passages that do not open a document.
+        self.pages = 1 - len(np.unique(documents)) / len(documents) if len(documents) else 0.0
+        self._stems, counts = _added_up([part.stems for part in parts], [part.counts for part in parts])
         self._idf = _scaled_idf(counts, len(self))
         self._table: NDArray[np.float32] | None = None
         if len(self._stems) > _SMALL:
@@ -176,21 +214,19 @@ class Store:
         writer = _Tables()
         writer.add(kept)
         words = np.concatenate([record.words for record in kept]) if kept else np.zeros(0, np.uint32)
-        return cls([dict(writer.finish())], partial(_records, words))
+        return cls([Tables(**dict(writer.finish()))], partial(_records, words))
 
     @classmethod
-    def open(cls, folders: Sequence[Path]) -> Store:
-        """A store on disk, in one folder or in several. Its records are read, the rest is memory-mapped.
+    def open(cls, folders: Sequence[Path], live: Bools | None = None) -> Store:
+        """A store on disk. Its records are read, the rest is memory-mapped.
 
         Raises:
             OSError: a file is missing.
-            ValueError: a file is cut off.
+            ValueError: a file is damaged, or there are more or fewer rows than ``live`` says.
         """
-        tables = {name: kind for name, kind in _TYPES.items() if name != "words"}
-        parts = [{name: _mapped(folder / name, kind) for name, kind in tables.items()} for folder in folders]
-        for folder, part in zip(folders, parts, strict=True):
-            if (folder / "words").stat().st_size < 4 * int(part["starts"][-1]):  # more is of an update
-                raise ValueError(f"{folder / 'words'} is cut off")
+        parts = [Tables.open(folder) for folder in folders]
+        if live is not None and len(live) != sum(len(part.documents) for part in parts):
+            raise ValueError("it has the words of other passages")
         files = [os.open(folder / "words", os.O_RDONLY) for folder in folders]
 
         def read(part: Ints, first: Ints, sizes: Ints) -> Words:
@@ -198,7 +234,7 @@ class Store:
             wanted = zip(part.tolist(), (4 * first).tolist(), (4 * sizes).tolist(), strict=True)
             return np.frombuffer(b"".join(os.pread(files[n], size, at) for n, at, size in wanted), np.uint32)
 
-        found = cls(parts, read)
+        found = cls(parts, read, None if live is None or live.all() else live)
         for file in files:
             finalize(found, os.close, file)
         return found
@@ -220,6 +256,10 @@ class Store:
             if len(part.titles):
                 at = np.minimum(np.searchsorted(part.titles, hashes), len(part.titles) - 1)
                 found |= part.titles[at] == hashes
+        if self._live is not None:
+            at = np.flatnonzero(found)
+            found[:] = False
+            found[at[self.titled(hashes[at])[1]]] = True
         return found
 
     def titled(self, hashes: Hashes) -> tuple[Ints, Ints]:
@@ -231,11 +271,13 @@ class Store:
         return self._found("places", "placed", numbers)
 
     def documents(self, rows: Ints) -> Hashes:
-        """The numbers of the documents of some passages."""
+        """The numbers of the documents of some passages; 0 for those that were deleted."""
         of = np.searchsorted(self._rows, rows, "right") - 1
         found = np.zeros(len(rows), np.uint64)
         for n in np.unique(of).tolist():
             found[of == n] = self._parts[n].documents[rows[of == n] - self._rows[n]]
+        if self._live is not None:
+            found[~self._live[rows]] = 0
         return found
 
     def _found(self, keys: str, values: str, wanted: Hashes) -> tuple[Ints, Ints]:
@@ -247,6 +289,8 @@ class Store:
             rows = getattr(part, values)[spread(first, count)].astype(np.int64) + start
             found.append((rows, np.repeat(np.arange(len(wanted)), count)))
         rows, which = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        if self._live is not None:
+            rows, which = rows[self._live[rows]], which[self._live[rows]]
         order = np.argsort(which, kind="stable")
         return rows[order], which[order]
 
@@ -311,18 +355,7 @@ class _Tables:
         self._stems: list[Words] = []
         self._counts: list[NDArray[Any]] = []
         self._table: NDArray[np.uint32] | None = None  # 16 MB, more than a question's own passages are worth
-        self._rows = self._pending = 0
-
-    def begin(self, arrays: dict[str, NDArray[Any]], live: Bools) -> None:
-        """Take over the tables of another store; titles of live passages only."""
-        found = live[arrays["titled"]]
-        self._titles, self._titled = [arrays["titles"][found]], [arrays["titled"][found]]
-        found = live[arrays["placed"]]
-        self.place(arrays["places"][found], arrays["placed"][found])
-        self._documents = [np.where(live, arrays["documents"], np.uint64(0))]
-        self._sizes = [np.diff(arrays["starts"]).astype(np.uint32)]
-        self._stems, self._counts = [arrays["stems"]], [arrays["counts"]]
-        self._rows = len(live)
+        self.rows = self._pending = 0
 
     def add(self, batch: Sequence[Record]) -> None:
         if not batch:
@@ -332,7 +365,7 @@ class _Tables:
         records = Records.of(np.concatenate([record.words for record in batch]), sizes)
         self._documents.append(np.array([record.document for record in batch], np.uint64))
         places = np.array([place for record in batch for place in record.places], np.uint64).reshape(-1, 2)
-        holders = np.repeat(np.arange(self._rows, self._rows + len(batch)), [len(record.places) for record in batch])
+        holders = np.repeat(np.arange(self.rows, self.rows + len(batch)), [len(record.places) for record in batch])
         self.place(place_numbers(places[:, 0], places[:, 1]), holders)
         first = np.cumsum(records.sizes) - records.sizes
         spans = np.concatenate(
@@ -340,7 +373,7 @@ class _Tables:
             + [records.short + first[:, None], _file_spans(first, records)]
         )
         hashes = hash_names(spanned(without_flags(records.words), spans))
-        rows = np.tile(np.arange(self._rows, self._rows + len(batch), dtype=np.uint32), 4)
+        rows = np.tile(np.arange(self.rows, self.rows + len(batch), dtype=np.uint32), 4)
         keep = spans[:, 1] > spans[:, 0]
         keep[len(batch) : 2 * len(batch)] &= records.titles[:, 0] != records.titles[:, 1]
         self._titles.append(hashes[keep])
@@ -351,7 +384,7 @@ class _Tables:
         stems, counts = np.unique(pairs.astype(np.uint32), return_counts=True)  # the lower half
         self._stems.append(stems)
         self._counts.append(counts)
-        self._rows += len(batch)
+        self.rows += len(batch)
         self._pending += len(stems)
         if self._pending > _PENDING:
             self._add_up()
@@ -381,7 +414,7 @@ class _Tables:
         topical = stems >= TOPIC
         yield "stems", stems[topical]
         yield "counts", counts[topical]
-        starts = np.zeros(self._rows + 1, np.int64)
+        starts = np.zeros(self.rows + 1, np.int64)
         np.cumsum(np.concatenate([none, *self._sizes]), out=starts[1:])
         self._sizes = []
         yield "starts", starts
@@ -399,7 +432,7 @@ class _Tables:
 
 
 class StoreWriter:
-    """Writes a new store, in the order of Lucene's documents; it is complete after the ``with`` block."""
+    """Writes the folder of a store, in the order of Lucene's documents."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -407,28 +440,25 @@ class StoreWriter:
         self._words: BinaryIO = (folder / "words").open("wb")
         self._batch: list[Record] = []
 
-    def copy(self, folder: Path, live: Bools, *, drop: bool) -> None:
-        """Begin with what another store has.
-
-        Args:
-            live: Which of its passages are found, shape (passages,).
-            drop: Leave the others out. Else they keep their rows, and count as words' holders, as in Lucene.
-        """
-        arrays = {name: _mapped(folder / name, kind) for name, kind in _TYPES.items()}
-        if not drop:
-            self._words.close()
-            self._words = _continued(folder / "words", self._folder / "words", 4 * int(arrays["starts"][-1]))
-            self._tables.begin(arrays, live)
-            return
-        words, starts, documents = arrays["words"], arrays["starts"], arrays["documents"]
-        rows = np.flatnonzero(live).tolist()
-        for at in range(0, len(rows), _BATCH):
-            self._batch = [
-                Record(words[starts[row] : starts[row + 1]], int(documents[row]), ()) for row in rows[at : at + _BATCH]
-            ]
-            self._write()
-        found = live[arrays["placed"]]
-        self._tables.place(arrays["places"][found], (np.cumsum(live) - 1)[arrays["placed"][found]])
+    def copy(self, folders: Sequence[Path], live: Bools) -> None:
+        """Begin with the ``live`` passages of other folders."""
+        start = 0
+        for folder in folders:
+            part, before = Tables.open(folder), self._tables.rows
+            words = np.zeros(0, np.uint32)
+            if len(part.documents):  # an empty file cannot be mapped
+                words = np.memmap(folder / "words", np.uint32, "r")
+            alive = live[start : start + len(part.documents)]
+            start += len(alive)
+            rows = np.flatnonzero(alive).tolist()
+            for at in range(0, len(rows), _BATCH):
+                self._batch = [
+                    Record(words[part.starts[row] : part.starts[row + 1]], int(part.documents[row]), ())
+                    for row in rows[at : at + _BATCH]
+                ]
+                self._write()
+            found = alive[part.placed]
+            self._tables.place(part.places[found], before + (np.cumsum(alive) - 1)[part.placed[found]])
 
     def add(self, passages: Iterable[Passage]) -> None:
         self._batch += [record_of(passage) for passage in passages]
@@ -440,32 +470,12 @@ class StoreWriter:
         self._tables.add(self._batch)
         self._batch = []
 
-    def __enter__(self) -> StoreWriter:
-        return self
+    def finish(self) -> None:
+        """Write what is left, and the tables."""
+        self._write()
+        self.close()
+        for name, values in self._tables.finish():
+            np.save(self._folder / f"{name}.npy", values.astype(_TYPES[name], copy=False))
 
-    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
-        with self._words:
-            if kind is None:
-                self._write()
-                for name, values in self._tables.finish():
-                    (self._folder / name).write_bytes(values.astype(_TYPES[name], copy=False).data)
-
-
-def _continued(before: Path, path: Path, size: int) -> BinaryIO:
-    """A file that begins with ``size`` bytes of another: the same file, if no copy of the index shares it. Readers of
-    the state before do not read beyond its end."""
-    path.unlink()
-    try:
-        if before.stat().st_nlink > 1:
-            raise OSError
-        os.link(before, path)
-    except OSError:
-        shutil.copyfile(before, path)
-    file = path.open("r+b")
-    file.truncate(size)  # without what a killed update has written
-    file.seek(size)
-    return file
-
-
-def _mapped(file: Path, kind: Any) -> NDArray[Any]:
-    return np.asarray(np.memmap(file, kind, "r")) if file.stat().st_size else np.zeros(0, kind)
+    def close(self) -> None:
+        self._words.close()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arrays import Ints, spanned
-from .reading import FORM_BITS, LONGEST_NAME, STEM_BITS, TOPIC, Words, read
-from .store import Records
+from .arrays import Ints, hash_names, spanned
+from .reading import FORM_BITS, LONGEST_NAME, STEM_BITS, TOPIC, Words, read, without_flags
+from .store import Records, Store
 
 # Forms of a title: whole, without disambiguation, short, the file's name, to the first comma, without article, first
 # and last name.
@@ -36,3 +36,13 @@ def title_forms(words: Words, starts: Ints, records: Records) -> Words:
     forms[person, -1, 1] = words[starts[person] + bare[person] - 1]
     forms[~(forms >= TOPIC_WORD).any(axis=2)] = 0
     return forms
+
+
+def title_rows(store: Store, title: str) -> list[int]:
+    """The rows of the passages that may have a title, in their order; it may be another form of theirs."""
+    words = without_flags(np.array([number for word in read(title) for number in word.numbers], np.uint32))
+    if not len(words):
+        return []
+    rows, _ = store.titled(hash_names(spanned(words, np.array([[0, len(words)]]))))
+    found: list[int] = np.unique(rows).tolist()
+    return found

@@ -11,32 +11,34 @@ or Pyserini made open as they are; to look up titles in them, as the chain retri
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
 from weakref import finalize
 
+import numpy as np
 import ujson
 
+from ..chain.arrays import Bools
 from ..chain.store import Store
+from ..chain.titles import title_rows
 from ..errors import IndexFault
 from ..passages import Hit, Passage, SearchTool, Shared, check_page, search_each
-from ..text import clean, ends_path, with_code_parts
+from ..text import bare_title, clean, ends_path, title_key, with_code_parts
 from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
-from .layout import BARE_TITLE, CONTENTS, DOCUMENT, ID, STORE, TITLE, IndexManifest, rebuild, title_terms
-from .prebuilt import locate
-from .readers import Current, OpenReaders, titles_folder
+from .layout import CONTENTS, DOCUMENT, ID, IndexManifest, generation_of, open_reader, rebuild, segments_of, stamp
+from .pyserini import locate
 from .stored import StoredPassages
 
 _opening = Lock()  # pyjnius examines classes here for the first time
 _PASSAGE_NUMBER = re.compile(r"#\d+$")
 _MAX_FOUND = 100  # passages of one title or text
 _MAX_NAMED = 10_000  # passages of one document
+_LARGEST_K1 = 1e9  # Java's float has an end, and long before BM25 is the sum of the frequencies
 _SEARCHERS_CACHED = 64  # one per setting of k1 and b; creating one takes microseconds
 _RANKINGS_CACHED = 64  # of 100 kB at a depth of 1,000
 
@@ -76,7 +78,7 @@ class BM25Index(OpenIndex):
     keeps the path and the parameters.
 
     Args:
-        path: The folder of the index, or ``pyserini:NAME`` for one of Pyserini's (see `polyhop.data.lucene.prebuilt`).
+        path: The folder of the index, or ``pyserini:NAME`` for one of Pyserini's (see `polyhop.data.lucene.pyserini`).
         k1: Term-frequency saturation, 0 or more.
         b: Length normalization, 0 to 1.
 
@@ -89,7 +91,7 @@ class BM25Index(OpenIndex):
     def __init__(self, path: Path | str, k1: float = 0.9, b: float = 0.4) -> None:
         self.path = locate(path)
         self.k1, self.b = _checked(k1, b)
-        self._current = Current(self.path, LuceneReader.open)
+        self._current = _Current(self.path)
 
     def search(self, query: str, k: int, offset: int = 0) -> list[Hit]:
         """The hits of rank ``offset + 1`` to ``offset + k``; none for a query of stop words only.
@@ -146,11 +148,13 @@ class BM25Index(OpenIndex):
 
         Args:
             bare: Ignore disambiguations too: "Help!" also finds "Help! (film)".
-            limit: The most passages to return.
+            limit: The most passages to return: the first ones in the index.
         """
-        self._lucene.check_titles()
-        field, key = (BARE_TITLE, title_terms(title)[1]) if bare else (TITLE, title_terms(title)[0])
-        return self._lucene.look_up(self._lucene.with_keyword(field, key), limit) if key else []
+        lucene, key_of = self._lucene, (lambda title: title_key(bare_title(title))) if bare else title_key
+        rows = title_rows(lucene.store, bare_title(title) if bare else title)
+        # The store also finds short forms of a title.
+        found = [passage for passage in lucene.stored(rows) if key_of(passage.title) == key_of(title)]
+        return sorted(found[:limit], key=lambda passage: passage.id.encode())
 
     def named(self, name: str) -> list[Passage]:
         """The passages of the document, or the one passage, with an id; else those with a title; else those of the
@@ -187,11 +191,29 @@ class BM25Index(OpenIndex):
 
 
 def _checked(k1: float, b: float) -> tuple[float, float]:
-    if not (math.isfinite(k1) and k1 >= 0):
-        raise ValueError(f"k1 must be 0 or more, got {k1}")
+    if not 0 <= k1 <= _LARGEST_K1:
+        raise ValueError(f"k1 must be between 0 and {_LARGEST_K1:g}, got {k1}")
     if not 0 <= b <= 1:
         raise ValueError(f"b must be between 0 and 1, got {b}")
     return k1, b
+
+
+class _Current:
+    """The newest state of an index: opens it again when there is another commit."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._lock = path, Lock()
+        self._seen = stamp(path)
+        self._reader = LuceneReader.open(path)
+
+    def __call__(self) -> LuceneReader:
+        if self._seen != (found := stamp(self._path)) and found:  # an index that was removed stays open
+            with self._lock:
+                if self._seen != (found := stamp(self._path)) and found:
+                    with suppress(IndexFault):  # what another program made of it cannot be read: the last state stays
+                        self._reader = LuceneReader.open(self._path)  # searches may still use the other
+                    self._seen = found
+        return self._reader
 
 
 class LuceneReader:
@@ -207,17 +229,19 @@ class LuceneReader:
         for returned in ("Query", "TopFieldDocs", "TopDocs", "ScoreDoc", "BooleanQuery"):
             autoclass(f"org.apache.lucene.search.{returned}")  # see `autoclass`
         autoclass("org.apache.lucene.document.Document")
+        autoclass("org.apache.lucene.index.StoredFields")
         with self._faults():
-            self._readers = OpenReaders(path, manifest)
-            self._close = finalize(self, _closed, self._readers)  # when no search uses it any more
+            self._reader = open_reader(path)
+            self._close = finalize(self, _closed, self._reader)  # when no search uses it any more
             self._close.atexit = False
-            self._reader, self.leaves = self._readers.reader, self._readers.leaves
+            if generation_of(path, segments_of(self._reader)) != manifest.generation:
+                raise IndexFault(f"The index {path} changes. Try again.")
             found = call(self._reader, "numDocs")
             self.has_deletions = bool(call(self._reader, "hasDeletions"))
             self._passage = StoredPassages(self._reader, path, foreign=manifest.foreign)
             infos = call(autoclass("org.apache.lucene.index.FieldInfos"), "getMergedFieldInfos", self._reader)
             ties_by_id = _has_values(call(infos, "fieldInfo", ID))
-            self.has_titles = call(infos, "fieldInfo", BARE_TITLE) is not None
+        self.has_titles = bool(manifest.chain)
         if found != manifest.passages:
             raise IndexFault(f"The index {path} has {found} of its {manifest.passages} passages. {rebuild(path)}")
         self._analyzer = english_analyzer()
@@ -244,11 +268,11 @@ class LuceneReader:
             try:
                 with _opening:
                     found = cls(path, manifest)
-                if found.has_titles:
-                    len(found.store)  # opens its files while they are there
+                    if found.has_titles:
+                        len(found.store)  # opens its files while they are there
                 return found
             except IndexFault:
-                # A rebuild may have replaced the index after its manifest was read.
+                # A writer may have replaced the index after its manifest was read.
                 before, manifest = manifest, IndexManifest.read(path)
                 if manifest == before:
                     raise
@@ -285,7 +309,8 @@ class LuceneReader:
                 parsed = call(self._bag_of_words, "buildQuery", CONTENTS, self._analyzer, self._written(query))
                 top = call_long(searcher, "search", parsed, ranked, self._by_score, True)
                 self._keep(key, ranked, top)
-            page = call(self._top_docs, "merge", self._by_score, offset, k, [top])
+            most = self.manifest.passages
+            page = call(self._top_docs, "merge", self._by_score, min(offset, most), min(k, most), [top])
             return self._hits(page, searcher, offset)
 
     def _written(self, query: str) -> str:
@@ -319,11 +344,24 @@ class LuceneReader:
             return [self._passage(document, number, self._reader) for document, number in rows]
 
     @cached_property
+    def leaves(self) -> list[Any]:
+        """The readers of the segments, in the order of document numbers."""
+        return leaves_of(self._reader)
+
+    @cached_property
+    def live(self) -> Bools:
+        """Which document numbers are not deleted, shape (documents,)."""
+        with self._faults():
+            return np.concatenate([live_documents(leaf) for leaf in self.leaves])
+
+    @cached_property
     def store(self) -> Store:
-        self.check_titles()
-        folder = titles_folder(self._path, self.manifest) or self.manifest.folder(self._path)
+        if not self.has_titles:
+            raise IndexFault(
+                f"The index {self._path} has no titles to look up. Add them once: polyhop index --adopt {self._path}"
+            )
         try:
-            return Store.open([folder / STORE])
+            return Store.open(self.manifest.stores(self._path), self.live)
         except (OSError, ValueError) as error:
             raise IndexFault(f"The index {self._path} is damaged ({error}). {rebuild(self._path)}") from error
 
@@ -355,16 +393,10 @@ class LuceneReader:
         )
 
     def with_keyword(self, field: str, key: str) -> Any:
-        """The query that matches the passages with this keyword of their title or document."""
+        """The query that matches the passages with this keyword of their document."""
         attach()
         term = autoclass("org.apache.lucene.index.Term")(field, key)
         return autoclass("org.apache.lucene.search.TermQuery")(term)
-
-    def check_titles(self) -> None:
-        if not self.has_titles:
-            raise IndexFault(
-                f"The index {self._path} has no titles to look up. Add them once: polyhop index --adopt {self._path}"
-            )
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
@@ -375,11 +407,30 @@ class LuceneReader:
             if what.startswith("AlreadyClosed"):
                 raise IndexFault(f"The index {self._path} is closed.") from error
             raise IndexFault(f"The index {self._path} is damaged ({what}). {rebuild(self._path)}") from error
+        except (ValueError, LookupError) as error:  # what is stored is none of our records
+            raise IndexFault(f"The index {self._path} is damaged ({error}). {rebuild(self._path)}") from error
 
 
-def _closed(readers: OpenReaders) -> None:
+def _closed(reader: Any) -> None:
     attach()
-    readers.close()
+    call(reader, "close")
+
+
+def leaves_of(reader: Any) -> list[Any]:
+    """The readers of the segments of an index."""
+    for returned in ("LeafReader", "LeafReaderContext"):
+        autoclass(f"org.apache.lucene.index.{returned}")  # see `autoclass`
+    contexts = call(reader, "leaves")
+    return [call(call(contexts, "get", number), "reader") for number in range(call(contexts, "size"))]
+
+
+def live_documents(segment: Any) -> Bools:
+    """Which documents of a segment are not deleted."""
+    size = call(segment, "maxDoc")
+    if (bits := call(segment, "getLiveDocs")) is None:
+        return np.ones(size, bool)
+    words = np.array(call(call(autoclass("org.apache.lucene.util.FixedBitSet"), "copyOf", bits), "getBits"), np.int64)
+    return np.unpackbits(words.view(np.uint8), bitorder="little", count=size).astype(bool)
 
 
 def _has_values(info: Any) -> bool:

@@ -6,13 +6,11 @@ not grow with the corpus.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -22,20 +20,26 @@ from typing import Any, NamedTuple
 
 import ujson
 
-from ..chain.store import Store, StoreWriter
-from ..corpora import Corpus, Version
+from ..chain.store import Store
+from ..corpora import Corpus
 from ..errors import CorpusError, Problem
-from ..passages import PAGE, Passage, content_id
+from ..passages import PAGE, content_id
 from ..splitting import MAX_WORDS
-from .bm25 import LuceneReader
-from .folder import building, write_faults
-from .jvm import anserini_jar, attach, autoclass, call, call_long, java_exception, open_directory, reason
-from .layout import ANALYZER, PROBLEMS, STORE, IndexManifest
-from .readers import titles_folder
-from .writer import LuceneWriter
+from .jvm import anserini_jar, attach, autoclass, call, call_long, java_exception, reason
+from .layout import (
+    ANALYZER,
+    PROBLEMS,
+    IndexManifest,
+    check_writable,
+    directory_of,
+    lucene_version,
+    open_reader,
+    write_faults,
+    writing,
+)
+from .writer import IndexWriter
 
 _PROGRESS_EVERY = 500  # passages
-_BATCH = 256  # passages handed to a writer at a time
 
 
 class BuildProgress(NamedTuple):
@@ -89,8 +93,8 @@ def build_index(
     passages = documents = overlong = 0
     read, is_new = ("", ""), False
     digest = blake2b(digest_size=16)
-    batch: list[tuple[Passage, Version]] = []
-    with write_faults(out), building(out) as folder:
+    check_writable(out)
+    with write_faults(out), writing(out) as folder, IndexWriter(out, folder, create=True) as writer:
         with closing(Notes(folder)) as notes, closing(SkippedRecords(folder, on_problem)) as skipped:
             corpus = Corpus(
                 [Path(path) for path in corpora],
@@ -100,90 +104,55 @@ def build_index(
                 on_problem=skipped.add,
                 on_progress=lambda: on_progress(BuildProgress.of(corpus, passages)),
             )
-            with _Writer(folder) as writer:
-                for passage, where in corpus:
-                    digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
-                    if read != (read := (passage.document, where)):
-                        first = notes.earlier(f"id {passage.document}", where)
-                        is_new = first is None
-                        documents += is_new
-                        if first is not None:
-                            by_content = passage.document == content_id(passage.title, passage.text)
-                            same = "title and text" if by_content else f"id {passage.document!r}"
-                            corpus.reject(Problem(where, f"the same {same} as {first}", "duplicate"))
-                    if not is_new or (passage.place and notes.earlier(f"id {passage.id}", where)):
-                        continue
-                    batch.append((passage, corpus.version))
-                    if len(batch) == _BATCH:
-                        writer.write(batch)
-                        batch = []
-                    passages += 1
-                    overlong += len(passage.text) > PAGE
-                    if passages % _PROGRESS_EVERY == 0:
-                        on_progress(BuildProgress.of(corpus, passages))
-                if not passages:
-                    raise CorpusError(
-                        f"No passage in {', '.join(corpus.names)}: {skipped.summary()}. Nothing was written."
-                    )
-                on_progress(BuildProgress(1.0, passages))
-                writer.write(batch)
-                writer.commit()
-            skipped.write(out)
-        manifest = IndexManifest(
-            passages=passages,
-            documents=documents,
-            malformed=skipped.counts["damaged"],
-            duplicates=skipped.counts["duplicate"],
-            overlong=overlong,
-            corpus=corpus.names,
-            corpus_hash=digest.hexdigest(),
-            max_words=MAX_WORDS if max_words is None else max_words,
-            split="documents" if max_words is None else "everything" if max_words else "nothing",
-            analyzer=ANALYZER,
-            polyhop=version("polyhop"),
-            anserini=anserini_jar().stem.split("-")[1],
-            lucene=call(autoclass("org.apache.lucene.util.Version").LATEST, "toString"),
-            lucene_folder=folder.name,
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            for passage, where in corpus:
+                digest.update(ujson.dumps(passage.to_record(), ensure_ascii=False).encode())
+                if read != (read := (passage.document, where)):
+                    first = notes.earlier(f"id {passage.document}", where)
+                    is_new = first is None
+                    documents += is_new
+                    if first is not None:
+                        by_content = passage.document == content_id(passage.title, passage.text)
+                        same = "title and text" if by_content else f"id {passage.document!r}"
+                        corpus.reject(Problem(where, f"the same {same} as {first}", "duplicate"))
+                if not is_new or (passage.place and notes.earlier(f"id {passage.id}", where)):
+                    continue
+                writer.add(passage, corpus.version)
+                passages += 1
+                overlong += len(passage.text) > PAGE
+                if passages % _PROGRESS_EVERY == 0:
+                    on_progress(BuildProgress.of(corpus, passages))
+            if not passages:
+                raise CorpusError(f"No passage in {', '.join(corpus.names)}: {skipped.summary()}. Nothing was written.")
+            on_progress(BuildProgress(1.0, passages))
+            skipped.write()
+        writer.merge()
+        return writer.commit(
+            {
+                "passages": passages,
+                "documents": documents,
+                "malformed": skipped.counts["damaged"],
+                "duplicates": skipped.counts["duplicate"],
+                "overlong": overlong,
+                "corpus": corpus.names,
+                "corpus_hash": digest.hexdigest(),
+                "max_words": MAX_WORDS if max_words is None else max_words,
+                "split": "documents" if max_words is None else "everything" if max_words else "nothing",
+                "analyzer": ANALYZER,
+                "polyhop": version("polyhop"),
+                "anserini": anserini_jar().stem.split("-")[1],
+                "lucene": lucene_version(),
+                "created": datetime.now(UTC).replace(microsecond=0),
+            }
         )
-        LuceneReader(out, manifest).close()  # checks the number of passages
-        manifest.write(out)
-    return manifest
-
-
-class _Writer(ExitStack):
-    """Writes passages for Lucene, in a thread of its own, and for the chain retriever beside it."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self._lucene = self.enter_context(LuceneWriter(folder))
-        self._store = self.enter_context(StoreWriter(folder / STORE))
-        self._pool = self.enter_context(ThreadPoolExecutor(1, thread_name_prefix="polyhop-index"))
-        self._writing: Future[None] | None = None
-
-    def write(self, batch: Sequence[tuple[Passage, Version]]) -> None:
-        """Add passages, each with the version of its document."""
-        self._wait()
-        self._writing = self._pool.submit(self._lucene.add, batch)
-        self._store.add(passage for passage, _ in batch)
-
-    def commit(self) -> None:
-        """Merge and sync."""
-        self._wait()
-        self._lucene.commit()
-
-    def _wait(self) -> None:
-        if self._writing:
-            self._writing.result()
 
 
 class SkippedRecords:
-    """Counts what is skipped, and writes it beside the folder of a new state: memory does not grow with it."""
+    """Counts what is skipped, and writes it to the folder of a new state: memory does not grow with it."""
 
     def __init__(self, folder: Path, on_problem: Callable[[Problem], None]) -> None:
         self.counts, self._first = Counter[str](), ""
-        self._on_problem = on_problem
-        self._paths = {kind: folder.with_suffix(f".{kind}") for kind in ("damaged", "duplicate", "other")}
+        self._on_problem, self._folder = on_problem, folder
+        self._paths = {kind: folder / kind for kind in ("damaged", "duplicate", "other")}
         self._files = {kind: path.open("w", encoding="utf-8") for kind, path in self._paths.items()}
 
     def add(self, problem: Problem) -> None:
@@ -195,17 +164,15 @@ class SkippedRecords:
     def summary(self) -> str:
         return f"{self.counts.total():,} skipped, the first is {self._first}" if self._first else "it is empty"
 
-    def write(self, out: Path, besides: Iterable[dict[str, Any]] = ()) -> None:
+    def write(self, besides: Iterable[dict[str, Any]] = ()) -> None:
         """Write all to `PROBLEMS`, and others ``besides``: what is damaged first, then what is there twice."""
         for record in besides:
             self._keep(record)
-        unfinished = out / f"{PROBLEMS}.part"
-        with unfinished.open("w", encoding="utf-8") as file:
+        with (self._folder / PROBLEMS).open("w", encoding="utf-8") as file:
             for kind, path in self._paths.items():
                 self._files[kind].flush()
                 with path.open(encoding="utf-8") as part:
                     shutil.copyfileobj(part, file)
-        os.replace(unfinished, out / PROBLEMS)
 
     def _keep(self, record: dict[str, Any]) -> None:
         file = self._files[record["kind"]]
@@ -221,7 +188,7 @@ class Notes:
     """Ids and hashes that were seen, and what was noted of them: on disk, so memory does not grow with the corpus."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder.with_suffix(".notes")
+        self._path = folder / "notes"
         self._db = sqlite3.connect(self._path, isolation_level=None)
         # A killed build starts over, so nothing needs to survive. 32 MB of the table stay in memory.
         for setting in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", "cache_size = -32000"):
@@ -257,30 +224,21 @@ def check_index(index: Path | str) -> IndexReport:
     index = Path(index)
     manifest = IndexManifest.read(index)
     attach()
-    folder = manifest.folder(index)
-    problems = _damage(folder) + ([] if manifest.foreign else _store_damage(folder))
-    if titles := titles_folder(index, manifest):
-        segments = sorted(each for each in titles.iterdir() if each.name != STORE)
-        problems += [problem for each in segments for problem in _damage(each)]
-        problems += _store_damage(titles)
-    if not problems and (found := _count(folder)) != manifest.passages:
+    problems = _damage(index)
+    try:
+        Store.open(manifest.stores(index))
+    except (OSError, ValueError) as error:
+        problems.append(str(error))
+    if not problems and (found := _count(index)) != manifest.passages:
         problems.append(f"it has {found:,} passages, but its manifest says {manifest.passages:,}")
     return IndexReport(manifest, tuple(problems))
-
-
-def _store_damage(folder: Path) -> list[str]:
-    try:
-        Store.open([folder / STORE])
-    except (OSError, ValueError) as error:
-        return [str(error)]
-    return []
 
 
 def _damage(folder: Path) -> list[str]:
     """What Lucene finds wrong with an index."""
     output = autoclass("java.io.ByteArrayOutputStream")()
     try:
-        checker = autoclass("org.apache.lucene.index.CheckIndex")(open_directory(folder, reading=True))
+        checker = autoclass("org.apache.lucene.index.CheckIndex")(directory_of(folder))
         try:
             stream = autoclass("java.io.PrintStream")(output, signature="(Ljava/io/OutputStream;)V")
             call(checker, "setInfoStream", stream)
@@ -295,7 +253,7 @@ def _damage(folder: Path) -> list[str]:
 
 
 def _count(folder: Path) -> int:
-    reader = call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(folder, reading=True))
+    reader = open_reader(folder)
     try:
         return int(call(reader, "numDocs"))
     finally:

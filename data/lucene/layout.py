@@ -1,35 +1,38 @@
-"""The files of an index, and its manifest.
+"""The files of an index, its manifest, and how it is written.
 
-    DIR/manifest.json        what was indexed, how, and which of the folders below is current
-    DIR/problems.jsonl       all that was skipped, with file, line and reason: what is damaged first, then duplicates
-    DIR/lucene-<build>/      a plain Lucene index with Anserini's fields, which Anserini and Pyserini can open
-    DIR/lucene-<build>/chain/      the words of its passages for the chain retriever (see `polyhop.data.chain.store`)
-    DIR/vectors-<build>-<encoder>.f16, .json         dense vectors of its passages, if any (see `polyhop.data.dense`)
+    DIR/segments_3, DIR/_2.fdt, ...    a Lucene index with Anserini's fields, which Anserini and Pyserini open as theirs
+    DIR/polyhop/<generation>/          what polyhop adds to one commit of that index:
+        manifest.json                  what was indexed, and how
+        problems.jsonl                 all that was skipped, with file, line and reason: what is damaged first
+        chain/                         the words of its new passages, for the chain retriever (`data.chain.store`)
+        vectors-<encoder>.npy          dense vectors of its passages, if any (`data.dense`)
 
-The manifest is replaced atomically when a build or an update is complete, so a folder has either a complete index or
-none. Folders that no manifest names are left over from those that were killed. An update begins with links to the files
-of the state before, since Lucene never changes a file.
+Lucene's commit is the transaction. It becomes visible when its list of segments is renamed from ``pending_segments_3``
+to ``segments_3``. The generation is a hash of this list, which has a random id, and its folder is complete before: so
+readers find the files of the commit that they read, or those of the one before. A writer that was killed leaves files
+that no commit names, which Lucene and the next writer remove. If another program changes the index, the hash no longer
+fits and polyhop says so.
 
-An index that Anserini or Pyserini made is a folder with Lucene's files. What polyhop adds is in a folder of its own:
-
-    DIR/segments_1, ...          Lucene's files, which polyhop never writes
-    DIR/polyhop/manifest.json    as above, if the index is adopted (see `polyhop.data.lucene.adoption`)
-    DIR/polyhop/lucene-<build>/  the titles of its passages, and the words in chain/
-    DIR/polyhop/vectors-...      as above
+An index that Anserini or Pyserini made is the same, without ``polyhop`` until it is adopted; polyhop never writes to
+Lucene's files there.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from filelock import FileLock, Timeout
 from pydantic import (
-    AfterValidator,
+    AwareDatetime,
     BaseModel,
     ConfigDict,
     Field,
@@ -39,81 +42,42 @@ from pydantic import (
     ValidationError,
 )
 
-from ..errors import IndexFault, first_error
-from ..files import read_bytes, read_json
-from ..passages import Passage
-from ..text import bare_title, plain, title_key
+from ..errors import IndexFault, PolyhopError, first_error
+from ..files import check_unlinked, read_bytes
 from .jvm import autoclass, call, java_exception, open_directory, reason
 
-SCHEMA = 8
 MANIFEST = "manifest.json"
 PROBLEMS = "problems.jsonl"
-LOCK = ".lock"
-LUCENE = "lucene-"
 STORE = "chain"
-ADOPTED = "polyhop"
+OURS = "polyhop"
 ANALYZER = "Anserini DefaultEnglishAnalyzer (Porter)"
-VECTORS = re.compile(r"vectors-(?P<build>[0-9a-f]{12})-.+\.(f16|json|json\.part)")
-_SEGMENTS = re.compile(r"segments_[0-9a-z]+")
+_LOCK, _UNFINISHED = ".lock", "unfinished"
+_SEGMENTS = re.compile(r"(?P<pending>pending_)?segments_(?P<number>[0-9a-z]+)")
+_LUCENE = re.compile(r"_[0-9a-z]+([._].*)?|write\.lock|(pending_)?segments_[0-9a-z]+")
 
 # Anserini's own fields: the id (stored, and as doc values to break ties), the analyzed text, the stored record.
 ID, CONTENTS, RAW = "id", "contents", "raw"
-# Ours, not analyzed: the folded title, and the folded title without its disambiguation. Anserini can write a "title".
-TITLE, BARE_TITLE = "polyhop_title", "polyhop_bare_title"
-# The id of the document, and the ends of a path: "a/b.md" and "b.md" for "notes/a/b.md".
+# Ours, not analyzed. The id of the document, and the ends of a path: "a/b.md" and "b.md" for "notes/a/b.md".
 DOCUMENT = "polyhop_document"
-
-_LONGEST_KEY = 500  # characters; Lucene's limit for a keyword is 32,766 bytes
-
-
-def title_terms(title: str) -> tuple[str, str]:
-    """The keywords of a title in the fields `TITLE` and `BARE_TITLE`; empty for no title."""
-    return title_key(title)[:_LONGEST_KEY], title_key(bare_title(title))[:_LONGEST_KEY]
-
-
-class DerivedFields:
-    """The fields with the keys of the title. They are refilled for each passage, which is cheaper than new objects
-    across JNI; for one thread."""
-
-    def __init__(self) -> None:
-        keyword = autoclass("org.apache.lucene.document.StringField")
-        store = autoclass("org.apache.lucene.document.Field$Store")
-        self._title = keyword(TITLE, "", store.NO)
-        self._bare_title = keyword(BARE_TITLE, "", store.NO)
-        self.fields = (self._title, self._bare_title)
-
-    def fill(self, passage: Passage) -> None:
-        title, bare_title = title_terms(passage.title)
-        call(self._title, "setStringValue", title)
-        call(self._bare_title, "setStringValue", bare_title)
-
-
-# The version of the document (see `polyhop.data.corpora.Corpus`), if it can be updated.
-VERSION = "polyhop_version"
+VERSION = "polyhop_version"  # of the document (see `polyhop.data.corpora.Corpus`), if it can be updated
 TEXT = "polyhop_text"  # the hash of its text, to recognize copies
 
-
-def document_names(document: str) -> tuple[str, str, str, str]:
-    """The keywords of a document in the field `DOCUMENT`; some may be equal."""
-    parts = document.split("/")
-    return document, "/".join(parts[-3:]), "/".join(parts[-2:]), parts[-1]
-
-
-def _moment(text: str) -> str:
-    if datetime.fromisoformat(text).tzinfo is None:
-        raise ValueError("it has no time zone")
-    return text
+Generation = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
 
 class IndexManifest(BaseModel):
     """What an index holds.
 
     Attributes:
+        generation: The commit of the Lucene index.
+        chain: The generations whose passages it has, in the order of Lucene's documents; none if it is not adopted.
         overlong: Passages longer than `polyhop.data.passages.PAGE` characters, of which only the start is read.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, strict=True)
 
+    generation: Generation
+    chain: tuple[Generation, ...]
     passages: PositiveInt  # indexed passages, after splitting
     malformed: NonNegativeInt  # records and files skipped because they cannot be read
     duplicates: NonNegativeInt  # skipped because an earlier one has the same id or text
@@ -126,133 +90,298 @@ class IndexManifest(BaseModel):
     polyhop: str
     anserini: str
     lucene: str
-    lucene_folder: Annotated[str, StringConstraints(pattern=rf"^{LUCENE}\w+$")]  # name of the Lucene index's folder
-    created: Annotated[str, AfterValidator(_moment)]  # when the build finished (UTC, ISO 8601)
-    schema_version: int = Field(default=SCHEMA, alias="schema")
+    created: AwareDatetime  # when the build finished
+    schema_version: Literal[9] = Field(default=9, alias="schema")
     overlong: NonNegativeInt = 0
-    foreign: bool = False  # Anserini or Pyserini made the Lucene index, and `corpus_hash` is of its list of segments
-    adopted: bool = False  # and polyhop added the titles
+    foreign: bool = False  # Anserini or Pyserini made the Lucene index, and `corpus_hash` is its generation
     updates: NonNegativeInt = 0  # that followed the build
 
     @classmethod
     def read(cls, index: Path) -> IndexManifest:
-        """The manifest of the index in a folder."""
-        if not is_foreign(index):
-            return cls._read(index)
-        if not (index / ADOPTED / MANIFEST).exists():
-            return cls.of_foreign(index)
-        manifest = cls._read(index / ADOPTED)
-        if manifest.corpus_hash != _segments_hash(index):
+        """The manifest of the newest commit of an index."""
+        if found := cls.find(index):
+            return found
+        if _generations(index):
             raise IndexFault(
-                f"The index {index} has changed since it was adopted. Adopt it again: polyhop index --adopt {index}"
+                f"The index {index} has changed since polyhop wrote to it. Adopt it as it is: polyhop index --adopt "
+                f"{index}"
             )
-        return manifest
+        return cls.of_foreign(index)
+
+    @classmethod
+    def find(cls, index: Path) -> IndexManifest | None:
+        """The manifest of the newest commit of an index; None if another program made the commit."""
+        while True:
+            newest = _newest(index)
+            if newest is None:
+                raise IndexFault(_what_exists(index))
+            try:
+                generation = generation_of(index, newest)
+                found = cls.load(index / OURS / generation)
+            except FileNotFoundError:
+                found = None
+            except IndexFault:
+                if _newest(index) == newest:
+                    raise
+                continue
+            if _newest(index) != newest:
+                continue  # a writer has replaced what was read
+            if found and found.generation != generation:
+                raise IndexFault(f"The manifest of the index {index} is that of another. {rebuild(index)}")
+            return found
+
+    @classmethod
+    def load(cls, folder: Path) -> IndexManifest:
+        """The manifest in the folder of a generation.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        index = folder.parent.parent
+        try:
+            return cls.model_validate_json(read_bytes(folder / MANIFEST))
+        except FileNotFoundError:
+            raise
+        except ValidationError as error:
+            raise IndexFault(f"The manifest of the index {index}: {first_error(error)}. {rebuild(index)}") from None
+        except OSError as error:
+            raise IndexFault(f"The manifest of the index {index} cannot be read: {error}. {rebuild(index)}") from error
 
     @classmethod
     def of_foreign(cls, index: Path) -> IndexManifest:
         """The manifest of an index by Anserini or Pyserini that is not adopted."""
         try:
-            reader = call(
-                autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(index, reading=True)
-            )
+            reader = open_reader(index)
             try:
-                passages = call(reader, "numDocs")
+                passages, segments = call(reader, "numDocs"), segments_of(reader)
             finally:
                 call(reader, "close")
         except java_exception() as error:
             raise IndexFault(f"The index {index} cannot be read ({reason(error)}). {rebuild(index)}") from error
         if not passages:
             raise IndexFault(f"The index {index} has no documents. {rebuild(index)}")
-        written = _segments(index)[-1].stat().st_mtime
+        generation = generation_of(index, segments)
         return cls(
+            generation=generation,
+            chain=(),
             passages=passages,
             malformed=0,
             duplicates=0,
             corpus=(index.absolute().name,),
-            corpus_hash=_segments_hash(index),
+            corpus_hash=generation,
             documents=passages,
             max_words=0,
             split="nothing",
             analyzer=ANALYZER,
             polyhop="",
             anserini="",
-            lucene=call(autoclass("org.apache.lucene.util.Version").LATEST, "toString"),
-            lucene_folder=f"{LUCENE}{_segments_hash(index)[:12]}",
-            created=datetime.fromtimestamp(written, UTC).isoformat(timespec="seconds"),
+            lucene=lucene_version(),
+            created=datetime.fromtimestamp((index / segments).stat().st_mtime, UTC),
             foreign=True,
         )
 
-    @classmethod
-    def _read(cls, index: Path) -> IndexManifest:
-        try:
-            record = read_json(index / MANIFEST)
-        except (FileNotFoundError, NotADirectoryError):
-            raise IndexFault(_what_exists(index)) from None
-        except (OSError, ValueError) as error:
-            raise IndexFault(f"The manifest of the index {index} cannot be read: {error}. {rebuild(index)}") from error
-        if not isinstance(record, dict) or type(record.get("schema")) is not int:
-            raise IndexFault(f"{index / MANIFEST} is not the manifest of a polyhop index.")
-        if record["schema"] != SCHEMA:
-            raise IndexFault(
-                f"The index {index} has format {record['schema']}, written by polyhop "
-                f"{plain(str(record.get('polyhop', '?')))[:40]}; this version reads format {SCHEMA}. {rebuild(index)}"
-            )
-        try:
-            return cls.model_validate(record)
-        except ValidationError as error:
-            raise IndexFault(f"The manifest of the index {index}: {first_error(error)}. {rebuild(index)}") from None
-
     def home(self, index: Path) -> Path:
-        """The folder that polyhop writes to."""
-        return index / ADOPTED if self.foreign else index
+        """The folder of what polyhop adds to this commit."""
+        return index / OURS / self.generation
 
-    def folder(self, index: Path) -> Path:
-        """The folder of the Lucene index: in the folder of the index and nowhere else."""
-        if self.foreign:
-            return index
-        folder = index / self.lucene_folder
-        if not folder.is_dir() or folder.is_symlink():
-            raise IndexFault(f"The folder {folder.name} of the index {index} is missing. {rebuild(index)}")
-        return folder
-
-    def write(self, index: Path) -> None:
-        """Replace the manifest atomically and durably."""
-        unfinished = index / f"{MANIFEST}.part"
-        with unfinished.open("w", encoding="utf-8") as file:
-            json.dump(self.to_json(), file, ensure_ascii=False, indent=2)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, index / MANIFEST)
+    def stores(self, index: Path) -> list[Path]:
+        """The folders with the words of its passages."""
+        return [index / OURS / generation / STORE for generation in self.chain]
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object in the file."""
         return self.model_dump(mode="json", by_alias=True)
 
 
-def is_foreign(index: Path) -> bool:
-    """Whether a folder is a Lucene index that polyhop has not made."""
-    return not (index / MANIFEST).exists() and bool(_segments(index))
+# --- Lucene's files --------------------------------------------------------------------------------------------------
 
 
-def _segments(index: Path) -> list[Path]:
-    """Lucene's lists of segments, oldest first; it reads the newest."""
-    found = [path for path in index.glob("segments_*") if _SEGMENTS.fullmatch(path.name)]
-    return sorted(found, key=lambda path: int(path.name.removeprefix("segments_"), 36))
-
-
-def _segments_hash(index: Path) -> str:
-    """A hash of the newest list of segments, which has a random id: it changes with every write to the index."""
-    newest = _segments(index)[-1]
+def generation_of(index: Path, segments: str) -> str:
+    """A hash of a commit's list of segments."""
     try:
-        return blake2b(read_bytes(newest), digest_size=16).hexdigest()
+        return blake2b(read_bytes(index / segments), digest_size=8).hexdigest()
     except OSError as error:
         raise IndexFault(f"The index {index} cannot be read: {error}. {rebuild(index)}") from error
 
 
+def stamp(index: Path) -> tuple[Any, ...] | None:
+    """Differs when the index has another commit; None if it cannot be seen."""
+    with suppress(OSError):
+        if newest := _newest(index):
+            found = (index / newest).stat()
+            return newest, found.st_ino, found.st_mtime_ns
+    return None
+
+
+def _newest(index: Path, *, pending: bool = False) -> str | None:
+    """Lucene's newest list of segments."""
+    try:
+        found = [match for name in os.listdir(index) if (match := _SEGMENTS.fullmatch(name))]
+    except OSError:
+        return None
+    lists = [match for match in found if bool(match["pending"]) == pending]
+    return max(lists, key=lambda match: int(match["number"], 36)).group() if lists else None
+
+
+def directory_of(index: Path) -> Any:
+    """Lucene's directory of an index, for reading.
+
+    Raises:
+        IndexFault: there is something else than files, which Lucene would wait for.
+    """
+    with os.scandir(index) as entries:
+        for entry in entries:
+            if _LUCENE.fullmatch(entry.name) and not entry.is_file():
+                raise IndexFault(f"The index {index} is damaged ({entry.name} is not a file). {rebuild(index)}")
+    return open_directory(index, reading=True)
+
+
+def open_reader(index: Path) -> Any:
+    """A reader of the newest commit."""
+    return call(autoclass("org.apache.lucene.index.DirectoryReader"), "open", directory_of(index))
+
+
+def segments_of(reader: Any) -> str:
+    """The name of the list of segments that a reader has read."""
+    autoclass("org.apache.lucene.index.IndexCommit")  # see `autoclass`
+    return str(call(call(reader, "getIndexCommit"), "getSegmentsFileName"))
+
+
+def lucene_version() -> str:
+    return str(call(autoclass("org.apache.lucene.util.Version").LATEST, "toString"))
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def writing(index: Path) -> Iterator[Path]:
+    """Hold the write lock of an index, with a folder for what polyhop will add to its next commit (see `publish`)."""
+    home, above = index / OURS, [folder for folder in (index, *index.parents) if not folder.exists()]
+    home.mkdir(parents=True, exist_ok=True)
+    unfinished = home / _UNFINISHED
+    try:
+        with locked(index):
+            shutil.rmtree(unfinished, ignore_errors=True)  # of a writer that was killed
+            unfinished.mkdir()
+            try:
+                yield unfinished
+            finally:
+                shutil.rmtree(unfinished, ignore_errors=True)
+                if not _generations(index):
+                    shutil.rmtree(home, ignore_errors=True)
+    finally:
+        if above and _newest(index) is None:
+            with suppress(OSError):
+                (index / "write.lock").unlink(missing_ok=True)
+                for folder in above:
+                    folder.rmdir()
+
+
+@contextmanager
+def locked(index: Path) -> Iterator[None]:
+    """Hold the write lock of an index."""
+    lock = FileLock(index / OURS / _LOCK)
+    try:
+        if (index / OURS).is_symlink():
+            raise ValueError(f"{index / OURS} is a symbolic link, which could have other files written: remove it")
+        check_unlinked(index / OURS)
+        lock.acquire(timeout=0)
+    except ValueError as error:
+        raise IndexFault(f"{error}.") from None
+    except Timeout:
+        raise IndexFault(f"Another build is writing to {index}. Wait for it, or build into another folder.") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def next_generation(index: Path) -> str:
+    """The generation of the commit that Lucene has prepared."""
+    pending = _newest(index, pending=True)
+    if pending is None:
+        raise IndexFault(f"The index {index} could not be written: Lucene has prepared no commit.")
+    return generation_of(index, pending)
+
+
+def publish(index: Path, unfinished: Path, manifest: IndexManifest) -> None:
+    """Give the files that polyhop adds to a commit their place, before Lucene commits."""
+    with (unfinished / MANIFEST).open("w", encoding="utf-8") as file:
+        file.write(manifest.model_dump_json(by_alias=True, indent=2) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    shutil.rmtree(manifest.home(index), ignore_errors=True)  # of an earlier adoption
+    os.rename(unfinished, manifest.home(index))
+
+
+def remove_old(index: Path, manifest: IndexManifest) -> None:
+    """Remove what only earlier commits need; readers that have opened it keep it."""
+    for folder in _generations(index):
+        if folder.name not in (manifest.generation, *manifest.chain):
+            shutil.rmtree(folder, ignore_errors=True)
+        elif folder.name != manifest.generation:
+            for path in folder.iterdir():
+                if path.name != STORE:
+                    path.unlink()
+
+
+@contextmanager
+def write_faults(index: Path) -> Iterator[None]:
+    """Convert errors of the disk and of Lucene to an `IndexFault` that names the index."""
+    try:
+        yield
+    except PolyhopError:
+        raise
+    except (OSError, sqlite3.Error) as error:
+        raise IndexFault(f"The index {index} could not be written: {error}.") from error
+    except java_exception() as error:
+        raise IndexFault(f"The index {index} could not be written: {reason(error)}.") from error
+
+
+def check_writable(out: Path) -> None:
+    """Never write into a folder with other files, or over an index of others."""
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise IndexFault(f"{out} is a file. Name a folder for the index.")
+    if is_own(out):
+        return
+    if _newest(out):
+        raise IndexFault(f"{out} is an index that polyhop has not made. Name a new or empty folder for the index.")
+    if others := sorted(path.name for path in out.iterdir() if path.name != OURS and not _LUCENE.fullmatch(path.name)):
+        if is_earlier(out):
+            raise IndexFault(_what_exists(out))
+        raise IndexFault(f"{out} has other files ({', '.join(others[:3])}). Name a new or empty folder for the index.")
+
+
+# --- whose index it is -----------------------------------------------------------------------------------------------
+
+
+def _generations(index: Path) -> list[Path]:
+    try:
+        return [path for path in (index / OURS).iterdir() if path.is_dir() and path.name != _UNFINISHED]
+    except OSError:
+        return []
+
+
+def is_own(index: Path) -> bool:
+    """Whether polyhop made an index."""
+    for folder in _generations(index):
+        with suppress(OSError, ValidationError):
+            if not IndexManifest.model_validate_json(read_bytes(folder / MANIFEST)).foreign:
+                return True
+    return False
+
+
+def is_earlier(index: Path) -> bool:
+    """Whether an index has the layout of polyhop before its indexes were Lucene's own folders."""
+    return (index / MANIFEST).exists() and any(index.glob("lucene-*"))
+
+
 def rebuild(index: Path) -> str:
     """The advice for an index that cannot be used."""
-    if is_foreign(index):
+    if _newest(index) and not is_own(index):
         return "Build or download it again."
     return f"Build it again: polyhop index CORPUS --out {index}"
 
@@ -263,6 +392,8 @@ def _what_exists(index: Path) -> str:
         return f"There is no index at {index}. Build one: {build}"
     if not index.is_dir():
         return f"{index} is a file, not the folder of an index. To index it: polyhop index {index} --out DIR"
-    if any(index.glob(f"{LUCENE}*")):
+    if is_earlier(index):
+        return f"The index {index} has the format of an earlier polyhop. Remove it, and build it again: {build}"
+    if (index / OURS).exists():
         return f"The index {index} is incomplete: its build was stopped or is still running. Build it again: {build}"
     return f"{index} is a folder without an index. Build one: {build}"

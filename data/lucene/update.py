@@ -3,18 +3,16 @@
     update_index("indexes/mine", add=["notes/new.md"], delete=["notes/old.md"])
     update_index("indexes/mine", folders=["notes"])   # only what has changed since
 
-A change is written to a new folder, which begins with links to the files of the current one, since Lucene never changes
-a file; the words for the chain retriever continue in theirs. Then the manifest is replaced: readers see all of the
-change at their next search, or nothing of it. A change that was interrupted leaves nothing but a folder, which the next
-one removes, and words that it overwrites.
+A change is one commit of Lucene: readers see all of it at their next search, or nothing of it. Lucene writes new
+segments for new passages and marks the old ones as deleted; the words for the chain retriever are written likewise, one
+folder a change. Many segments, or many deleted passages, are merged into one.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing, suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,23 +21,19 @@ import numpy as np
 import ujson
 
 from ..chain.arrays import Bools
-from ..chain.store import StoreWriter
 from ..corpora import Corpus
 from ..errors import IndexFault, LeftOut, Problem
 from ..passages import PAGE, Passage
 from ..text import clean
-from .bm25 import LuceneReader
-from .folder import building, write_faults
+from .bm25 import LuceneReader, leaves_of, live_documents
 from .index import BuildProgress, Notes, SkippedRecords
-from .jvm import attach, autoclass, call, open_directory
-from .layout import DOCUMENT, ID, PROBLEMS, STORE, TEXT, VERSION, IndexManifest, is_foreign
-from .readers import leaves_of
-from .writer import LuceneWriter
+from .jvm import attach, autoclass, call
+from .layout import DOCUMENT, ID, PROBLEMS, TEXT, VERSION, IndexManifest, write_faults, writing
+from .writer import IndexWriter
 
 _MOST_SEGMENTS = 30  # with so many, a search takes a tenth of a millisecond more
 _MOST_DELETED = 0.2  # share of the passages that are kept though they are deleted
 _MOST_NAMED = 10_000  # passages of one document
-_BATCH = 256  # passages read for the chain at a time
 
 
 class Changes(NamedTuple):
@@ -82,143 +76,99 @@ def update_index(
     """
     index = Path(index)
     attach()
-    if is_foreign(index):
+    if IndexManifest.read(index).foreign:  # fails before anything is written into a folder without an index
         raise IndexFault(f"The index {index} was not made by polyhop, which changes its own only.")
-    IndexManifest.read(index)  # fails before anything is written into a folder without an index
-    try:
-        with write_faults(index), building(index) as folder:
-            before = IndexManifest.read(index)
-            with closing(LuceneReader.open(index)) as lucene:
-                update = _Update(index, folder, before, lucene, compact, on_progress, on_problem)
-                return update.run(add, delete, folders)
-    except _Unchanged as unchanged:
-        return unchanged.changes
-
-
-class _Unchanged(Exception):
-    """Nothing has to be written."""
-
-    def __init__(self, changes: Changes) -> None:
-        self.changes = changes
-
-
-class _Lucene:
-    """The Lucene index, before and after.
-
-    Args:
-        before: Its folder, which stays as it is.
-        folder: That of the new state.
-        segments: The readers of its segments before.
-        writers: Closes its writer.
-    """
-
-    def __init__(self, before: Path, folder: Path, segments: Sequence[Any], writers: ExitStack) -> None:
-        self._before, self._folder, self._segments, self._writers = before, folder, segments, writers
-        self._writer: LuceneWriter | None = None
-        _link(before, folder)
-
-    @property
-    def writer(self) -> LuceneWriter:
-        if self._writer is None:
-            self._writer = self._writers.enter_context(LuceneWriter(self._folder, append=True))
-        return self._writer
-
-    def commit(self) -> None:
-        if self._writer:
-            self._writer.commit()
-
-    def merge(self, compact: bool) -> int:
-        """Merge the segments where that is due, and return the number of passages before that are left."""
-        self._live, self._dropped = self._compacted(compact)
-        return int(self._live.sum())
-
-    def write_store(self, added: Iterable[list[Passage]]) -> None:
-        if not (self._writer or self._dropped):
-            _link(self._before / STORE, self._folder / STORE)
-            return
-        with StoreWriter(self._folder / STORE) as store:
-            store.copy(self._before / STORE, self._live, drop=self._dropped)
-            for batch in added:
-                store.add(batch)
-
-    def _compacted(self, compact: bool) -> tuple[Bools, bool]:
-        """Which of the passages before are left; and whether the others were dropped, which renumbers the passages."""
-        reader = call(
-            autoclass("org.apache.lucene.index.DirectoryReader"), "open", open_directory(self._folder, reading=True)
-        )
-        try:
-            segments = {_name(leaf): leaf for leaf in leaves_of(reader)}
-            parts = [_live(segments.get(_name(leaf)), call(leaf, "maxDoc")) for leaf in self._segments]
-            # Lucene removes a segment without any live passage.
-            vanished = any(_name(leaf) not in segments for leaf in self._segments)
-        finally:
-            call(reader, "close")
-        live, count = np.concatenate([np.zeros(0, bool), *parts]), len(segments)
-        drop = compact or vanished or count > _MOST_SEGMENTS or (~live).sum() > _MOST_DELETED * len(live)
-        if drop:
-            with LuceneWriter(self._folder) as writer:
-                writer.commit()
-        return live, drop
+    with (
+        write_faults(index),
+        writing(index) as folder,
+        closing(LuceneReader.open(index)) as lucene,
+        IndexWriter(index, folder, create=False) as writer,
+        closing(Notes(folder)) as notes,
+        closing(SkippedRecords(folder, on_problem)) as skipped,
+    ):
+        update = _Update(index, lucene, writer, notes, skipped, on_progress)
+        return update.run(folder, add, delete, folders, compact)
 
 
 class _Update:
     def __init__(
         self,
         index: Path,
-        folder: Path,
-        before: IndexManifest,
         lucene: LuceneReader,
-        compact: bool,
+        writer: IndexWriter,
+        notes: Notes,
+        skipped: SkippedRecords,
         on_progress: Callable[[BuildProgress], None],
-        on_problem: Callable[[Problem], None],
     ) -> None:
-        self._index, self._before, self._lucene, self._writers = index, before, lucene, ExitStack()
-        self._compact, self._on_progress = compact, on_progress
-        self._skipped = self._writers.enter_context(closing(SkippedRecords(folder, on_problem)))
-        self._notes = self._writers.enter_context(closing(Notes(folder)))
-        self._name = folder.name
-        self._new_state = _Lucene(before.folder(index), folder, lucene.leaves, self._writers)
+        self._index, self._lucene, self._writer, self._on_progress = index, lucene, writer, on_progress
+        self._before, self._notes, self._skipped = lucene.manifest, notes, skipped
         self._gone = set[str]()  # documents that are deleted
         self._new = set[str]()
-        self._digest = blake2b(before.corpus_hash.encode(), digest_size=16)
+        self._digest = blake2b(self._before.corpus_hash.encode(), digest_size=16)
         self.added = self.overlong = self.unchanged = 0
-        self._corpus, self._read = list(before.corpus), list[Corpus]()
+        self._corpus, self._read = list(self._before.corpus), list[Corpus]()
 
-    def run(self, add: Sequence[Path | str], delete: Sequence[str], folders: Sequence[Path | str]) -> Changes:
+    def run(
+        self,
+        folder: Path,
+        add: Sequence[Path | str],
+        delete: Sequence[str],
+        folders: Sequence[Path | str],
+        compact: bool,
+    ) -> Changes:
         before = self._before
-        with self._writers:
-            self._delete([document for name in delete for document in self._named(name)])
-            for path in folders:
-                self._update(Path(path))
-            if add:
-                self._add(self._corpus_of([Path(path) for path in add]))
-            self._skipped.write(self._index, self._skipped_before())
-            if not (self.added or self._gone or self._compact):
-                raise _Unchanged(Changes(before, 0, 0, self.unchanged))
-            self._new_state.commit()
-        kept = self._new_state.merge(self._compact)
-        passages = kept + self.added
-        if not passages:
+        self._delete([document for name in delete for document in self._named(name)])
+        for path in folders:
+            self._update(Path(path))
+        if add:
+            self._add(self._corpus_of([Path(path) for path in add]))
+        self._skipped.write(self._skipped_before())
+        if not (self.added or self._gone or compact):
+            os.replace(folder / PROBLEMS, before.home(self._index) / PROBLEMS)
+            return Changes(before, 0, 0, self.unchanged)
+        live, merge = self._left()
+        kept = int(live.sum())
+        if not kept + self.added:
             raise IndexFault(f"Nothing would be left in the index {self._index}. Remove its folder instead.")
-        manifest = before.model_copy(
-            update={
-                "passages": passages,
+        if merge or compact:
+            self._writer.merge()
+            self._writer.merge_stores(before.stores(self._index), np.append(live, np.ones(self.added, bool)))
+        self._notes.close()
+        self._skipped.close()
+        manifest = self._writer.commit(
+            {
+                **before.model_dump(exclude={"generation", "chain", "schema_version"}),
+                "passages": kept + self.added,
                 "documents": before.documents - len(self._gone) + len(self._new),
                 "malformed": self._skipped.counts["damaged"],
                 "duplicates": self._skipped.counts["duplicate"],
                 "overlong": before.overlong + self.overlong,
                 "corpus": tuple(dict.fromkeys(self._corpus)),
                 "corpus_hash": self._digest.hexdigest(),
-                "lucene_folder": self._name,
                 "updates": before.updates + 1,
-            }
+            },
+            () if merge or compact else before.chain,
         )
-        with closing(LuceneReader(self._index, manifest)) as lucene:
-            end = sum(call(segment, "maxDoc") for segment in lucene.leaves)
-            batches = range(end - self.added, end, _BATCH)
-            self._new_state.write_store(lucene.stored(range(n, min(n + _BATCH, end))) for n in batches)
-        manifest.write(self._index)
         return Changes(manifest, self.added, before.passages - kept, self.unchanged)
+
+    def _left(self) -> tuple[Bools, bool]:
+        """Which of the passages before are left; and whether the segments are to be merged, without the others."""
+        reader = self._writer.reader()
+        try:
+            segments = {_name(leaf): leaf for leaf in leaves_of(reader)}
+            names = [_name(leaf) for leaf in self._lucene.leaves]
+            gone = [np.zeros(call(leaf, "maxDoc"), bool) for leaf in self._lucene.leaves]
+            parts = [
+                live_documents(segments[name]) if name in segments else nothing
+                for name, nothing in zip(names, gone, strict=True)
+            ]
+        finally:
+            call(reader, "close")
+        live = np.concatenate(parts)
+        many = max(len(segments), len(self._before.chain) + 1) > _MOST_SEGMENTS
+        # Lucene removes a segment without any live passage, which renumbers those that follow.
+        vanished = any(name not in segments for name in names)
+        return live, many or vanished or (~live).sum() > _MOST_DELETED * len(live)
 
     def _corpus_of(self, paths: Sequence[Path], known: Collection[str] = (), root: str = "") -> Corpus:
         """With the settings of the index."""
@@ -268,7 +218,7 @@ class _Update:
         self._gone.difference_update(documents[version] for version in kept)
         for version in sorted(known - kept):
             self._digest.update(version.encode())
-            self._new_state.writer.delete(VERSION, version)
+            self._writer.delete(VERSION, version)
         self.unchanged += len(corpus.unchanged)
 
     def _add(self, corpus: Corpus) -> None:
@@ -278,7 +228,7 @@ class _Update:
                 is_new = self._is_new(passage.document, corpus, where)
             if is_new:
                 self._digest.update(f"{passage.id}\n{passage.searched}".encode())
-                self._new_state.writer.add([(passage, corpus.version)])
+                self._writer.add(passage, corpus.version)
                 self.added += 1
                 self.overlong += len(passage.text) > PAGE
 
@@ -293,7 +243,8 @@ class _Update:
 
     def _skipped_before(self) -> Iterator[dict[str, Any]]:
         """What was skipped before in files that were not read now."""
-        with suppress(OSError, ValueError), (self._index / PROBLEMS).open(encoding="utf-8") as file:
+        file_before = self._before.home(self._index) / PROBLEMS
+        with suppress(OSError, ValueError), file_before.open(encoding="utf-8") as file:
             for record in map(ujson.loads, file):
                 if not any(corpus.covers(record["where"]) for corpus in self._read):
                     yield record
@@ -328,7 +279,7 @@ class _Update:
     def _delete(self, documents: Sequence[str]) -> None:
         for document in dict.fromkeys(documents):
             for passage in self._passages_of(document):
-                self._new_state.writer.delete(ID, passage.id)
+                self._writer.delete(ID, passage.id)
             self._digest.update(document.encode())
             self._gone.add(document)
 
@@ -338,7 +289,7 @@ class _Update:
             terms = call(leaf, "terms", VERSION)
             if terms is None:
                 continue
-            live, documents = _live(leaf, call(leaf, "maxDoc")), None
+            live, documents = live_documents(leaf), None
             each = call(terms, "iterator")
             found = call(each, "seekCeil", autoclass("org.apache.lucene.util.BytesRef")(prefix.encode()))
             term = call(each, "term") if call(found, "name") != "END" else None
@@ -353,24 +304,3 @@ class _Update:
 def _name(segment: Any) -> str:
     """The name of a segment, such as "_1"; Lucene writes it first."""
     return str(call(segment, "toString")).partition("(")[0]
-
-
-def _live(segment: Any, size: int) -> Bools:
-    """Which documents of a segment are not deleted; none of a segment that is gone."""
-    if segment is None:
-        return np.zeros(size, bool)
-    if (bits := call(segment, "getLiveDocs")) is None:
-        return np.ones(size, bool)
-    words = np.array(call(call(autoclass("org.apache.lucene.util.FixedBitSet"), "copyOf", bits), "getBits"), np.int64)
-    return np.unpackbits(words.view(np.uint8), bitorder="little", count=size).astype(bool)
-
-
-def _link(before: Path, folder: Path) -> None:
-    """Give a folder the files of another, by links where the file system has them."""
-    folder.mkdir(exist_ok=True)
-    for path in before.iterdir():
-        if path.is_file() and path.name != "write.lock":
-            try:
-                os.link(path, folder / path.name)
-            except OSError:
-                shutil.copy2(path, folder / path.name)

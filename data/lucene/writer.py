@@ -1,83 +1,163 @@
 """Write passages to a Lucene index, with Anserini's fields and analysis.
 
-Anserini's own `SimpleIndexer` is not used because it has no unanalyzed fields, which title look-ups need.
+Anserini's own `SimpleIndexer` is not used because it has no unanalyzed fields, by which documents are looked up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+import shutil
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import ujson
 
+from ..chain.arrays import Bools
+from ..chain.store import StoreWriter
 from ..corpora import Version
 from ..passages import Passage
 from .jvm import attach, autoclass, call, call_long, english_analyzer, open_directory
-from .layout import CONTENTS, DOCUMENT, ID, RAW, TEXT, VERSION, DerivedFields, document_names
+from .layout import (
+    CONTENTS,
+    DOCUMENT,
+    ID,
+    RAW,
+    STORE,
+    TEXT,
+    VERSION,
+    IndexManifest,
+    next_generation,
+    publish,
+    remove_old,
+)
 
 _BUFFER_MB = 32.0  # that Lucene buffers before it writes a segment; more is not faster
+_BATCH = 256  # passages handed to Lucene at a time
 
 
-class LuceneWriter:
-    """Writes passages to a Lucene index in their order; an exception inside the ``with`` block discards them.
+class IndexWriter:
+    """Writes passages in their order to Lucene, in a thread of its own, and for the chain retriever beside it.
 
-    A failure in Lucene, such as a full disk, is raised as a Java exception, possibly some passages later. No two
-    writers of a process may be called at the same time (see `call_long`).
+    Nothing is seen before `commit`; an exception inside the ``with`` block discards everything. A failure in Lucene,
+    such as a full disk, is raised as a Java exception, possibly some passages later. No two writers of a process may be
+    called at the same time (see `call_long`).
 
     Args:
-        folder: An existing folder, empty or with an index.
-        append: Leave the segments of the index as they are; else merge all into one, in their order.
+        index: The folder of the index.
+        unfinished: That of `polyhop.data.lucene.layout.writing`.
+        create: Replace the index; else its segments stay as they are until `merge`.
     """
 
-    def __init__(self, folder: Path, *, append: bool = False) -> None:
+    def __init__(self, index: Path, unfinished: Path, *, create: bool) -> None:
         attach()
-        config = autoclass("org.apache.lucene.index.IndexWriterConfig")(english_analyzer())
-        call(config, "setRAMBufferSizeMB", _BUFFER_MB)
-        call(config, "setUseCompoundFile", False)
-        index = "org.apache.lucene.index."
-        call(
-            config,
-            "setMergePolicy",
-            autoclass(f"{index}NoMergePolicy").INSTANCE if append else autoclass(f"{index}LogDocMergePolicy")(),
-        )
-        self._append = append
-        self._writer = autoclass("org.apache.lucene.index.IndexWriter")(open_directory(folder), config)
+        self._index, self._unfinished = index, unfinished
+        self._config = autoclass("org.apache.lucene.index.IndexWriterConfig")(english_analyzer())
+        call(self._config, "setRAMBufferSizeMB", _BUFFER_MB)
+        call(self._config, "setUseCompoundFile", False)
+        call(self._config, "setOpenMode", _constant("IndexWriterConfig$OpenMode", "CREATE" if create else "APPEND"))
+        if not create:
+            call(self._config, "setMergePolicy", _constant("NoMergePolicy", "INSTANCE"))
+        else:
+            self._merge_in_order()
+        self._lucene = autoclass("org.apache.lucene.index.IndexWriter")(open_directory(index), self._config)
         self._document = _Document()
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="polyhop-merge")
+        self._store = StoreWriter(unfinished / STORE)
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="polyhop-index")
+        self._writing: Future[None] | None = None
+        self._batch: list[tuple[Passage, Version]] = []
 
-    def add(self, passages: Iterable[tuple[Passage, Version]]) -> None:
-        """Add passages, each with the version of its document."""
-        attach()
-        for passage, version in passages:
-            call_long(self._writer, "addDocument", self._document.fill(passage, version))
-
-    def commit(self) -> None:
-        """Merge into one segment for the fastest searches unless appending, and sync to disk."""
-        if not self._append:
-            self._pool.submit(self._merge).result()  # in a thread, so that Ctrl-C does not wait for it
-        call_long(self._writer, "commit")
+    def add(self, passage: Passage, version: Version) -> None:
+        """Add a passage with the version of its document."""
+        self._batch.append((passage, version))
+        if len(self._batch) == _BATCH:
+            self._write()
 
     def delete(self, field: str, keyword: str) -> None:
         """Delete the passages with a keyword that were there before."""
+        self._flush()
         term = autoclass("org.apache.lucene.index.Term")(field, keyword)
         # Replaces them by no document: pyjnius cannot choose between the two methods `deleteDocuments`.
-        call_long(self._writer, "updateDocuments", term, autoclass("java.util.ArrayList")())
+        call_long(self._lucene, "updateDocuments", term, autoclass("java.util.ArrayList")())
 
-    def __enter__(self) -> LuceneWriter:
+    def reader(self) -> Any:
+        """A reader of what the next commit will have; the caller closes it."""
+        self._flush()
+        return call_long(autoclass("org.apache.lucene.index.DirectoryReader"), "open", self._lucene)
+
+    def merge(self) -> None:
+        """Merge into one segment, for the fastest searches."""
+        self._flush()
+        self._merge_in_order()
+        self._pool.submit(self._merge).result()  # in a thread, so that Ctrl-C does not wait for it
+
+    def merge_stores(self, stores: Sequence[Path], live: Bools) -> None:
+        """Begin the words of the new passages with those of the ``live`` passages of earlier generations."""
+        self._flush()
+        self._store.finish()
+        added = (self._unfinished / STORE).rename(self._unfinished / "added")
+        self._store = StoreWriter(self._unfinished / STORE)
+        self._store.copy([*stores, added], live)
+        shutil.rmtree(added)
+
+    def commit(self, manifest: dict[str, Any], chain: tuple[str, ...] = ()) -> IndexManifest:
+        """Replace the state of the index.
+
+        Args:
+            manifest: Of the new state, but for what names its files.
+            chain: The generations before whose passages it still has.
+        """
+        self._flush()
+        self._store.finish()
+        call_long(self._lucene, "prepareCommit")
+        generation = next_generation(self._index)
+        made = IndexManifest(generation=generation, chain=(*chain, generation), **manifest)
+        publish(self._index, self._unfinished, made)
+        call_long(self._lucene, "commit")
+        remove_old(self._index, made)
+        return made
+
+    def __enter__(self) -> IndexWriter:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        call_long(self._writer, "rollback" if kind else "close")  # "rollback" stops a merge
-        self._pool.shutdown()
+        call_long(self._lucene, "rollback")  # discards what was not committed; stops a merge
+        self._pool.shutdown(cancel_futures=True)
+        self._store.close()
+
+    def _flush(self) -> None:
+        self._write()
+        self._write()  # waits
+
+    def _write(self) -> None:
+        if self._writing:
+            self._writing.result()
+            self._writing = None
+        if self._batch:
+            batch, self._batch = self._batch, []
+            self._writing = self._pool.submit(self._add, batch)
+            self._store.add(passage for passage, _ in batch)
+
+    def _add(self, batch: Iterable[tuple[Passage, Version]]) -> None:
+        attach()
+        for passage, version in batch:
+            call_long(self._lucene, "addDocument", self._document.fill(passage, version))
 
     def _merge(self) -> None:
         attach()
-        call_long(self._writer, "forceMerge", 1)
+        call_long(self._lucene, "forceMerge", 1)
+
+    def _merge_in_order(self) -> None:
+        # Merges neighboring segments only, unlike the default, which would change the order.
+        policy = autoclass("org.apache.lucene.index.LogDocMergePolicy")()
+        call(self._config, "setMergePolicy", policy)
+
+
+def _constant(name: str, constant: str) -> Any:
+    return getattr(autoclass(f"org.apache.lucene.index.{name}"), constant)
 
 
 class _Document:
@@ -94,20 +174,11 @@ class _Document:
         as_text = "(Ljava/lang/String;Ljava/lang/CharSequence;Lorg/apache/lucene/index/IndexableFieldType;)V"
         self._contents = autoclass("org.apache.lucene.document.Field")(CONTENTS, "", counted, signature=as_text)
         self._raw = autoclass("org.apache.lucene.document.StoredField")(RAW, "")
-        self._derived = DerivedFields()
         self._version, self._text = keyword(VERSION, "", store.NO), keyword(TEXT, "", store.NO)
         self._names = [keyword(DOCUMENT, "", store.NO) for _ in document_names("")]
         self._document = autoclass("org.apache.lucene.document.Document")()
-        for field in (
-            self._id,
-            self._tie_break,
-            self._contents,
-            self._raw,
-            self._version,
-            self._text,
-            *self._names,
-            *self._derived.fields,
-        ):
+        keywords = self._version, self._text, *self._names
+        for field in (self._id, self._tie_break, self._contents, self._raw, *keywords):
             call(self._document, "add", field)
 
     def fill(self, passage: Passage, version: Version) -> Any:
@@ -121,5 +192,10 @@ class _Document:
             call(field, "setStringValue", name)
         call(self._version, "setStringValue", version.content)
         call(self._text, "setStringValue", version.text)
-        self._derived.fill(passage)
         return self._document
+
+
+def document_names(document: str) -> tuple[str, str, str, str]:
+    """The keywords of a document in the field `DOCUMENT`; some may be equal."""
+    parts = document.split("/")
+    return document, "/".join(parts[-3:]), "/".join(parts[-2:]), parts[-1]

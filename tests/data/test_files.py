@@ -76,13 +76,17 @@ def test_an_index_is_not_built_through_links(tmp_path: Path) -> None:
     corpus, mine, out = tmp_path / "corpus.jsonl", tmp_path / "mine.txt", tmp_path / "index"
     corpus.write_text('{"id": "1", "title": "Ada", "text": "Ada wrote."}\n')
     mine.write_text("precious")
-    for name in ("problems.jsonl", "manifest.json.part", ".lock"):
-        out.mkdir()
-        (out / name).symlink_to(mine)
-        with pytest.raises(IndexFault):
+    for name in ("polyhop", "polyhop/.lock", "polyhop/unfinished"):
+        (out / name).parent.mkdir(parents=True)
+        (out / name).symlink_to(mine if "/" in name else tmp_path)
+        with pytest.raises(IndexFault, match="is a symbolic link"):
             build_index([corpus], out)
-        assert mine.read_text() == "precious"
+        assert (mine.read_text(), {path.name for path in tmp_path.iterdir()}) == (
+            "precious",
+            {"corpus.jsonl", "mine.txt", "index"},
+        )
         (out / name).unlink()
+        (out / "polyhop").rmdir() if "/" in name else None
         out.rmdir()
 
 

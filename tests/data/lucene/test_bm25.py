@@ -116,8 +116,7 @@ def test_past_the_end(index: BM25Index) -> None:
 
 
 def test_anserini_opens_the_index(index: BM25Index) -> None:
-    folder = index.path / index.manifest.lucene_folder
-    searcher = autoclass("io.anserini.search.SimpleSearcher")(str(folder))
+    searcher = autoclass("io.anserini.search.SimpleSearcher")(str(index.path))
     assert_same(index.search("moon river", 10), call(searcher, "search", "moon river", 10))
     assert json.loads(call(searcher, "doc_raw", "help")) == RECORDS[401]
 
@@ -137,7 +136,7 @@ def test_pages_are_slices(index: BM25Index) -> None:
     for query in QUERIES:
         whole = index.search(query, 1000)
         assert [hit.rank for hit in whole] == list(range(1, len(whole) + 1))
-        for offset, k in ((0, 7), (7, 7), (len(whole) - 2, 7), (len(whole), 7), (10**9, 7), (3, 10**9)):
+        for offset, k in ((0, 7), (7, 7), (len(whole) - 2, 7), (len(whole), 7), (10**10, 7), (3, 10**10)):
             assert index.search(query, k, offset) == whole[offset : offset + k]
 
 
@@ -194,7 +193,7 @@ def test_arguments(index: BM25Index) -> None:
     for k, offset in ((0, 0), (-1, 0), (1, -1)):
         with pytest.raises(ValueError, match="k must be positive"):
             index.search("moon", k, offset)
-    for k1, b in ((-0.1, 0.4), (math.nan, 0.4), (0.9, 1.1), (0.9, math.nan)):
+    for k1, b in ((-0.1, 0.4), (math.nan, 0.4), (1e300, 0.4), (math.inf, 0.4), (0.9, 1.1), (0.9, math.nan)):
         with pytest.raises(ValueError, match="must be"):
             index.with_bm25(k1, b)
         with pytest.raises(ValueError, match="must be"):
@@ -376,14 +375,3 @@ def test_the_store_has_the_words_of_each_document(index: BM25Index) -> None:
     records = [record_of(passage) for passage in index.stored(rows)]
     assert len(index.store) == len(index)
     assert index.store.records(rows).words.tolist() == Store.of(records).records(rows).words.tolist()
-
-
-def test_a_store_that_is_missing_or_cut_off_is_a_fault(tmp_path: Path) -> None:
-    (tmp_path / "c.jsonl").write_text(json.dumps({"id": "one", "title": "Moon", "text": "The moon is old."}))
-    manifest = build_index([tmp_path / "c.jsonl"], tmp_path / "ix")
-    words = tmp_path / "ix" / manifest.lucene_folder / "chain" / "words"
-    whole = words.read_bytes()
-    for damage in (lambda: words.write_bytes(whole[:-3]), lambda: words.write_bytes(whole[:-4]), words.unlink):
-        damage()
-        with pytest.raises(IndexFault, match="is damaged .* Build it again"):
-            BM25Index(tmp_path / "ix")

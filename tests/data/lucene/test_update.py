@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
 import random
 import signal
@@ -20,8 +18,10 @@ from typer.testing import CliRunner
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.dense import DenseIndex, embed_index
 from polyhop.data.errors import IndexFault, Problem
+from polyhop.data.lucene.adoption import adopt_index
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import build_index, check_index
+from polyhop.data.lucene.jvm import autoclass, call, open_directory
 from polyhop.data.lucene.layout import IndexManifest
 from polyhop.data.lucene.update import update_index
 from polyhop.scripts.main import app
@@ -87,7 +87,8 @@ def test_an_update_gives_what_a_new_index_would_have(tmp_path: Path, index: Path
     assert (manifest.updates, check_index(index).problems) == (1, ())
     again = update_index(index, folders=[tmp_path / "notes"])
     assert (again.added, again.deleted, again.unchanged, again.manifest) == (0, 0, 5, manifest)
-    assert {path.name for path in index.rglob("lucene-*")} == {manifest.lucene_folder}
+    kept = {path.name for path in (index / "polyhop").iterdir() if path.is_dir()}
+    assert kept == {manifest.generation, *manifest.chain}
 
 
 def test_a_file_has_the_id_that_it_has_in_its_folder(tmp_path: Path, index: Path) -> None:
@@ -209,6 +210,7 @@ def test_many_updates_are_merged(tmp_path: Path, index: Path, monkeypatch: pytes
         update_index(index, folders=[tmp_path / "notes"])
         assert check_index(index).problems == ()
     assert len(list(index.rglob("*.si"))) <= 5
+    assert len(list((index / "polyhop").glob("*/chain"))) <= 5
     assert contents(index) == fresh(tmp_path)
     with BM25Index(index) as living, BM25Index(tmp_path / "fresh") as new:
         question = "Where does the grebe 7 live?"
@@ -302,15 +304,24 @@ def test_killed_updates_leave_the_index_before_or_after(tmp_path: Path, index: P
         assert contents(index) in (before, fresh(tmp_path))
         update_index(index, folders=[tmp_path / "notes"])
         assert contents(index) == fresh(tmp_path)
-        assert len(list(index.rglob("lucene-*"))) == 3
+        manifest = IndexManifest.read(index)
+        kept = {path.name for path in (index / "polyhop").iterdir() if path.is_dir()}
+        assert kept == {manifest.generation, *manifest.chain}
 
 
-def test_a_file_system_without_links(tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
-        raise OSError("no links here")
-
-    monkeypatch.setattr(os, "link", refuse)
-    put(tmp_path, {"notes/grebe.md": "# Grebe\n\nThe grebe."})
-    update_index(index, folders=[tmp_path / "notes"])
-    assert contents(index) == fresh(tmp_path)
-    assert json.loads((index / "manifest.json").read_text())["updates"] == 1
+def test_a_change_by_another_program_is_told(tmp_path: Path, index: Path) -> None:
+    """The words of the chain retriever belong to other documents then. Adopted, it is an index of others."""
+    config = autoclass("org.apache.lucene.index.IndexWriterConfig")()
+    writer = autoclass("org.apache.lucene.index.IndexWriter")(open_directory(index), config)
+    term = autoclass("org.apache.lucene.index.Term")("id", "r1")
+    call(writer, "updateDocuments", term, autoclass("java.util.ArrayList")())
+    call(writer, "forceMerge", 1)
+    call(writer, "close")
+    for use in (BM25Index, check_index, lambda path: update_index(path, delete=["r2"])):
+        with pytest.raises(IndexFault, match=f"has changed since polyhop wrote to it.*index --adopt {index}"):
+            use(index)
+    adopt_index(index)
+    with BM25Index(index) as adopted:
+        assert ChainRetriever(adopted).search("A record of cranes", 1)[0].passage.id == "r2"
+    with pytest.raises(IndexFault, match="was not made by polyhop"):
+        update_index(index, delete=["r2"])
