@@ -31,7 +31,7 @@ from .errors import IndexFault, PolyhopError
 from .files import load_array
 from .lucene.bm25 import LuceneReader, OpenIndex
 from .lucene.layout import IndexManifest, locked, write_faults
-from .lucene.pyserini import locate
+from .lucene.prebuilt import locate
 from .lucene.update import update_index
 from .passages import Hit, Passage, check_page
 from .text import clean

@@ -113,7 +113,7 @@ def check_java() -> Finding:
 def check_index_folder(index: Path) -> Iterator[Finding]:
     """Whether every byte of an index is as it was written, and its vectors."""
     from ..data.lucene.layout import IndexManifest, rebuild
-    from ..data.lucene.pyserini import locate
+    from ..data.lucene.prebuilt import locate
 
     try:
         index = locate(index)

@@ -99,7 +99,7 @@ def _existing(corpus: list[Path], out: Path | None, option: str) -> Path:
     named = [*corpus, *([out] if out else [])]
     if len(named) != 1:
         raise typer.BadParameter(f"name one index: polyhop index {option} DIR")
-    from ..data.lucene.pyserini import locate
+    from ..data.lucene.prebuilt import locate
 
     return locate(named[0])
 

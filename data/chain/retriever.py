@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from ..errors import PolyhopError
-from ..lucene.pyserini import adapt
+from ..lucene.searcher import chain_source
 from ..passages import Hit, Reason, SearchTool, Shared, check_page
 from .arrays import Bools, Floats, Ints, counted, occurrences
 from .graph import BACK, DIGITS, HYPERLINK, LINK, LINKED, SHARED, Edges, Graph
@@ -354,7 +354,7 @@ class ChainRetriever(SearchTool, Shared):
         vectors: DenseIndex | None = None,
         adaptive: bool = False,
     ) -> None:
-        source = cast(ChainSource | None, adapt(source))
+        source = cast(ChainSource | None, chain_source(source))
         if not getattr(source, "has_titles", True):
             path = getattr(source, "path", "DIR")
             raise PolyhopError(

@@ -31,7 +31,7 @@ from ..passages import Hit, Passage, SearchTool, Shared, check_page, search_each
 from ..text import bare_title, clean, ends_path, title_key, with_code_parts
 from .jvm import attach, autoclass, call, call_long, english_analyzer, java_exception, reason
 from .layout import CONTENTS, DOCUMENT, ID, IndexManifest, generation_of, open_reader, rebuild, segments_of, stamp
-from .pyserini import locate
+from .prebuilt import locate
 from .stored import StoredPassages
 
 _opening = Lock()  # pyjnius examines classes here for the first time
@@ -78,7 +78,7 @@ class BM25Index(OpenIndex):
     keeps the path and the parameters.
 
     Args:
-        path: The folder of the index, or ``pyserini:NAME`` for one of Pyserini's (see `polyhop.data.lucene.pyserini`).
+        path: The folder of the index, or ``pyserini:NAME`` for one of Pyserini's (see `polyhop.data.lucene.prebuilt`).
         k1: Term-frequency saturation, 0 or more.
         b: Length normalization, 0 to 1.
 

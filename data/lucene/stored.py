@@ -48,12 +48,17 @@ class StoredPassages:
         if not self._foreign:
             return Passage.from_record(ujson.loads(raw))
         id = call(document, "get", ID)
-        if raw is not None and (record := _object(raw)) is not None:
-            return passage_of(id, record)
-        text = call(document, "get", CONTENTS)
-        if raw is None and text is None:
-            return Passage.of("", _stems(number, reader), id=id)
-        return passage_of(id, {CONTENTS: text if text is not None else _TAG.sub(" ", raw)})
+        found = document_passage(id, raw, call(document, "get", CONTENTS))
+        return found or Passage.of("", _stems(number, reader), id=id)
+
+
+def document_passage(id: str, raw: str | None, text: str | None) -> Passage | None:
+    """The passage of a stored document: of its record, mostly JSON, or of its text; None if it has neither."""
+    if raw is not None and (record := _object(raw)) is not None:
+        return passage_of(id, record)
+    if raw is None and text is None:
+        return None
+    return passage_of(id, {CONTENTS: text if text is not None else _TAG.sub(" ", raw or "")})
 
 
 def _object(raw: str) -> dict[str, Any] | None:

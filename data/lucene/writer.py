@@ -110,6 +110,9 @@ class IndexWriter:
         """
         self._flush()
         self._store.finish()
+        told = autoclass("java.util.HashMap")()
+        call(told, "put", "polyhop", str(manifest["polyhop"]))
+        call(self._lucene, "setLiveCommitData", call(told, "entrySet"))  # also makes a commit of no other change
         call_long(self._lucene, "prepareCommit")
         generation = next_generation(self._index)
         made = IndexManifest(generation=generation, chain=(*chain, generation), **manifest)
