@@ -168,8 +168,8 @@ class Sight:
 
     def step_like(self, text: str) -> int | None:
         """The index of the sub-question that a text asks, in its own words or in others."""
-        asked = [(self.oracle.steps[n].question, self.oracle.asked(n)) for n in range(len(self.oracle.steps))]
-        alike = [max(likeness(text, form) for form in forms) for forms in asked]
+        known = [(step.question, self.oracle.asked(n)) for n, step in enumerate(self.oracle.steps)]
+        alike = [max(likeness(text, form) for form in forms) for forms in known]
         best = max(range(len(alike)), key=alike.__getitem__, default=None)
         return best if best is not None and alike[best] >= _ALIKE else None
 
