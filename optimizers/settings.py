@@ -18,7 +18,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from ..data.errors import PolyhopError
 from ..data.files import read_bytes
-from ..eval.metrics import metric_name
 
 if TYPE_CHECKING:
     import dspy
@@ -30,6 +29,12 @@ StageName = Literal["exemplars", "confidence", "prompts", "tunables"]
 
 def _split(value: Any) -> Any:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+def _metric_name(metric: Any) -> Any:
+    from ..eval.metrics import metric_name  # imports DSPy, which takes a second that `--help` has no use for
+
+    return metric_name(metric)
 
 
 def _each_once(stages: tuple[str, ...]) -> tuple[str, ...]:
@@ -92,7 +97,7 @@ class OptimizationSettings(BaseModel):
         "LIST",
     )
     rounds: int = _option(1, "How often to run the stages; stops after a round in which none helped.", ge=1)
-    metric: Annotated[str, BeforeValidator(metric_name)] = _option(
+    metric: Annotated[str, BeforeValidator(_metric_name)] = _option(
         "joint_f1",
         "Metric to maximize: answer_em, answer_f1, evidence_f1, fact_f1, joint_f1, ..., or your own MODULE:NAME.",
         "NAME",
