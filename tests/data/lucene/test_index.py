@@ -22,7 +22,7 @@ from polyhop.data.errors import CorpusError, IndexFault, Problem
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.lucene.index import BuildProgress, build_index, check_index
 from polyhop.data.lucene.jvm import autoclass, call
-from polyhop.data.lucene.layout import IndexManifest
+from polyhop.data.lucene.layout import IndexManifest, stamp
 from polyhop.data.passages import Passage, Place
 
 RECORDS: list[dict[str, Any]] = [
@@ -382,6 +382,12 @@ def test_what_is_no_index(tmp_path: Path) -> None:
             with pytest.raises(IndexFault, match=message):
                 use(path)
     assert files_in(tmp_path) == {"file"}
+
+
+def test_numbers_of_commits_have_36_digits(tmp_path: Path) -> None:
+    for name in ("segments_1", "segments_z", "segments_10", "pending_segments_11"):
+        (tmp_path / name).touch()
+    assert (stamp(tmp_path) or ("",))[0] == "segments_10"
 
 
 def test_checking_and_opening_an_index_write_nothing(damaged: Path) -> None:

@@ -195,6 +195,7 @@ def test_open_retrievers_see_a_change_at_their_next_search(tmp_path: Path, index
         for retriever in (opened, chain, view, pickle.loads(pickle.dumps(opened))):
             assert retriever.search("grebe", 1)[0].passage.id == "notes/grebe.md"
             assert "r1" not in {hit.passage.id for hit in retriever.search("egrets record", 5)}
+        assert opened.store is opened.store  # opened once
         assert not pinned.search("grebe", 1)
         assert pinned.search("egrets", 1)[0].passage.id == "r1"
         assert len(opened) == len(pinned)
@@ -233,6 +234,7 @@ def test_vectors_are_made_again(tmp_path: Path, index: Path) -> None:
     with DenseIndex(index, Letters()) as dense, BM25Index(index) as opened:
         chain = ChainRetriever(opened, vectors=dense)
         update_index(index, delete=["r1"])
+        assert not list(index.rglob("vectors-*"))
         assert "r1" in {hit.passage.id for hit in dense.search("egrets", 100)}  # still the state of the vectors
         assert "r1" in {hit.passage.id for hit in chain.search("egrets", 100)}
     with pytest.raises(IndexFault, match="has no vectors"):
