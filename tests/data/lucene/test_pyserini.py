@@ -122,7 +122,7 @@ def test_ids_and_scores_are_pyserinis(tmp_path: Path) -> None:
         {**passage.to_record(), "contents": f"{passage.title}\n{passage.text}"}
         for passage in (*sample_passages(), *many)
     )
-    folder = anserini_index(tmp_path / "ix", records, storeRaw=True)
+    folder = anserini_index(tmp_path / "ix", records, storeRaw=True, storeDocvectors=True)
     environment = {**os.environ, "OPENAI_API_KEY": "unused"}  # Pyserini wants one at import
     command = [sys.executable, "-c", SCRIPT, str(folder)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
