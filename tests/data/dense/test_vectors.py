@@ -86,7 +86,7 @@ def test_a_killed_run_is_resumed(own: Path, built: Path) -> None:
     running.send_signal(signal.SIGKILL)
     running.communicate(timeout=60)
     with part.open("ab") as half:
-        half.write(b"half a row")
+        half.write(b"three rows, and half of one" * 4)
     kept = (part.stat().st_size - 128) // 32
     assert 100 <= kept < 1000
     with pytest.raises(IndexFault, match="has no vectors. Add them, or resume: polyhop index --dense"):
