@@ -103,7 +103,7 @@ def write_page(
             by_run=[(of, list(members)) for of, members in groupby(distinct, lambda section: section.of)],
             groups=[group.title for group in groups],
             index=Markup(json.dumps(index, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")),
-            style=Markup(_asset("page.css")),
+            style=Markup(_asset("colors.css") + _asset("page.css")),
             script=Markup(script),
             hash=b64encode(sha256(script.encode()).digest()).decode(),
             chunks=chunks,

@@ -3,7 +3,6 @@
 import { count, el } from "./dom.js";
 import { Run } from "./run.js";
 import { events, request, store, stored } from "./server.js";
-import "./theme.js";
 
 const $ = (id) => document.getElementById(id);
 const KEPT = 20; // runs in the history
