@@ -185,6 +185,8 @@ _ABBREVIATIONS = _COMPANIES | frozenset(
     "jr sr st ste mt ft ed eds trans al etc bros dept univ est feat spp subsp var ave blvd "
     "jan feb mar apr jun jul aug sep sept oct nov dec ph.d b.sc m.sc ed.d d.phil".split()
 )
+_DEGREES = frozenset("b d ll m ph sc".split())  # before a further part: "LL. B.", "Ph. D."
+_IDENTIFIER = re.compile(r"[a-z]\w*(?:[._]\w|\(|[A-Z])")  # starts a sentence in lower case: "os.path", "max_size"
 # Capitalized, these start a sentence: names rarely start with them.
 _OPENERS = frozenset(
     "a an the he she it they his her its their this that these those in on at from after before during while when "
@@ -253,10 +255,11 @@ def _ends_sentence(block: str, start: int, match: re.Match[str]) -> bool:
         return False
     if not space:
         return not _CJK.isdisjoint(end) and following != "（"
-    if following[0].islower() or following in ",;:)]}–—":
+    at = match.start("next")
+    if (following[0].islower() and not _IDENTIFIER.match(block, at)) or following in ",;:)]}–—":
         return False
     if following == ".":
-        return block.startswith("...", match.start("next"))  # a sentence may start with an ellipsis
+        return block.startswith("...", at)  # a sentence may start with an ellipsis
     opens = following[0].isupper() and following.lower() in _OPENERS
     if following in ("A", "I", "No") and block.startswith(".", match.end("next")):
         opens = False  # "by S. A. Corey", "a U.S. No. 29 hit"
@@ -275,7 +278,7 @@ def _ends_sentence(block: str, start: int, match: re.Match[str]) -> bool:
     if len(token) == 1 and token.isalpha():
         # "J. Edgar Hoover" joins; "World War I. The union ..." ends, and so does a quotation ("... in C." Songs ...).
         return opens
-    if token in _ABBREVIATIONS or _is_initials(token):
+    if token in _ABBREVIATIONS or _is_initials(token) or (token in _DEGREES and len(following) <= 2):
         # "J.R.R. Tolkien" and "Acme Inc. (1948)" join, "in the U.S. The ..." ends.
         return opens
     return True

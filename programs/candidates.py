@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..data.passages import Evidence, Fact, Passage
-from ..signatures.fields import NumberedPassage, NumberedPassages, fenced
+from ..signatures.fields import NumberedPassage, NumberedPassages, one_line
 
 _LEADING_ID = re.compile(
     r"[\[(\"'#*`\s]*(?:(?:id|passage|sentence)\s+[\[(]?)?(\d{1,6})(?:[s:./](\d{1,6}))?[\])\"':.*`]*(?=\s|$)",
@@ -155,9 +155,11 @@ def cut_citations(text: str) -> tuple[str, list[str]]:
 
 
 def split_citations(text: str) -> tuple[str, list[str]]:
-    """A text without the citations at its end, with or without brackets, and their ids."""
+    """A text without its citations of sentences, and without others at its end, with or without brackets; and all their
+    ids."""
     found = _AT_THE_END.search(text)
-    return (text[: found.start()], _cited([found.group()])) if found else (text, [])
+    rest, ids = cut_citations(text[: found.start()] if found else text)
+    return rest, list(dict.fromkeys([*ids, *(_cited([found.group()]) if found else ())]))
 
 
 def _cited(citations: list[str]) -> list[str]:
@@ -224,4 +226,4 @@ def locate(span: str, passage: Passage) -> tuple[Evidence, ...]:
 
 
 def _normalized(text: str) -> str:
-    return " ".join(fenced(text.translate(_STRAIGHT_QUOTES)).split())
+    return one_line(text.translate(_STRAIGHT_QUOTES))

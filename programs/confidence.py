@@ -25,11 +25,12 @@ CREDIBILITY = {"attributable": 1.0, "extrapolatory": 0.5, "contradictory": 0.001
 """By AttrScore's class: the citations support the answer, neither support nor deny it, or deny it."""
 
 
-def checked(passed: bool, credibility: float) -> Status:
-    """How an answer was checked, by whether it passed and by its credibility."""
-    if passed:
+def checked(credibility: float) -> Status:
+    """How an answer was checked, by the class of its credibility: the number of a model counts as the nearest one."""
+    if credibility >= (CREDIBILITY["attributable"] + CREDIBILITY["extrapolatory"]) / 2:
         return "verified"
-    return "contradicted" if credibility <= CREDIBILITY["contradictory"] else "not supported"
+    supported = credibility >= (CREDIBILITY["extrapolatory"] + CREDIBILITY["contradictory"]) / 2
+    return "not supported" if supported else "contradicted"
 
 
 class Confidence(Part):

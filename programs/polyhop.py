@@ -1,31 +1,34 @@
 """PolyHop, one loop with what earns its calls in PRISM, KAIR, PAR-RAG and C-3PO.
 
-    estimate the complexity, and search                                   no LM call
+    estimate the complexity, and search for the question                  no LM call
     looks easy?  answer from the first passages, with citations           C-3PO's single pass; certain: done
     plan: a route and sub-questions, with exemplars of like complexity    C-3PO's router and PAR-RAG's planner in one
         "direct": answer from knowledge;  "single": single pass
-    in rounds, until nothing is open or nothing new is found:
-        read the best new passages beside what was selected, and select   PRISM's Selector and Adder in one
-        answer the sub-questions; what its citations do not state is open PAR-RAG's review, without a call
-        search for what is open                                           KAIR's required
+    in rounds, until nothing is open, or nothing is left to read:
+        read what fits the open sub-questions beside what was selected    PRISM's Selector and Adder in one
+        answer them, with citations                                       KAIR's known and required
+        search for each that is open, from both ends of the chain
     answer with citations
-    in doubt?  verify, weigh, repair; verify the repair                   PAR-RAG's review
+    in doubt?  verify; take a correction that is verified, too            PAR-RAG's review
 
-An answer is in doubt if its confidence is low or if it is not found in what was read.
+From both ends: a sub-question that waits for an unknown answer is searched for without it, if it names something. What
+a search has found and nobody has read is read as soon as it names what is open.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
 
+from ..data.form import names
 from ..data.passages import Evidence, Hit, Passage, Retriever
+from ..data.pool import PassagePool
 from ..data.references import references, replace_references
-from ..data.text import content_terms, title_key
+from ..data.text import key_words, title_key
 from ..engines.costs import record_incident
 from ..signatures import AnswerDirectly, AnswerWithCitations, GatherEvidence, PlanResearch, VerifyAnswer
 from ..signatures.fields import NumberedPassages
@@ -42,14 +45,28 @@ from .search import Search
 from .trace import Estimated, Judged, Recalled, Replaced, Required, Selected
 from .tunable import choice, integer, real
 
-_SEEN_AGAIN = 2  # best hits of a search that are shown again though they were not selected before
-_DUPLICATE = 0.9  # share of the words of the shorter passage that a near-duplicate has
-_STATED = 0.5  # share of the words of an answer that the passage it cites needs
-_WORD = re.compile(r"\w+")
+_SEEN_AGAIN = 2  # best hits of a search that are read again, once, though they were not selected before
+_READ = 2  # how often a passage is read that is not selected
+_FITTING = 3  # passages of earlier searches that are read for one open sub-question
+_DUPLICATE = 0.8  # share of the three-word sequences of the shorter passage that a near-duplicate has
 _NOT_SEARCHABLE = frozenset(
     "yes no true false unknown none january february march april may june july august september october november "
     "december ad bc bce ce am pm".split()
 )
+
+
+@dataclass
+class _Step:
+    """A sub-question, and what is known of it."""
+
+    question: str
+    answers: tuple[str, ...] = ()  # all that fit; empty if it is unknown
+    said: str = UNKNOWN  # the same as agents read it, with citations
+    is_doubtful: bool = False  # what is cited only suggests the answer
+
+    @property
+    def is_open(self) -> bool:
+        return not self.answers or self.is_doubtful
 
 
 @dataclass
@@ -58,30 +75,60 @@ class _Case:
 
     question: str
     complexity: Complexity
-    sub_questions: list[str] = field(default_factory=list)
-    answers: list[str] = field(default_factory=list)  # to the sub-questions; "unknown" if open
-    unsupported: set[int] = field(default_factory=set)  # indices of answers that their citations do not state
+    steps: list[_Step] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
-    required: list[str] = field(default_factory=list)  # queries for what is open
-    candidates: Candidates = field(default_factory=Candidates)  # what agents were shown
-    searched: list[str] = field(default_factory=list)  # queries of follow-up searches
-    shown_again: set[str] = field(default_factory=set)  # ids of passages
+    found: dict[str, Passage] = field(default_factory=dict)  # by all searches
+    read: Counter[str] = field(default_factory=Counter)  # how often the gatherer was shown a passage, by its id
+    candidates: Candidates = field(default_factory=Candidates)  # the numbers of passages
+    required: list[str] = field(default_factory=list)  # the gatherer's queries
+    searched: list[str] = field(default_factory=list)  # queries after the question
 
     @property
-    def open(self) -> list[int]:
-        """The indices of the sub-questions without a supported answer."""
-        answers = [*self.answers, *[UNKNOWN] * (len(self.sub_questions) - len(self.answers))]
-        return [n for n, text in enumerate(answers) if text == UNKNOWN or n in self.unsupported]
+    def sub_questions(self) -> list[str]:
+        return [step.question for step in self.steps]
+
+    @property
+    def open(self) -> list[_Step]:
+        return [step for step in self.steps if step.is_open]
+
+    @property
+    def answers(self) -> list[str]:
+        """The answers to the sub-questions as agents read them."""
+        return [
+            f"#{n} {step.said}" + " (suggested, not stated)" * bool(step.answers and step.is_doubtful)
+            for n, step in enumerate(self.steps, 1)
+        ]
+
+    def cited(self, text: str, evidence: Sequence[Evidence]) -> str:
+        """A text with its citations."""
+        return f"{text} [{', '.join(self.candidates.ids(evidence))}]" if evidence else text
 
     def shown(self, evidence: Iterable[Evidence]) -> NumberedPassages:
-        """Passages in the order of their numbers, with the evidence marked."""
+        """Passages in the order of their numbers, with what is selected marked."""
+        self.candidates.extend(item.passage for item in evidence)
         numbered = sorted(evidence, key=lambda item: self.candidates.number(item.passage))
         return self.candidates.show(numbered, self.evidence)
 
-    def filled(self, text: str) -> str:
-        """A text with the known answers in place of the references to them."""
-        known = {n: answer for n, answer in enumerate(self.answers, 1) if answer != UNKNOWN}
-        return replace_references(text, known.get)
+    def filled(self, text: str) -> Iterator[str]:
+        """A text with known answers in place of the references to them: once for each of several that fit."""
+        known = {n: step.answers for n, step in enumerate(self.steps, 1) if step.answers}
+        for at in range(max((len(known.get(n, ())) for n in references(text)), default=0) or 1):
+            yield replace_references(text, lambda n: known[n][min(at, len(known[n]) - 1)] if n in known else None)  # noqa: B023
+
+    def queries(self) -> list[str]:
+        """What to search for: the gatherer's queries, and each open sub-question whose names they lack."""
+        asked = [text for reply in self.required for text in self.filled(read_query(reply)[0])]
+        replied = [text for text in asked if _is_searchable(text)]
+        asked = list(replied)
+        for text in (text for step in self.open for text in self.filled(step.question)):
+            if references(text):
+                text = " ".join(replace_references(text, lambda _: "").split())
+                if not _named(text):
+                    continue
+            own = _named(text)
+            if _is_searchable(text) and not any(own <= other or other <= own for other in map(_named, replied)):
+                asked.append(text)
+        return list({title_key(text): text for text in asked}.values())
 
 
 @dataclass(frozen=True)
@@ -90,26 +137,15 @@ class _Answer:
 
     text: str
     confidence: float
-    evidence: Sequence[Evidence] = ()
-    others: Sequence[Evidence] = ()
+    read: Sequence[Evidence] = ()
     cited: Sequence[Evidence] = ()
     status: Status = "not checked"
 
     def states(self, text: str, question: str) -> bool:
         """Whether a text is in what was read or asked; "yes" and "no" always are."""
         key = f" {title_key(text)} "
-        read = [question, *(f"{item.passage.heading} {item.text}" for item in (*self.evidence, *self.others))]
-        return key.strip() in ("yes", "no") or any(key in f" {title_key(each)} " for each in read)
-
-
-@dataclass(frozen=True)
-class _Verdict:
-    """The verifier's view of an answer, whose confidence is weighed by it."""
-
-    answer: _Answer
-    passed: bool = False
-    attribution: str = "extrapolatory"
-    correction: str = UNKNOWN
+        texts = [question, *(f"{item.passage.heading} {item.text}" for item in self.read)]
+        return key.strip() in ("yes", "no") or any(key in f" {title_key(each)} " for each in texts)
 
 
 @register("polyhop")
@@ -117,12 +153,11 @@ class PolyHop(Program):
     """Answer a question with as few LM calls as possible.
 
     1 call for an easy question, 2 without evidence; otherwise 2, and 1 per round, mostly one or two; 1 more if the
-    answer is in doubt, up to 3 more to repair and verify it again. All are sequential. 1 search, and 1 for each
-    question that is open after a round.
+    answer is in doubt, and 1 to verify a correction. All are sequential. 1 search, and 1 for each query after a round.
 
     Args:
         retriever: For questions without a pool of their own.
-        k: Passages that a search returns. Agents are shown the best of them, and more if they ask for them.
+        k: Passages that a search returns. Agents are shown the best of them, and others once they fit what is open.
         rounds: Maximum number of rounds of selecting.
         estimator: Of the complexity. If it is not a DSPy parameter, as `ComplexityEstimator` is, artifacts cannot hold
             it.
@@ -144,10 +179,9 @@ class PolyHop(Program):
         self.exemplars = Exemplars()
         self.rounds = integer(rounds, 1, 6)
         self.easy = real(0.9, 0.0, 1.0)  # minimum P(1 hop) of a single pass without a plan
-        # Passages of a single pass and of a follow-up search, and minimum of the first round.
-        self.first = integer(5, 1, 20)
+        self.first = integer(5, 1, 20)  # passages that are read of a search
         self.shown = integer(12, 1, 50)  # maximum number of new passages in one round
-        self.cutoff = real(0.35, 0.0, 1.0)  # minimum score of a new passage, as a share of the best one's
+        self.cutoff = real(0.35, 0.0, 1.0)  # minimum score of a new passage for what is open, as a share of the best
         self.sure = real(0.75, 0.0, 1.0)  # minimum confidence of an unverified answer
         self.review = choice("doubt", ("doubt", "always", "never"))
         self.confidence = Confidence()
@@ -162,35 +196,34 @@ class PolyHop(Program):
         """Answer a question over its own ``pool``, or over the retriever if it has none."""
         case = _Case(question, self.estimator(question))
         record(Estimated(case.complexity.probabilities))
-        fresh = self._best(self.search(question), self.first.value, self.shown.value, case)
-        case.candidates.extend(fresh)
+        found = self._search(question, case)
+        first = found[: self.first.value]
 
         easy = case.complexity.probabilities[0] >= self.easy.value
-        if easy and (answer := self._single_pass(case)):
+        if easy and (answer := self._single_pass(first, case)):
             return self._conclude(answer, case, "single pass")
         route = self._plan(case)
         if route == "direct" and (known := self._from_knowledge(case)).text != UNKNOWN:
             return self._conclude(known, case, "no retrieval")
-        if route == "single" and not easy and (answer := self._single_pass(case)):
+        if route == "single" and not easy and (answer := self._single_pass(first, case)):
             return self._conclude(answer, case, "single pass")
-        if not fresh:
+        if not first:
             return self._conclude(_Answer(UNKNOWN, 0.0), case, "nothing found")
 
         stop = "rounds"
+        unread = self._unread([*first, *self._fitting(case.queries(), case)], case)
         for n in range(1, self.rounds.value + 1):
-            self._read(n, fresh, case)
+            self._read(n, unread, case)
             if not case.open:
                 stop = "complete"
                 break
-            if n < self.rounds.value:
-                fresh = self._follow_up(case.required, case)
-                if not fresh:
-                    stop = "stable"
-                    break
+            if n < self.rounds.value and not (unread := self._follow_up(case)):
+                stop = "stable"
+                break
 
         answer = self._answer(case)
-        if self.review.value == "always" or (self.review.value == "doubt" and not self._certain(answer, case)):
-            answer = self._reviewed(answer, case, stop)
+        if self.review.value == "always" or (self.review.value == "doubt" and not self._is_certain(answer, case)):
+            answer = self._reviewed(answer, case)
         return self._conclude(answer, case, stop)
 
     # --- plan --------------------------------------------------------------------------------------------------------
@@ -213,95 +246,88 @@ class PolyHop(Program):
             for exemplar in exemplars
         ]
         reply = self.planner(question=case.question, demos=[*self.planner.demos, *shown])
-        case.sub_questions = decomposed(reply.sub_questions, str(reply.route)) or [case.question]
+        case.steps = [_Step(text) for text in decomposed(reply.sub_questions, str(reply.route)) or [case.question]]
         return str(reply.route)
 
-    # --- gather ------------------------------------------------------------------------------------------------------
+    # --- what to read ------------------------------------------------------------------------------------------------
 
-    def _follow_up(self, queries: Iterable[str], case: _Case) -> list[Passage]:
-        """Search for what is open, each query once; returns the passages to read, the first query's first."""
-        found: dict[str, Passage] = {}
+    def _follow_up(self, case: _Case) -> list[Passage]:
+        """What to read for what is open: what was found already, then the best of a search for each new query."""
+        queries = case.queries()
+        passages = self._fitting(queries, case)
         for query in queries:
             if title_key(query) in map(title_key, [case.question, *case.searched]):
                 continue
-            best = self._best(self.search(query), self.first.value, self.first.value, case)
             case.searched.append(query)
-            case.candidates.extend(best)
-            found |= {passage.id: passage for passage in best}
-        return list(found.values())[: self.shown.value]
+            found = self._search(query, case)
+            passages += found[:_SEEN_AGAIN]
+            passages += [passage for passage in found if not case.read[passage.id]][: self.first.value]
+        return self._unread(passages, case)
 
-    def _best(self, hits: Sequence[Hit], least: int, most: int, case: _Case) -> list[Passage]:
-        """The hits worth reading: the first ``least``, and others with a good score, at most ``most``.
+    def _search(self, query: str, case: _Case) -> list[Passage]:
+        """What a search finds, the best first."""
+        hits: list[Hit] = self.search(query)
+        case.found |= {hit.passage.id: hit.passage for hit in hits}
+        return [hit.passage for hit in hits]
 
-        Without what is selected, near-duplicates, and what was shown before; the best hits are shown once more.
-        """
+    def _fitting(self, queries: Iterable[str], case: _Case) -> list[Passage]:
+        """What searches have found for each query, by their words, the best first."""
+        found, fitting = PassagePool(case.found.values()), list[Passage]()
+        for query in queries:
+            wanted, hits = _named(query), found.search(query, max(1, len(found)))
+            good = (hit.passage for hit in hits if hit.score > 0 and hit.score >= self.cutoff.value * hits[0].score)
+            named = (passage for passage in good if wanted <= set(key_words(f"{passage.heading} {passage.text}")))
+            fitting += [passage for passage in named if case.read[passage.id] < _READ][:_FITTING]
+        return fitting
+
+    def _unread(self, passages: Iterable[Passage], case: _Case) -> list[Passage]:
+        """The passages that were not read often enough, without near-duplicates, at most ``shown``."""
         selected = {item.passage.id for item in case.evidence}
-        known = [_words(passage) for passage in case.candidates.passages]
-        found: list[Passage] = []
-        for rank, hit in enumerate(hits):
-            if len(found) >= most or (len(found) >= least and hit.score < self.cutoff.value * hits[0].score):
-                break
-            if hit.passage.id in selected:
-                continue
-            if case.candidates.has(hit.passage):
-                if rank < _SEEN_AGAIN and hit.passage.id not in case.shown_again:
-                    case.shown_again.add(hit.passage.id)
-                    found.append(hit.passage)
-                continue
-            words = _words(hit.passage)
-            if not any(len(words & other) >= _DUPLICATE * max(len(words), len(other)) for other in known):
-                known.append(words)
-                found.append(hit.passage)
-        return found
+        known = {id: _shingles(case.found[id]) for id in case.read}
+        new: list[Passage] = []
+        for passage in {passage.id: passage for passage in passages}.values():
+            words = _shingles(passage)
+            others = (other for id, other in known.items() if id != passage.id)
+            twins = (len(words & other) > _DUPLICATE * min(len(words), len(other)) for other in others)
+            if passage.id not in selected and case.read[passage.id] < _READ and not any(twins):
+                known[passage.id] = words
+                new.append(passage)
+        return new[: self.shown.value]
 
-    def _read(self, round: int, fresh: Sequence[Passage], case: _Case) -> None:
-        """The gatherer's selection from the new passages and the evidence, its answers, and what is open."""
+    def _read(self, round: int, passages: Sequence[Passage], case: _Case) -> None:
+        """The gatherer's answers and selection from passages and the evidence, and its queries for what is open."""
         reply = self.gatherer(
             question=case.question,
             sub_questions=case.sub_questions,
-            answers_so_far=[
-                f"#{n + 1} {text}" + " (not in what it cites)" * (n in case.unsupported)
-                for n, text in enumerate(case.answers)
-            ],
+            answers_so_far=case.answers if round > 1 else [],
             searched=case.searched,
-            passages=case.shown([*whole(case.evidence), *map(Evidence, fresh)]),
+            passages=case.shown([*whole(case.evidence), *map(Evidence, passages)]),
         )
-        cited: list[str] = []
-        case.answers, case.unsupported = [], set()
-        for text, _ in zip(reply.answers, case.sub_questions, strict=False):
-            bare, named = split_citations(" ".join(text.split()))
-            answer, _ = tidy(bare)
-            case.answers.append(answer)
-            if answer == UNKNOWN:
-                continue
-            if _is_stated(answer, case.candidates.resolve(named or reply.keep)[0]):
-                cited += named
-            else:
-                case.unsupported.add(len(case.answers) - 1)
-        kept = case.candidates.ids(case.evidence)
-        case.evidence, invalid = case.candidates.resolve(dict.fromkeys([*kept, *reply.keep, *cited]))
+        kept, invalid = case.candidates.resolve(reply.keep)
+        selected = [*case.evidence, *kept]
+        for n, (step, text) in enumerate(zip(case.steps, reply.answers, strict=False), 1):
+            split = ((tidy(part)[0], named) for part, named in map(split_citations, text.split(" | ")))
+            found = [(part, case.candidates.resolve(named)[0]) for part, named in split if part != UNKNOWN]
+            cited = [item for _, items in found for item in items]
+            step.answers = tuple(part for part, _ in found)
+            step.said = " | ".join(case.cited(part, items) for part, items in found) or UNKNOWN
+            step.is_doubtful = n in reply.doubtful or not (cited or kept or {"yes", "no"} & set(step.answers))
+            selected += cited
+        case.evidence = case.candidates.resolve(dict.fromkeys(case.candidates.ids(selected)))[0]
+        case.read.update(passage.id for passage in passages)
+        case.required = list(reply.required) if case.open else []
         record(Selected(round, ids(case.evidence), invalid))
-        case.required = self._queries(reply.required, case)
-        record(Required(tuple(case.required), tuple(case.answers)))
-
-    def _queries(self, replied: Sequence[str], case: _Case) -> list[str]:
-        """What to search for: the agent's queries, or else the open sub-questions that wait for no other answer."""
-        if not case.open:
-            return []
-        asked = [case.filled(read_query(text)[0]) for text in replied]
-        asked = [text for text in asked if _is_searchable(text)]
-        asked = asked or [text for n in case.open if _is_searchable(text := case.filled(case.sub_questions[n]))]
-        return list(dict.fromkeys(asked))[: len(case.sub_questions)]
+        record(Required(tuple(case.required), tuple(" | ".join(step.answers) or UNKNOWN for step in case.steps)))
 
     # --- answer ------------------------------------------------------------------------------------------------------
 
-    def _single_pass(self, case: _Case) -> _Answer | None:
-        """An answer from the first passages; None if it is not certain."""
-        passages = case.candidates.passages[: self.first.value]
+    def _single_pass(self, passages: Sequence[Passage], case: _Case) -> _Answer | None:
+        """An answer from the first passages; None if it is not certain, or cites nothing on a name in the question."""
         if not passages:
             return None
-        answer = self._ask([case.question], list(map(Evidence, passages)), (), case)
-        if not answer.cited or not self._certain(answer, case):
+        answer = self._ask([case.question], [], list(map(Evidence, passages)), case)
+        cited = {word for item in whole(answer.cited) for word in key_words(f"{item.passage.heading} {item.text}")}
+        if not answer.cited or not self._is_certain(answer, case) or not _named(case.question) <= cited:
             return None
         case.evidence = list(answer.cited)
         return answer
@@ -311,18 +337,19 @@ class PolyHop(Program):
         evidence = whole(case.evidence)
         known = {item.passage.id for item in evidence}
         others = [Evidence(passage) for passage in case.candidates.passages if passage.id not in known]
-        return self._ask(
-            case.sub_questions, evidence, others[: max(0, self.first.value - len(known)) * bool(case.open)], case
-        )
+        others = others[: max(0, self.first.value - len(known)) * bool(case.open)]
+        return self._ask(case.sub_questions, case.answers, [*evidence, *others], case)
 
     def _ask(
-        self, sub_questions: list[str], evidence: Sequence[Evidence], others: Sequence[Evidence], case: _Case
+        self, sub_questions: list[str], answers_so_far: list[str], read: Sequence[Evidence], case: _Case
     ) -> _Answer:
-        shown = case.shown([*evidence, *others])
-        reply = self.answerer(question=case.question, sub_questions=sub_questions, passages=shown)
+        passages = case.shown(read)
+        reply = self.answerer(
+            question=case.question, sub_questions=sub_questions, answers_so_far=answers_so_far, passages=passages
+        )
         cited, invalid = case.candidates.resolve(reply.citations)
         text, confidence = read_answer(reply, invalid)
-        return _Answer(text, confidence, evidence, others, cited)
+        return _Answer(text, confidence, read, cited)
 
     def _from_knowledge(self, case: _Case) -> _Answer:
         text, confidence = read_answer(self.direct_answerer(question=case.question))
@@ -330,72 +357,56 @@ class PolyHop(Program):
 
     # --- review ------------------------------------------------------------------------------------------------------
 
-    def _certain(self, answer: _Answer, case: _Case) -> bool:
+    def _is_certain(self, answer: _Answer, case: _Case) -> bool:
         return answer.confidence >= self.sure.value and answer.states(answer.text, case.question)
 
-    def _reviewed(self, answer: _Answer, case: _Case, stop: str) -> _Answer:
-        """The answer if it passes the verifier; else the better of it and a replacement, which is verified, too.
-
-        A step that seemed complete is searched for again; one that rounds did not find is not.
-        """
-        verdict = self._verified(answer, case) if answer.text != UNKNOWN else _Verdict(answer)
-        answer = verdict.answer
-        if verdict.passed:
+    def _reviewed(self, answer: _Answer, case: _Case) -> _Answer:
+        """The answer with the verifier's verdict; or the verifier's correction, or the answer after a search for the
+        step that it misses, if the verdict on that is better."""
+        if answer.text == UNKNOWN:
             return answer
-        if verdict.correction != UNKNOWN and title_key(verdict.correction) != title_key(answer.text):
-            if not answer.states(verdict.correction, case.question):
-                return answer
-            other = replace(answer, text=verdict.correction, status="not checked")
-            why = "the verifier reads it so"
-        elif verdict.attribution == "attributable":
-            return answer  # no step is missing
-        elif stop == "complete" and (found := self._search_again(answer, case)) is not None:
-            other, why = found, "surer after another search"
+        answer, correction, missing = self._verified(answer, case)
+        if answer.status == "verified":
+            return answer
+        if title_key(correction) != title_key(answer.text) and answer.states(correction, case.question):
+            other, why = replace(answer, text=correction, status="not checked"), "the verifier reads it so"
         else:
-            return answer
-        if other.text != UNKNOWN and (answer.text != UNKNOWN or not self._certain(other, case)):
-            other = self._verified(other, case).answer
+            case.required = [missing]
+            if not missing or not (unread := self._follow_up(case)):
+                return answer
+            self._read(self.rounds.value + 1, unread, case)
+            other, why = self._answer(case), "after a search for what the verifier misses"
+        if other.text != UNKNOWN:
+            other = self._verified(other, case)[0]
         if other.confidence <= answer.confidence:
             return answer
         record(Replaced(other.text, why))
         return other
 
-    def _verified(self, answer: _Answer, case: _Case) -> _Verdict:
-        """The verifier's verdict. One that cannot be read counts against the answer."""
-        verdict = _Verdict(answer)
+    def _verified(self, answer: _Answer, case: _Case) -> tuple[_Answer, str, str]:
+        """The answer as the verifier sees it, its correction, and a query for what it misses.
+
+        A verdict that cannot be read counts against the answer.
+        """
         try:
             reply = self.verifier(
                 question=case.question,
                 sub_questions=case.sub_questions,
-                passages=case.shown([*answer.evidence, *answer.others]),
+                passages=case.shown(answer.read),
                 proposed_answer=answer.text,
             )
         except AdapterParseError:
             record_incident("verdict unreadable")
             record(Judged("verification", 0.0, "", ("the verdict could not be read",)))
-            accuracy = None
-        else:
-            accuracy = read_probability(reply.accuracy)
-            correction, invalid = tidy(reply.correction)
-            verdict = replace(verdict, attribution=str(reply.attribution), correction=correction)
-            record(Judged("verification", accuracy, verdict.attribution, invalid))
-        credibility = CREDIBILITY[verdict.attribution]
+            weighed = self.confidence(case.complexity.expected, None, CREDIBILITY["extrapolatory"], answer.text)
+            return replace(answer, confidence=weighed.confidence), answer.text, ""
+        attribution, accuracy = str(reply.attribution), read_probability(reply.accuracy)
+        correction, invalid = tidy(reply.correction)
+        record(Judged("verification", accuracy, attribution, invalid))
+        credibility = CREDIBILITY[attribution]
         weighed = self.confidence(case.complexity.expected, accuracy, credibility, answer.text)
-        status = answer.status if accuracy is None else checked(weighed.passed, credibility)
-        answer = replace(answer, confidence=weighed.confidence, status=status)
-        return replace(verdict, answer=answer, passed=weighed.passed)
-
-    def _search_again(self, answer: _Answer, case: _Case) -> _Answer | None:
-        """PAR-RAG's repair: search for the open step with the draft answer; None if the evidence stays the same."""
-        step = next(iter(case.open), len(case.sub_questions) - 1)
-        query = case.filled(case.sub_questions[step])
-        query = case.question if references(query) else query
-        if answer.text != UNKNOWN and _is_searchable(answer.text):
-            query = f"{query} {answer.text}"
-        evidence = ids(case.evidence)
-        if fresh := self._follow_up([query], case):
-            self._read(self.rounds.value + 1, fresh, case)
-        return self._answer(case) if ids(case.evidence) != evidence else None
+        answer = replace(answer, confidence=weighed.confidence, status=checked(credibility))
+        return answer, correction, read_query(reply.missing)[0]
 
     def _conclude(self, answer: _Answer, case: _Case, stop: str) -> dspy.Prediction:
         # Where the evidence lacks a passage, citations of other passages count as evidence.
@@ -413,14 +424,13 @@ def _is_searchable(text: str) -> bool:
     return bool(words) and not references(text)
 
 
-def _is_stated(answer: str, cited: Iterable[Evidence]) -> bool:
-    """Whether half of an answer's words are in the passages that are cited for it; "yes" and "no" always are."""
-    words = content_terms(answer)
-    said = {term for item in whole(cited) for term in content_terms(f"{item.passage.heading} {item.text}")}
-    return answer.lower() in ("yes", "no") or (
-        bool(said) and sum(term in said for term in words) >= _STATED * len(words)
-    )
+def _named(text: str) -> frozenset[str]:
+    """The words of the names in a text, without numbers and months."""
+    words = {word for name in names(text) for word in key_words(name)}
+    return frozenset(word for word in words if not word[0].isdigit() and word not in _NOT_SEARCHABLE)
 
 
-def _words(passage: Passage) -> frozenset[str]:
-    return frozenset(_WORD.findall(passage.text.lower()))
+def _shingles(passage: Passage) -> frozenset[tuple[str, ...]]:
+    """The sequences of three words; of a shorter passage the whole."""
+    words = key_words(passage.text)
+    return frozenset(zip(words, words[1:], words[2:], strict=False)) or frozenset([tuple(words)])

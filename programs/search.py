@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any, Protocol, Self, runtime_checkable
@@ -14,10 +15,15 @@ from ..data.lucene.searcher import adapt
 from ..data.passages import Hit, Passage, Retriever, one_a_document
 from ..data.pool import PassagePool
 from ..data.retrievers import retriever_name
+from ..data.text import key_words
 from .agent import Part
 from .run import Pool, current, record
 from .trace import Searched
 from .tunable import Tunable, choice, integer, real, switch
+
+_REFERS = re.compile(r"\b(?:may|can|might)\b[^.]{0,60}\b(?:refers? to|stand for|mean)\s*[:;]?\s*\Z")
+_END = 200  # characters of a text
+_CONTENTS = 0.8  # share of the sentences of a list of contents that have a link
 
 
 @runtime_checkable
@@ -58,7 +64,8 @@ class Search(Part):
     def forward(self, query: str, *, k: int | None = None, offset: int = 0) -> list[Hit]:
         """The hits of rank ``offset + 1`` to ``offset + k``, best first; ``k`` defaults to the tunable.
 
-        A query without a word finds nothing.
+        A query without a word finds nothing. Passages without a statement are left out: "X may refer to:", headings,
+        and lists of contents.
         """
         run, hits = current(), list[Hit]()
         if any(character.isalnum() for character in query):
@@ -68,6 +75,7 @@ class Search(Part):
             k = k or self.k.value
             one = self.by_document.value
             hits = one_a_document(source.search, query, k, offset) if one else source.search(query, k, offset)
+            hits = [hit for hit in hits if not _is_stub(hit.passage)]
         found = tuple((hit.passage.id, hit.passage.title, hit.score) for hit in hits)
         reasons = tuple(hit.reason for hit in hits if hit.reason)
         run.seen += hits
@@ -89,6 +97,16 @@ class Search(Part):
                 "Prism(BM25Index('DIR')), or pass the question's own passages as pool=[...]"
             )
         return source
+
+
+def _is_stub(passage: Passage) -> bool:
+    """Whether a passage only leads elsewhere: a disambiguation, a heading, or a list of links."""
+    links = {link.sentence for link in passage.links if link.kind == "contents"}
+    return (
+        _REFERS.search(passage.text[-_END:]) is not None
+        or set(key_words(passage.text[:_END])) <= set(key_words(passage.heading))
+        or (len(links) > 1 and len(links) >= _CONTENTS * len(passage.sentences))
+    )
 
 
 def retriever_of(program: dspy.Module) -> Retriever | None:

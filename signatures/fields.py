@@ -7,10 +7,10 @@ Passages are numbered and each sentence has a short id, so that agents refer to 
     2s3 Her first novel is called Dust.
 
 "2" means the whole passage, "2s3" its third sentence; the numbers do not depend on what is shown. ("2.10" in a reply
-without quotes would become 2.1.) "2s3* Her first ..." marks a selected sentence. A sentence is always one line, and the
-adapters' field markers in it are escaped, so the text of a passage cannot imitate another passage, another field or the
-end of the prompt. `fenced` escapes the markers in all other inputs, also those with invisible characters or look-alikes
-("［", "＃", "＜").
+without quotes would become 2.1.) ">2s3 Her first ..." marks a selected sentence, and a line above the passages says so.
+A sentence is always one line, and the adapters' field markers in it are escaped, so the text of a passage cannot
+imitate another passage, another field or the end of the prompt. `fenced` escapes the markers in all other inputs, also
+those with invisible characters or look-alikes ("［", "＃", "＜").
 """
 
 from __future__ import annotations
@@ -48,6 +48,9 @@ LOOK_ALIKES = {code: "" for codes in _INVISIBLE for code in codes} | {
 AFTER_ANGLE = ("<custom-type", "</custom-type", "think", "/think", "reasoning", "/reasoning")
 """What makes "<" a marker: of DSPy's custom types, or of a model's thinking."""
 
+_MARKED = "(> marks the sentences that are kept as evidence)"
+
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _OPENING = re.compile(f"[{re.escape(BRACKETS)}{ANGLES}]")
 
 
@@ -66,9 +69,9 @@ class NumberedPassage(BaseModel):
     selected: frozenset[int] = frozenset()
 
     def render(self) -> str:
-        lines = [f"[{self.number}] {_one_line(self.title) or '(untitled)'}"]
+        lines = [f"[{self.number}] {one_line(self.title) or '(untitled)'}"]
         lines += [
-            f"{self.number}s{n}{'*' * (n in self.selected)} {_one_line(text)}" for n, text in self.sentences.items()
+            f"{'>' * (n in self.selected)}{self.number}s{n} {one_line(text)}" for n, text in self.sentences.items()
         ]
         return "\n".join(lines)
 
@@ -83,7 +86,8 @@ class NumberedPassages(dspy.Type):
         return "passages with their titles; 2 is the id of passage [2], 2s3 the id of its third sentence"
 
     def format(self) -> str:
-        return "\n".join(passage.render() for passage in self.passages) or "(none)"
+        marked = [_MARKED] if any(passage.selected for passage in self.passages) else []
+        return "\n".join([*marked, *(passage.render() for passage in self.passages)]) or "(none)"
 
 
 def fenced(value: Any, tags: bool = False) -> Any:
@@ -125,6 +129,7 @@ def _spaced(opening: re.Match[str], tags: bool) -> str:
     return f"{character} " if marks else character
 
 
-def _one_line(text: str) -> str:
-    line: str = fenced(" ".join(text.split()))
+def one_line(text: str) -> str:
+    """A title or a sentence as it is shown."""
+    line: str = fenced(" ".join(_BREAK.sub(" ", text).split()))
     return line

@@ -146,7 +146,7 @@ def _fields(text: str, names: frozenset[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence with its id in the prompt ("2s3"); ``selected`` if it is marked ("2s3*")."""
+    """A sentence with its id in the prompt ("2s3"); ``selected`` if it is marked (">2s3")."""
 
     id: str
     text: str
@@ -191,7 +191,7 @@ class ParsedPassage:
 
 
 _TITLE = re.compile(r"^\[(\d+)\] (.*)$")
-_SENTENCE = re.compile(r"^(\d+s\d+)(\*?) (.*)$")
+_SENTENCE = re.compile(r"^(>?)(\d+s\d+) (.*)$")
 _LONGEST = 2000  # characters of a sentence; longer ones are split
 _MOST = 100_000  # characters of a prompt; in a longer one, every passage is read up to its share
 _PIECE = re.compile(rf".{{1,{_LONGEST}}}(?:\s|$)|.{{{_LONGEST}}}", re.DOTALL)
@@ -206,7 +206,7 @@ def parse_passages(rendered: str) -> tuple[ParsedPassage, ...]:
             title, _, headings = head[2].partition(" > ")
             found.append((head[1], "" if title == "(untitled)" else title, headings, []))
         elif found and (sentence := _SENTENCE.match(row)):
-            found[-1][-1].append((sentence[1], bool(sentence[2]), [sentence[3]]))
+            found[-1][-1].append((sentence[2], bool(sentence[1]), [sentence[3]]))
         elif found and found[-1][-1]:  # a demo or a template may wrap a sentence
             found[-1][-1][-1][2].append(row.strip())
     share = _MOST // max(len(found), 1) if len(rendered) > _MOST else len(rendered)

@@ -61,13 +61,13 @@ def verify_answer(prompt: ParsedPrompt) -> dict[str, Any]:
     """The probability of the proposed answer among those that the evidence gives, and the likeliest of them."""
     _, answers = _read_prompt(prompt)
     if not answers:
-        return {"attribution": "extrapolatory", "accuracy": 0.0, "correction": UNKNOWN}
+        return {"attribution": "extrapolatory", "accuracy": 0.0, "correction": UNKNOWN, "missing": ""}
     best, key = answers[0], title_key(prompt.text("proposed_answer"))
     accuracy = sum(answer.probability for answer in answers if title_key(answer.text) == key)
     if not is_supported(prompt.question, _passages(prompt), best):
-        return {"attribution": "extrapolatory", "accuracy": 0.0, "correction": UNKNOWN}
+        return {"attribution": "extrapolatory", "accuracy": 0.0, "correction": UNKNOWN, "missing": ""}
     verdict = "attributable" if title_key(best.text) == key else "contradictory" if accuracy else "extrapolatory"
-    return {"attribution": verdict, "accuracy": round(accuracy, 2), "correction": best.text}
+    return {"attribution": verdict, "accuracy": round(accuracy, 2), "correction": best.text, "missing": ""}
 
 
 def _read_prompt(prompt: ParsedPrompt) -> tuple[list[str], list[RankedAnswer]]:

@@ -77,7 +77,8 @@ def gather_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     answers = [_cited(answer, [*marked, *keep]) for answer in resolve(steps, chosen)]
     for gap in gaps:
         answers[gap.number] = UNKNOWN
-    return {"answers": answers, "keep": keep, "required": [gap.question for gap in gaps if gap.is_ready]}
+    required = [gap.question for gap in gaps if gap.is_ready]
+    return {"answers": answers, "doubtful": [], "keep": keep, "required": required}
 
 
 def _cited(answer: Answer, keep: Sequence[str]) -> str:
