@@ -414,6 +414,17 @@ def _answers(sight: Sight) -> Any:
     return told
 
 
+@field("doubtful")
+def _doubtful(sight: Sight) -> Any:
+    """None: the annotated answers are stated by what they cite."""
+    return [] if _answers(sight) is not _UNTOLD else _UNTOLD
+
+
+@field("missing")
+def _missing(sight: Sight) -> Any:
+    return "none" if sight.complete else next(iter(sight.lacking), _UNTOLD)
+
+
 @field("answer")
 def _answer(sight: Sight) -> Any:
     """The right answer where the passages carry it. Else no reply is better than the agent's own."""

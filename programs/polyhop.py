@@ -303,7 +303,7 @@ class PolyHop(Program):
             searched=case.searched,
             passages=case.shown([*whole(case.evidence), *map(Evidence, passages)]),
         )
-        kept, invalid = case.candidates.resolve(reply.keep)
+        kept, invalid = case.candidates.resolve(dict.fromkeys(reply.keep))
         selected = [*case.evidence, *kept]
         for n, (step, text) in enumerate(zip(case.steps, reply.answers, strict=False), 1):
             split = ((tidy(part)[0], named) for part, named in map(split_citations, text.split(" | ")))

@@ -66,6 +66,7 @@ def test_the_gatherer_answers_what_is_shown_and_asks_for_what_follows() -> None:
     inputs = {"sub_questions": ["a", "b"], "answers_so_far": [], "searched": []}
     assert told(signatures.GatherEvidence, **inputs, passages=FIRST) == {
         "answers": ["Andrei Tarkovsky [2s2]", "unknown"],
+        "doubtful": [],
         "keep": ["2s2"],
         "required": ["Where was Andrei Tarkovsky born?"],
     }
@@ -106,6 +107,9 @@ def test_judges_and_revisers() -> None:
     shown, judged = ALL.show(), dict[str, Any](sub_questions=[])
     right = told(signatures.VerifyAnswer, passages=shown, proposed_answer="Zavrazhye", **judged)
     assert (right["attribution"], right["accuracy"], right["correction"]) == ("attributable", CONFIDENT, "Zavrazhye")
+    assert right["missing"] == "none"
+    half = told(signatures.VerifyAnswer, passages=FIRST, proposed_answer="Zavrazhye", **judged)
+    assert half["missing"] == "Where was Andrei Tarkovsky born?"
     wrong = told(signatures.VerifyAnswer, passages=shown, proposed_answer="Moscow", **judged)
     assert (wrong["attribution"], wrong["correction"]) == ("contradictory", "Zavrazhye")
     without = told(signatures.JudgeAttribution, evidence=FIRST, answer="Zavrazhye")

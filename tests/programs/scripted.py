@@ -51,6 +51,13 @@ AGENTS = {
 }
 """Every agent is known by one output field, or two; of several that fit the first counts."""
 
+OFTEN: dict[str, dict[str, Any]] = {
+    "accuracy_judge": {"reasoning": ""},
+    "verifier": {"reasoning": "", "missing": "none"},
+    "gatherer": {"doubtful": []},
+}
+"""What a reply in a script may leave out."""
+
 _OUTPUTS = re.compile(r"Your output fields are:\n(.*?)\nAll interactions", re.DOTALL)
 _LISTED = re.compile(r"^\d+\. `(\w+)` \(", re.MULTILINE)
 _FIELD = re.compile(
@@ -106,8 +113,8 @@ class Script:
             reply = reply(seen)
         if isinstance(reply, BaseException):
             raise reply
-        if isinstance(reply, dict) and seen.agent in ("accuracy_judge", "verifier"):
-            reply = {"reasoning": "", **reply}
+        if isinstance(reply, dict):
+            reply = OFTEN.get(seen.agent, {}) | reply
         return respond(request, reply if isinstance(reply, str) else write(reply, seen.as_json))
 
     def asked(self, agent: str) -> list[Request]:

@@ -155,7 +155,7 @@ def test_citations_of_sentences_are_cut(text: str, rest: str, ids: list[str]) ->
     ("text", "rest", "ids"),
     [
         ("Ann Lee wrote Dust. (2s1)", "Ann Lee wrote Dust.", ["2s1"]),
-        ("Ann Lee [1s1] wrote Dust [2s1, 3].", "Ann Lee [1s1] wrote Dust", ["2s1", "3"]),
+        ("Ann Lee [1s1] wrote Dust [2s1, 3].", "Ann Lee wrote Dust", ["1s1", "2s1", "3"]),
         ("Ann Lee wrote Dust. (sources: 2s1 and 1s3) 2s2", "Ann Lee wrote Dust.", ["2s1", "1s3", "2s2"]),
         ("Ann Lee wrote Dust (1941)", "Ann Lee wrote Dust (1941)", []),
     ],

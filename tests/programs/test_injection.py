@@ -97,7 +97,8 @@ def check(signature: Any, inputs: dict[str, Any], messages: list[Any]) -> None:
     for name, value in inputs.items():
         text = prompt.inputs[name]
         if isinstance(value, NumberedPassages):
-            assert [line.split(" ")[0].rstrip("*") for line in text.splitlines()] == (list(_ids(value)) or ["(none)"])
+            lines = text.splitlines()[any(each.selected for each in value.passages) :]  # the first explains the mark
+            assert [line.split(" ")[0].lstrip(">") for line in lines] == (list(_ids(value)) or ["(none)"])
         elif isinstance(value, list):
             assert json.loads(text) == value
         else:
@@ -264,8 +265,8 @@ def echoing(hostile: str) -> Any:
             sub_questions=[text, "Where was #1 born?"],
             steps=[{"thought": text, "question": text}, {"thought": text, "question": "Where was #1 born?"}],
         ),
-        gatherer=replying(answers=[text], keep=["1s1", "2"], required=[text]),
-        verifier=replying(reasoning=quote, correction=said, attribution="contradictory", accuracy=0.1),
+        gatherer=replying(answers=[text], doubtful=[], keep=["1s1", "2"], required=[text]),
+        verifier=replying(reasoning=quote, correction=said, attribution="contradictory", accuracy=0.1, missing=text),
         router=replying(route="plan", query=said),
         roadmap=replying(roadmap=[text, text]),
         filter=replying(thoughts=quote, useful=[1, 2]),
