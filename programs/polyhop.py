@@ -32,7 +32,7 @@ from ..data.text import key_words, title_key
 from ..engines.costs import record_incident
 from ..signatures import AnswerDirectly, AnswerWithCitations, GatherEvidence, PlanResearch, VerifyAnswer
 from ..signatures.fields import NumberedPassages
-from ..signatures.replies import read_probability
+from ..signatures.replies import read_probability, read_texts
 from .agent import Agent
 from .candidates import Candidates, ids, split_citations, whole
 from .complexity import Complexity, ComplexityEstimator, Estimator
@@ -315,7 +315,7 @@ class PolyHop(Program):
             selected += cited
         case.evidence = case.candidates.resolve(dict.fromkeys(case.candidates.ids(selected)))[0]
         case.read.update(passage.id for passage in passages)
-        case.required = list(reply.required) if case.open else []
+        case.required = read_texts(reply.required)[: len(case.steps)] if case.open else []
         record(Selected(round, ids(case.evidence), invalid))
         record(Required(tuple(case.required), tuple(" | ".join(step.answers) or UNKNOWN for step in case.steps)))
 
