@@ -63,6 +63,7 @@ class _Step:
     answers: tuple[str, ...] = ()  # all that fit; empty if it is unknown
     said: str = UNKNOWN  # the same as agents read it, with citations
     is_doubtful: bool = False  # what is cited only suggests the answer
+    is_settled: bool = False  # read twice with the same doubtful answer: another search is unlikely to help
 
     @property
     def is_open(self) -> bool:
@@ -90,6 +91,11 @@ class _Case:
     @property
     def open(self) -> list[_Step]:
         return [step for step in self.steps if step.is_open]
+
+    @property
+    def sought(self) -> list[_Step]:
+        """What is open and not searched for enough."""
+        return [step for step in self.open if not step.is_settled]
 
     @property
     def answers(self) -> list[str]:
@@ -120,7 +126,7 @@ class _Case:
         asked = [text for reply in self.required for text in self.filled(read_query(reply)[0])]
         replied = [text for text in asked if _is_searchable(text)]
         asked = list(replied)
-        for text in (text for step in self.open for text in self.filled(step.question)):
+        for text in (text for step in self.sought for text in self.filled(step.question)):
             if references(text):
                 text = " ".join(replace_references(text, lambda _: "").split())
                 if not _named(text):
@@ -214,8 +220,8 @@ class PolyHop(Program):
         unread = self._unread([*first, *self._fitting(case.queries(), case)], case)
         for n in range(1, self.rounds.value + 1):
             self._read(n, unread, case)
-            if not case.open:
-                stop = "complete"
+            if not case.sought:
+                stop = "stable" if case.open else "complete"
                 break
             if n < self.rounds.value and not (unread := self._follow_up(case)):
                 stop = "stable"
@@ -304,18 +310,20 @@ class PolyHop(Program):
             passages=case.shown([*whole(case.evidence), *map(Evidence, passages)]),
         )
         kept, invalid = case.candidates.resolve(dict.fromkeys(reply.keep))
-        selected = [*case.evidence, *kept]
+        selected = list(kept)
         for n, (step, text) in enumerate(zip(case.steps, reply.answers, strict=False), 1):
             split = ((tidy(part)[0], named) for part, named in map(split_citations, text.split(" | ")))
             found = [(part, case.candidates.resolve(named)[0]) for part, named in split if part != UNKNOWN]
             cited = [item for _, items in found for item in items]
-            step.answers = tuple(part for part, _ in found)
+            known, step.answers = step.answers if step.is_doubtful else (), tuple(part for part, _ in found)
             step.said = " | ".join(case.cited(part, items) for part, items in found) or UNKNOWN
             step.is_doubtful = n in reply.doubtful or not (cited or kept or {"yes", "no"} & set(step.answers))
+            step.is_settled = step.is_doubtful and known != () and set(known) == set(step.answers)
             selected += cited
-        case.evidence = case.candidates.resolve(dict.fromkeys(case.candidates.ids(selected)))[0]
+        if selected:  # what is listed now stays, so that a better sentence replaces a worse one
+            case.evidence = case.candidates.resolve(dict.fromkeys(case.candidates.ids(selected)))[0]
         case.read.update(passage.id for passage in passages)
-        case.required = read_texts(reply.required)[: len(case.steps)] if case.open else []
+        case.required = read_texts(reply.required)[: len(case.steps)] if case.sought else []
         record(Selected(round, ids(case.evidence), invalid))
         record(Required(tuple(case.required), tuple(" | ".join(step.answers) or UNKNOWN for step in case.steps)))
 
@@ -366,8 +374,6 @@ class PolyHop(Program):
         if answer.text == UNKNOWN:
             return answer
         answer, correction, missing = self._verified(answer, case)
-        if answer.status == "verified":
-            return answer
         if title_key(correction) != title_key(answer.text) and answer.states(correction, case.question):
             other, why = replace(answer, text=correction, status="not checked"), "the verifier reads it so"
         else:
@@ -384,7 +390,7 @@ class PolyHop(Program):
         return other
 
     def _verified(self, answer: _Answer, case: _Case) -> tuple[_Answer, str, str]:
-        """The answer as the verifier sees it, its correction, and a query for what it misses.
+        """The answer as the verifier sees it, its correction, and a query for what it misses, if it does not pass.
 
         A verdict that cannot be read counts against the answer.
         """
@@ -392,6 +398,7 @@ class PolyHop(Program):
             reply = self.verifier(
                 question=case.question,
                 sub_questions=case.sub_questions,
+                searched=case.searched,
                 passages=case.shown(answer.read),
                 proposed_answer=answer.text,
             )
@@ -406,7 +413,7 @@ class PolyHop(Program):
         credibility = CREDIBILITY[attribution]
         weighed = self.confidence(case.complexity.expected, accuracy, credibility, answer.text)
         answer = replace(answer, confidence=weighed.confidence, status=checked(credibility))
-        return answer, correction, read_query(reply.missing)[0]
+        return (answer, answer.text, "") if weighed.passed else (answer, correction, read_query(reply.missing)[0])
 
     def _conclude(self, answer: _Answer, case: _Case, stop: str) -> dspy.Prediction:
         # Where the evidence lacks a passage, citations of other passages count as evidence.

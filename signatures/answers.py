@@ -13,7 +13,7 @@ SHORT = (
 )
 ANSWER = f"as the passages word it, {SHORT}"
 CONFIDENCE = (
-    "probability between 0 and 1 that the answer is right: near 1 if every step is stated, below 0.5 if one is only "
+    "probability between 0 and 1 that the answer is right: near 1 if every step is stated, less if one is only "
     "suggested, shared if other answers fit as well, 0 if it is unknown"
 )
 
@@ -125,16 +125,22 @@ class VerifyAnswer(dspy.Signature):
 
     question: str = dspy.InputField()
     sub_questions: list[str] = dspy.InputField(desc="in order; #n stands for the answer to sub-question n")
+    searched: list[str] = dspy.InputField(desc="queries so far")
     passages: NumberedPassages = dspy.InputField()
     proposed_answer: str = dspy.InputField()
     reasoning: str = dspy.OutputField(desc="one short sentence for each step")
     attribution: Literal["attributable", "extrapolatory", "contradictory"] = dspy.OutputField(desc="one of these words")
-    accuracy: float = dspy.OutputField(desc="probability between 0 and 1 that the proposed answer is right")
+    accuracy: float = dspy.OutputField(
+        desc="probability between 0 and 1 that the proposed answer is right, shared if other answers fit as well"
+    )
     correction: str = dspy.OutputField(
         desc="the answer that the passages lead to, if it is another one; else, also in doubt, the proposed answer, "
         "word for word"
     )
-    missing: str = dspy.OutputField(desc='a search query for the first step that is not stated; "none" if all are')
+    missing: str = dspy.OutputField(
+        desc='a search query for the first step that is not stated, unlike those searched; "none" if all are stated, '
+        "or if no other query could help"
+    )
 
 
 class JudgeAccuracy(dspy.Signature):

@@ -92,18 +92,21 @@ class GatherEvidence(dspy.Signature):
     searched: list[str] = dspy.InputField(desc="queries of earlier rounds: try other words, or another way")
     passages: NumberedPassages = dspy.InputField()
     answers: list[str] = dspy.OutputField(
-        desc='for each sub-question its answer with the sentences that state it, such as ["Ann Lee [2s1]", "unknown"]; '
-        'where several fit, all of them: "Ann Lee [2s1] | Bo Lee [3s2]"'
+        desc='for each sub-question its answer with the sentences that state it, such as ["Ann Lee [2s1, 4s3]", '
+        '"unknown"]; where several fit, all of them: "Ann Lee [2s1] | Bo Lee [3s2]"'
     )
     doubtful: list[int] = dspy.OutputField(
-        desc="numbers of the sub-questions whose answers are only suggested by these sentences, such as [2]; [] if none"
+        desc="numbers of the sub-questions whose answers these sentences only suggest, or state of something broader, "
+        "such as [2]; not where several answers are stated; [] if none"
     )
     keep: list[str] = dspy.OutputField(
-        desc='ids of sentences to keep beside those that the answers cite, such as ["2s1"]'
+        desc='ids of sentences to keep beside those that the answers cite, such as ["2s1"], also of those marked; what '
+        "is neither cited nor listed now is dropped"
     )
     required: list[str] = dspy.OutputField(
-        desc="a search query for each unknown or doubtful answer: with names in place of #n, or without #n where it is "
-        "unknown and something else is named, and the words that tell a name from its namesakes; [] if nothing is open"
+        desc="a search query for each unknown or doubtful answer that names something: with names in place of #n, or "
+        "without #n where it is unknown, and the words that tell a name from its namesakes; names that you remember "
+        "may stand here, but not in answers. Leave out what was searched enough; [] if nothing is left to search"
     )
 
 

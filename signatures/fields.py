@@ -83,7 +83,10 @@ class NumberedPassages(dspy.Type):
 
     @classmethod
     def description(cls) -> str:
-        return "passages with their titles; 2 is the id of passage [2], 2s3 the id of its third sentence"
+        return (
+            "passages with their titles; 2 is the id of passage [2], 2s3 the id of its third sentence; numbers have "
+            "gaps where others are not shown"
+        )
 
     def format(self) -> str:
         marked = [_MARKED] if any(passage.selected for passage in self.passages) else []

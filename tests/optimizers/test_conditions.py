@@ -157,6 +157,8 @@ def babble(call: Call) -> dspy.Prediction:
             return [f"{id} {dice.choice(said)}" if name == "spans" else f"{dice.choice(said)} ({id})" for id in cited]
         if name in ("supported", "relevant", "contradicted"):
             return [str(n) for n in (1, 2, 3) if dice.random() < 0.6]
+        if name == "doubtful":
+            return [n for n in (1, 2, 3) if dice.random() < 0.3]
         if name in ("answer", "correction"):
             return dice.choice([*names, "unknown", "yes", *said])
         if isinstance(kind, type) and issubclass(kind, list):

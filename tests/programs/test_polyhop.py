@@ -247,6 +247,24 @@ def test_what_is_open_is_searched_for(claimed: str, doubtful: list[int], is_open
         assert "not" in told
 
 
+def test_a_doubtful_answer_that_stays_is_not_searched_for_again() -> None:
+    found = ["Alfred Hitchcock [1s2]", "Leytonstone [1s1]"]
+    doubtful = {**FOUND, "answers": found, "doubtful": [2], "required": ["Hitchcock birthplace", "Hitchcock cradle"]}
+    script, prediction = play(k=2, gatherer=[doubtful, {**doubtful, "required": ["Hitchcock family"]}])
+    assert len(script.asked("gatherer")) == 2
+    assert queries(prediction)[1:] == ["Hitchcock birthplace", "Hitchcock cradle"]
+    assert prediction.stop_reason == "stable"
+    assert "Leytonstone" in script.asked("answerer")[0].inputs["answers_so_far"]
+
+
+def test_what_is_listed_now_is_the_evidence_unless_nothing_is() -> None:
+    better = {"answers": ["Alfred Hitchcock [2s2]", "Leytonstone [3s2]"], "keep": []}
+    for second, expected in ((better, {("album", 1), ("man", 1)}), ({"answers": [], "keep": []}, {("film", 1)})):
+        _, prediction = play(k=2, gatherer=[HALF, {**second, "required": []}], settings={"rounds": 2})
+        assert expected <= set(facts(prediction))
+        assert (("film", 1) in facts(prediction)) == (second is not better)
+
+
 def test_several_answers_are_followed_and_told() -> None:
     both = {"answers": ["Alfred Hitchcock [1s2] | Dan [2s2]", "unknown"], "keep": [], "required": []}
     script, prediction = play(k=2, gatherer=[both, REST])
@@ -313,7 +331,7 @@ def test_an_answer_in_doubt_is_verified() -> None:
     script, prediction = play(answerer=cited("Leytonstone", 0.3), verifier=verdict())
     assert script.order == ["planner", "gatherer", "answerer", "verifier"]
     asked = script.asked("verifier")[0].inputs
-    assert asked["proposed_answer"] == "Leytonstone"
+    assert (asked["proposed_answer"], asked["searched"]) == ("Leytonstone", "[]")
     assert asked["passages"] == script.asked("answerer")[0].inputs["passages"]
     weighed = steps(prediction, Weighed)[0]
     assert (weighed.passed, weighed.answer) == (True, "Leytonstone")

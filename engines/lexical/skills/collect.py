@@ -74,7 +74,8 @@ def gather_evidence(prompt: ParsedPrompt) -> dict[str, Any]:
     chosen = selected + added
     keep = [sentence.id for sentence in chain.sentences(added, chosen)]
     marked = [sentence.id for passage in selected for sentence in passage.sentences if sentence.selected]
-    answers = [_cited(answer, [*marked, *keep]) for answer in resolve(steps, chosen)]
+    keep = list(dict.fromkeys([*marked, *keep]))
+    answers = [_cited(answer, keep) for answer in resolve(steps, chosen)]
     for gap in gaps:
         answers[gap.number] = UNKNOWN
     required = [gap.question for gap in gaps if gap.is_ready]
