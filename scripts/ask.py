@@ -1,34 +1,64 @@
-"""`polyhop ask`: answers one question."""
+"""`polyhop ask`: answers a question, or those of a file, which can be interrupted and resumed."""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.text import count
 from .options import (
     AdaptiveOption,
+    BudgetCallsOption,
+    BudgetDollarsOption,
+    BudgetMinutesOption,
+    ClusterOption,
     DepthOption,
     IndexOption,
     ModelsOption,
     NoCacheOption,
     RetrieverOption,
+    RetryOption,
     SettingsOption,
+    ThreadsOption,
+    TimeoutOption,
+    WorkersOption,
     build_program,
+    chosen_index,
     open_source,
+    paying,
+    searches,
 )
 from .text import warn
 
-_LONGEST = 1 << 20  # bytes of a line of stdin
+if TYPE_CHECKING:
+    import dspy
+
+_LONGEST = 1 << 20  # bytes of a line
 
 
 def ask(
-    question: Annotated[
-        str, typer.Argument(help="The question; - for questions from stdin, one a line.", show_default=False)
-    ],
+    question: Annotated[str | None, typer.Argument(help="The question.", show_default=False)] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|-",
+            help='Questions, one a line; of a .jsonl file {"question": ..., "id": ...}; - for stdin.',
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="ANSWERS.jsonl",
+            help="With --file: write one JSON object per question, in their order. Interrupted runs resume.",
+        ),
+    ] = None,
     index: IndexOption = None,
     program: Annotated[
         str,
@@ -44,20 +74,31 @@ def ask(
     settings: SettingsOption = None,
     no_cache: NoCacheOption = False,
     trace: Annotated[bool, typer.Option("--trace", help="Show every step, and the costs by agent.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per question.")] = False,
+    threads: ThreadsOption = 1,
+    workers: WorkersOption = None,
+    cluster: ClusterOption = None,
+    timeout: TimeoutOption = None,
+    retry_failed: RetryOption = False,
+    budget_calls: BudgetCallsOption = None,
+    budget_usd: BudgetDollarsOption = None,
+    budget_minutes: BudgetMinutesOption = None,
 ) -> None:
-    """Answer a question, with its chain of evidence."""
-    from time import perf_counter
+    """Answer a question, with its chain of evidence; or those of a --file.
 
-    import dspy
-
-    from ..engines.costs import Ledger
-    from ..engines.replies import model_errors
+    With --out, the run is kept in ANSWERS.jsonl.run, as by 'polyhop evaluate --out', and the same command resumes it. A
+    failed question has an error and no answer. --threads, --workers, --timeout and --retry-failed are for such runs.
+    """
     from ..programs.prediction import check_question
-    from .progress import showing_progress
 
-    questions = [check_question(question)] if question != "-" else _questions()
-    source = open_source(index) if index else None
+    if (question is None) == (file is None) or (out and not file):
+        raise typer.BadParameter("ask one question, or those of a --file, whose answers can go to --out")
+    asked = _read(file) if file else [("1", check_question(question or ""))]
+    folder = out.with_name(f"{out.name}.run") if out else None
+    if out and (out.is_dir() or (out.exists() and folder and not folder.exists())):
+        raise PolyhopError(f"{out} exists and was not made by this command: choose another --out")
+    searched = chosen_index(index) if searches(program) else None
+    source = open_source(searched) if searched else None
     run = build_program(
         program,
         source,
@@ -68,36 +109,133 @@ def ask(
         settings=settings or (),
         no_cache=no_cache,
     )
-    searches = hasattr(run, "search")
-    if searches and index is None:
-        raise PolyhopError(
-            "nothing to search: name an index with --index DIR or POLYHOP_INDEX (polyhop index FILES --out DIR makes "
-            "one), or try the sample corpus with --index sample"
-        )
+    with paying(budget_calls, budget_usd, budget_minutes, folder) as pay:
+        pay(run)
+        if out and folder:
+            executed = {"threads": threads, "timeout": timeout, "retry_failed": retry_failed}
+            _answer(run, program, list(asked), out, folder, source, searched, workers, cluster, executed)
+            return
+        for _, each in asked:
+            _print(run, each, str(searched) if searched else None, trace=trace, as_json=as_json)
+
+
+def _print(run: dspy.Module, question: str, searched: str | None, *, trace: bool, as_json: bool) -> None:
+    from time import perf_counter
+
+    import dspy
+
+    from ..engines.costs import Ledger
+    from ..engines.replies import model_errors
     from . import view
+    from .progress import showing_progress
 
-    searched = str(index) if searches else None
-    for asked in questions:
-        start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
-        with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
-            prediction = run(question=asked)
-        seconds = perf_counter() - start
-        if as_json:
-            view.print_json(asked, prediction, seconds, ledger, index=searched)
-            sys.stdout.flush()
-        else:
-            view.print_answer(asked, prediction, seconds, ledger, index=searched, trace=trace)
+    start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
+    with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
+        prediction = run(question=question)
+    seconds = perf_counter() - start
+    if as_json:
+        view.print_json(question, prediction, seconds, ledger, index=searched)
+        sys.stdout.flush()
+    else:
+        view.print_answer(question, prediction, seconds, ledger, index=searched, trace=trace)
 
 
-def _questions() -> Iterator[str]:
-    """The questions on stdin; a line that is none is skipped with a warning."""
+def _read(file: str) -> Iterator[tuple[str, str]]:
+    """The ids and questions of a file or of stdin; what is none is skipped with a warning."""
     from ..data.files import bounded_lines
+    from ..data.text import clean
     from ..programs.prediction import QuestionError, check_question
 
-    for line in bounded_lines(sys.stdin.buffer, _LONGEST):
-        text = "?" if line is None else line.decode("utf-8", "replace").strip()
-        try:
-            if text:
-                yield check_question(text)
-        except QuestionError as error:
-            warn(str(error))
+    known = set[str]()
+    with nullcontext(sys.stdin.buffer) if file == "-" else _opened(file) as lines:
+        for number, line in enumerate(bounded_lines(lines, _LONGEST), 1):
+            try:
+                if line is None:
+                    raise ValueError(f"a line of more than {_LONGEST >> 20} MB")
+                text = line.decode("utf-8-sig").strip()
+                if not text:
+                    continue
+                record = json.loads(text) if file.endswith(".jsonl") else {"question": text}
+                if not isinstance(record, dict) or not isinstance(record.get("question"), str):
+                    raise ValueError("no object with a question")
+                id, question = clean(str(record.get("id") or number)), check_question(record["question"])
+                if id in known:
+                    raise ValueError(f"repeats the id {id!r}")
+            except (ValueError, RecursionError, QuestionError) as error:
+                warn(f"{file}, line {number}: {error}")
+                continue
+            known.add(id)
+            yield id, question
+    if not known:
+        raise PolyhopError(f"{file} has no questions")
+
+
+def _opened(file: str) -> BinaryIO:
+    try:
+        return open(file, "rb")
+    except OSError as error:
+        raise PolyhopError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _answer(
+    run: dspy.Module,
+    program: str,
+    asked: Sequence[tuple[str, str]],
+    out: Path,
+    folder: Path,
+    source: Any,
+    searched: Path | None,
+    workers: int | None,
+    cluster: str | None,
+    executed: dict[str, Any],
+) -> None:
+    """Answer questions in a run that resumes, and write what is done."""
+    import dspy
+
+    from ..eval.cluster import workers_of
+    from ..eval.run import evaluate
+    from ..eval.settings import RunManifest, files_of
+    from .evaluation_view import evaluation_bar
+
+    examples = [dspy.Example(id=id, question=question, answers=()).with_inputs("question") for id, question in asked]
+    files = files_of({"index": searched, "program": Path(program) if Path(program).is_dir() else None})
+    manifest = RunManifest.of(
+        run,
+        examples,
+        name=program,
+        timeout=executed["timeout"],
+        index=getattr(source, "manifest", None),
+        files=files,
+    )
+    executor = workers_of(workers, executed["threads"], cluster)
+    try:
+        with evaluation_bar("answering") as show:
+            evaluate(run, examples, folder, executor=executor, manifest=manifest, on_progress=show, **executed)
+    finally:
+        if (folder / "predictions.jsonl").exists():
+            done, failed = _write(folder, out)
+            typer.echo(f"{out}: {count(done, 'question')} answered, {failed} failed", err=True)
+
+
+def _write(folder: Path, out: Path) -> tuple[int, int]:
+    """Write what is done, and return how many questions were answered and failed."""
+    from ..eval.folder import replacing
+    from ..eval.records import read_records
+
+    done = failed = 0
+    with replacing(out) as file:
+        for record in read_records(folder):
+            line: dict[str, Any] = {"id": record.id, "question": record.question}
+            if record.error:
+                failed += 1
+                line["error"] = record.error.message
+            else:
+                done += 1
+                line |= {
+                    "answer": record.answer,
+                    "confidence": record.confidence,
+                    "status": record.status,
+                    "evidence": [item.model_dump() for item in record.evidence],
+                }
+            file.write(json.dumps({**line, "costs": record.costs}, ensure_ascii=False) + "\n")
+    return done, failed

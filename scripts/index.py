@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.errors import PolyhopError
+from .options import HOME
 from .text import warn
 
 if TYPE_CHECKING:
@@ -23,10 +24,14 @@ def index(
         typer.Argument(
             metavar="CORPUS...",
             help="Documents (.txt, .md, .html, .pdf, .docx, .csv), records (JSON Lines, plain or gzip; each a 'title' "
-            "and a 'text' or 'sentences'), folders of these, or a benchmark's questions with their contexts.",
+            "and a 'text' or 'sentences'), folders of these, or a benchmark's questions with their contexts.  "
+            "[default: the current folder]",
+            show_default=False,
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The folder of the index.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="The folder of the index.  [default: .polyhop]")
+    ] = None,
     max_words: Annotated[
         int | None,
         typer.Option(
@@ -70,38 +75,32 @@ def index(
     An existing index in DIR is replaced when the new one is complete; an interrupted build leaves it unchanged. An
     interrupted `polyhop index --dense DIR` resumes. Readers see a change at their next search.
     """
-    names = names or []
-    corpus = [Path(name) for name in names]
     if check + dense + adopt + add + delete + update > 1:
         raise typer.BadParameter("choose one of --add, --delete, --update, --adopt, --check and --dense")
+    names = names or []
+    if adopt or check or (dense and not (names and out)):
+        from ..data.lucene.prebuilt import locate
+
+        named: list[Path | str] = [*names, *([out] if out else [])] or [HOME]
+        if len(named) > 1:
+            raise typer.BadParameter("name one index, such as polyhop index --check DIR")
+        existing = locate(named[0])
+        if dense:
+            _embed(existing, _encoder(model))
+        else:
+            (_adopt if adopt else _check)(existing)
+        return
+    if delete and not names:
+        raise typer.BadParameter("name what to delete: polyhop index --delete notes.md")
+    names, out = names or ["."], out or Path(HOME)
+    corpus = [Path(name) for name in names]
     if add or delete or update:
-        if not names or out is None:
-            raise typer.BadParameter("name what to change, and the index: polyhop index --update notes/ --out DIR")
         _change(out, add=corpus * add, delete=names * delete, folders=corpus * update)
         return
-    if adopt:
-        _adopt(_existing(corpus, out, "--adopt"))
-        return
-    if check:
-        _check(_existing(corpus, out, "--check"))
-    elif dense and not (corpus and out):
-        _embed(_existing(corpus, out, "--dense"), _encoder(model))
-    elif not corpus or out is None:
-        raise typer.BadParameter("name a corpus and a folder: polyhop index CORPUS... --out DIR")
-    else:
-        encoder = _encoder(model) if dense else None  # fails early if it is not installed
-        _build(corpus, out, max_words, strict)
-        if encoder:
-            _embed(out, encoder)
-
-
-def _existing(corpus: list[Path], out: Path | None, option: str) -> Path:
-    named = [*corpus, *([out] if out else [])]
-    if len(named) != 1:
-        raise typer.BadParameter(f"name one index: polyhop index {option} DIR")
-    from ..data.lucene.prebuilt import locate
-
-    return locate(named[0])
+    encoder = _encoder(model) if dense else None  # fails early if it is not installed
+    _build(corpus, out, max_words, strict)
+    if encoder:
+        _embed(out, encoder)
 
 
 def _adopt(folder: Path) -> None:

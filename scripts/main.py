@@ -16,7 +16,6 @@ import typer
 from typer.core import TyperGroup
 
 from ..data.errors import PolyhopError
-from .answer import answer
 from .ask import ask
 from .compare import compare
 from .demo import demo
@@ -28,7 +27,6 @@ from .export import export
 from .index import index
 from .optimize import optimize
 from .report import report
-from .reproduce import reproduce
 from .search import search
 from .serve import serve
 from .table import table
@@ -95,7 +93,7 @@ def polyhop(
 
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    ask, answer, search, index, evaluate, compare, report, diagnose, optimize, table, reproduce, diff, export,
+    ask, search, index, evaluate, compare, report, diagnose, optimize, table, diff, export,
     serve, demo, doctor,
 )  # fmt: skip
 for command in COMMANDS:

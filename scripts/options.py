@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 
 SAMPLE = "sample"
+HOME = ".polyhop"
+"""The index of a folder of documents, in it: a hidden folder, which is not indexed itself."""
 
 
 IndexOption = Annotated[
@@ -32,9 +36,10 @@ IndexOption = Annotated[
     typer.Option(
         "--index",
         envvar="POLYHOP_INDEX",
-        metavar="DIR|URL|pyserini:NAME",
-        help="Index made by 'polyhop index', Anserini or Pyserini, a prebuilt one of Pyserini, or the "
-        "address of a 'polyhop serve'; sample for the sample corpus.",
+        metavar="DIR|pyserini:NAME",
+        help="Index made by 'polyhop index', Anserini or Pyserini, a prebuilt one of Pyserini, or a folder that has "
+        "one; sample for the sample corpus.  [default: that of the current folder]",
+        show_default=False,
     ),
 ]
 ModelsOption = Annotated[
@@ -86,7 +91,73 @@ ClusterOption = Annotated[
         help="Start the --workers on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.",
     ),
 ]
+
+
+@contextmanager
+def paying(
+    calls: int | None, usd: float | None, minutes: float | None, out: Path | None
+) -> Iterator[Callable[[Any], None]]:
+    """Gives a function that meters a program under limits; a budget that is spent becomes an error.
+
+    Args:
+        out: The folder of the run, which keeps what is spent when it is resumed.
+    """
+    from ..engines.budget import Budget, BudgetSpent
+    from ..eval.folder import account
+
+    if (calls, usd, minutes) == (None, None, None):
+        yield lambda program: None
+        return
+    budget = Budget(calls=calls, usd=usd, minutes=minutes, file=account(out) if out else None)
+    try:
+        yield budget.meter_program
+    except BudgetSpent as spent:
+        kept = f"what is done is in {out}: resume with a larger one" if out else "use --out to be able to resume"
+        raise PolyhopError(f"the budget ({spent}) is spent; {kept}") from None
+    finally:
+        budget.close()
+
+
 DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=1000, help="Passages per search.")]
+
+
+def chosen_index(index: Path | None) -> Path:
+    """What is searched: an index or the sample; for a folder of documents, such as the current one, its own index. In a
+    terminal, a folder that has none is indexed if the user agrees.
+    """
+    folder = index or Path()
+    if index and (not folder.is_dir() or is_index(folder)):
+        return index
+    inside = folder / HOME
+    if is_index(inside):
+        return inside
+    command = f"polyhop index {folder} --out {inside}" if index else "polyhop index"
+    if not in_terminal():
+        raise PolyhopError(
+            f"nothing to search in {folder.resolve()}: '{command}' makes an index of its documents, --index DIR names "
+            "another, and --index sample is the sample corpus"
+        )
+    typer.confirm(f"{folder.resolve()} has no index. Index its documents now?", default=True, abort=True, err=True)
+    from .index import index as build
+
+    build([str(folder)], inside)
+    return inside
+
+
+def in_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def is_index(folder: Path) -> bool:
+    return (folder / "manifest.json").exists() or any(folder.glob("segments_*"))
+
+
+def searches(name: str) -> bool:
+    """Whether a program, an artifact or a class by name searches. Names that are unknown are errors later."""
+    if kind := program_class(name):
+        return kind.searches
+    artifact = artifact_of(name)
+    return artifact is not None and artifact.manifest.program.retriever != "none"
 
 
 def open_source(index: Path) -> BM25Index | PassagePool:

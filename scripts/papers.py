@@ -1,173 +1,88 @@
-"""The experiments of the four papers for `polyhop reproduce`: their rows, metrics and published figures.
-
-Published figures are texts as far as we could read them: of PRISM and PAR-RAG digests, of KAIR the paper, of C-3PO an
-article without figures. A figure of several versions of a paper is a range.
-"""
+"""The experiments of a paper, as a TOML file describes them (``docs/papers``), and the files that they need."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-@dataclass(frozen=True)
-class Row:
-    """A program with settings.
+from ..data.errors import PolyhopError, first_error
+
+
+class Row(BaseModel):
+    """A program with settings, or a figure of the paper only.
 
     Attributes:
+        program: Its name; empty for what is not run here.
         set: Tunables.
-        published: Dataset, then metric, then the figure.
+        published: Dataset, then metric, then the figure as the source gives it.
     """
 
+    model_config = ConfigDict(extra="forbid")
     name: str
-    program: str
-    set: Mapping[str, Any] = field(default_factory=dict)
-    published: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    program: str = ""
+    set: dict[str, bool | int | float | str] = {}
+    published: dict[str, dict[str, str]] = {}
 
 
-@dataclass(frozen=True)
-class Paper:
+class Files(BaseModel):
+    """The files of a dataset.
+
+    Attributes:
+        questions: Patterns of the names of its questions' file.
+        corpus: Patterns of the names of what is searched; none for the questions' own contexts.
+        source: What to get, and from where.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    questions: list[str]
+    corpus: list[str] = []
+    source: str
+
+    def find(self, folder: Path | None) -> tuple[Path, Path | None] | None:
+        """The questions and the corpus in a folder; None if one of them is not there."""
+        questions, corpus = _first(folder, self.questions), _first(folder, self.corpus)
+        return (questions, corpus) if questions and (corpus or not self.corpus) else None
+
+
+class Paper(BaseModel):
     """What a paper measures.
 
     Attributes:
+        models: That wrote the published figures.
         retriever: Also of the baselines.
         questions: Of each dataset; None if the source does not say.
-        models: That wrote the published figures.
-        notes: What the figures do not say.
+        notes: What the figures do not say, a sentence each.
     """
 
+    model_config = ConfigDict(extra="forbid")
     title: str
     arxiv: str
+    models: str = "models that our source does not name"
     retriever: str
-    datasets: Sequence[str]
-    questions: int | None
-    models: str
-    metrics: Sequence[str]
-    rows: Sequence[Row]
-    notes: Sequence[str] = ()
+    questions: int | None = None
+    metrics: list[str]
+    datasets: dict[str, Files]
+    rows: list[Row] = Field(min_length=1)
+    notes: list[str] = []
+
+    @classmethod
+    def read(cls, file: Path) -> Paper:
+        """Raises: PolyhopError: the file cannot be read, or describes no paper."""
+        try:
+            record: Any = tomllib.loads(file.read_text("utf-8"))
+            return cls.model_validate(record)
+        except OSError as error:
+            raise PolyhopError(f"{file} cannot be read: {error.strerror}") from error
+        except ValidationError as error:
+            raise PolyhopError(f"{file}: {first_error(error)}") from error
+        except ValueError as error:
+            raise PolyhopError(f"{file}: {error}") from error
 
 
-_BASELINES = (Row("no retrieval", "direct"), Row("one search", "naive"), Row("IRCoT", "ircot"))
-
-PRISM = Paper(
-    "PRISM: Agentic Retrieval with LLMs for Multi-Hop Question Answering",
-    "2510.14278",
-    "bm25",
-    ("hotpotqa", "2wiki", "musique", "multihoprag"),
-    500,
-    "GPT-4o",
-    ("evidence_precision", "evidence_recall", "fact_recall", "answer_em", "answer_f1", "lm_calls"),
-    (
-        Row(
-            "PRISM",
-            "prism",
-            published={
-                "hotpotqa": {"evidence_recall": "90.9"},
-                "2wiki": {"evidence_recall": "91.1"},
-                "musique": {"evidence_recall": "83.2"},
-                "multihoprag": {"evidence_recall": "40.64"},
-            },
-        ),
-        Row("N = 1", "prism", {"rounds": 1}),
-        Row("N = 2", "prism", {"rounds": 2}),
-        Row("without the Analyzer", "prism", {"analyze": False}),
-        Row("without the Selector", "prism", {"select": False}),
-        Row("without the Adder", "prism", {"add": False}),
-        Row("Selector without bridging facts", "prism", {"bridging": False}),
-        *_BASELINES,
-        Row("set selection", "set_selection"),
-        Row("full context", "full_context"),
-        Row("oracle", "oracle"),
-    ),
-    ("The paper does not say whether recall counts passages or sentences, nor what the pool of each dataset is.",),
-)
-
-KAIR = Paper(
-    "Knowledge-Aware Iterative Retrieval for Multi-Agent Systems",
-    "2503.13275",
-    "bm25",
-    ("hotpotqa", "2wiki", "musique", "nq", "squad", "triviaqa"),
-    200,
-    "GPT-4o-mini (agents), GPT-3.5-turbo (answers)",
-    ("token_precision", "token_recall", "token_f1", "answer_f1", "rounds"),
-    (
-        Row("one search", "naive"),
-        *(
-            Row(
-                f"KAIR, {agents} agent{'s' if agents > 1 else ''}",
-                "kair",
-                {"agents": agents},
-                {
-                    dataset: dict(zip(("rounds", "token_f1"), figures[agents - 1], strict=True))
-                    for dataset, figures in {
-                        "musique": (("4.90", "46.3"), ("3.82", "44.8"), ("4.11", "45.0")),
-                        "2wiki": (("3.85", "42.5"), ("2.33", "46.3"), ("2.99", "45.0")),
-                    }.items()
-                },
-            )
-            for agents in (1, 2, 3)
-        ),
-        Row("KAIR, 3 agents with roles", "kair", {"agents": 3, "roles": True}),
-        Row("KAIR with a moderator", "kair", {"moderated": True}),
-        Row("ground truth", "oracle"),
-        Row("IRCoT", "ircot"),
-    ),
-    (
-        "Rounds are the paper's steps. Cost units: python -m polyhop.scripts.studies.agent_costs, in a checkout.",
-        "Retrieval F1 counts the tokens of the kept text and of the gold passages. The text and the tables disagree "
-        "on some of its figures; these are of the tables.",
-    ),
-)
-
-PAR_RAG = Paper(
-    "Credible Plan-Driven RAG Method for Multi-Hop Question Answering (PAR-RAG)",
-    "2504.16787",
-    "dense",
-    ("2wiki", "hotpotqa", "musique", "triviaqa"),
-    None,
-    "GPT-4o",
-    ("answer_em", "answer_f1", "passage_recall@5", "lm_calls", "tokens", "seconds"),
-    (
-        Row(
-            "PAR-RAG",
-            "par_rag",
-            published={
-                "2wiki": {"answer_em": "71 to 73", "tokens": "9,000 to 11,000", "seconds": "14 to 33"},
-                "hotpotqa": {"answer_em": "61 to 75", "tokens": "9,000 to 11,000", "seconds": "14 to 33"},
-                "musique": {"answer_em": "33 to 40", "tokens": "9,000 to 11,000", "seconds": "14 to 33"},
-            },
-        ),
-        Row("without a plan", "par_rag", {"planned": False}),
-        Row("accuracy only", "par_rag", {"review.judges": "accuracy"}),
-        Row("credibility only", "par_rag", {"review.judges": "credibility"}),
-        Row("without the review", "par_rag", {"review.judges": "none"}),
-        Row("one hop too few", "par_rag", {"misjudged": -1}),
-        Row("one hop too many", "par_rag", {"misjudged": 1}),
-        Row("without exemplars", "par_rag", {"exemplars.mode": "none"}),
-        Row("random exemplars", "par_rag", {"exemplars.mode": "random"}),
-        Row("similar exemplars of any complexity", "par_rag", {"exemplars.mode": "similar"}),
-        Row("alpha = 0.5", "par_rag", {"review.confidence.adaptive": False}),
-        *_BASELINES,
-    ),
-    ("Versions of the paper differ in their figures, and ours do not give the number of questions.",),
-)
-
-C3PO = Paper(
-    "C-3PO: Compact Plug-and-Play Proxy Optimization to Achieve Human-like Retrieval-Augmented Generation",
-    "2502.06205",
-    "dense",
-    ("hotpotqa", "2wiki", "musique", "nq", "triviaqa"),
-    None,
-    "not known to us",
-    ("answer_em", "answer_f1", "evidence_recall", "lm_calls", "searches", "tokens"),
-    (
-        Row("C-3PO", "c3po"),
-        Row("always planned", "c3po", {"routes": "plan"}),
-        Row("always one search", "c3po", {"routes": "single"}),
-        *_BASELINES,
-    ),
-    ("We had an article about the paper, without figures; the proxy is not trained here.",),
-)
-
-PAPERS: Mapping[str, Paper] = {"prism": PRISM, "kair": KAIR, "par_rag": PAR_RAG, "c3po": C3PO}
+def _first(folder: Path | None, patterns: Sequence[str]) -> Path | None:
+    found = (path for pattern in patterns if folder for path in sorted(folder.glob(pattern)))
+    return next(found, None)

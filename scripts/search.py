@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from ..data.errors import PolyhopError
 from ..data.passages import one_a_document
 from ..data.retrievers import build_retriever
-from .options import SAMPLE, IndexOption, RetrieverOption, open_source
+from .options import IndexOption, RetrieverOption, chosen_index, open_source
 
 _SHOWN = 10  # hits, without -k
 
@@ -37,10 +36,8 @@ def search(
     """Show what a retriever finds, and why."""
     if trec and as_json:
         raise typer.BadParameter("--trec and --json exclude each other")
-    if index is None:
-        raise PolyhopError(f"nothing to search: name an index with --index DIR or POLYHOP_INDEX, or --index {SAMPLE}")
     name = retriever or "chain"
-    searched = build_retriever(name, open_source(index))
+    searched = build_retriever(name, open_source(chosen_index(index)))
     assert searched is not None  # there is a source
     hits = []
     if any(map(str.isalnum, query)):

@@ -16,6 +16,7 @@ import typer
 
 from ..data.errors import PolyhopError
 from .options import (
+    HOME,
     SAMPLE,
     BudgetCallsOption,
     BudgetDollarsOption,
@@ -25,6 +26,7 @@ from .options import (
     RetrieverOption,
     SettingsOption,
     build_program,
+    chosen_index,
     label,
     open_source,
 )
@@ -88,13 +90,12 @@ def serve(
         token = ""
     if host not in _LOOPBACK and token is None and not mcp:
         raise PolyhopError(f"{host} can be reached by others: set a token with --token or POLYHOP_TOKEN")
-    if index is None:
-        raise PolyhopError("nothing to search: name an index with --index DIR or POLYHOP_INDEX, or --index sample")
     from ..engines.budget import Budget
     from ..engines.costs import FREE
     from ..programs import PROGRAMS
     from ..serve.service import Limits, Service
 
+    index = chosen_index(index)
     source = open_source(index)
     names = {label(program): program} | {name: name for name in PROGRAMS if name not in _NOT_SERVED}
     default = label(program)
@@ -107,7 +108,7 @@ def serve(
     # The embedded engine computes here: more threads would only keep events of others waiting.
     embedded = all(predictor.lm.model in FREE for predictor in build(default).predictors())
     limits = Limits(concurrency=concurrency or (4 if embedded else 64), seconds=timeout)
-    called, examples = index.name, _examples(index)
+    called, examples = index.name if index.name != HOME else index.absolute().parent.name, _examples(index)
     service = Service(build, names, source, index=called, examples=examples, limits=limits, budget=budget)
     service.program(default)  # a wrong option is an error now
     if mcp:

@@ -5,15 +5,21 @@ python -m polyhop.scripts.studies.ablation --on 2wiki:2wiki_dev.json.gz:indexes/
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from statistics import fmean
 from typing import Annotated
 
 import typer
 
+from ...data.benchmarks import SAMPLE
+from ...data.chain import ChainRetriever
 from ...data.chain.weights import ChainWeights
-from ..training.chain.workers import ALL_GOLD, RECALL, QuestionSet, Scores, Workers
-from ..training.command import new_app, run_command
+from ...eval.gold import gold_of
+from ...eval.questions import Questions
+from ...eval.scoring import ranking_scores
+from ..source import Source
+from ..training.command import QuestionFile, new_app, run_command
 
 FEATURES: dict[str, tuple[str, ...]] = {
     "the BM25 score": ("bm25",),
@@ -50,14 +56,30 @@ ROUND = dict.fromkeys(("coverage", "sentence", "named", "link", "cue", "origin",
 """Untuned, round weights."""
 
 
-def ablate(workers: Workers, weights: ChainWeights, names: list[str]) -> Iterator[tuple[str, Scores]]:
-    """Recall@5 and all-gold@5 of BM25 alone, of all features (tuned and round weights), and without each feature."""
+def ablate(sources: Sequence[Source], weights: ChainWeights) -> Iterator[tuple[str, list[str]]]:
+    """Recall@5 (all gold@5) on each set of BM25 alone, of all features (tuned and round weights), and without each."""
+
+    def scores(tried: ChainWeights) -> list[str]:
+        return [_recall(source, tried) for source in sources]
+
     nothing = dict.fromkeys((name for name in asdict(weights) if name != "in_title"), 0.0)
-    yield "the BM25 score alone", workers.recalls(ChainWeights(**{**nothing, "bm25": 1.0}), {0}, names)
-    yield "everything", workers.recalls(weights, {0}, names)
-    yield "everything, with round weights", workers.recalls(replace(weights, **ROUND), {0}, names)
+    yield "the BM25 score alone", scores(ChainWeights(**{**nothing, "bm25": 1.0}))
+    yield "everything", scores(weights)
+    yield "everything, with round weights", scores(replace(weights, **ROUND))
     for feature, off in FEATURES.items():
-        yield f"without {feature}", workers.recalls(replace(weights, **dict.fromkeys(off, 0.0)), {0}, names)
+        yield f"without {feature}", scores(replace(weights, **dict.fromkeys(off, 0.0)))
+
+
+def _recall(source: Source, weights: ChainWeights) -> str:
+    retriever, found = ChainRetriever(source.searched, weights), list[Mapping[str, float]]()
+    for example in source.questions:
+        titles = dict.fromkeys(fact.title for fact in example.gold)
+        known = [passage for title in titles for passage in source.look_up(title)] if source.look_up else []
+        if gold := gold_of(example, known).passages:
+            ranking = [hit.passage.id for hit in retriever.search(example.question, 5)]
+            found.append(ranking_scores(ranking, frozenset(gold), (5,)))
+    means = (100 * fmean(each[name] for each in found) for name in ("passage_recall@5", "all_gold@5"))
+    return "{:.1f} ({:.1f})".format(*means)
 
 
 app = new_app()
@@ -68,29 +90,26 @@ def ablate_features(
     on: Annotated[
         list[str],
         typer.Option(
-            metavar="DATASET:QUESTIONS:INDEX",
-            help="Score these questions over this index; sample::INDEX for the sample. May be repeated.",
+            metavar="DATASET:QUESTIONS:INDEX", help="Questions over an index; sample: for the sample. May be repeated."
         ),
     ],
     limit: Annotated[int | None, typer.Option(min=1, help="Take N random questions of each set.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the sample.")] = 0,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of these.")] = 0,
 ) -> None:
     """Recall@5 (all gold@5) of the chain retriever, with each of its features left out, as a Markdown table."""
-    try:
-        sets = tuple(QuestionSet.parse(text) for text in on)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--on") from error
-    names = [each.name for each in sets]
-    with Workers(sets, jobs, folds=1, limit=limit, seed=seed) as workers:
-        typer.echo(_row("Recall@5 (all gold@5)", names))
-        typer.echo(_row("---", ["---:"] * len(names)))
-        for label, scores in ablate(workers, ChainWeights(), names):
-            typer.echo(
-                _row(
-                    label, [f"{100 * scores[name][RECALL]:.1f} ({100 * scores[name][ALL_GOLD]:.1f})" for name in names]
-                )
-            )
+    files = [QuestionFile.parse(text) for text in on]
+    sources = []
+    for file in files:
+        split = "dev" if file.dataset == SAMPLE else None
+        name = str(file.questions) if file.questions else None
+        drawn = seed if limit else None
+        sources.append(
+            Source(Questions(file.dataset, name, split=split, setting="open", limit=limit, seed=drawn), file.index)
+        )
+    typer.echo(_row("Recall@5 (all gold@5)", [file.name for file in files]))
+    typer.echo(_row("---", ["---:"] * len(files)))
+    for label, cells in ablate(sources, ChainWeights()):
+        typer.echo(_row(label, cells))
 
 
 def _row(label: str, cells: list[str]) -> str:

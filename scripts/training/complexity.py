@@ -8,9 +8,6 @@ estimator from learning the style of a benchmark instead of hops. Every number o
 it a dataset the root of its size. Scores are cross-validated, with all questions of an article or decomposition in one
 fold. The record also scores each dataset with an estimator that was trained without it: from MuSiQue and SQuAD alone,
 half of HotpotQA would be classified as one hop, and nearly all of its comparisons, of which MuSiQue has none.
-
-With ``--trials``, Optuna searches the strength of the regularization and the number of features, of which the ones are
-used that tell the hops apart best. Its objective counts questions of known and of unknown datasets alike.
 """
 
 from __future__ import annotations
@@ -26,7 +23,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import optuna
 import typer
 from numpy.typing import NDArray
 from rich.console import Console
@@ -53,7 +49,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Setting:
-    """What the search sets.
+    """How the classifier is fitted.
 
     Attributes:
         strength: Inverse of the regularization; larger is better on known datasets and worse on unknown ones.
@@ -97,12 +93,8 @@ def train(
     folds: int = 5,
     seed: int = 0,
     command: str = "",
-    trials: int = 0,
 ) -> ComplexityHead:
     """Train a head on all examples; its ``training`` has the scores on questions that training did not see.
-
-    Args:
-        trials: Of the search for a setting; without one, the default is used.
 
     Raises:
         PolyhopError: a number of hops has fewer questions than there are folds.
@@ -111,7 +103,7 @@ def train(
     if missing:
         raise PolyhopError(f"too few questions of {missing[0]} hop(s) for {folds} folds: add files that have them")
     data = _Data(inputs([each.question for each in examples]), examples, folds, seed)
-    setting = _search(data, trials, seed) if trials else Setting()
+    setting = Setting()
     model = _fit(data.x, examples, setting)
     apart = inputs([each.question for each in held_out]) if held_out else data.x[:0]
     known = data.known(setting)
@@ -159,32 +151,6 @@ class _Data:
             model = _fit(self.x[seen], [self.examples[i] for i in seen.tolist()], setting)
             found[rest] = _predict(model, self.x[rest])
         return found
-
-
-def _search(data: _Data, trials: int, seed: int) -> Setting:
-    """The setting with the best mean recall, over the datasets and hops, on known and on unknown datasets."""
-
-    def objective(trial: optuna.Trial) -> float:
-        setting = _suggested(trial)
-        return (_recall(data.examples, data.known(setting)) + _recall(data.examples, data.unknown(setting))) / 2
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
-    study.enqueue_trial(asdict(Setting()))
-    study.optimize(objective, n_trials=trials, show_progress_bar=sys.stderr.isatty())
-    return _suggested(study.best_trial)
-
-
-def _suggested(trial: optuna.Trial | optuna.trial.FrozenTrial) -> Setting:
-    strength = trial.suggest_float("strength", 1e-3, 10.0, log=True)
-    return Setting(float(f"{strength:.2g}"), trial.suggest_int("features", 4, len(FEATURES)))
-
-
-def _recall(examples: Sequence[Labelled], probabilities: Array) -> float:
-    """The mean of the recalls of the datasets and hops."""
-    right = probabilities.argmax(axis=1) + 1 == [each.hops for each in examples]
-    kinds = np.array([each.kind for each in examples])
-    return float(np.mean([right[kinds == kind].mean() for kind in {*kinds}]))
 
 
 def _fit(x: Array, examples: Sequence[Labelled], setting: Setting) -> Pipeline:
@@ -277,8 +243,7 @@ def train_estimator(
     also: Annotated[list[str], _FILE] = [],  # noqa: B006  # typer copies it
     held_out: Annotated[list[str], _HELD_OUT] = [],  # noqa: B006
     folds: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the folds and of the search.")] = 0,
-    trials: Annotated[int, typer.Option(min=0, help="Search strength and number of features in so many trials.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the folds.")] = 0,
 ) -> None:
     """Train the estimator of how many hops a question needs, and print its cross-validated confusion matrix."""
     examples = [
@@ -287,7 +252,7 @@ def train_estimator(
         *(each for text in also for each in _labelled(text, "--also")),
     ]
     apart = [each for text in held_out for each in _labelled(text, "--held-out")]
-    head = train(examples, apart, folds, seed, _command(), trials)
+    head = train(examples, apart, folds, seed, _command())
     try:
         head.save(out)
     except OSError as error:

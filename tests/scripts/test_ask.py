@@ -35,16 +35,6 @@ def test_the_answer_comes_with_evidence_and_cost() -> None:
     )
 
 
-def test_what_is_searched_has_to_be_named(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["ask", QUESTION])
-    assert result.exit_code == 1
-    assert "nothing to search: name an index with --index DIR or POLYHOP_INDEX" in result.stderr
-    assert CliRunner().invoke(app, ["ask", QUESTION, "--program", "direct"]).exit_code == 0
-    result = CliRunner().invoke(app, ["ask", QUESTION], env={"POLYHOP_INDEX": str(tmp_path)})
-    assert result.exit_code == 1
-    assert str(tmp_path) in result.stderr
-
-
 def test_the_trace_tells_why_each_passage_was_found() -> None:
     text = " ".join(ask(QUESTION, "--trace").stdout.split())
     assert "Stalker (1979 film) the question names it: stalker (" in text

@@ -11,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from polyhop.data.benchmarks import load_questions
-from polyhop.data.form import FEATURES
 from polyhop.programs.complexity import ComplexityEstimator, ComplexityHead, estimate_complexity
 from polyhop.scripts.training.complexity import SINGLE, Labelled, app, train
 
@@ -66,21 +65,6 @@ def test_a_trained_head_knows_new_questions_of_the_form() -> None:
     assert scores["confusion matrix"] == [[12, 0, 0, 0], [0, 12, 0, 0], [0, 0, 12, 0], [0, 0, 0, 12]]
     assert scores["accuracy"] == scores["mean recall"] == 1
     assert scores["2 hops taken for 1"] == 0
-
-
-def test_a_search_finds_strength_and_features() -> None:
-    noise = [Labelled(f"Who wrote {'the ' * (n % 7)}book {n}?", 1, "noise", str(n)) for n in range(30)]
-    examples = [*noise, *(each for hops in CHAINS for each in questions("made up", hops))]
-    head = train(examples, folds=2, trials=8)
-    found = head.training["setting"]
-    assert found == train(examples, folds=2, trials=8).training["setting"]  # of the seed
-    assert 1e-3 <= found["strength"] <= 10
-    assert len(head.inputs) == len(head.mean) == len(head.weights[0]) == found["features"]
-    assert head.inputs == tuple(name for name in FEATURES if name in head.inputs)
-    assert [ComplexityEstimator(head)(CHAINS[hops].format(n=1000)).hops for hops in CHAINS] == [1, 2, 3, 4]
-    plain = train(examples, folds=2).training
-    assert plain["setting"] == {"strength": 0.03, "features": len(FEATURES)}
-    assert head.training["cross-validated"]["mean recall"] >= plain["cross-validated"]["mean recall"]
 
 
 def test_unseen_datasets_and_held_out_questions_are_reported() -> None:

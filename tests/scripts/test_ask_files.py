@@ -1,9 +1,8 @@
-"""`polyhop answer`, `polyhop ask -` and `polyhop search`."""
+"""`polyhop ask --file`, `polyhop search`, and the index that both find without an option."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ def lines(text: str) -> list[dict[str, Any]]:
 def test_questions_of_a_file_are_answered_in_their_order_and_once(tmp_path: Path) -> None:
     questions, out = tmp_path / "q.txt", tmp_path / "a.jsonl"
     questions.write_text(f"{FIRM}\n\n!!!\n{FILM}\n", "utf-8")
-    first = run("answer", str(questions), "--out", str(out), "--budget-calls", "100")
+    first = run("ask", "--file", str(questions), "--out", str(out), "--budget-calls", "100")
     assert first.exit_code == 0, first.output
     assert "line 3: the question '!!!' has no word in it" in first.stderr
     found = lines(out.read_text("utf-8"))
@@ -38,7 +37,7 @@ def test_questions_of_a_file_are_answered_in_their_order_and_once(tmp_path: Path
     ]
     assert all(each["status"] and each["evidence"] and each["costs"]["lm_calls"] for each in found)
     out.unlink()
-    again = run("answer", str(questions), "--out", str(out), "--budget-calls", "100")
+    again = run("ask", "--file", str(questions), "--out", str(out), "--budget-calls", "100")
     assert again.exit_code == 0
     assert lines(out.read_text("utf-8")) == found
     summary = json.loads((tmp_path / "a.jsonl.run" / "summary.json").read_text("utf-8"))
@@ -48,7 +47,7 @@ def test_questions_of_a_file_are_answered_in_their_order_and_once(tmp_path: Path
 def test_a_spent_budget_keeps_what_is_done_and_the_run_resumes(tmp_path: Path) -> None:
     questions, out = tmp_path / "q.jsonl", tmp_path / "a.jsonl"
     questions.write_text("".join(json.dumps({"id": id, "question": q}) + "\n" for id, q in (("x", FILM), ("y", FIRM))))
-    command = ("answer", str(questions), "--out", str(out), "--program", "naive")
+    command = ("ask", "--file", str(questions), "--out", str(out), "--program", "naive")
     stopped = run(*command, "--budget-calls", "1")
     assert stopped.exit_code == 1
     assert "is spent" in stopped.stderr
@@ -59,7 +58,7 @@ def test_a_spent_budget_keeps_what_is_done_and_the_run_resumes(tmp_path: Path) -
 
 def test_failed_questions_have_an_error(tmp_path: Path) -> None:
     out = tmp_path / "a.jsonl"
-    command = ("answer", "-", "--out", str(out), "--lm", "openai/none", "--timeout", "0.001")
+    command = ("ask", "--file", "-", "--out", str(out), "--lm", "openai/none", "--timeout", "0.001")
     assert run(*command, stdin=FILM).exit_code == 0
     (found,) = lines(out.read_text())
     assert "no answer after" in found["error"]
@@ -78,22 +77,22 @@ def test_failed_questions_have_an_error(tmp_path: Path) -> None:
 )
 def test_odd_files_are_refused_or_skipped_in_one_line(content: bytes, told: str, tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_bytes(content)
-    result = run("answer", str(tmp_path / "q.jsonl"), "--out", str(tmp_path / "a.jsonl"))
+    result = run("ask", "--file", str(tmp_path / "q.jsonl"), "--out", str(tmp_path / "a.jsonl"))
     assert told in result.stderr
     assert "Traceback" not in result.output
 
 
 def test_what_is_not_an_output_of_answer_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("mine")
-    result = run("answer", "-", "--out", str(tmp_path / "a.jsonl"), stdin=FILM)
+    result = run("ask", "--file", "-", "--out", str(tmp_path / "a.jsonl"), stdin=FILM)
     assert result.exit_code == 1
     assert (tmp_path / "a.jsonl").read_text() == "mine"
-    missing = run("answer", str(tmp_path / "none.txt"), "--out", str(tmp_path / "b.jsonl"))
+    missing = run("ask", "--file", str(tmp_path / "none.txt"), "--out", str(tmp_path / "b.jsonl"))
     assert "none.txt cannot be read: No such file" in missing.stderr
 
 
 def test_ask_reads_questions_from_stdin() -> None:
-    result = run("ask", "-", "--json", stdin=f"{FILM}\n\n?\n{FIRM}\n")
+    result = run("ask", "--file", "-", "--json", stdin=f"{FILM}\n\n?\n{FIRM}\n")
     assert [each["answer"] for each in lines(result.stdout)] == ["Andrei Tarkovsky", "1875"]
     assert "has no word in it" in result.stderr
 
@@ -128,7 +127,6 @@ def test_search_prints_json_and_trec() -> None:
     trec = run("search", "Tyne Bridge firm", "-k", "2", "--trec").stdout
     assert trec == "q Q0 tyne-bridge 1 2 chain\nq Q0 dorman-long 2 1 chain\n"
     assert run("search", "Tyne", "--trec", "--json").exit_code == 2
-    assert CliRunner().invoke(app, ["search", "Tyne"]).exit_code == 1
 
 
 def test_ids_of_others_stay_one_field_of_a_trec_line() -> None:
@@ -138,19 +136,59 @@ def test_ids_of_others_stay_one_field_of_a_trec_line() -> None:
 
 
 def test_questions_of_others(tmp_path: Path) -> None:
-    """Ids that cannot be written, a pipe that nobody writes to, and questions without end."""
+    """Ids that cannot be written."""
     out = tmp_path / "a.jsonl"
     (tmp_path / "q.jsonl").write_text(
         f'{{"question": "{FILM}", "id": "\\ud800"}}\n{{"question": "{FIRM}", "id": "\\u0000"}}\n'
     )
-    result = run("answer", str(tmp_path / "q.jsonl"), "--out", str(out), "--program", "naive")
+    result = run("ask", "--file", str(tmp_path / "q.jsonl"), "--out", str(out), "--program", "naive")
     assert result.exit_code == 0, result.output
     assert [each["id"] for each in lines(out.read_text("utf-8"))] == ["\ufffd", " "]
-    os.mkfifo(tmp_path / "pipe")
-    for source in (tmp_path / "pipe", tmp_path):
-        result = run("answer", str(source), "--out", str(tmp_path / "b.jsonl"))
-        assert result.exit_code == 1
-        assert "is not a regular file" in result.stderr
-    result = run("answer", "-", "--out", str(tmp_path / "b.jsonl"), stdin="Who?\n" * 200_001)
-    assert result.exit_code == 1
-    assert "- has more than 200,000 questions: split them" in result.stderr
+
+
+# --- without an option ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with two documents."""
+    (tmp_path / "kestrel.md").write_text("# Kestrel\n\nKestrel was founded by Otto Lind in 2004.\n")
+    (tmp_path / "ada.md").write_text("# Ada Berg\n\nAda Berg works for Kestrel.\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def bare(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, arguments, input=stdin)
+
+
+QUESTION = "Who founded the company that Ada Berg works for?"
+
+
+def test_an_index_made_without_an_option_is_found_without_one(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for command in (("ask", QUESTION), ("search", "Kestrel"), ("ask", QUESTION, "--index", str(notes))):
+        refused = bare(*command)
+        assert refused.exit_code == 1
+        assert "makes an index of its documents" in refused.stderr
+        assert refused.stderr.count("\n") == 1
+    assert bare("ask", QUESTION, "--program", "direct").exit_code == 0
+    assert bare("index").exit_code == 0
+    assert "passages  2" in bare("index").stdout  # the index is not a document
+    assert "Otto Lind" in bare("ask", QUESTION).stdout
+    assert "Kestrel" in bare("search", "Kestrel").stdout
+    (notes / "eve.md").write_text("# Eve Falk\n\nEve Falk works for Kestrel, too.\n")
+    assert bare("index", "--update").exit_code == 0
+    assert "Eve Falk" in bare("search", "Eve Falk").stdout
+    assert "is sound" in bare("index", "--check").stdout
+    monkeypatch.chdir("/")
+    assert "Otto Lind" in bare("ask", QUESTION, "--index", str(notes)).stdout
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_an_index_that_is_missing_is_offered_in_a_terminal(
+    agrees: bool, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polyhop.scripts.options.in_terminal", lambda: True)
+    result = bare("ask", QUESTION, stdin="y\n" if agrees else "n\n")
+    assert "has no index. Index its documents now? [Y/n]" in result.stderr
+    assert (result.exit_code == 0, "Otto Lind" in result.stdout, (notes / ".polyhop").exists()) == (agrees,) * 3

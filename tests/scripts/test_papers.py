@@ -1,0 +1,167 @@
+"""The papers in docs: their rows are runs, published figures stand beside ours, and missing files are named."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+from typer.testing import CliRunner, Result
+
+from polyhop.eval.metrics import COSTS, METRICS
+from polyhop.programs import new_program, tunables
+from polyhop.scripts.main import app
+from polyhop.scripts.papers import Paper
+
+from ..faults.server import Server
+
+PAPERS = sorted((Path(__file__).parents[2] / "docs" / "papers").glob("*.toml"))
+NAMES = [path.stem for path in PAPERS]
+
+
+def table(*arguments: Any, **environment: str) -> Result:
+    return CliRunner().invoke(app, ["table", *map(str, arguments)], env={"COLUMNS": "200", **environment})
+
+
+@pytest.fixture
+def benchmarks(tmp_path: Path, hotpotqa: Path) -> Path:
+    """A folder with one dataset: its questions and its corpus."""
+    folder = tmp_path / "benchmarks"
+    folder.mkdir()
+    (folder / "hotpotqa_dev_distractor.json").write_bytes(hotpotqa.read_bytes())
+    contexts = json.loads(hotpotqa.read_text())[0]["context"]
+    records = "".join(json.dumps({"title": title, "sentences": sentences}) + "\n" for title, sentences in contexts)
+    (folder / "hotpotqa_corpus.jsonl.gz").write_bytes(gzip.compress(records.encode()))
+    return folder
+
+
+@pytest.mark.parametrize("file", PAPERS, ids=NAMES)
+def test_a_paper_is_rows_of_known_programs_tunables_and_metrics(file: Path) -> None:
+    paper, known = Paper.read(file), {*METRICS, *COSTS}
+    assert set(paper.metrics) <= known
+    for row in paper.rows:
+        assert row.program or row.published
+        assert row.set.keys() <= (tunables(new_program(row.program, None, None)).keys() if row.program else set())
+        assert row.published.keys() <= paper.datasets.keys()
+        assert {metric for figures in row.published.values() for metric in figures} <= set(paper.metrics)
+
+
+def test_published_figures_are_those_of_the_sources() -> None:
+    """Each of KAIR's rows of its two tables and of its text, and nothing where a source gives no figure."""
+    kair = {row.name: row.published for row in Paper.read(PAPERS[NAMES.index("kair")]).rows}
+    agents = [kair[f"KAIR, {n} agent{'s' * (n > 1)}{model}"] for model in ("", " (GPT-4o)") for n in (1, 2, 3)]
+    figures = [[(each[name]["rounds"], each[name]["token_f1"]) for each in agents] for name in ("musique", "2wiki")]
+    assert figures == [
+        [("4.90", "46.3"), ("3.82", "44.8"), ("4.11", "45.0"), ("4.33", "44.5"), ("3.27", "60.5"), ("2.80", "42.5")],
+        [("3.85", "42.5"), ("2.33", "46.3"), ("2.99", "45.0"), ("2.80", "44.1"), ("2.00", "44.5"), ("2.00", "42.5")],
+    ]
+    text = {**agents[1]["musique"]}, {**agents[2]["2wiki"]}
+    assert [[each[name] for name in ("token_precision", "token_recall", "answer_f1")] for each in text] == [
+        ["59.81", "42.61", "37.3"],
+        ["36.39", "78.3", "40.4"],
+    ]
+    assert kair["IRCoT"]["musique"] == {"token_recall": "57.1", "answer_f1": "36.3"}
+    papers = {name: Paper.read(file) for name, file in zip(NAMES, PAPERS, strict=True)}
+    assert {name: paper.questions for name, paper in papers.items()} == {
+        "c3po": None,
+        "kair": 200,
+        "par_rag": None,
+        "prism": 500,
+    }
+    assert not any(row.published for row in papers["c3po"].rows)
+
+
+@pytest.mark.parametrize("file", PAPERS, ids=NAMES)
+def test_rows_are_runs_beside_published_figures(file: Path, benchmarks: Path, tmp_path: Path) -> None:
+    paper = Paper.read(file)
+    arguments = [file, "--out", tmp_path / "runs", "--retriever", "bm25", "--markdown"]
+    result = table(*arguments, POLYHOP_BENCHMARKS=str(benchmarks))
+    assert result.exit_code == 0, result.output
+    heading, _, *lines = result.stdout.splitlines()
+    setting = "open" if paper.datasets["hotpotqa"].corpus else "distractor"
+    assert heading.startswith(f"| hotpotqa {setting}, 3 questions: ours (published) | ")
+    assert [line.split(" | ")[0].removeprefix("| ") for line in lines[: len(paper.rows)]] == [
+        r.name for r in paper.rows
+    ]
+    for row, line in zip(paper.rows, lines, strict=False):
+        for figure in row.published.get("hotpotqa", {}).values():
+            assert f"({figure})" in line
+    assert "The embedded engine is not a language model" in result.stdout
+    assert f"published with {paper.models}" in result.stdout
+    for name in paper.datasets.keys() - {"hotpotqa"}:
+        assert f"lacks {name}: {paper.datasets[name].source}" in result.stderr
+    runs = {file: file.read_text() for file in (tmp_path / "runs").glob("*/predictions.jsonl")}
+    assert len(runs) == sum(bool(row.program) for row in paper.rows)
+    assert table(*arguments, "--benchmarks", benchmarks).stdout == result.stdout
+    assert {file: file.read_text() for file in runs} == runs  # nothing was asked again
+
+
+@pytest.mark.parametrize("file", PAPERS, ids=NAMES)
+def test_files_that_are_missing_are_named_with_their_addresses(file: Path, tmp_path: Path) -> None:
+    result = table(file, "--out", tmp_path / "runs")
+    assert result.exit_code == 1
+    for name, files in Paper.read(file).datasets.items():
+        assert f"{name}: {files.source}" in result.stderr
+        assert "https://" in files.source
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_language_model_is_named_and_paid_from_one_budget(benchmarks: Path, tmp_path: Path) -> None:
+    with Server([]) as server:  # the embedded engine behind HTTP
+        profile = tmp_path / "server.toml"
+        profile.write_text(
+            f'lm = "openai/served"\n[models."openai/*"]\napi_base = "{server.url}"\napi_key_env = "SERVED"\n'
+        )
+        arguments = [PAPERS[NAMES.index("prism")], "--out", tmp_path / "runs", "--benchmarks", benchmarks]
+        arguments += ["--lm", profile, "--limit", 1]
+        result = table(*arguments, "--budget-calls", 2, SERVED="key")
+        assert (result.exit_code, server.requests) == (1, 2)
+        assert "is spent" in result.stderr
+        result = table(*arguments, SERVED="key")
+        assert result.exit_code == 0, result.output
+        assert "Models: here openai/served; published with GPT-4o" in result.stdout
+        assert "embedded engine" not in result.stdout
+
+
+@pytest.mark.parametrize("kind", ["a folder", "a name"])
+def test_datasets_of_the_hub(kind: str, hotpotqa: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = {"title": ["A", "B"], "sentences": [["A is a mill."], ["B is a weir."]]}
+    record = {"id": "q", "question": "What is A?", "answer": "a mill", "type": "bridge", "level": "easy"}
+    facts = {"title": ["A"], "sent_id": [0]}
+    made = datasets.Dataset.from_list([{**record, "context": context, "supporting_facts": facts}])
+    name = "some/hotpot:fullwiki"
+    if kind == "a folder":
+        made.to_json(tmp_path / "data" / "validation.jsonl")
+        name = str(tmp_path / "data")
+    else:
+        monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: made)
+    result = table("--on", f"hotpotqa:hub:{name}", "--program", "naive", "--out", tmp_path / "runs", "--markdown")
+    assert result.exit_code == 0, result.output
+    assert "hotpotqa distractor, 1 questions" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("title = 1", "title: Input should be a valid string"),
+        ("title = ", "Invalid value"),
+        (None, "cannot be read: No such file"),
+    ],
+)
+def test_a_file_that_describes_no_paper_is_one_line(content: str | None, told: str, tmp_path: Path) -> None:
+    if content:
+        (tmp_path / "x.toml").write_text(content)
+    result = table(tmp_path / "x.toml", "--out", tmp_path / "runs")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert told in result.stderr
+
+
+def test_the_papers_run_on_the_benchmark_files(shared_data: Path, tmp_path: Path) -> None:
+    arguments = ["--out", tmp_path / "runs", "--benchmarks", shared_data, "--limit", 2, "--retriever", "bm25"]
+    result = table(PAPERS[NAMES.index("prism")], *arguments, "--markdown")
+    assert result.exit_code == 0, result.output
+    assert "PRISM | " in result.stdout
+    assert "(91.1)" in result.stdout
