@@ -12,8 +12,6 @@ from ..data.text import plain
 from .text import warn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Console
     from rich.table import Table
 
@@ -46,7 +44,6 @@ def compare(
     from ..eval.comparison import compare_runs, write_csv, write_latex
     from ..eval.metrics import COSTS, METRICS
 
-    _check(runs)
     shown = [quantity.name for quantity in (*METRICS.values(), *COSTS.values()) if quantity.shown]
     result = compare_runs(runs, metric or shown)
     console = Console(highlight=False, markup=False, emoji=False)
@@ -66,16 +63,6 @@ def compare(
                 write(path, result)
             except OSError as error:
                 raise PolyhopError(f"{path} cannot be written: {error.strerror}") from error
-
-
-def _check(paths: Sequence[Path]) -> None:
-    from ..eval.folder import PREDICTIONS
-
-    for path in paths:
-        found = [each.parent for pattern in ("*", "test/*") for each in path.glob(f"{pattern}/{PREDICTIONS}")]
-        if found and not (path / PREDICTIONS).exists():
-            inside = ", ".join(map(str, sorted(found)))
-            raise PolyhopError(f"{path} is not a run of polyhop evaluate; it contains runs: {inside}")
 
 
 def _means(result: RunComparison) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil
 from os.path import splitdrive
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -62,7 +61,6 @@ def diagnose(
         ),
     ] = None,
     budget_calls: BudgetCallsOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print an upper bound of the LM calls, and stop.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Show which agent costs the points, by repeating a run with better replies of its agents.
@@ -87,10 +85,6 @@ def diagnose(
     examples = _chosen(asked, limit)
     reference = against if against in REFERENCES else language_model(against)
     among = chosen_roles(repeated, roles_of(repeated, reference), agent or ())
-    most = _most_calls(run, {str(example.get("id") or n) for n, example in examples})
-    typer.echo(f"at most {most:,} LM calls for {len(examples)} questions; replies in DSPy's cache are free", err=True)
-    if dry_run:
-        return
     budget = Budget(calls=budget_calls)
     budget.meter_program(repeated)
     if not isinstance(reference, str):
@@ -167,7 +161,7 @@ def _repeated(
     if manifest.dataset is None:
         raise PolyhopError(f"{run} was not made by `polyhop evaluate`: use polyhop.optimizers.diagnose")
     for path in manifest.files.values():
-        if not Path(path).is_absolute():  # such as the address of a server, which would be sent the token
+        if not Path(path).is_absolute():  # such as a prebuilt index, which would be downloaded
             raise PolyhopError(f"{run} names {path!r}, which is not the path of a file: evaluate it again")
     questions = Questions(
         manifest.dataset,
@@ -235,21 +229,6 @@ def _chosen(questions: Questions, limit: int | None) -> list[tuple[int, dspy.Exa
 
     numbered = list(enumerate(questions))
     return sorted(Random(0).sample(numbered, limit)) if limit and limit < len(numbered) else numbered
-
-
-def _most_calls(run: Path, ids: set[str]) -> int:
-    """The calls of the run, once more for each agent that had one and once for the searches; as many on average for
-    questions that the run did not finish."""
-    from ..eval.records import read_records
-
-    known = [
-        record.costs.get("lm_calls", 0) * (2 + (len(record.costs_by_agent) or 5))
-        for record in read_records(run)
-        if record.id in ids and not record.error
-    ]
-    if not known:
-        raise PolyhopError(f"{run} has no question that was answered: evaluate it first")
-    return ceil(sum(known) * len(ids) / len(known))
 
 
 def _record(run: Path, against: str, metrics: Sequence[Metric], result: Diagnosis) -> dict[str, Any]:

@@ -77,20 +77,11 @@ def _check(out: Path) -> None:
 
 
 def _check_run(path: Path) -> None:
-    """Refuse what is clearly not a run folder, and name the runs in or around it; reading finds the rest."""
-    from ..data.lucene.layout import OURS
-
+    """Refuse a folder that has runs, and name them; reading finds what else is wrong."""
     if not path.is_dir():
         raise PolyhopError(f"{path} is not a folder.")
-    if _is_run(path):
-        return
-    if (path / OURS).is_dir():
-        raise PolyhopError(f"{path} is an index: give the folder of a run over it (--out of `polyhop evaluate`).")
-    if inside := sorted(filter(_is_run, path.glob("*/"))):
-        more = f" and {len(inside) - 3} more" if len(inside) > 3 else ""
-        raise PolyhopError(f"{path} is not a run folder; it contains runs: {', '.join(map(str, inside[:3]))}{more}.")
-    if above := next(filter(_is_run, list(path.resolve().parents)[:2]), None):
-        raise PolyhopError(f"{path} is a part of the run {above}: give that folder.")
+    if not _is_run(path) and (inside := sorted(filter(_is_run, path.glob("*/")))):
+        raise PolyhopError(f"{path} is not a run folder; it contains runs: {', '.join(map(str, inside[:3]))}.")
 
 
 def _is_run(folder: Path) -> bool:

@@ -98,20 +98,6 @@ def test_an_unfinished_run_is_compared_as_far_as_it_is(tmp_path: Path) -> None:
     assert "b is not finished: 2 of 4" in result.stderr
 
 
-def test_the_runs_in_a_folder_are_named(tmp_path: Path) -> None:
-    tuned, other = tmp_path / "tuned", tmp_path / "other"
-    evaluate(Fake(), numbered(2), other)
-    evaluate(Fake(), numbered(2), tuned / "test" / "start")
-    evaluate(Fake(), numbered(2), tuned / "test" / "1-tunables")
-    (tuned / "manifest.json").write_text('{"plan": {}, "program": {}}')
-    result = polyhop("compare", other, tuned)
-    assert result.exit_code == 1
-    inside = f"{tuned / 'test/1-tunables'}, {tuned / 'test/start'}"
-    assert result.stderr == f"error: {tuned} is not a run of polyhop evaluate; it contains runs: {inside}\n"
-    shutil.rmtree(tuned / "test")  # nothing is measured yet
-    assert f"{tuned} is not the folder of an evaluation run" in polyhop("compare", other, tuned).stderr
-
-
 def test_what_cannot_be_compared(runs: tuple[Path, Path], tmp_path: Path) -> None:
     evaluate(Fake(), numbered(2), tmp_path / "own")
     assert "different datasets" in polyhop("compare", runs[0], tmp_path / "own").stderr

@@ -111,13 +111,6 @@ def test_rollouts_are_training_data(run: Path, tmp_path: Path) -> None:
     assert all(row["chosen"] != row["rejected"] for row in rows)
 
 
-def test_nothing_runs_before_the_estimate(run: Path) -> None:
-    result = polyhop("diagnose", run, "--dry-run")
-    assert result.exit_code == 0
-    assert "at most " in result.stderr
-    assert result.stdout == ""
-
-
 def test_a_budget_ends_with_what_is_known(run: Path) -> None:
     result = polyhop("diagnose", run, "--budget-calls", "30")
     assert result.exit_code == 0, result.output
@@ -159,9 +152,9 @@ def test_a_changed_index_is_refused(tmp_path: Path) -> None:
 def test_an_unfinished_run_is_diagnosed_as_a_whole(run: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(run, tmp_path / "copy"))
     lines = (run / "predictions.jsonl").read_text().splitlines(keepends=True)
-    whole = int(polyhop("diagnose", run, "--dry-run").stderr.split()[2])
+    whole = int(polyhop("diagnose", run).stderr.split()[2])
     (copy / "predictions.jsonl").write_text("".join(lines[:3]))
-    result = polyhop("diagnose", copy, "--dry-run")
+    result = polyhop("diagnose", copy)
     assert result.exit_code == 0, result.output
     assert int(result.stderr.split()[2]) == whole  # every question of this run takes as many calls
     (copy / "predictions.jsonl").write_text("")
@@ -197,7 +190,7 @@ def test_a_run_names_neither_code_nor_servers_nor_profiles(
     def diagnosed(**changes: Any) -> str:
         program = {**original["program"], **changes.pop("program", {})}
         (tmp_path / "copy" / "manifest.json").write_text(json.dumps({**original, "program": program, **changes}))
-        result = polyhop("diagnose", "copy", "--dry-run")
+        result = polyhop("diagnose", "copy")
         assert result.exit_code == 1
         return result.stderr
 
@@ -219,5 +212,5 @@ def test_a_program_of_one_s_own_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "mine_to_diagnose.py").write_text("from polyhop.programs import Naive\n\nclass Mine(Naive): pass\n")
     program = ["--program", "mine_to_diagnose:Mine"]
     assert polyhop("evaluate", *program, "--limit", "1", "--out", "run").exit_code == 0
-    assert "name it with --program" in polyhop("diagnose", "run", "--dry-run").stderr
-    assert polyhop("diagnose", "run", *program, "--dry-run").exit_code == 0
+    assert "name it with --program" in polyhop("diagnose", "run").stderr
+    assert polyhop("diagnose", "run", *program).exit_code == 0

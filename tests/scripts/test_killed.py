@@ -73,7 +73,7 @@ def test_a_table(write_hotpotqa: Callable[[int], Path], tmp_path: Path) -> None:
 def test_answers(tmp_path: Path) -> None:
     questions = tmp_path / "q.txt"
     questions.write_text("".join(f"{each.question}\n" for each in load_sample()[:30]), "utf-8")
-    arguments = ["answer", str(questions), "--index", "sample", "--out"]
+    arguments = ["ask", "--file", str(questions), "--index", "sample", "--out"]
     whole, out = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
     finished(polyhop(*arguments, whole))
     interrupted, records = polyhop(*arguments, out), tmp_path / "killed.jsonl.run" / "predictions.jsonl"

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from polyhop.optimizers.tunables import TunableSearch
 from polyhop.scripts import tracking
 from polyhop.scripts.main import app
 
 from ..faults.faults import FAULTS
 from ..faults.schedule import Nth
 from ..faults.server import ANSWER, Server
-from ..optimizers.world import Hill, height, numbered
 
 ROOT = Path(tracking.__file__).parents[2]
 KEY, PASSWORD = "sk-planted-0123456789", "secret-of-the-tracking-server"
@@ -186,48 +180,3 @@ def test_an_optimization_is_there_with_its_test(mlflow: Any, tmp_path: Path) -> 
     assert run.data.params["trials"] == "2"
     assert run.data.metrics["test.best.mean"] == summary["test"]["best"]["mean"]
     assert run.data.metrics["spent.calls"] == summary["spent"]["calls"]
-
-
-# --- Optuna Dashboard ------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def dashboard(where: str | Path) -> Iterator[Callable[[str], Any]]:
-    """Optuna Dashboard on a port of this machine alone; yields what asks it."""
-    pytest.importorskip("optuna_dashboard", reason="Optuna Dashboard is not installed: make tracking")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-
-    def ask(path: str) -> Any:
-        with urlopen(f"http://127.0.0.1:{port}/api/{path}", timeout=30) as reply:
-            return json.load(reply)
-
-    command = [sys.executable, "-c", "from optuna_dashboard._cli import main; main()"]
-    process = subprocess.Popen(
-        [*command, str(where), "--host", "127.0.0.1", "--port", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        for _ in range(120):
-            try:
-                ask("studies")
-                break
-            except OSError:
-                time.sleep(0.25)
-        yield ask
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def test_optuna_dashboard_opens_a_search(tmp_path: Path) -> None:
-    where = tmp_path / "study.journal"
-    TunableSearch(height, trials=5, storage=where).compile(Hill(), valset=numbered(4))
-    before = where.read_bytes()
-    with dashboard(where) as ask:
-        (study,) = ask("studies")["study_summaries"]
-        assert study["study_name"] == "tunables"
-        assert len(ask(f"studies/{study['study_id']}?after=0")["trials"]) == 5
-    assert where.read_bytes() == before
