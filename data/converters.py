@@ -27,6 +27,7 @@ from lxml import etree
 
 from .files import LARGEST_RECORD, read_bytes
 from .html import LONGEST_ANCHOR_TEXT, LONGEST_HEADING, Text, Unreadable, of_html
+from .importing import installs
 from .links import TEMPLATE, untemplated
 from .passages import MOST_LINKS
 from .splitting import Href, Line, bounded_metadata
@@ -219,7 +220,7 @@ def _cell(cell: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _missing(kind: str) -> Unreadable:
-    return Unreadable(f"{kind} need a library that is not installed: run `make documents`")
+    return Unreadable(f"{kind} need a library that is not installed: run `{installs('documents')}`")
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from .errors import IndexFault, PolyhopError
 from .files import load_array
+from .importing import installs
 from .lucene.bm25 import LuceneReader, OpenIndex
 from .lucene.layout import IndexManifest, locked, write_faults
 from .lucene.prebuilt import locate
@@ -40,7 +41,7 @@ Floats: TypeAlias = NDArray[np.float32]
 
 DEFAULT_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 _PREFIX = "vectors-"
-_INSTALL = "make dense"
+_INSTALL = installs("dense")
 _ROW = "<f2"  # float16, little-endian: changes no rank and halves the file
 _BLOCK = 4096  # rows per search step
 _DIGITS = 6  # of a score; a product of matrices gives equal rows scores that differ in the seventh

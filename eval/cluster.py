@@ -19,6 +19,7 @@ import cloudpickle
 import dspy
 
 from ..data.errors import PolyhopError
+from ..data.importing import installs
 from ..engines.models import protect_cache
 from ..engines.replies import explain
 from ..engines.secrets import learn_models
@@ -218,7 +219,8 @@ def _connected(where: Ray) -> tuple[Any, bool]:
         import ray
         import ray.util.scheduling_strategies
     except ImportError as error:
-        raise PolyhopError("workers need Ray: make ray; or leave --workers out and use --threads") from error
+        told = f"workers need Ray: {installs('ray')}; or leave --workers out and use --threads"
+        raise PolyhopError(told) from error
     if ray.is_initialized():
         return ray, False
     start = partial(ray.init, logging_level=WARNING, log_to_driver=False)

@@ -13,6 +13,7 @@ import typer
 
 from ..data.errors import PolyhopError
 from ..data.text import count
+from .home import chosen_index
 from .options import (
     AdaptiveOption,
     BudgetCallsOption,
@@ -30,7 +31,6 @@ from .options import (
     TimeoutOption,
     WorkersOption,
     build_program,
-    chosen_index,
     open_source,
     paying,
     searches,

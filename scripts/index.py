@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.errors import PolyhopError
-from .options import HOME
 from .text import warn
 
 if TYPE_CHECKING:
     from ..data.dense import Encoder
     from ..data.lucene.layout import IndexManifest
     from .indexing import Skipped
+
+
+HOME = ".polyhop"
+"""The index of a folder of documents, in it: a hidden folder, which is not indexed itself."""
 
 
 def index(

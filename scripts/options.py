@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 
 SAMPLE = "sample"
-HOME = ".polyhop"
-"""The index of a folder of documents, in it: a hidden folder, which is not indexed itself."""
 
 
 IndexOption = Annotated[
@@ -119,37 +116,6 @@ def paying(
 
 
 DepthOption = Annotated[int | None, typer.Option("-k", min=1, max=1000, help="Passages per search.")]
-
-
-def chosen_index(index: Path | None) -> Path:
-    """What is searched: an index or the sample; for a folder of documents, such as the current one, its own index. In a
-    terminal, a folder that has none is indexed if the user agrees.
-    """
-    folder = index or Path()
-    if index and (not folder.is_dir() or is_index(folder)):
-        return index
-    inside = folder / HOME
-    if is_index(inside):
-        return inside
-    command = f"polyhop index {folder} --out {inside}" if index else "polyhop index"
-    if not in_terminal():
-        raise PolyhopError(
-            f"nothing to search in {folder.resolve()}: '{command}' makes an index of its documents, --index DIR names "
-            "another, and --index sample is the sample corpus"
-        )
-    typer.confirm(f"{folder.resolve()} has no index. Index its documents now?", default=True, abort=True, err=True)
-    from .index import index as build
-
-    build([str(folder)], inside)
-    return inside
-
-
-def in_terminal() -> bool:
-    return sys.stdin.isatty()
-
-
-def is_index(folder: Path) -> bool:
-    return (folder / "manifest.json").exists() or any(folder.glob("segments_*"))
 
 
 def searches(name: str) -> bool:

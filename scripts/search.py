@@ -10,7 +10,8 @@ import typer
 
 from ..data.passages import one_a_document
 from ..data.retrievers import build_retriever
-from .options import IndexOption, RetrieverOption, chosen_index, open_source
+from .home import chosen_index
+from .options import IndexOption, RetrieverOption, open_source
 
 _SHOWN = 10  # hits, without -k
 

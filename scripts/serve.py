@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..data.errors import PolyhopError
+from ..data.importing import installs
+from .home import chosen_index
+from .index import HOME
 from .options import (
-    HOME,
     SAMPLE,
     BudgetCallsOption,
     BudgetDollarsOption,
@@ -26,7 +28,6 @@ from .options import (
     RetrieverOption,
     SettingsOption,
     build_program,
-    chosen_index,
     label,
     open_source,
 )
@@ -85,7 +86,7 @@ def serve(
 ) -> None:
     """Serve a page, an HTTP API, OpenAI's chat API and MCP tools."""
     if not find_spec("fastapi") or not find_spec("mcp") or not find_spec("uvicorn"):
-        raise PolyhopError("the server needs more packages: make serve")
+        raise PolyhopError(f"the server needs more packages: {installs('serve')}")
     if token is None and os.environ.get("POLYHOP_TOKEN") is not None:  # which Typer takes for none
         token = ""
     if host not in _LOOPBACK and token is None and not mcp:

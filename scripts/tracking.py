@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ..data.importing import installs
 from .text import warn
 
 ADDRESS, EXPERIMENT = "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"
@@ -71,7 +72,7 @@ def _try(call: Callable[[], Any]) -> Any:
     try:
         return call()
     except ImportError:
-        warn(f"{ADDRESS} is set, but MLflow is not installed: pip install mlflow-skinny")
+        warn(f"{ADDRESS} is set, but MLflow is not installed: {installs('tracking')}")
     except Exception as error:  # noqa: BLE001  # a tracking server must not stop the run
         warn(f"not tracked: cannot write to {ADDRESS} ({type(error).__name__})")
     return None

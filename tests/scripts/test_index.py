@@ -102,9 +102,9 @@ def test_errors(corpus: Path, tmp_path: Path) -> None:
         ([tmp_path / "missing.jsonl", "--out", tmp_path / "ix"], 1, "There is no file or folder"),
         ([corpus, "--out", tmp_path], 1, "has other files (corpus.jsonl)"),
         (["--check", tmp_path / "ix"], 1, "There is no index at"),
-        ([corpus], 2, "--out DIR"),
-        (["--out", tmp_path / "ix"], 2, "--out DIR"),
-        (["--check"], 2, "--check DIR"),
+        (["--check"], 1, "There is no index at .polyhop"),
+        (["--check", tmp_path / "ix", tmp_path / "iy"], 2, "name one index"),
+        (["--delete", "--out", tmp_path / "ix"], 2, "name what to delete"),
         ([corpus, "--out", tmp_path / "ix", "--max-words", "-1"], 2, "max-words"),
     ]
     for arguments, status, message in cases:
@@ -153,8 +153,8 @@ def test_dense_afterwards(corpus: Path, tmp_path: Path, encoder: Lengths) -> Non
 def test_dense_errors(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polyhop.data.dense.find_spec", lambda name: None)
     cases: list[tuple[list[str | Path], int, str]] = [
-        (["--dense"], 2, "--dense DIR"),
-        (["--dense", corpus, tmp_path / "ix"], 2, "--dense DIR"),
+        (["--dense"], 1, "make dense"),
+        (["--dense", corpus, tmp_path / "ix"], 2, "name one index"),
         (["--dense", "--check", tmp_path / "ix"], 2, "--adopt, --check and --dense"),
         (["--dense", tmp_path / "ix"], 1, "make dense"),
         ([corpus, "--out", tmp_path / "ix", "--dense"], 1, "make dense"),

@@ -77,13 +77,6 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result.exit_code, "make serve" in result.stderr) == (1, True)
 
 
-def test_nothing_of_the_server_is_loaded_by_other_commands() -> None:
-    code = (
-        "import sys, polyhop.scripts.main; print(sorted({'fastapi', 'uvicorn', 'mcp', 'starlette'} & set(sys.modules)))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
-
-
 def test_log_lines_are_json_without_keys(tmp_path: Path) -> None:
     key, token = "sk-planted-0123456789", "secret-token-0123456789"
     with (

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from typer.testing import CliRunner, Result
 
 import polyhop
@@ -90,35 +83,3 @@ def test_an_evaluation_that_fails_is_one_line(hotpotqa: Path, tmp_path: Path) ->
     assert result.exit_code == 1
     why = f"{run} cannot be the folder of a run: File exists."
     assert result.stderr == f"error: naive on hotpotqa distractor: {why}\n"
-
-
-@pytest.mark.slow
-def test_ctrl_c_says_how_to_resume(write_hotpotqa: Callable[[int], Path], tmp_path: Path) -> None:
-    count = 200
-    arguments = ["--on", f"hotpotqa:{write_hotpotqa(count)}", "--out", str(tmp_path / "runs")]
-    arguments += ["--program", "prism", "--program", "direct"]
-    command = [sys.executable, "-m", "polyhop.scripts.main", "table", *arguments]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    first, second = (tmp_path / "runs" / f"{name}-hotpotqa-dev-distractor" for name in ("prism", "direct"))
-    predictions = first / "predictions.jsonl"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (predictions.exists() and predictions.read_bytes().count(b"\n") > 2):
-        time.sleep(0.002)
-    os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 130, said
-    assert f"{first}: " in said
-    assert "questions are done; run the same command again to resume." in said
-    assert "interrupted" in said
-    assert "Traceback" not in said
-    done = predictions.read_bytes()
-    assert 2 < done.count(b"\n") < count
-    assert not second.exists()
-
-    result = table(*arguments)
-    assert result.exit_code == 0, result.output
-    assert f"hotpotqa distractor, {count} questions" in result.stdout
-    continued = predictions.read_bytes()
-    assert continued.startswith(done)  # nothing was asked again
-    assert continued.count(b"\n") == count
-    assert second.exists()

@@ -68,7 +68,7 @@ def test_where_it_is_not_installed_that_is_told(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "mlflow", None)
     done = evaluate("--program", "direct")
     assert done.exit_code == 0
-    assert "MLFLOW_TRACKING_URI is set, but MLflow is not installed: pip install mlflow-skinny\n" in done.stderr
+    assert "MLFLOW_TRACKING_URI is set, but MLflow is not installed: make tracking\n" in done.stderr
     assert "naive" in done.stdout
 
 
