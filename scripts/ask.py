@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
@@ -31,6 +31,7 @@ from .options import (
     TimeoutOption,
     WorkersOption,
     build_program,
+    label,
     open_source,
     paying,
     searches,
@@ -89,7 +90,13 @@ def ask(
     With --out, the run is kept in ANSWERS.jsonl.run, as by 'polyhop evaluate --out', and the same command resumes it. A
     failed question has an error and no answer. --threads, --workers, --timeout and --retry-failed are for such runs.
     """
+    import dspy
+
+    from ..eval.cluster import workers_of
+    from ..eval.run import evaluate
+    from ..eval.settings import RunManifest, files_of
     from ..programs.prediction import check_question
+    from .evaluation_view import evaluation_bar
 
     if (question is None) == (file is None) or (out and not file):
         raise typer.BadParameter("ask one question, or those of a --file, whose answers can go to --out")
@@ -111,12 +118,22 @@ def ask(
     )
     with paying(budget_calls, budget_usd, budget_minutes, folder) as pay:
         pay(run)
-        if out and folder:
-            executed = {"threads": threads, "timeout": timeout, "retry_failed": retry_failed}
-            _answer(run, program, list(asked), out, folder, source, searched, workers, cluster, executed)
+        if not (out and folder):
+            for _, each in asked:
+                _print(run, each, str(searched) if searched else None, trace=trace, as_json=as_json)
             return
-        for _, each in asked:
-            _print(run, each, str(searched) if searched else None, trace=trace, as_json=as_json)
+        examples = [dspy.Example(id=id, question=each, answers=()).with_inputs("question") for id, each in asked]
+        known, files = getattr(source, "manifest", None), files_of({"index": searched})
+        manifest = RunManifest.of(run, examples, name=label(program), timeout=timeout, index=known, files=files)
+        executor = workers_of(workers, threads, cluster)
+        options: dict[str, Any] = {"threads": threads, "timeout": timeout, "retry_failed": retry_failed}
+        try:
+            with evaluation_bar("answering") as show:
+                evaluate(run, examples, folder, executor=executor, manifest=manifest, on_progress=show, **options)
+        finally:
+            if (folder / "predictions.jsonl").exists():
+                done, failed = _write(folder, out)
+                typer.echo(f"{out}: {count(done, 'question')} answered, {failed} failed", err=True)
 
 
 def _print(run: dspy.Module, question: str, searched: str | None, *, trace: bool, as_json: bool) -> None:
@@ -175,46 +192,6 @@ def _opened(file: str) -> BinaryIO:
         return open(file, "rb")
     except OSError as error:
         raise PolyhopError(f"{file} cannot be read: {error.strerror}") from error
-
-
-def _answer(
-    run: dspy.Module,
-    program: str,
-    asked: Sequence[tuple[str, str]],
-    out: Path,
-    folder: Path,
-    source: Any,
-    searched: Path | None,
-    workers: int | None,
-    cluster: str | None,
-    executed: dict[str, Any],
-) -> None:
-    """Answer questions in a run that resumes, and write what is done."""
-    import dspy
-
-    from ..eval.cluster import workers_of
-    from ..eval.run import evaluate
-    from ..eval.settings import RunManifest, files_of
-    from .evaluation_view import evaluation_bar
-
-    examples = [dspy.Example(id=id, question=question, answers=()).with_inputs("question") for id, question in asked]
-    files = files_of({"index": searched, "program": Path(program) if Path(program).is_dir() else None})
-    manifest = RunManifest.of(
-        run,
-        examples,
-        name=program,
-        timeout=executed["timeout"],
-        index=getattr(source, "manifest", None),
-        files=files,
-    )
-    executor = workers_of(workers, executed["threads"], cluster)
-    try:
-        with evaluation_bar("answering") as show:
-            evaluate(run, examples, folder, executor=executor, manifest=manifest, on_progress=show, **executed)
-    finally:
-        if (folder / "predictions.jsonl").exists():
-            done, failed = _write(folder, out)
-            typer.echo(f"{out}: {count(done, 'question')} answered, {failed} failed", err=True)
 
 
 def _write(folder: Path, out: Path) -> tuple[int, int]:

@@ -52,6 +52,7 @@ def test_a_spent_budget_keeps_what_is_done_and_the_run_resumes(tmp_path: Path) -
     assert stopped.exit_code == 1
     assert "is spent" in stopped.stderr
     assert [each["id"] for each in lines(out.read_text())] == ["x"]
+    assert run(*command, "--budget-calls", "1").exit_code == 1  # it is that of the run, not of the command
     assert run(*command, "--budget-calls", "2").exit_code == 0
     assert [each["id"] for each in lines(out.read_text())] == ["x", "y"]
 

@@ -89,12 +89,16 @@ def test_rows_are_runs_beside_published_figures(file: Path, benchmarks: Path, tm
     for row, line in zip(paper.rows, lines, strict=False):
         for figure in row.published.get("hotpotqa", {}).values():
             assert f"({figure})" in line
+        assert line.partition(" | ")[2].count(" (") == len(row.published.get("hotpotqa", {}))
     assert "The embedded engine is not a language model" in result.stdout
     assert f"published with {paper.models}" in result.stdout
     for name in paper.datasets.keys() - {"hotpotqa"}:
         assert f"lacks {name}: {paper.datasets[name].source}" in result.stderr
     runs = {file: file.read_text() for file in (tmp_path / "runs").glob("*/predictions.jsonl")}
     assert len(runs) == sum(bool(row.program) for row in paper.rows)
+    manifests = [json.loads((file.parent / "manifest.json").read_text())["program"] for file in runs]
+    tuned = {program["name"]: program["tunables"] for program in manifests}
+    assert all(tuned[row.name].items() >= row.set.items() for row in paper.rows if row.program)
     assert table(*arguments, "--benchmarks", benchmarks).stdout == result.stdout
     assert {file: file.read_text() for file in runs} == runs  # nothing was asked again
 
@@ -107,6 +111,13 @@ def test_files_that_are_missing_are_named_with_their_addresses(file: Path, tmp_p
         assert f"{name}: {files.source}" in result.stderr
         assert "https://" in files.source
     assert not (tmp_path / "runs").exists()
+
+
+def test_an_open_setting_needs_its_corpus(benchmarks: Path, tmp_path: Path) -> None:
+    (benchmarks / "hotpotqa_corpus.jsonl.gz").unlink()
+    result = table(PAPERS[NAMES.index("kair")], "--out", tmp_path / "runs", "--benchmarks", benchmarks)
+    assert result.exit_code == 1
+    assert "  hotpotqa: hotpot_dev_fullwiki_v1.json and the abstracts of Wikipedia" in result.stderr
 
 
 def test_a_language_model_is_named_and_paid_from_one_budget(benchmarks: Path, tmp_path: Path) -> None:
@@ -122,6 +133,7 @@ def test_a_language_model_is_named_and_paid_from_one_budget(benchmarks: Path, tm
         assert "is spent" in result.stderr
         result = table(*arguments, SERVED="key")
         assert result.exit_code == 0, result.output
+        assert "hotpotqa distractor, 1 questions: ours (published)" in result.stdout
         assert "Models: here openai/served; published with GPT-4o" in result.stdout
         assert "embedded engine" not in result.stdout
 

@@ -164,7 +164,15 @@ def test_without_a_token_other_hosts_and_pages_of_other_sites_are_refused(addres
     for host in ("evil.example", "evil.example:80", "[::1", "localhost.evil.example", "127.0.0.1.evil.example"):
         assert asked(host=host) == 400, host
     port = address.rpartition(":")[2]
-    for origin in ("http://evil.example", "null", "http://[", "localhost", "http://", "http://127.0.0.1:1"):
+    for origin in (
+        "http://evil.example",
+        "null",
+        "http://[",
+        "localhost",
+        "http://",
+        "http://127.0.0.1:1",
+        f"{address}.evil",
+    ):
         assert asked(origin=origin) == 403, origin
     assert asked(host="evil.example", origin="http://evil.example") == 400  # a name that leads to this machine
     assert [asked(host=f"{host}:{port}") for host in ("localhost", "127.0.0.1", "[::1]")] == [200] * 3
