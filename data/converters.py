@@ -1,8 +1,7 @@
 """The text of documents: plain text, Markdown, HTML, PDF, Word and tables, as lines under headings.
 
 Markdown, reStructuredText, notebooks, books and Word are converted to HTML first, so that one reader knows headings,
-lists, tables, code and links. Conversions of large or compressed files run in processes of their own, see
-`polyhop.data.conversion`.
+lists, tables, code and links. Large or compressed files are converted in processes of their own (`.conversion`).
 """
 
 from __future__ import annotations

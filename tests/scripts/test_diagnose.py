@@ -54,8 +54,7 @@ def test_every_agent_has_its_costs(run: Path) -> None:
         for name, cost in costs.items():
             assert cost is None or cost["low"] <= cost["mean"] <= cost["high"], role
             assert cost is None or cost["mean"] <= 1 - scores[name] + 1e-9, role
-    estimate = int(result.stderr.split()[2].replace(",", ""))
-    assert 0 < found["lm_calls"] <= estimate
+    assert found["lm_calls"] > 0
 
 
 def test_the_report_shows_what_was_found(run: Path, tmp_path: Path) -> None:
@@ -147,18 +146,6 @@ def test_a_changed_index_is_refused(tmp_path: Path) -> None:
     result = polyhop("diagnose", tmp_path / "run")
     assert result.exit_code == 1
     assert "the index of" in result.stderr
-
-
-def test_an_unfinished_run_is_diagnosed_as_a_whole(run: Path, tmp_path: Path) -> None:
-    copy = Path(shutil.copytree(run, tmp_path / "copy"))
-    lines = (run / "predictions.jsonl").read_text().splitlines(keepends=True)
-    whole = int(polyhop("diagnose", run).stderr.split()[2])
-    (copy / "predictions.jsonl").write_text("".join(lines[:3]))
-    result = polyhop("diagnose", copy)
-    assert result.exit_code == 0, result.output
-    assert int(result.stderr.split()[2]) == whole  # every question of this run takes as many calls
-    (copy / "predictions.jsonl").write_text("")
-    assert "has no question that was answered" in polyhop("diagnose", copy).stderr
 
 
 def test_questions_that_fail_do_not_count(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
