@@ -49,12 +49,6 @@ def _option(default: Any, description: str, metavar: str | None = None, flag: st
     return Field(default, description=description, json_schema_extra=extra, validate_default=True, **limits)
 
 
-def _metric_name(metric: Any) -> Any:
-    from ..eval.metrics import metric_name  # with DSPy, for which `polyhop --help` would wait
-
-    return metric_name(metric)
-
-
 class OptimizationSettings(BaseModel):
     """What to tune, how, and with what resources. Unknown keys are errors.
 
