@@ -38,4 +38,4 @@ def in_terminal() -> bool:
 
 
 def is_index(folder: Path) -> bool:
-    return (folder / "manifest.json").exists() or any(folder.glob("segments_*"))
+    return any(folder.glob("segments_*"))  # Lucene's lists of its files
