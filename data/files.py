@@ -8,10 +8,10 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LARGEST_JSON = 64 << 20  # bytes of a file of JSON that is read whole, and of a line of a run
 LARGEST_RECORD = 32 << 20  # bytes of a line or a text of a corpus, and of a line of questions
@@ -77,6 +77,8 @@ def load_array(path: Path) -> NDArray[Any]:
         OSError: the file cannot be read.
         ValueError: it is not such a file, or cut off.
     """
+    import numpy as np  # commands that need no array read files, too
+
     check_regular(path)
     try:
         small = path.stat().st_size <= _PIECE

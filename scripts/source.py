@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..data.errors import PolyhopError
-from ..data.lucene.layout import PROBLEMS
 from ..data.text import ends_path
 from .evaluation_view import evaluation_bar
 from .options import sample_pool
@@ -175,6 +174,8 @@ class Source:
 
 def _near(index: BM25Index, name: str) -> str:
     """What a name may stand for: the document in whose place another was left out, or one with a similar name."""
+    from ..data.lucene.layout import PROBLEMS
+
     with suppress(OSError, ValueError), (index.manifest.home(index.path) / PROBLEMS).open(encoding="utf-8") as file:
         for problem in map(json.loads, file):
             if problem.get("left_out") and ends_path(problem["where"], name):
