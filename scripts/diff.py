@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..data.text import plain
 from .options import artifact_of, label, open_prompts, program_class
-from .text import new_table, short
+from .text import MOST_TEXT, new_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +80,8 @@ def _print(found: Difference, before: str, after: str) -> None:
             console.print(_instructions(change.instructions))
         for mark, items in (("-", change.removed), ("+", change.added)):
             for item in items:
-                console.print(Text(f"  {mark} {short(json.dumps(item, ensure_ascii=False))}", _STYLES[mark]))
+                record = plain(json.dumps(item, ensure_ascii=False))
+                console.print(Text(f"  {mark} {shorten(record, MOST_TEXT, placeholder=' …')}", _STYLES[mark]))
         console.print()
     names = (plain(label(before)), plain(label(after)))
     _table(console, "Tunables", ("", *names, "range"), rows)

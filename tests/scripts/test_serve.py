@@ -56,7 +56,7 @@ def started(log: Path, *options: str, **variables: str) -> Iterator[tuple[str, s
     [
         (["--host", "0.0.0.0", "--index", "sample"], "0.0.0.0 can be reached by others: set a token"),
         (["--token", "", "--index", "sample"], "the token is empty"),
-        ([], "nothing to search: name an index"),
+        ([], "nothing to search in"),
         (["--index", "sample", "--program", "nope"], "unknown program 'nope'"),
         (["--index", "sample", "--lm", "nope"], "unknown language model 'nope'"),
     ],
