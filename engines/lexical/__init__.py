@@ -8,11 +8,11 @@ that any model gets and writes the reply that the adapter expects.
     skills/            the agents
     spans.py           names, dates, numbers, and candidate answers in a text
     question.py        the names in a question, and what it asks for
-    decompose.py       its sub-questions; analogy.py learns from solved questions in the prompt
-    chain.py           the passages and sentences that form a chain of evidence; chain_features.py, weights.py
+    decompose.py       its sub-questions
+    chain.py           the passages and sentences that form a chain of evidence; chain_features.py
     reader.py          candidate answers with probabilities; span_table.py, features.py, ranker.py
     hops.py            answers to sub-questions, and those that are open
-    vocabulary.py      word lists; countries.py
+    vocabulary.py      word lists
 
 A program's own agent runs on this engine when a skill is registered for its signature:
 

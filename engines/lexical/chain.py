@@ -1,9 +1,8 @@
 """Selects the passages that form a chain of evidence, and in them the sentences that carry it.
 
 A chain grows passage by passage: at every step the candidates compete with each other and with the end of the chain, by
-a conditional logit over `chain_features` with the weights of `weights` (fitted on train questions, in version 0.1). The
-Selector starts a new chain, the Adder extends the selected passages. The next passage depends on which passages are
-chosen, not on their order or on who chose them.
+a conditional logit over `chain_features`. The Selector starts a new chain, the Adder extends the selected passages. The
+next passage depends on which passages are chosen, not on their order or on who chose them.
 """
 
 from __future__ import annotations
@@ -15,10 +14,9 @@ from functools import lru_cache
 
 from ...data.references import replace_references
 from ...data.text import content_terms, title_key
-from .chain_features import ChainFeatures, ExtensionFeatures, StopFeatures, rarity, weighted_sum
+from .chain_features import END, FIRST, NEXT, ChainFeatures, ExtensionFeatures, StopFeatures, rarity, weighted_sum
 from .hops import support
 from .prompt import ParsedPassage, ParsedPrompt, Sentence, documents, parse_passages
-from .weights import END, FIRST, NEXT
 
 GOES_ON = 0.28  # least probability of the best passage with which a chain is extended
 LONGEST = 6  # passages

@@ -8,13 +8,10 @@ Comparisons ask the same question about both sides.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator
 
-from ...data.references import references, replace_references
-from .analogy import Pattern, learn
 from .question import AUXILIARY, mask
-from .vocabulary import FINITE, KIND_NOUNS, PERSON_NOUNS, WH, relation_terms
+from .vocabulary import FINITE, KIND_NOUNS, PERSON_NOUNS, WH
 
 _NAME = r"(?:@\d+|#\d+)"
 # Nouns that only classify the name after "of" ("the city of Paris"); before a reference they are a relation.
@@ -31,50 +28,12 @@ _NOT_RELATION = (
 _RELATION = rf"(?:{_SPECIAL}|{_NOT_RELATION}[a-zéè]+(?:[- ]{_NOT_RELATION}[a-zéè]+){{0,2}}?)"
 
 
-Solved = tuple[str, tuple[str, ...]]
-"""A question and its plan."""
-
-
-def decompose(question: str, solved: Sequence[Solved] = ()) -> list[str]:
-    """The atomic sub-questions, in order; the question itself if it has no parts.
-
-    Args:
-        solved: Questions with their plans, the most similar last. Patterns learned from them precede the rules below,
-            unless the rules give the same plan.
-    """
+def decompose(question: str) -> list[str]:
+    """The atomic sub-questions, in order; the question itself if it has no parts."""
     masked = mask(question)
-    text = masked.text.rstrip("?!. ")
-    lessons = [learn(*each) for each in reversed(solved) if not _known(*each)]
-    for lesson in lessons:
-        if lesson.whole and (match := lesson.whole.phrase.search(text)):
-            return [masked.unmask(_polish(step)) for step in lesson.whole.fill(match)]
-    learned = [(part.phrase, part.fill_first) for lesson in lessons for part in lesson.parts if _new(part)]
-    steps, text = _take_out(text, (*learned, *_PATTERNS))
+    steps, text = _take_out(masked.text.rstrip("?!. "))
     steps += _compare(text, len(steps)) or [text]
     return [masked.unmask(_polish(step)) for step in steps]
-
-
-@lru_cache(maxsize=4096)
-def _known(question: str, plan: tuple[str, ...]) -> bool:
-    """Whether the rules give an equivalent plan: as many steps, each of which looks up the same thing."""
-    names = mask(question).names
-    named = relation_terms(" ".join(names))
-    steps = decompose(question)
-    return len(steps) == len(plan) and all(
-        references(step) == references(planned)
-        and [name in step for name in names] == [name in planned for name in names]
-        and not (_asked_for(step) - named).isdisjoint(_asked_for(planned) - named)
-        for step, planned in zip(steps, plan, strict=True)
-    )
-
-
-def _asked_for(step: str) -> frozenset[str]:
-    return relation_terms(replace_references(step, lambda _: " "))
-
-
-def _new(part: Pattern) -> bool:
-    """Whether no reliable rule matches what this pattern was learned from."""
-    return not any(pattern.fullmatch(part.example) for pattern, _ in _PATTERNS[:_RELIABLE])
 
 
 Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str | None]]
@@ -90,11 +49,11 @@ def _polish(text: str) -> str:
     return text[:1].upper() + text[1:] + "?"
 
 
-def _take_out(text: str, patterns: Sequence[Rule]) -> tuple[list[str], str]:
+def _take_out(text: str) -> tuple[list[str], str]:
     """Extract relations from the text, the innermost first; the rest refers to them."""
     steps: list[str] = []
     while len(steps) < 6:
-        found = next(_relations(text, len(steps) + 1, patterns), None)
+        found = next(_relations(text, len(steps) + 1), None)
         if found is None:
             break
         sub_question, text = found
@@ -102,9 +61,9 @@ def _take_out(text: str, patterns: Sequence[Rule]) -> tuple[list[str], str]:
     return steps, text
 
 
-def _relations(text: str, number: int, patterns: Sequence[Rule]) -> Iterator[tuple[str, str]]:
+def _relations(text: str, number: int) -> Iterator[tuple[str, str]]:
     """(sub-question, the text with a reference in its place), the most reliable first."""
-    for pattern, ask in patterns:
+    for pattern, ask in _PATTERNS:
         for match in pattern.finditer(text):
             before, after = text[: match.start()], text[match.end() :]
             indefinite = not match.group().lower().startswith("the ") and _INDEFINITE.search(before)
@@ -168,7 +127,6 @@ _NOUN = rf"(?:{_NOT_RELATION}[a-z][\w-]* ){{0,3}}?{_NOT_RELATION}[a-z][\w-]*"
 _PLAIN = rf"(?:(?!\b{FINITE}\b)[^,?;])*"  # words up to the next finite verb
 _OWNED = rf"(?:its|his|her|their)(?: {_NOT_RELATION}[a-z][\w-]*){{1,3}}"  # has *its seat*
 _PREPOSED = r"where|in which|for which|to which|from which|on which|at which|from whom|by whom|after whom|for whom"
-_RELIABLE = 4  # the first rules, which find the end of a relation better than a learned pattern
 _PATTERNS: tuple[Rule, ...] = (
     _rule(  # @0's director
         _possessive,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .spans import Span, names, quoted
-from .vocabulary import FINITE, OCCUPATION_NOUNS, ORGANISATION_NOUNS, PERSON_NOUNS, PLACE_NOUNS, WORK_NOUNS, WORKS
+from .vocabulary import FINITE, OCCUPATION_NOUNS, ORGANISATION_NOUNS, PERSON_NOUNS, PLACE_NOUNS, WH, WORK_NOUNS, WORKS
 
 AUXILIARY = re.compile(r"^(?:is|are|was|were|did|do|does|has|have|had|can|could|will|would)\b", re.IGNORECASE)
 
@@ -94,6 +94,11 @@ class AnswerType:
     modifiers: tuple[str, ...] = ()  # the words before it, in lower case
 
 
+# What stands before a question in a sentence of its own.
+_BEFORE_QUESTION = re.compile(
+    rf"^.*[\w)\]]{{2}}[.!] (?=(?:(?:[A-Za-z]+ ){{0,3}}{WH}|is|are|was|were|did|do|does|has|have|can)\b[^.]*\?$)",
+    re.I | re.S,
+)
 _WH = re.compile(r"\b(?:what|which|who(?:m|se)?|where|when|why|how)\b", re.I)
 # A text without these is a statement that holds or not. "This 4-letter name" in one sentence asks for the name.
 _ASKS = re.compile(
@@ -128,7 +133,7 @@ _BARE = frozenset("name type kind sort form one part style title".split())  # "t
 @lru_cache(maxsize=4096)
 def answer_type(question: str) -> AnswerType:
     """Classify what a question asks for."""
-    text = mask(question).text.strip()
+    text = _BEFORE_QUESTION.sub("", mask(question).text.strip())
     if AUXILIARY.match(text):
         return AnswerType("either" if " or " in text else "yes/no")
     if text.endswith(".") and not _ASKS.search(question.strip()):

@@ -24,7 +24,7 @@ from .prompt import ParsedPassage, Sentence
 from .question import answer_type, mask
 from .ranker import Models, Ranker, shipped_models
 from .span_table import Matrix, SpanTable, Vector, span_table
-from .spans import DATE, dates, numbers
+from .spans import DATE, code, dates, numbers
 from .vocabulary import countries
 
 CHAIN = (
@@ -33,9 +33,19 @@ CHAIN = (
 )  # fmt: skip
 SHORT = 12  # most words of a question that is read as a sub-question; longer ones have hidden parts
 MOST = 12  # answers that are weighed against one another
+MISFIT = 0.02  # factor of a span that is not of the kind that is asked for
+CODE_NOUNS = frozenset(
+    "attribute class command constant decorator directive exception field flag function header key keyword library "
+    "method module operator option parameter property routine setting signal specifier switch tool variable".split()
+)
+NUMBERED = frozenset(("port", "release", "version"))
+DEFINED = 0.6  # probability of a definition, chosen by hand
 ABOUT = 0.7  # least certainty that a passage is about a side of a comparison
 
 _ARTICLES = frozenset(("a", "an", "the"))
+_UNITS = re.compile(r"\s?(?:[KMGT]i?B|bytes?|ms|seconds?|minutes?|hours?|days?)\b")
+_ASKS_DEFINITION = re.compile(r"what (?:is|are) (?:an? |the )?([^,;?]+)\?", re.I)
+_DEFINITION = re.compile(r"(?:an? |the )?([^,;]{2,60}?) (?:is|are) ((?:an? |the )[^.;:]{3,150})[.;:]?", re.I)
 
 
 @dataclass(frozen=True)
@@ -73,6 +83,8 @@ def read_with(models: Models, question: str, sub_questions: Sequence[str], table
     if found := compare(question, hops, table, models.hop):
         ranked = found.ranked()
         return [RankedAnswer(text, models.probability(found.by, (p,)), None, None, steps) for text, p in ranked]
+    if len(hops) == 1 and (defined := define(question, table.passages)):
+        return [defined]
     rows = whole_features(question, hops, table)
     chances = answer_chances(models.bare, models.whole, question, rows, table, len(hops))
     return [
@@ -97,6 +109,7 @@ def answer_chances(bare: Ranker, whole: Ranker, question: str, rows: Matrix, tab
     kind = answer_type(question).kind
     if kind == "year":  # not a full date: its year is a span of its own
         chances = np.where([span.kind == DATE for span in table.spans], chances * 1e-6, chances)
+    chances = chances * _fits(question, table)
     sides = options(question) if kind == "either" else None
     if sides is not None:  # a question that offers two answers allows only these
         keys = [title_key(side) for side in sides]
@@ -105,6 +118,38 @@ def answer_chances(bare: Ranker, whole: Ranker, question: str, rows: Matrix, tab
             chances = np.where(np.array(offered)[table.group], chances + 1e-6, 0)
     share: Vector = chances / (chances.sum() or 1)
     return share
+
+
+def _fits(question: str, table: SpanTable) -> Vector:
+    """How well each span fits what is asked for, where the rankers, which know encyclopedias, cannot tell: a number has
+    digits and its unit of time or memory, and a part of a program looks like one."""
+    asks = answer_type(question)
+    if asks.kind in ("number", "measure"):
+        fits = [bool(numbers(text)) for text in table.texts]
+        if asks.kind == "measure":
+            fits = [fit and not _UNITS.match(table.text_after(n)) for n, fit in enumerate(fits)]
+    elif asks.head in NUMBERED:
+        fits = [any(number.text == text for number in numbers(text)) for text in table.texts]
+    elif asks.head in CODE_NOUNS:
+        fits = [any(span.text == text for span in code(text)) for text in table.texts]
+    else:
+        return np.ones(len(table.texts), np.float32)
+    return np.where(fits, 1, MISFIT).astype(np.float32)
+
+
+def define(question: str, passages: Sequence[ParsedPassage]) -> RankedAnswer | None:
+    """The answer to "What is a journal?" in a sentence "A journal is a file of bookings."."""
+    if not (asked := _ASKS_DEFINITION.fullmatch(question.strip())):
+        return None
+    subject = title_key(asked[1])
+    for passage in passages:
+        for sentence in passage.sentences:
+            found = _DEFINITION.match(sentence.text)
+            if found and title_key(found[1]) == subject:
+                return RankedAnswer(
+                    found[2], DEFINED, sentence, passage, (Answer(found[2], DEFINED, sentence, passage),)
+                )
+    return None
 
 
 def whole_features(question: str, hops: Sequence[Hop], table: SpanTable) -> Matrix:

@@ -27,11 +27,17 @@ _DATES = re.compile(
     rf"|(?P<y4>(?:1\d|20)\d\d)(?!\d|,\d|\.\d|\s*(?:km|m|people|inhabitants|metres|meters|feet|ft)\b))"
 )
 _NUMBERS = re.compile(
-    r"(?<![\w.,])(?:[£$€]\s?)?\d+(?:,\d{3})*(?:\.\d+)?(?:\s*(?:%|percent|million|billion|thousand|hundred))?(?![\w]|,\d)"
+    r"(?<![\w.,])(?:[£$€]\s?)?\d+(?:,\d{3})*(?:\.\d+|:\d\d)*(?:\s*(?:%|percent|million|billion|thousand|hundred))?(?![\w]|,\d)"
     r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty)\b(?:\s+(?:million|billion|thousand|hundred))?",
     re.IGNORECASE,
 )
 _MONTH_NUMBER = {month.lower(): number for number, month in enumerate(_MONTHS.split("|"), 1)}
+# A word of code: a call, an option, or with an underscore, a digit or a capital or a dot in its midst, or in capitals.
+_CODE = re.compile(
+    r"(?<![\w.%/-])(?:--[a-z][\w-]+|%\w\b|0x[0-9a-fA-F]+"
+    r"|(?:[A-Za-z]\w*\.)*[A-Za-z_]\w*\(\)|(?:[A-Za-z_]\w*\.)+[a-z_]\w+|\w*[a-z0-9]_\w+|_+\w+|\w+_[A-Z]\w*"
+    r"|[a-z]+[A-Z]\w*|[A-Z]{2}[a-z]\w+|(?:[A-Z][a-z]+){2,}|[A-Z][A-Z0-9]{2,}|[a-z]+(?:-[a-z]+)+|[a-z]+\d+)(?![\w-])"
+)
 _TRAILING = ".,;:'’\"-–&"
 
 
@@ -99,6 +105,12 @@ def dates(text: str) -> tuple[Date, ...]:
 
 
 @lru_cache(maxsize=8192)
+def code(text: str) -> tuple[Span, ...]:
+    """Names as programs have them: ``os.environ``, ``compile()``, ``--quiet``, ``max_size``, ``FORCE``."""
+    return tuple(Span(m.group(), m.start(), m.end()) for m in _CODE.finditer(text))
+
+
+@lru_cache(maxsize=8192)
 def numbers(text: str) -> tuple[Span, ...]:
     """Numbers in digits or words that are not part of a date."""
     taken = [(d.start, d.end) for d in dates(text)]
@@ -116,7 +128,9 @@ NAME, DATE, YEAR, NUMBER, QUANTITY, QUOTED, NATIONALITY, PHRASE, LIST, TITLE = S
 
 _TOKEN = re.compile(r"\w+(?:[-'’./&]\w+)*\+*|[^\w\s]")
 _MOST_WORDS = 6  # words of a noun phrase
-_STOP = FUNCTION_WORDS | VERBS | frozenset("also not however since while although upon within without among".split())
+_STOP = (
+    FUNCTION_WORDS | VERBS | frozenset("also not however since while although unless upon within without among".split())
+)
 _AND = re.compile(r"(?:,? (?:and|or|&) |, )(?:(?:the|a|an) )?")
 _COMMA = re.compile(r", (?:the )?")
 _RANGE = re.compile(r" ?(?:to|until|and|through|–|-|—) ?(?:[a-z]+ )?")
@@ -162,6 +176,8 @@ def _all(text: str) -> Iterator[tuple[int, int, str]]:
     for span in quoted(text):
         yield span.start, span.end, QUOTED
         yield span.start - 1, span.end + 1, QUOTED
+    for span in code(text):
+        yield span.start, span.end, NAME
     for start, end in named:
         yield start, end, NAME
         yield from ((a, b, NAME) for a, b in _parts(text, start, end))

@@ -84,6 +84,9 @@ def test_while_a_server_asks_to_wait_nobody_asks_it(monkeypatch: pytest.MonkeyPa
     assert clock.rests == []
     assert ask(limited(Scripted(), limit=limit)) == "42"  # another model of the same server
     assert clock.rests == [7.0]
+    limit.hold(5.0)
+    limit.hold(2.0)  # does not end the longer one
+    assert limit.closed() == 5.0
 
 
 def test_a_wait_that_is_too_long_is_an_error() -> None:

@@ -17,14 +17,14 @@ from ....signatures import (
     RefineQuestion,
     RouteQuestion,
 )
-from ..decompose import Solved, decompose
+from ..decompose import decompose
 from ..hops import SubGoal, sub_goals
-from ..prompt import ParsedPrompt, as_list
+from ..prompt import ParsedPrompt
 from ..question import mask
 from ..registry import skill
 from ..vocabulary import WH
 from .answer import NEXT, UNKNOWN, answer_question, read_trajectory
-from .direct import arithmetic, small_talk
+from .direct import small_talk
 
 ATOMIC = 5  # most content words, beside a name, of a question about one fact
 # Tuned for evidence F1 on train questions of 2WikiMultihopQA, HotpotQA and MuSiQue, with BM25.
@@ -38,13 +38,8 @@ _SEARCHED = re.compile(r'^"(?P<query>.*)"(?:, page \d+)? - ')
 
 @skill(AnalyzeQuestion)
 def analyze_question(prompt: ParsedPrompt) -> dict[str, Any]:
-    """The ordered sub-questions, by rules and by analogy to the demonstrations in the prompt."""
-    solved: list[Solved] = [
-        (question, tuple(plan))
-        for demo in prompt.demos
-        if (question := demo.inputs.get("question")) and (plan := as_list(demo.outputs.get("sub_questions", "")))
-    ]
-    return {"sub_questions": decompose(prompt.question, solved)}
+    """The ordered sub-questions."""
+    return {"sub_questions": decompose(prompt.question)}
 
 
 @skill(PlanResearch)
@@ -55,9 +50,9 @@ def plan_research(prompt: ParsedPrompt) -> dict[str, Any]:
 
 @skill(RouteQuestion)
 def route_question(prompt: ParsedPrompt) -> dict[str, Any]:
-    """No search for small talk and arithmetic, one for one relation of one name, a plan for everything else."""
+    """No search for small talk, one for one relation of one name, a plan for everything else."""
     question = prompt.question
-    if small_talk(question) or arithmetic(question) is not None:
+    if small_talk(question):
         return {"route": "direct", "query": ""}
     if _is_atomic(question):
         return {"route": "single", "query": question}

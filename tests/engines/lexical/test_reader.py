@@ -171,3 +171,32 @@ def test_verdicts(told: tuple[ParsedPassage, ...], question: str, answer: str) -
     comparison = compare(question, read_hops(decompose(question), table, ranker), table, ranker)
     assert comparison is not None
     assert comparison.ranked()[0][0] == answer
+
+
+MANUAL = pages(
+    Ledger="The ledger service listens on port 7431 unless LEDGER_PORT is set. It was rewritten in version 2.4.1",
+    Settings="The option --max-batch limits how many bookings are sent at once, 250 by default. "
+    "Requests that take longer than 30 seconds are cancelled. Set the variable LEDGER_HOME to move the data folder",
+    Journal="The function ledger.open_journal() returns a handle. A journal is an append-only file of bookings. "
+    "Backups run every night at 02:30",
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("On which port does the ledger service listen?", "7431"),
+        ("In which version was the ledger service rewritten?", "2.4.1"),
+        ("Which option limits how many bookings are sent at once?", "--max-batch"),
+        ("How many bookings are sent at once by default?", "250"),
+        ("After how many seconds are requests cancelled?", "30"),
+        ("The data folder can be moved. Which variable moves it?", "LEDGER_HOME"),
+        ("Which function returns a handle?", "ledger.open_journal()"),
+        ("What is a journal?", "an append-only file of bookings"),
+        ("When do backups run?", "02:30"),
+    ],
+)
+def test_manuals_answer_with_names_of_code_numbers_and_definitions(question: str, answer: str) -> None:
+    best, *_ = read(question, decompose(question), MANUAL)
+    assert best.text == answer
+    assert best.sentence is not None

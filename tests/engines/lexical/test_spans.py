@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyhop.engines.lexical.spans import SPAN_KINDS, candidate_spans, dates, names, numbers, quoted
+from polyhop.engines.lexical.spans import SPAN_KINDS, candidate_spans, code, dates, names, numbers, quoted
 from polyhop.engines.lexical.vocabulary import countries, is_adjective
 
 
@@ -59,6 +59,13 @@ def test_dates_are_ordered_by_their_key(text: str, keys: list[tuple[int, int, in
     assert [date.key for date in dates(text)] == keys
 
 
+def test_names_of_code() -> None:
+    text = "Call os.environ or compile() with --quiet, max_size, FORCE, minidom2, RLock, 0xDD or %A. I am e.g. a Cat."
+    assert [span.text for span in code(text)] == [
+        "os.environ", "compile()", "--quiet", "max_size", "FORCE", "minidom2", "RLock", "0xDD", "%A"
+    ]  # fmt: skip
+
+
 def test_numbers_leave_dates_alone() -> None:
     assert [n.text for n in numbers("On 3 May 1990 it had 2,345 people, three lakes and 4.5 million visitors.")] == [
         "2,345",
@@ -81,7 +88,7 @@ def test_countries_are_found_under_their_adjectives() -> None:
 @given(st.text(max_size=200))
 def test_spans_have_the_text_at_their_place(text: str) -> None:
     candidates = candidate_spans(text)
-    for span in (*names(text), *dates(text), *numbers(text), *quoted(text), *candidates):
+    for span in (*names(text), *dates(text), *numbers(text), *quoted(text), *code(text), *candidates):
         assert text[span.start : span.end] == span.text
     assert all(span.kind in SPAN_KINDS for span in candidates)
     assert len({(span.start, span.end) for span in candidates}) == len(candidates)

@@ -44,7 +44,6 @@ def show(*numbers: int) -> str:
     [
         ("Thank you!", "direct"),
         ("Hello", "direct"),
-        ("What is 17 * 3?", "direct"),
         ("When did Andrei Tarkovsky die?", "single"),
         ("What is the population of Paris?", "single"),
         ("who painted the starry night", "single"),
