@@ -314,6 +314,7 @@ def test_a_reply_may_be_as_long_as_it_may_be() -> None:
         ("Let me see.</think>42", "42"),
         ("<thinking>41</thinking>42<thinking>43", "42"),
         ("<reasoning>a field</reasoning>42", "<reasoning>a field</reasoning>42"),
+        ("42 <think>so </thinking> not 41", "42"),
     ],
 )
 def test_thinking_is_removed_before_a_reply_is_parsed(reply: str, text: str) -> None:

@@ -49,6 +49,16 @@ def test_answers_are_ranked_and_say_where_they_stand() -> None:
     assert len({answer.text for answer in answers}) == len(answers)
 
 
+def test_the_chances_of_a_step_are_shared_by_the_answers_before() -> None:
+    films = pages(
+        Dun="Dun is a film by Ann Lee and Tom Fox", Lee="Ann Lee was born in Leith", Fox="Tom Fox was born in Cork"
+    )
+    first, second = read_hops(["Who directed Dun?", "Where was #1 born?"], span_table(films), shipped_models().hop)
+    assert len(first.answers) > 1
+    assert first.answers[1].score > 0.3 * first.best.score
+    assert second.chances.sum() == pytest.approx(1, abs=1e-5)
+
+
 @pytest.mark.parametrize("steps", [[QUESTION], ["What is Slow Glass?", "Where was #1 born?"], ["Who?", "#7?"]])
 def test_an_answer_survives_a_poor_decomposition(steps: list[str]) -> None:
     assert read(QUESTION, steps, WORLD)[0].text == "Leith"
