@@ -335,7 +335,6 @@ WORLD = [
         ("Where was the director of the film The Red Kite born?", "Uppsala", ["kite", "mara"], "enough"),
         ("When did Mara Lindqvist die?", "9 July 1990", ["mara"], "single pass"),
         ("Thank you very much!", "You are welcome.", [], "no retrieval"),
-        ("What is 7 * (2.5 - 1)?", "10.5", [], "no retrieval"),
     ],
 )
 def test_end_to_end(question: str, said: str, evidence: list[str], stop: str) -> None:
