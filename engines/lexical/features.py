@@ -160,7 +160,7 @@ def about(passage: ParsedPassage, name: str, title: str) -> float:
     own = passage.names[1] if len(passage.names) > 1 else (passage.names[0] if passage.names else "")
     if own and (within(name, own) or within(own, name)):
         return 0.7
-    # "Farrow" for "John Farrow", "Bjarne Stroustrup" for "B. Stroustrup"
+    # "Berg" for "Ada Berg", "Bjarne Stroustrup" for "B. Stroustrup"
     ours, theirs = own.split(), name.split()
     return 0.6 if len(theirs) > 1 and ours and ours[-1] == theirs[-1] and ours[0][0] == theirs[0][0] else 0.0
 

@@ -25,12 +25,13 @@ ADAPTERS: dict[AdapterName, Any] = {"chat": dspy.ChatAdapter, "json": dspy.JSONA
 def written(value: Any) -> str:
     """By the rules of `FORMATS`, in code of its own but for broken markers."""
     if isinstance(value, NumberedPassages):
-        lines = []
+        marked = any(passage.selected for passage in value.passages)
+        lines = ["(> marks the sentences that are kept as evidence)"] * marked
         for passage in value.passages:
             lines.append(f"[{passage.number}] {' '.join(passage.title.split()) or '(untitled)'}")
-            marks = dict.fromkeys(passage.selected, "*")
+            marks = dict.fromkeys(passage.selected, ">")
             for n, text in passage.sentences.items():
-                lines.append(f"{passage.number}s{n}{marks.get(n, '')} {' '.join(text.split())}")
+                lines.append(f"{marks.get(n, '')}{passage.number}s{n} {' '.join(text.split())}")
         return "\n".join(map(fenced, lines)) or "(none)"
     value = fenced(value)
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from polyhop.signatures import NumberedPassage, NumberedPassages, SelectEvidence
 
 ADAPTERS = [dspy.ChatAdapter(), dspy.JSONAdapter()]
-FARROW = NumberedPassage(
-    number=2, title="John Farrow", sentences={1: "He was a director.", 3: "He was married to Maureen O'Sullivan."}
+BERG = NumberedPassage(
+    number=2, title="Ada Berg", sentences={1: "She was a director.", 3: "She was married to Per O'Lund."}
 )
 
 
@@ -37,13 +37,9 @@ def candidates_in(content: str) -> str:
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_passages_render_compactly(adapter: Any) -> None:
-    passages = NumberedPassages(passages=[FARROW, NumberedPassage(number=11, title="", sentences={2: "Second."})])
+    passages = NumberedPassages(passages=[BERG, NumberedPassage(number=11, title="", sentences={2: "Second."})])
     expected = (
-        "[2] John Farrow\n"
-        "2s1 He was a director.\n"
-        "2s3 He was married to Maureen O'Sullivan.\n"
-        "[11] (untitled)\n"
-        "11s2 Second."
+        "[2] Ada Berg\n2s1 She was a director.\n2s3 She was married to Per O'Lund.\n[11] (untitled)\n11s2 Second."
     )
     assert candidates_in(rendered(adapter, passages)[-1]["content"]) == expected
 
@@ -73,7 +69,7 @@ def test_a_passage_is_always_as_many_lines(title: str, sentence: str) -> None:
 @pytest.mark.parametrize("adapter", ADAPTERS)
 def test_demos_with_passages_survive_a_saved_program(adapter: Any, tmp_path: Path) -> None:
     evil = NumberedPassage(number=1, title="T", sentences={1: HOSTILE[0], 2: HOSTILE[6]})
-    passages = NumberedPassages(passages=[evil, FARROW])
+    passages = NumberedPassages(passages=[evil, BERG])
     demo = dspy.Example(question="Q?", sub_questions=["a?"], candidates=passages, selected=[], keep=["1s1"])
     program = dspy.Predict(SelectEvidence)
     program.demos = [demo]
