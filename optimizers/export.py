@@ -38,8 +38,8 @@ FORMATS = {
     "passages": (
         'For each passage a line with its number in brackets and its title, such as "[2] Ada Berg" ("(untitled)" if '
         'it has none), then a line for each sentence: the number of the passage, "s", the number of the sentence and '
-        'the text, such as "2s1 Ada Berg is a miller."; ">" stands before that of a sentence that is kept (">2s1"), and '
-        'then "(> marks the sentences that are kept as evidence)" is the first line. '
+        'the text, such as "2s1 Ada Berg is a miller."; ">" stands before that of a sentence that is kept (">2s1"), '
+        'and then "(> marks the sentences that are kept as evidence)" is the first line. '
         'Without passages: "(none)".'
     ),
     "value": "Numbers, True, False and None as Python prints them; a list or an object as JSON on one line.",
