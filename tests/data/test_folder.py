@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from polyhop.data.corpora import Corpus
-from polyhop.data.errors import CorpusError, Problem
+from polyhop.data.errors import Problem
 from polyhop.data.folder import walk
 
 
@@ -76,30 +76,24 @@ def test_rules_that_are_none(rule: str, tmp_path: Path) -> None:
     assert "x.out.md" not in names(folder)
 
 
-def test_a_link_to_itself(tmp_path: Path) -> None:
-    folder = tree(tmp_path / "docs", "a.md")
-    for name, target in (("self", "self"), ("one.md", "two.md"), ("two.md", "one.md")):
-        (folder / name).symlink_to(target)
-    found = list(walk(folder))
-    assert [each for each in found if isinstance(each, Path)] == [folder / "a.md"]
-    assert {each.where for each in found if isinstance(each, Problem)} == {"docs/self", "docs/one.md", "docs/two.md"}
-
-
 def test_links_and_loops(tmp_path: Path) -> None:
     folder = tree(tmp_path / "docs", "a.md", "sub/b.md")
     (folder / "sub" / "loop").symlink_to(folder)
     (folder / "out").symlink_to(tmp_path)
     (folder / "broken.md").symlink_to(folder / "missing.md")
+    for name, target in (("self", "self"), ("one.md", "two.md"), ("two.md", "one.md")):
+        (folder / name).symlink_to(target)
     found = list(walk(folder))
     assert [each for each in found if isinstance(each, Path)] == [
         folder / "a.md",
         folder / "broken.md",
         folder / "sub/b.md",
     ]
-    assert [each.where for each in found if isinstance(each, Problem)] == ["docs/out"]
+    endless = {"docs/self", "docs/one.md", "docs/two.md"}
+    assert {each.where for each in found if isinstance(each, Problem)} == {"docs/out"} | endless
     problems: list[Problem] = []
     assert [where for _, where in Corpus([folder], on_problem=problems.append)] == ["docs/a.md", "docs/sub/b.md"]
-    assert [problem.where for problem in problems] == ["docs/broken.md", "docs/out"]
+    assert {problem.where for problem in problems} == {"docs/broken.md", "docs/out"} | endless
 
 
 def test_a_deep_tree(tmp_path: Path) -> None:
@@ -134,7 +128,9 @@ def test_a_mixed_folder(tmp_path: Path) -> None:
     )
     os.mkfifo(folder / "pipe.md")
     problems: list[Problem] = []
-    passages = list(Corpus([folder], on_problem=problems.append))
+    corpus = Corpus([folder], on_problem=problems.append)
+    passages = list(corpus)
+    assert corpus.work.share == 1.0
     assert [(passage.id if where[-1].isalpha() else passage.title, passage.text) for passage, where in passages] == [
         ("mix/a.md", "Text."),
         ("", "Record."),
@@ -148,17 +144,3 @@ def test_a_mixed_folder(tmp_path: Path) -> None:
         "mix/f.png": "no reader for files of the kind .png",
         "mix/pipe.md": "is not a regular file",
     }
-
-
-def test_a_folder_of_nothing(tmp_path: Path) -> None:
-    tree(tmp_path / "pictures", "a.png", "b.zip")
-    with pytest.raises(CorpusError, match="has no file of a kind that is read"):
-        Corpus([tmp_path / "pictures"])
-
-
-def test_many_files(tmp_path: Path) -> None:
-    for n in range(2000):
-        (tmp_path / f"{n:04}.txt").write_text(f"Number {n}.")
-    corpus = Corpus([tmp_path])
-    assert [passage.text for passage, _ in corpus] == [f"Number {n}." for n in range(2000)]
-    assert corpus.work.share == 1.0

@@ -94,12 +94,6 @@ def test_code_is_kept_apart_and_in_lines() -> None:
         assert Passage.from_record(passage.to_record()) == passage
 
 
-def test_a_document_of_headings_keeps_them() -> None:
-    lines = [Line("One", ("One",), True), Line("Two", ("Two",), True)]
-    assert [passage.text for passage in split(Document("d", "T", lines), 1)] == ["Two"]
-    assert [passage.text for passage in split(Document("d", "T", lines))] == ["One Two"]
-
-
 @pytest.mark.parametrize(
     ("text", "most"),
     [("霧の港町には灯台がある" * 200, 240), ("x" * 5000, 720), ("word " * 700, 600), ("ก" * 3000, 240)],
@@ -112,16 +106,10 @@ def test_what_has_no_end_is_cut(text: str, most: int) -> None:
     assert [passage.fact_of(0).sentence for passage in passages][1:-1] == [1] * (len(passages) - 2)
 
 
-def test_words_that_are_not_marked_are_counted() -> None:
-    assert count_words("Donaudampfschifffahrt ist ein langes Wort.") == 5
-    assert count_words("北京" * 20) == 20
-    assert count_words("x" * 600) == 100
-
-
-def test_only_small_metadata_is_kept() -> None:
-    assert bounded_metadata({"a": "x"}) == {"a": "x"}
-    assert bounded_metadata({"a": "x" * 5000}) is None
-    assert bounded_metadata(["a"]) is None
+def test_words_that_are_not_marked_are_counted_and_only_small_metadata_is_kept() -> None:
+    texts = ("Donaudampfschifffahrt ist ein langes Wort.", "北京" * 20, "x" * 600)
+    assert [*map(count_words, texts)] == [5, 20, 100]
+    assert [*map(bounded_metadata, ({"a": "x"}, {"a": "x" * 5000}, ["a"]))] == [{"a": "x"}, None, None]
 
 
 def test_links_and_anchors_go_with_their_lines() -> None:

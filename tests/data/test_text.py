@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,101 +36,54 @@ from polyhop.data.text import (
 @pytest.mark.parametrize(
     "marked",
     [
-        # initials
-        "I. V. Sasi was an Indian director.| He made over 150 films.",
+        # initials; a letter that ends a sentence
         "It was written by J. R. R. Tolkien and C.S. Lewis.| Both taught at Oxford.",
-        "J. Edgar Hoover led the bureau.",
         "The books are by James S. A. Corey, a pen name.",
-        "The film was directed by S. A. Chandrasekhar.",
-        # a letter that ends a sentence: regnal and roman numbers, possessives
         "It collapsed in World War I.| The union was a result of it.",
-        "He served Tsar Nicholas I.| He died in Berlin.",
-        "William V.| The duchy passed to Adolf.",
         "This was the end of Gerald Ford's.| This Congress was the first.",
-        "They walked south-east of Sana'a.| Given a choice they stayed.",
-        # titles and other abbreviations before names
-        "The film was shot in St. Louis and Ft. Worth.| It won.",
+        # abbreviations: before names and numbers, in a sentence, and at its end
         "He played Cpl. Jennings and Dr. Watson.| Mrs. Hudson was Lt. Gov. Ames.",
-        "The Sault Ste. Marie Tribe lives there.",
-        "Msgr. Vernon Gardin and Drs. Bale and Compton met.",
-        # abbreviations before numbers
-        "The abbey was founded c. 1500 and sold ca. 1540.",
         "He lived c.1295 – aft. 1361, fl. 1340, d. January 1362.",
         "It reached No. 29 in 1966, and nos. 3 and 4 later.",
         "She asked, and he said no.| Then he left.",
-        "Self Made Vol. 2 followed vol. 1 in May.",
         "It was a U.S. No. 29 hit.",
-        "See pp. 12 and 13.| They differ.",
-        # abbreviations in a sentence, and at its end
         "Roe v. Wade was decided vs. Smith e.g. here, i.e. there.",
         "He moved to the U.S. Army base.",
         "He moved to the U.S.| There he died.",
-        "He lives in Washington, D.C.| His wife is a judge.",
         "She worked for Acme Inc. Records until Acme Ltd.| In 1990 she left.",
-        "He has a Ph.D. from Yale and a B.Sc. from Bonn.",
         "Hal Roach, Jr. (1918–1972) was a producer.",
-        "The firm, Motient Corp. (MNCP), was sold.",
-        "Martin Luther King Jr. Memorial Park is near.",
-        'It was released as "The E.N.D." (2009).| The tour began in Japan.',
+        "He lived near Blvd. Raspail (pop. 200).| He left Fifth Ave.| There he died.",
         'Sgt. Bilko (a.k.a. "The Phil Silvers Show") ran on.',
-        # decimals and dotted names
+        # decimals, dotted names and numbers
         "It grew by 3.5 percent to 1,000.5 km².| That was much.",
         "He founded Newjazz.com and e-mails me@example.com daily.",
-        # marks inside and after quotations and parentheses
+        "It closed in 1990.| 1991 was worse.",
+        # marks inside and after quotations and parentheses, ellipses, titles with a mark
         'He said "Go!" and left.| She stayed.',
-        'He said "Go!"| She stayed.',
         '"Is it?" he asked.| "It is."| Then he left.',
         "“It was late.”| “Go.”",
-        "It is old (built in 1903).| It stands.",
         "(It was built in 1903.)| It stands.",
-        "What is it?!| Nobody knows!!| He left.",
         "He wrote it (with help?) in Paris.",
-        # ellipses
         "Kill Django... Kill First is a film.",
         "She waited...| The door opened.",
-        "I loved Hush… Hush, Sweet Charlotte.",
-        '"When Harry Met Sally..." (1989) made her known.',
         "He won.| ... Everything else is silent.",
-        # titles with a mark
         '"Help!" (1965) is a film.| The single "Oliver!" (1968) won.',
-        "Oliver! (1968) is a musical.| Is it?| (The answer is yes.)",
         "Viva Zapata! is a film.| Yahoo! Inc. is a firm.| Go!| Now.",
-        "Ann Lee( 1698? – 1761?) was an actress.| She sang.",
-        # ranks
-        "Det. Jimmy McNulty met Pvt. Ryan and Flt. Lt. Ahmed.| Supt. Lee saw the Rt. Hon. Ann Wu.",
-        "He lived near Blvd. Raspail (pop. 200).| He left Fifth Ave.| There he died.",
-        # footnotes
+        # footnotes, pieces without a letter, HTML
         "It was late.[3]| He left.[1][citation needed]| She stayed.",
-        # pieces without a letter
-        "It opened in 1990. .sj",
         "He won. .| She lost.",
-        "Is it good?| It was great! ''",
         "1. Mangang came.| 2. Luwang left.",
-        "He sold 12. 1,200. — 7.| He sat. ♪ ♪ ♪",
         "♪ ♪ He sat.",
         "... !",
-        # HTML
         "First line.<br>|Second <b>line</b><BR />| third line.</p>|x < y.| It ended.",
-        "He left. <br> <br/>|She stayed. &nbsp; <i>",
-        # numbers and years
-        "Maria (born 1960) sings.| 18 species live there.",
-        "It closed in 1990.| 1991 was worse.",
         # 2WikiMultihopQA's spacing
-        "Teutberga( died 11 November 875) was a queen of Lotharingia by marriage to Lothair II.| She was a daughter.",
-        'Martin Copping( born 1 November 1977) was in" Zombie Hunter" and as Cpl. Jennings in" Forbidden Ground".',
         'It is based on the novel" La Bête Humaine" by Zola.| Zola( 1840 – 1902) was French.',
-        "Lady Euston had five children: She had been High Sheriff.",
-        # single letters and words
-        "A.",
-        "I.",
-        "Yes.| No.| Perhaps.",
         # scripts
         "彼は作家。|東京に住む！|本当？",
         "「行け。」|彼は言った。",
         "他来了！！|けいおん！（2009）は。",
         "هل ذهب؟| نعم ذهب.",
         "यह एक वाक्य है।| यह दूसरा है।",
-        "Он родился в Москве.| Он умер в Риме.",
         "Élodie est née à Paris.| Elle vit à Lyon.",
     ],
 )
@@ -163,68 +115,45 @@ PROSE = st.lists(
 
 
 @given(PROSE, st.sampled_from(["", " ", "\n"]))
-def test_joined_sentences_are_the_text(pieces: list[str], glue: str) -> None:
+def test_joined_sentences_are_the_text_and_none_is_split_again(pieces: list[str], glue: str) -> None:
     text = glue.join(pieces)
     sentences = split_sentences(text)
     # Only the space that CJK full stops and HTML breaks lack may come in.
     assert "".join(" ".join(sentences).split()) == "".join(text.split())
     if not re.search("[。！？<]", text):
         assert " ".join(sentences) == " ".join(text.split())
-
-
-@given(PROSE, st.sampled_from(["", " ", "\n"]))
-def test_each_of_several_sentences_has_a_letter(pieces: list[str], glue: str) -> None:
-    sentences = split_sentences(glue.join(pieces))
     assert len(sentences) < 2 or all(any(map(str.isalpha, sentence)) for sentence in sentences)
+    if glue == " ":
+        assert all(split_sentences(sentence) == [sentence] for sentence in sentences)
 
 
-@given(PROSE)
-def test_a_sentence_is_not_split_again(pieces: list[str]) -> None:
-    for sentence in split_sentences(" ".join(pieces)):
-        assert split_sentences(sentence) == [sentence]
-
-
-HOSTILE = {
-    "dots": "." * 100_000,
-    "dots then a letter": "." * 100_000 + "x",
-    "quotes": '"' * 100_000,
-    "dot and quotes": "." + '"' * 100_000 + "x",
-    "dot, quotes, spaces": '." ' * 33_000,
-    "open quotes": ". " + '" ' * 50_000,
-    "spaces": "." + " " * 100_000,
-    "inner spaces": "x" + " " * 100_000 + "x.",
-    "line breaks": "\n" * 100_000,
-    "line breaks and spaces": "\n " * 50_000 + "x",
-    "one word": "x" * 100_000 + ". Y",
-    "one word and parenthesis": "x" * 100_000 + "(y. Z",
-    "initials": "A. " * 33_000,
-    "lower-case": "a. b. " * 16_000,
-    "ellipses": "... " * 25_000,
-    "questions": "? " * 50_000,
-    "abbreviations": "St. " * 25_000,
-    "dotted": "a.b" * 33_000,
-    "apostrophes": "a'" * 50_000,
-    "parentheses": "(" * 50_000 + ")" * 50_000,
-    "pairs": "()" * 50_000,
-    "padded parentheses": " " * 50_000 + "(" * 50_000,
-    "cjk": "。" * 100_000,
-    "cjk quotes": "。" + "」" * 100_000,
-    "tags": "<" * 100_000,
-    "breaks": "<br>" * 25_000,
-    "open breaks": "<br " * 25_000,
-    "footnotes": "." + "[1]" * 33_000,
-    "digits": "1," * 50_000,
-    "accents": "e" + "\u0301" * 100_000,
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_takes_linear_time(name: str) -> None:
-    text = HOSTILE[name]
-    for function in (split_sentences, terms, WORD.findall, title_key, bare_title, short_title, with_code_parts):
-        start = time.process_time()
-        function(text)
-        assert time.process_time() - start < 2.0, function.__name__  # quadratic ones take minutes
+@pytest.mark.parametrize("start", ["", ".", "x"])
+def test_the_longest_runs_are_read(start: str) -> None:
+    """Of whatever a pattern could go through again and again: quadratic ones take minutes."""
+    runs = [
+        ". ",
+        "x",
+        '"',
+        " ",
+        "\n ",
+        "A. ",
+        "a. b. ",
+        "... ",
+        "St. ",
+        "a.b",
+        "a'",
+        "(",
+        "()",
+        "。",
+        "」",
+        "<",
+        "<br ",
+        "[1]",
+    ]
+    for run in (*runs, "1,", "e\u0301"):
+        text = f"{start}{run * (100_000 // len(run))}x"
+        for function in (split_sentences, terms, WORD.findall, title_key, bare_title, short_title, with_code_parts):
+            function(text)
 
 
 def given_sentences(folder: Path) -> Iterator[list[str]]:
@@ -300,57 +229,29 @@ def test_words_keep_inner_dots_and_apostrophes() -> None:
 # --- names and titles ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "folded"),
-    [
-        ("Besançon", "besancon"),
-        ("Łódź", "lodz"),
-        ("Søren Kierkegaard", "soren kierkegaard"),
-        ("Æthelred", "aethelred"),
-        ("Straße", "strasse"),
-        ("İstanbul", "istanbul"),
-        ("Nguyễn Văn Thiệu", "nguyen van thieu"),
-        ("O’Neill", "o'neill"),
-        ("PLAIN", "plain"),
-        ("ﬁn", "fin"),
-        ("Ζαΐμης", "ζαιμησ"),
-    ],
-)
-def test_fold(text: str, folded: str) -> None:
-    assert fold(text) == folded
+def test_fold() -> None:
+    written = "Besançon Łódź Søren Æthelred Straße İstanbul Nguyễn O’Neill PLAIN ﬁn Ζαΐμης"
+    assert fold(written) == "besancon lodz soren aethelred strasse istanbul nguyen o'neill plain fin ζαιμησ"
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("title", "names"),
     [
-        ("Paris, Texas", "paris texas"),
-        ("J. R. R. Tolkien", "J.R.R. Tolkien"),
-        ("U.S. Route 1", "US Route 1"),
-        ("Valentine's Day", "Valentine’s Day"),
-        ("Beyoncé", "Beyonce"),
-        ("Sana'a", "Sanaa"),
-        ("Spider-Man", "Spider Man"),
-        ("Help!", "help"),
-        ("  The   Wall ", "The Wall"),
+        ("Help! (film)", ("help film", "help")),
+        ("(I Can't Get No) Satisfaction", ("i cant get no satisfaction",)),
+        ("(film)", ("film",)),
+        ("Paris, Texas", ("paris texas", "paris")),
+        ("The   Beatles ", ("the beatles", "beatles")),
+        ("Beyoncé", ("beyonce",)),
+        ("U.S. Route 1", ("us route 1",)),
+        ("Valentine’s Day", ("valentine day",)),
+        ("Spider-Man", ("spider man",)),
+        *((hawaii, ("hawaii",)) for hawaii in ("Hawaiʻi", "Hawai‘i", "Hawai’i", "Hawai'i", "HAWAII")),
     ],
 )
-def test_titles_that_are_one(one: str, other: str) -> None:
-    assert title_key(one) == title_key(other)
-
-
-@pytest.mark.parametrize(
-    ("title", "bare"),
-    [
-        ("Help! (film)", "Help!"),
-        ("Meet Corliss Archer (TV series) ", "Meet Corliss Archer"),
-        ("(I Can't Get No) Satisfaction", "(I Can't Get No) Satisfaction"),
-        ("(film)", "(film)"),
-        ("Plain", "Plain"),
-        ("Dmitri (footballer, born 1978)", "Dmitri"),
-    ],
-)
-def test_bare_title(title: str, bare: str) -> None:
-    assert bare_title(title) == bare
+def test_the_keys_of_a_title(title: str, names: tuple[str, ...]) -> None:
+    assert title_names(title) == names
+    assert title_key(title) == names[0]
 
 
 @pytest.mark.parametrize(
@@ -370,14 +271,8 @@ def test_bare_title(title: str, bare: str) -> None:
         ("git-gc (1)", "", "git-gc"),
         ("open(3p)", "", "open"),
         # as they are
-        *(
-            (title, "", title)
-            for title in ("Paris, Texas", "Help! (film)", "Spider-Man", "J. R. R. Tolkien", "3 Idiots")
-        ),
-        *(
-            (title, "", title)
-            for title in ("12 Monkeys", "R.E.M.", "24:7", "a::b", "Solaris (1972)", "1.FC Bonn", "", "—")
-        ),
+        *((title, "", title) for title in ("Paris, Texas", "Help! (film)", "Spider-Man", "3 Idiots", "R.E.M.", "24:7")),
+        *((title, "", title) for title in ("a::b", "Solaris (1972)", "1.FC Bonn", "", "—")),
     ],
 )
 def test_the_short_form_of_a_title(title: str, before: str, short: str) -> None:
@@ -410,19 +305,6 @@ def test_cleaned_text_is_utf8_without_nul(text: str) -> None:
     cleaned.encode("utf-8")
     assert "\x00" not in cleaned
     assert len(cleaned) == len(text)
-
-
-@pytest.mark.parametrize(
-    ("title", "keys"),
-    [
-        ("Help! (film)", ("help film", "help")),
-        ("Paris, Texas", ("paris texas", "paris")),
-        ("The Beatles", ("the beatles", "beatles")),
-        ("Besançon", ("besancon",)),
-    ],
-)
-def test_a_title_is_known_by_several_names(title: str, keys: tuple[str, ...]) -> None:
-    assert title_names(title) == keys
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------
@@ -470,8 +352,3 @@ def test_the_fold_of_a_concatenation_is_the_concatenation_of_the_folds(one: str,
 )
 def test_initials_are_joined(text: str, joined: str) -> None:
     assert join_initials(text) == joined
-
-
-@pytest.mark.parametrize("one", ["Hawaiʻi", "Hawai‘i", "Hawai’i", "Hawai'i", "HAWAII"])
-def test_an_apostrophe_inside_a_name_is_one_however_it_is_written(one: str) -> None:
-    assert title_key(one) == "hawaii"

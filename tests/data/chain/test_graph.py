@@ -10,6 +10,9 @@ from polyhop.data.chain.weights import ChainWeights
 from polyhop.data.passages import Passage
 from polyhop.data.pool import PassagePool
 
+Text = tuple[str, str]
+QUOTE = "Anna Berg is a singer from Uppsala who sings of the moon."
+
 
 def graph_of(question: str, *passages: Passage) -> Graph:
     graph = Graph(question, PassagePool(passages))
@@ -33,26 +36,19 @@ def ties(graph: Graph, chosen: str, other: str) -> dict[int, set[str]]:
     [
         ("Besançon", "He lives in Besancon."),
         ("Besancon", "He lives in Besançon."),
-        ("Besançon", "He lives in Besanc\u0327on."),
         ("Help! (film)", "It was heard in Help!, a success."),
         ("Paris, Texas", "It was shot in Paris, Texas, and elsewhere."),
-        ("Paris, Texas", "It was shot in Paris (Texas)."),
         ("Paris, Texas (film)", "It was shot in Paris."),
         ("J. R. R. Tolkien", "It is a book of J.R.R. Tolkien's."),
-        ("J.R.R. Tolkien", "It is a book by J. R. R. Tolkien."),
         ("John Ronald Tolkien", "It is a book by John Tolkien."),
         ("The Beatles", "It is a Beatles song."),
         ("Spider-Man", "There is Spider Man."),
         ("Will &amp; Grace", "It was like Will & Grace."),  # HotpotQA has HTML entities in titles
-        ("Eddie &quot;The Eagle&quot; Ork", 'He met Eddie "The Eagle" Ork.'),
         ("Love & Other Drugs", "She is in Love and Other Drugs."),
         ("R & B Parade", "He saw the R&B Parade."),
-        ("Marks&amp;Spencer", "It was bought by Marks\u00a0& Spencer."),
         ("Zola &#40;film&#41;", "She is in Zola."),
         ("Zola", "It was Zola’s house."),
-        ("Москва", "Столица — город Москва."),
         ("Αθήνα", "Πρωτεύουσα είναι η Αθηνα."),
-        ("القاهرة", "عاصمة مصر هي القاهرة."),
         ("दिल्ली", "भारत की राजधानी दिल्ली है।"),
         ("東京都", "首都 は 東京都 です。"),
     ],
@@ -106,29 +102,22 @@ def test_an_edge_says_whether_the_mention_is_a_name() -> None:
     assert sure["two"] == 1 > sure["one"] > 0
 
 
-def test_versions_of_a_page_are_copies_and_do_not_link() -> None:
-    text = "Anna Berg is a singer from Uppsala who sings of the moon."
-    passages = [
-        Passage.of("Anna Berg", text, id="one"),
-        Passage.of("Anna Berg", f"{text} Now.", id="two"),
-        Passage.of("Anna Berg", "A ship that sank near Kiel in winter.", id="ship"),
-    ]
-    graph = graph_of("Who?", *passages)
-    names = [graph.passage(node).id for node in range(3)]
-    assert [names[node] for node in graph.copies(names.index("one"))] == ["two"]
-    assert LINK not in ties(graph, "one", "two")
-
-
-@pytest.mark.parametrize(("title", "other"), [("", ""), ("The Who", "It")])
-def test_a_part_of_a_text_without_a_title_is_no_copy_of_it(title: str, other: str) -> None:
-    passages = [
-        Passage.of(title, "The jury gave the prize to Lena Quist in Kiel.", id="whole"),
-        Passage.of(other, "Lena Quist in Kiel.", id="part"),
-        Passage.of(title, "The jury gave the prize to Lena Quist in Kiel!", id="copy"),
-    ]
+@pytest.mark.parametrize(
+    ("whole", "copy", "other"),
+    [
+        # the same title and mostly the same words
+        (("Anna Berg", QUOTE), ("Anna Berg", f"{QUOTE} Now."), ("Anna Berg", "A ship that sank near Kiel in winter.")),
+        # without a title, a part of a text is none
+        (("", QUOTE), ("", f"{QUOTE[:-1]}!"), ("", "A singer from Uppsala.")),
+        (("The Who", QUOTE), ("The Who", f"{QUOTE[:-1]}!"), ("It", "A singer from Uppsala.")),
+    ],
+)
+def test_versions_of_a_page_are_copies_and_do_not_link(whole: Text, copy: Text, other: Text) -> None:
+    passages = [Passage.of(*text, id=id) for id, text in (("whole", whole), ("copy", copy), ("other", other))]
     graph = graph_of("Who?", *passages)
     names = [graph.passage(node).id for node in range(3)]
     assert [names[node] for node in graph.copies(names.index("whole"))] == ["copy"]
+    assert LINK not in ties(graph, "whole", "copy")
 
 
 def test_of_a_title_with_more_passages_than_fit_the_first_are_candidates() -> None:
@@ -140,30 +129,6 @@ def test_of_a_title_with_more_passages_than_fit_the_first_are_candidates() -> No
     found = {graph.passage(node).id for node in range(len(graph))}
     assert {passage.id for passage in rivers} <= found
     assert {passage.id for passage in pages} & found == {passage.id for passage in pages[:15]}
-
-
-@pytest.mark.parametrize(("equal", "searches"), [(33, 1), (45, 2)])
-def test_equals_at_the_end_are_chosen_in_one_search_if_they_are_few(
-    equal: int, searches: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And always the same ones."""
-    asked: list[int] = []
-    ranking = PassagePool.ranking
-
-    def counted(self: PassagePool, query: str, k: int, offset: int = 0) -> list[tuple[int, float]]:
-        asked.append(k)
-        return ranking(self, query, k, offset)
-
-    monkeypatch.setattr(PassagePool, "ranking", counted)
-    letters = [f"{one}{two}" for one in "abcdefg" for two in "klmnopq"][:equal]
-    bands = [Passage.of(f"Noise {word}", f"A band {word}.", id=word) for word in letters]
-    found = []
-    for order in (bands, bands[::-1]):
-        graph = graph_of("Which band?", *order)
-        found.append({graph.passage(node).id for node in range(len(graph))})
-    assert len(asked) == 2 * searches
-    assert found[0] == found[1]
-    assert len(found[0]) == 30
 
 
 def test_the_reason_is_the_edge_that_counts_most() -> None:
@@ -179,15 +144,6 @@ def test_the_reason_is_the_edge_that_counts_most() -> None:
     assert [graph.passage(step.node).id for step in steps] == ["first", "second", "maker", "person"]
     assert steps[-1].tie is not None
     assert graph.passage(steps[-1].tie.chosen).id == "second"
-
-
-def test_the_question_words_of_a_title_count_in_every_sentence() -> None:
-    graph = graph_of("Who sang of the moon?", Passage.of("The Moon", "It is old. She sang it.", id="one"))
-    weights = graph.question.weights
-    best, opening = graph.in_sentences(weights)
-    assert graph.question.words == ["sang", "moon"]
-    assert best.tolist() == pytest.approx([weights.sum()])
-    assert opening.tolist() == pytest.approx([weights[1]])
 
 
 def test_a_long_ranking_leaves_the_graph_as_it_was_for_a_short_one() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from polyhop.data.chain import ChainRetriever, ChainWeights
@@ -125,19 +124,6 @@ def test_a_passage_is_found_by_what_it_links_to(follows: ChainRetriever) -> None
     assert hits["Ivo"].reason == Reason("linked", "the landmark", "mills/tower.md", ("stall", "beside"))
 
 
-def test_a_link_leads_whatever_its_text() -> None:
-    pages = [
-        part(
-            "one.html", 0, "Crane", "The crane of Ostrova lifts barrels.", "Read more here.", links=[("w.html", "here")]
-        ),
-        part("w.html", 0, "Winches", "Grease them in spring."),
-        part("v.html", 0, "Lathes", "Grease them in autumn."),
-    ]
-    first, second = over(*pages).search("In which season is the gear of the crane of Ostrova oiled?", 2)
-    assert (first.passage.title, second.passage.title) == ("Crane", "Winches")
-    assert second.reason == Reason("hyperlink", "here", "one.html", ())
-
-
 def test_a_page_does_not_lead_to_itself() -> None:
     pages = [
         part("a.html", 0, "Orchard Hall", "Anna Berg owns it.", links=[("a.html#x", "it")], anchors=["top"]),
@@ -171,19 +157,6 @@ def test_a_link_of_a_table_of_contents_counts_less(kinds: tuple[str, str], expec
     wings = [part(f"{name}.html", 0, "", f"{text} lead to it.") for name, text in (("one", "Stairs"), ("two", "Steps"))]
     first, second, _ = over(hall, *wings).search("What leads to Orchard Hall?", 3)
     assert (first.passage.id, second.passage.id) == ("hall.html", f"{expected}.html")
-
-
-def test_a_store_has_the_same_links_in_memory_and_on_disk(mills: BM25Index) -> None:
-    rows = range(len(mills))
-    there, here = mills.store, PassagePool(mills.stored(rows)).store
-    for name, expected in here.records(rows)._asdict().items():
-        assert getattr(there.records(rows), name).tolist() == expected.tolist(), name
-    records = here.records(rows)
-    assert len(records.targets) == len(TARGETS) + 1
-    assert len(here.placed(records.targets)[0]) == len(records.targets)
-    for numbers in (records.targets, here.documents(np.array(rows))):
-        assert [each.tolist() for each in there.placed(numbers)] == [each.tolist() for each in here.placed(numbers)]
-    assert there.pages == here.pages == pytest.approx(len(SECTIONS) / len(rows))
 
 
 # --- a living index --------------------------------------------------------------------------------------------------
@@ -226,20 +199,6 @@ def test_links_survive_the_changes_of_an_index(tmp_path: Path) -> None:
     assert led_to(index) == {"wax"}
 
 
-def test_changes_of_short_documents_do_not_make_them_long(tmp_path: Path) -> None:
-    folder, index = tmp_path / "notes", tmp_path / "ix"
-    folder.mkdir()
-    for number in range(40):
-        (folder / f"{number}.md").write_text(f"# Note {number}\n\nA note on the wind.")
-    build_index([folder], index)
-    for name in ("3", "4"):
-        (folder / f"{name}.md").write_text(f"# Note {name}\n\nA note on the rain.")
-        assert update_index(index, folders=[folder]).deleted == 1
-        with BM25Index(index) as opened:
-            assert opened.store.pages == 0
-            assert len(opened.store) > len(opened)  # the deleted one is still there
-
-
 # --- names of documents ----------------------------------------------------------------------------------------------
 
 
@@ -255,33 +214,19 @@ def test_changes_of_short_documents_do_not_make_them_long(tmp_path: Path) -> Non
         ("Start", "guide/moons/index.html", "What is in Moons?", "moons"),
         # as before
         ("Help! (film)", "q1", "Who made Help?", "help"),
-        ("Paris, Texas", "q1", "Who came to Paris?", "paris"),
         ("John Ronald Tolkien", "q1", "Who knew John Tolkien?", "john tolkien"),
         ("The Prize", "q1", "Who won a prize?", "prize"),
-        ("3 Idiots", "q1", "Who made 3 Idiots?", "3 idiots"),
+        # a part of a title is no name, and what is not the name of a file
+        ("Spider-Man", "q1", "What does a spider eat?", ""),
+        ("12 Monkeys", "q1", "What do monkeys eat?", ""),
+        ("Hops", "cmd-well", "What does CMD-WELL do?", ""),
     ],
 )
 def test_a_document_is_named_as_people_write_it(title: str, document: str, question: str, name: str) -> None:
     others = [Passage.of(f"Note {n}", f"A note {n}, of some other place.", id=f"n{n}") for n in range(5)]
-    hits = over(part(document, 0, title, "It is old."), *others).search(question, 1)
-    assert [(hit.passage.id, hit.reason and hit.reason.via, hit.reason and hit.reason.name) for hit in hits] == [
-        (document, "named", name)
-    ]
-
-
-@pytest.mark.parametrize(
-    ("title", "document", "question"),
-    [
-        ("Spider-Man", "q1", "What does a spider eat?"),
-        ("12 Monkeys", "q1", "What do monkeys eat?"),
-        ("Hops", "cmd-well", "What does CMD-WELL do?"),  # not the name of a file
-        ("Alien Covenant", "q1", "What is an alien?"),
-    ],
-)
-def test_a_part_of_a_title_is_no_name(title: str, document: str, question: str) -> None:
-    others = [Passage.of(f"Note {n}", f"A note {n}, of some other place.", id=f"n{n}") for n in range(5)]
-    reasons = [hit.reason for hit in over(part(document, 0, title, "It is old."), *others).search(question, 6)]
-    assert {reason.via for reason in reasons if reason} == {"words"}
+    hits = over(part(document, 0, title, "It is old."), *others).search(question, 6)
+    named = [(hit.passage.id, hit.reason.name) for hit in hits if hit.reason and hit.reason.via == "named"]
+    assert named == ([(document, name)] if name else [])
 
 
 # --- passages of one document ----------------------------------------------------------------------------------------

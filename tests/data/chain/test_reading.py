@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from polyhop.data.chain.reading import (
-    FORM_BITS,
-    NAMED,
-    STARTS,
-    TOPIC,
     Reading,
-    Record,
-    folded,
-    number,
     read,
-    stems_of,
     texts_of,
     wording,
 )
-from polyhop.data.chain.store import Store
 from polyhop.data.passages import PAGE, Passage, Place
 
 
@@ -77,47 +67,6 @@ def test_the_name_of_the_title_is_no_other_name() -> None:
     assert mentioned("He met Anna Berg, then Zeno Quist.", "Anna Berg (painter)") == ["zeno quist"]
 
 
-def test_words_with_the_same_stem_have_the_same_stem_number_and_function_words_are_below_the_others() -> None:
-    stems = stems_of(np.array([number(word) for word in ("film", "films", "the", "novel")], np.uint32)).tolist()
-    assert stems[0] == stems[1] >= TOPIC > stems[2]
-    assert stems[3] not in stems[:3]
-    assert number("film") >> FORM_BITS != number("films") >> FORM_BITS
-
-
-def test_flags_say_where_a_name_may_start_and_which_words_are_in_one() -> None:
-    reading = says("there Anna Berg met the film 7.")
-    flags = {form: each & (STARTS | NAMED) for form, each in zip(reading.forms, reading.numbers, strict=True) if form}
-    assert flags["anna"] == flags["berg"] == STARTS | NAMED
-    assert flags["met"] == flags["film"] == 0
-    assert flags["7"] == STARTS | NAMED  # it has no case
-
-
-@pytest.mark.parametrize(
-    ("title", "expected"),
-    [
-        ("Solaris", (1, 1, 0)),
-        ("Help! (film)", (2, 1, 0)),
-        ("Paris, Texas (film)", (3, 2, 1)),
-        ("", (0, 0, 0)),
-        ("?!", (0, 0, 0)),
-    ],
-)
-def test_the_parts_of_a_title(title: str, expected: tuple[int, int, int]) -> None:
-    assert says("It is old.", title).title == expected
-
-
-def test_a_record_holds_title_words_and_names_and_ends_in_zero() -> None:
-    readings = [says("He met Anna Berg. It rained.", "Help! (film)"), says("", "Moon"), says("")]
-    records = Store.of(Record(reading.record(), 0, ()) for reading in readings).records(range(3))
-    assert records.titles.tolist() == [[2, 1, 0], [1, 1, 0], [0, 0, 0]]
-    assert records.named.tolist() == [1, 0, 0]
-    words = [[*reading.numbers, 0] for reading in readings]
-    assert records.sizes.tolist() == [len(each) for each in words]
-    assert records.words.tolist() == [word for each in words for word in each]
-    [(start, end)] = records.names.tolist()
-    assert readings[0].forms[start:end] == ["anna", "berg"]
-
-
 @pytest.mark.parametrize("glue", [". ", ", "])  # many sentences, or one
 def test_of_a_very_long_passage_the_beginning_is_read(glue: str) -> None:
     text = "He met Anna Berg" + glue + glue.join(f"Word{n} Here" for n in range(9000)) + glue + "He met Zeno Quist"
@@ -133,10 +82,3 @@ def test_of_a_very_long_passage_the_beginning_is_read(glue: str) -> None:
 def test_the_headings_above_a_passage_are_its_first_sentence() -> None:
     passage = replace(Passage.of("Guide", "It rained."), place=Place("guide.md", 3, ("Anna Berg", "Life")))
     assert Reading(texts_of(passage)).forms == ["guide", "", "guide", "", "anna", "berg", "life", "", "it", "rained"]
-
-
-@pytest.mark.parametrize("title", ["", "Help! (film)", "J. R. R. Tolkien"])
-def test_the_folded_words_are_those_of_the_reading(title: str) -> None:
-    passage = Passage.of(title, "Zola’s house, by J. R. R. Tolkien. It is well-known; in 1972.")
-    texts = texts_of(passage)
-    assert [form for text in texts for form in ("", *folded(text))][1:] == Reading(texts).forms

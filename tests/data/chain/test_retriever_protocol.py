@@ -12,29 +12,52 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from polyhop.data.chain import ChainRetriever, ChainWeights
 from polyhop.data.errors import PolyhopError
+from polyhop.data.fusion import FusedRetriever
 from polyhop.data.lucene.bm25 import BM25Index
 from polyhop.data.passages import Passage, Retriever
 from polyhop.data.pool import PassagePool
 
-from .searching import QUESTIONS, Fixed, ids, over
+from .searching import QUESTIONS, ids, over
 from .world import CASES, WORLD
 
 # --- the protocol ----------------------------------------------------------------------------------------------------
 
 
-def test_it_is_a_retriever(retriever: ChainRetriever) -> None:
+def made(name: str, source: BM25Index | PassagePool) -> Retriever:
+    chain = ChainRetriever(source)
+    return {"bm25": source, "chain": chain, "fused": FusedRetriever([source, chain])}[name]
+
+
+@pytest.mark.parametrize("name", ["bm25", "chain", "fused"])
+def test_what_every_retriever_does(name: str, source: BM25Index | PassagePool) -> None:
+    """Pages are slices of the whole; copies, threads, and many questions at once find the same."""
+    retriever, questions = made(name, source), [*QUESTIONS, "", "What is it?", "moon"]
     assert isinstance(retriever, Retriever)
-
-
-@settings(deadline=None, max_examples=20)
-@given(question=st.sampled_from(QUESTIONS), k=st.integers(1, 25), offset=st.integers(0, 25))
-def test_pages_are_slices_of_the_whole(retriever: ChainRetriever, question: str, k: int, offset: int) -> None:
-    assert retriever.search(question, k, offset) == retriever.search(question, 50)[offset : offset + k]
+    wholes = [retriever.search(question, 50) for question in questions]
+    for question, hits in zip(questions, wholes, strict=True):
+        assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+        assert len(set(ids(hits))) == len(hits)
+        for k, offset in ((1, 0), (7, 0), (5, 3), (25, 25), (3, 10**9)):
+            assert retriever.search(question, k, offset) == hits[offset : offset + k]
+    assert retriever.search_many([], 6) == []
+    for same in (retriever, copy.deepcopy(retriever), pickle.loads(pickle.dumps(retriever))):
+        assert same.search_many(questions, 50) == wholes
+    for k, offset in ((0, 0), (-1, 0), (1, -1)):
+        with pytest.raises(ValueError, match=f"k must be positive and offset not negative, got k={k}, offset={offset}"):
+            retriever.search("moon", k, offset)
+    shared = made(name, source)  # knows nothing yet
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(16) as pool:
+            found = list(pool.map(lambda question: shared.search(question, 50), questions * 2))
+    finally:
+        sys.setswitchinterval(interval)
+    assert found == wholes * 2
 
 
 def test_pages_are_slices_of_a_long_whole_too() -> None:
@@ -54,51 +77,12 @@ def test_pages_are_slices_of_a_long_whole_too() -> None:
         )
 
 
-@pytest.mark.parametrize("question", [*QUESTIONS, "", "What is it?", "moon"])
-def test_ranks_count_from_1_scores_never_rise_and_no_passage_comes_twice(
-    retriever: ChainRetriever, question: str
-) -> None:
-    hits = retriever.search(question, 60)
-    assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
-    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    assert len(set(ids(hits))) == len(hits)
-
-
 def test_more_than_there_is(source: BM25Index | PassagePool, retriever: ChainRetriever) -> None:
     hits = retriever.search(QUESTIONS[0], 10**9)
     assert len(hits) <= len(WORLD)
     assert set(ids(hits)) >= set(ids(source.search(QUESTIONS[0], 10**9)))
     assert retriever.search(QUESTIONS[0], 3, len(hits)) == []
-    assert retriever.search(QUESTIONS[0], 3, 10**9) == []
-
-
-def test_a_pool_is_ranked_whole() -> None:
-    assert sorted(ids(ChainRetriever(PassagePool(WORLD)).search("moon", 1000))) == sorted(p.id for p in WORLD)
-
-
-@pytest.mark.parametrize(("k", "offset"), [(0, 0), (-1, 0), (1, -1)])
-def test_impossible_pages(retriever: ChainRetriever, k: int, offset: int) -> None:
-    with pytest.raises(ValueError, match=f"k must be positive and offset not negative, got k={k}, offset={offset}"):
-        retriever.search(QUESTIONS[0], k, offset)
-
-
-def test_many_questions_at_once(retriever: ChainRetriever) -> None:
-    questions = [*QUESTIONS, "", QUESTIONS[0]]
-    assert retriever.search_many(questions, 6) == [retriever.search(question, 6) for question in questions]
-    assert retriever.search_many([], 6) == []
-
-
-def test_sixteen_threads_find_what_one_finds(source: BM25Index | PassagePool) -> None:
-    expected = [ChainRetriever(source).search(question, 6) for question in QUESTIONS]
-    shared = ChainRetriever(source)  # knows nothing yet
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        with ThreadPoolExecutor(16) as pool:
-            found = list(pool.map(lambda question: shared.search(question, 6), QUESTIONS * 2))
-    finally:
-        sys.setswitchinterval(interval)
-    assert found == expected * 2
+    assert retriever.search(QUESTIONS[0], 3, 10**9) == retriever.search_many([], 6) == []
 
 
 def test_another_process_finds_the_same(tmp_path: Path, printed: Callable[[str], set[str]]) -> None:
@@ -115,10 +99,6 @@ def test_another_process_finds_the_same(tmp_path: Path, printed: Callable[[str],
     )
     (found,) = printed(code)
     assert json.loads(found) == expected
-
-
-def test_copies_are_the_retriever_itself(retriever: ChainRetriever) -> None:
-    assert copy.copy(retriever) is copy.deepcopy(retriever) is retriever
 
 
 def test_a_pickle_keeps_what_was_set(source: BM25Index | PassagePool) -> None:
@@ -139,18 +119,10 @@ def test_settings_of_bm25_reach_the_source_and_leave_the_original_alone(retrieve
     assert retriever.with_bm25(b=0.1).k1 == 0.9
     assert view.search(QUESTIONS[0], 5) != before
     assert view.search(QUESTIONS[0], 5) == ChainRetriever(view.source).search(QUESTIONS[0], 5)
+    other = retriever.with_weights(ChainWeights(link=0, back=0, shared=0), adaptive=True)
+    assert (other.weights.link, other.adaptive) == (0, True)
+    assert (retriever.weights, retriever.adaptive) == (ChainWeights(), False)
     assert retriever.search(QUESTIONS[0], 5) == before
-
-
-def test_other_weights_leave_the_original_alone(retriever: ChainRetriever) -> None:
-    before, weights = retriever.search(QUESTIONS[0], 5), retriever.weights
-    plain = ChainWeights(bm25=1, coverage=0, sentence=0, named=0, link=0, back=0, shared=0)
-    view = retriever.with_weights(plain, adaptive=False)
-    assert view.weights == plain
-    assert "tarkovsky" not in ids(view.search(QUESTIONS[0], 5))
-    assert (retriever.weights, retriever.adaptive) == (weights, False)
-    assert retriever.search(QUESTIONS[0], 5) == before
-    assert retriever.with_weights(weights, adaptive=True).adaptive
 
 
 def test_with_bm25_alone_the_ranking_is_bm25s(source: BM25Index | PassagePool) -> None:
@@ -188,20 +160,14 @@ def test_a_name_that_several_pages_bear_counts_less_and_one_that_a_single_page_b
     assert best("link", 2.0) == best("link", 0.0)
 
 
-def test_another_collection_is_searched_with_the_same_settings(source: BM25Index | PassagePool) -> None:
-    weights = ChainWeights(link=2.5)
-    own = PassagePool([Passage.of("Moon", "The moon is old."), Passage.of("Sun", "The sun is older.")])
-    chain = ChainRetriever(source, weights, vectors=Fixed({}, source), adaptive=True)  # type: ignore[arg-type]
-    other = chain.over(own)
-    assert (other.source, other.weights, other.adaptive, other.vectors) == (own, weights, True, None)
-    assert other.search("How old is the moon?", 1)[0].passage.title == "Moon"
-    assert repr(chain.source) == repr(source)
-
-
 def test_without_anything_to_search_the_message_says_what_to_do() -> None:
     with pytest.raises(PolyhopError, match="nothing to search: give ChainRetriever an index, or each question its own"):
         ChainRetriever().search("moon", 1)
-    assert ChainRetriever().over(PassagePool(WORLD)).search("Solaris", 1)[0].passage.id == "solaris"
+    chain = ChainRetriever(None, ChainWeights(link=2.5), adaptive=True).over(PassagePool(WORLD))
+    assert sorted(ids(chain.with_weights(ChainWeights(), adaptive=False).search("moon", 1000))) == sorted(
+        passage.id for passage in WORLD
+    )
+    assert (chain.weights, chain.adaptive, copy.deepcopy(chain)) == (ChainWeights(link=2.5), True, chain)
     assert (ChainRetriever().k1, ChainRetriever().b) == (0.9, 0.4)
 
 

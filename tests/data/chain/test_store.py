@@ -15,12 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyhop.data.chain.arrays import (
-    counted,
     find_names,
     hash_names,
     hash_runs,
-    locate,
-    occurrences,
     place_numbers,
     spanned,
 )
@@ -69,42 +66,6 @@ def write(folder: Path, *batches: list[Passage], before: Sequence[Path] = (), li
     return folder
 
 
-@pytest.fixture(params=["memory", "disk", "parts"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    if request.param == "memory":
-        return Store.of(record_of(passage) for passage in PASSAGES)
-    if request.param == "parts":
-        folders = [tmp_path / name for name in ("none", "first", "others")]
-        for folder, passages in zip(folders, ([], PASSAGES[:1], PASSAGES[1:]), strict=True):
-            write(folder, passages)
-        return Store.open(folders)
-    return Store.open([write(tmp_path / "store", PASSAGES[:1], PASSAGES[1:])])
-
-
-@pytest.mark.parametrize(
-    ("title", "expected"),
-    [("help", [0, 1]), ("HELP film", [0]), ("the Beatles", [2]), ("Beatles", []), ("assistance", [])],
-)
-def test_titles_are_found_whole_and_without_disambiguation(store: Store, title: str, expected: list[int]) -> None:
-    rows, which = store.titled(title_hash(title))
-    assert sorted(rows.tolist()) == expected
-    assert which.tolist() == [0] * len(expected)
-
-
-def test_the_frequency_of_a_stem_is_that_of_its_passages(store: Store) -> None:
-    film, assistance, beatles, elephant = store.idf(stems_of(numbers("films assistance Beatles elephant"))).tolist()
-    assert assistance == pytest.approx(1)
-    assert 1 > film == beatles > elephant == 0
-
-
-def test_records_come_in_the_order_of_the_rows(store: Store) -> None:
-    records = store.records([2, 0])
-    both = [*Reading(texts_of(PASSAGES[2])).numbers, 0, *Reading(texts_of(PASSAGES[0])).numbers, 0]
-    assert records.words.tolist() == both
-    assert len(store) == 4
-    assert store.checksum(0) != store.checksum(1)
-
-
 def test_an_empty_store_has_nothing(tmp_path: Path) -> None:
     for store in (Store.open([write(tmp_path / "store")]), Store.of([])):
         assert len(store) == 0
@@ -137,20 +98,6 @@ def test_the_hash_of_a_run_is_that_of_the_name(words: np.ndarray, longest: int) 
         starts = np.arange(len(words))
         names = spanned(words, np.stack([starts, np.minimum(starts + length, len(words))], axis=1))
         assert found.tolist() == hash_names(names).tolist()
-
-
-@given(WORDS, st.lists(st.integers(0, 9), unique=True, max_size=6))
-def test_values_among_keys_are_located(values: np.ndarray, keys: list[int]) -> None:
-    known = np.array(keys, np.uint32)
-    places, which = locate(values, known, np.argsort(known))
-    expected = [(at, keys.index(value)) for at, value in enumerate(values.tolist()) if value in keys]
-    assert list(zip(places.tolist(), which.tolist(), strict=True)) == expected
-
-
-def test_occurrences_count_at_least_one() -> None:
-    names = np.array([7, 8, 9], np.uint64)
-    assert occurrences(names, counted(np.array([8, 9, 8], np.uint64))).tolist() == [1, 2, 1]
-    assert occurrences(names, counted(np.zeros(0, np.uint64))).tolist() == [1, 1, 1]
 
 
 def test_damaged_tables_are_refused(tmp_path: Path) -> None:
