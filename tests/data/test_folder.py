@@ -69,11 +69,9 @@ def test_the_rules_of_git(rule: str, left_out: str, tmp_path: Path) -> None:
     assert {"a.md", "sub/b.md", "sub/deep/c.md"} - set(names(folder)) == set(left_out.split())
 
 
-@pytest.mark.parametrize("rule", ["!", "\\", "a\\", "[", "[z-a]", "[a--z]", "[[:x:]]", "/", "//", "**/" * 300])
-def test_rules_that_are_none(rule: str, tmp_path: Path) -> None:
-    folder = tree(tmp_path / "docs", "b.md", f".gitignore={rule}\n*.out.md", "x.out.md", "a" * 200 + ".md")
-    assert "b.md" in names(folder)
-    assert "x.out.md" not in names(folder)
+def test_rules_that_are_none(tmp_path: Path) -> None:
+    rules = "\n".join(["!", "\\", "a\\", "[", "[z-a]", "[a--z]", "[[:x:]]", "/", "//", "**/" * 300, "*.out.md"])
+    assert names(tree(tmp_path / "docs", "b.md", f".gitignore={rules}", "x.out.md", "a" * 200 + ".md"))[1:] == ["b.md"]
 
 
 def test_links_and_loops(tmp_path: Path) -> None:

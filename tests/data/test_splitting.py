@@ -94,6 +94,12 @@ def test_code_is_kept_apart_and_in_lines() -> None:
         assert Passage.from_record(passage.to_record()) == passage
 
 
+def test_a_document_of_headings_keeps_them() -> None:
+    lines = [Line("One", ("One",), True), Line("Two", ("Two",), True)]
+    assert [passage.text for passage in split(Document("d", "T", lines), 1)] == ["Two"]
+    assert [passage.text for passage in split(Document("d", "T", lines))] == ["One Two"]
+
+
 @pytest.mark.parametrize(
     ("text", "most"),
     [("霧の港町には灯台がある" * 200, 240), ("x" * 5000, 720), ("word " * 700, 600), ("ก" * 3000, 240)],

@@ -217,7 +217,7 @@ def test_a_shared_name_counts_more_if_the_chosen_passage_has_it_with_the_questio
         Passage.of("Golden", "It was with Hal Vance from 1990 on.", id="listener"),
     )
     gains = {graph.passage(step.node).id: step.gain for step in follow(graph, ChainWeights(), 3)}
-    assert gains["drummer"] > 1.2 * gains["listener"] > 0
+    assert gains["drummer"] > 1.6 * gains["listener"] > 0  # also though the passage explains these words
 
 
 def test_a_passage_that_led_to_another_lends_less_to_the_next() -> None:

@@ -250,6 +250,8 @@ def test_the_first_hits_are_of_several_documents() -> None:
     ]
     question = "What do a pump of seed oil, a crane with a brass valve and a winch with a hemp rope do?"
     assert documents(over(*pages).search(question, 5)[:2]) == ["Arn.html", "Bel.html"]
+    whole, spread = (ChainRetriever(PassagePool(WORLD), ChainWeights(spread=weight)) for weight in (0.0, 9.0))
+    assert whole.search_many(QUESTIONS, 40) == spread.search_many(QUESTIONS, 40)  # of documents in one piece
     without = ChainRetriever(PassagePool(pages), ChainWeights(spread=0.0))
     assert documents(without.search(question, 3)) == ["Arn.html"] * 3
 
@@ -300,10 +302,3 @@ def test_where_names_are_few_words_count_more_for_all_passages() -> None:
 
     assert second(str) == "2"
     assert second(str.lower) == "3"
-
-
-@pytest.mark.parametrize("spread", [0.0, 9.0])
-def test_whole_documents_are_not_spread(spread: float) -> None:
-    plain, other = ChainRetriever(PassagePool(WORLD)), ChainRetriever(PassagePool(WORLD), ChainWeights(spread=spread))
-    for question in QUESTIONS:
-        assert other.search(question, 40) == plain.search(question, 40)

@@ -104,9 +104,4 @@ def test_a_corpus_of_one_passage(tmp_path: Path, k: int) -> None:
             [hit] = chain.search("What does the moon circle?", k)
             assert (hit.passage, hit.rank) == (only, 1)
             assert hit.reason == Reason("named", "moon", None, ("moon", "circle"))
-        assert ChainRetriever(index).search("sun", k) == []
-
-
-def test_an_empty_pool_has_nothing() -> None:
-    assert over().search("moon", 3) == []
-    assert ChainRetriever(PassagePool([]), adaptive=True).search("moon", 3) == []
+        assert ChainRetriever(index).search("sun", k) == over().search("moon", k) == []

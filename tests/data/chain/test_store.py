@@ -27,11 +27,8 @@ from polyhop.data.chain.reading import (
     anchor_number,
     document_number,
     folded,
-    read,
     record_of,
-    stems_of,
     texts_of,
-    without_flags,
 )
 from polyhop.data.chain.store import Store, StoreWriter
 from polyhop.data.chain.titles import title_rows
@@ -47,15 +44,6 @@ PASSAGES = [
 ]
 
 
-def numbers(text: str) -> np.ndarray:
-    return np.array([number for word in read(text) for number in word.numbers], np.uint32)
-
-
-def title_hash(title: str) -> np.ndarray:
-    words = without_flags(numbers(title))
-    return hash_names(spanned(words, np.array([[0, len(words)]])))
-
-
 def write(folder: Path, *batches: list[Passage], before: Sequence[Path] = (), live: Any = None) -> Path:
     writer = StoreWriter(folder)
     if live is not None:
@@ -64,13 +52,6 @@ def write(folder: Path, *batches: list[Passage], before: Sequence[Path] = (), li
         writer.add(passages)
     writer.finish()
     return folder
-
-
-def test_an_empty_store_has_nothing(tmp_path: Path) -> None:
-    for store in (Store.open([write(tmp_path / "store")]), Store.of([])):
-        assert len(store) == 0
-        assert store.titled(title_hash("Help!"))[0].tolist() == []
-        assert store.idf(stems_of(numbers("film"))).tolist() == [0]
 
 
 WORDS = st.lists(st.integers(0, 6), max_size=40).map(lambda words: np.array(words, np.uint32))
