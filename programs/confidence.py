@@ -25,10 +25,11 @@ CREDIBILITY = {"attributable": 1.0, "extrapolatory": 0.5, "contradictory": 0.001
 """By AttrScore's class: the citations support the answer, neither support nor deny it, or deny it."""
 
 
-def checked(credibility: float) -> Status:
-    """How an answer was checked, by the class of its credibility: the number of a model counts as the nearest one."""
+def checked(accuracy: float, credibility: float) -> Status:
+    """How an answer was checked, by the class of its credibility: the number of a model counts as the nearest one. What
+    the evidence states is in doubt only if it is more probably not what was asked for."""
     if credibility >= (CREDIBILITY["attributable"] + CREDIBILITY["extrapolatory"]) / 2:
-        return "verified"
+        return "verified" if accuracy >= 0.5 else "in doubt"
     supported = credibility >= (CREDIBILITY["extrapolatory"] + CREDIBILITY["contradictory"]) / 2
     return "not supported" if supported else "contradicted"
 

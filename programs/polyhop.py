@@ -412,7 +412,7 @@ class PolyHop(Program):
         record(Judged("verification", accuracy, attribution, invalid))
         credibility = CREDIBILITY[attribution]
         weighed = self.confidence(case.complexity.expected, accuracy, credibility, answer.text)
-        answer = replace(answer, confidence=weighed.confidence, status=checked(credibility))
+        answer = replace(answer, confidence=weighed.confidence, status=checked(accuracy, credibility))
         return (answer, answer.text, "") if weighed.passed else (answer, correction, read_query(reply.missing)[0])
 
     def _conclude(self, answer: _Answer, case: _Case, stop: str) -> dspy.Prediction:

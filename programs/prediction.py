@@ -18,9 +18,10 @@ from .candidates import cut_citations
 from .run import current, record
 from .trace import Answered, Decomposed, Replaced, Stopped
 
-Status = Literal["verified", "not supported", "contradicted", "not checked", "model knowledge", "no answer"]
-"""How an answer was checked: a verifier found that the passages state it, that they do not, or that they say otherwise;
-no verifier read it; it does not come from the passages; there is none."""
+Status = Literal["verified", "in doubt", "not supported", "contradicted", "not checked", "model knowledge", "no answer"]
+"""How an answer was checked: a verifier found that the passages state it, that it is hardly what was asked for, that
+they do not state it, or that they say otherwise; no verifier read it; it does not come from the passages; there is
+none."""
 
 UNKNOWN = "unknown"
 """The answer of a program that has none."""

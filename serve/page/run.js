@@ -13,6 +13,7 @@ const CHECKS = {
   "not checked": "The answer was not verified: the program was sure, or has no verifier.",
   "model knowledge": "The answer comes from the model's own knowledge, not from the passages.",
   contradicted: "The passages contradict the answer.",
+  "in doubt": "The passages state it, but the verifier doubts that it is what was asked for.",
   "not supported": "The verifier did not find the answer supported.",
   "not verified": "The answer did not pass the verification.",
   "no answer": "The program did not find an answer.",

@@ -314,7 +314,7 @@ def test_a_final_answer_is_judged_and_given_with_its_confidence(accuracy: float,
     )
     assert "reviser" not in script.order
     assert (prediction.answer, prediction.stop_reason) == ("Solaris", stop)
-    assert prediction.status == "verified"  # the citations support it, however likely the judge holds it
+    assert prediction.status == ("verified" if accuracy == 1.0 else "in doubt")
     assert prediction.confidence == pytest.approx(0.5 * accuracy + 0.5)
 
 

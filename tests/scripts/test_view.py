@@ -73,7 +73,9 @@ def test_the_tree_tells_what_happened() -> None:
     assert "stopped stable" in text
 
 
-@pytest.mark.parametrize("status", ["verified", "not supported", "contradicted", "not checked", "model knowledge"])
+@pytest.mark.parametrize(
+    "status", ["verified", "in doubt", "not supported", "contradicted", "not checked", "model knowledge"]
+)
 def test_every_answer_says_how_it_was_checked(status: Status, capsys: pytest.CaptureFixture[str]) -> None:
     made = conclude("42", 0.5, evidence=[Evidence(HOSTILE)], stop="stable", status=status)
     print_answer("q?", made, 0.1, Ledger())
