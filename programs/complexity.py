@@ -4,13 +4,14 @@
     complexity = estimator("Where was the director of Solaris born?")
     complexity.hops, complexity.expected, complexity.probabilities
 
-An estimator is a DSPy parameter: artifacts hold it. `polyhop.scripts.training.complexity` trains another one.
+An estimator is a DSPy parameter: artifacts hold it. `polyhop.scripts.training.complexity` trains another one, on your
+own runs or on benchmarks.
 
 Instead of the paper's BERT and four linguistic features, this is a multinomial logistic regression over features of the
 question's form (`polyhop.data.form`): no download, 0.05 ms per question. Words are not features: they improve the
 estimate on the training benchmarks and impair it on any other.
 
-``complexity.json`` is the estimator in the package, with its training command, data and scores. Cross-validated on
+``complexity.json`` is the estimator in the package, with its data and scores. Cross-validated on
 MuSiQue, SQuAD, Natural Questions, HotpotQA, 2WikiMultihopQA and the sample:
 
     hops      predicted 1     2     3     4   recall

@@ -7,12 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import dspy
 import pytest
 from typer.testing import CliRunner
 
 from polyhop.data.benchmarks import load_questions
+from polyhop.data.errors import PolyhopError
+from polyhop.data.passages import Evidence, Passage
+from polyhop.eval.run import evaluate
 from polyhop.programs.complexity import ComplexityEstimator, ComplexityHead, estimate_complexity
-from polyhop.scripts.training.complexity import SINGLE, Labelled, app, train
+from polyhop.scripts.training.complexity import SINGLE, Labelled, app, of_run, train
 
 CHAINS = {
     1: "Who wrote Book {n}?",
@@ -22,8 +26,8 @@ CHAINS = {
 }
 
 
-def questions(dataset: str, hops: int, count: int = 12) -> list[Labelled]:
-    return [Labelled(CHAINS[hops].format(n=n), hops, dataset, f"{dataset} {hops} {n}") for n in range(count)]
+def questions(source: str, hops: int, count: int = 12) -> list[Labelled]:
+    return [Labelled(CHAINS[hops].format(n=n), hops, source, f"{source} {hops} {n}") for n in range(count)]
 
 
 def musique(hops: int, n: int) -> dict[str, Any]:
@@ -54,46 +58,63 @@ def files(tmp_path: Path) -> list[str]:
     article = {"title": "Towers", "paragraphs": [{"context": "1 m", "qas": asked[:10]}]}
     other = {"title": "More", "paragraphs": [{"context": "1 km", "qas": asked[10:]}]}
     (tmp_path / "squad.json").write_text(json.dumps({"data": [article, other], "version": "1.1"}))
-    return ["--musique", str(tmp_path / "mu.jsonl"), "--squad", str(tmp_path / "squad.json")]
+    return ["--on", f"musique:{tmp_path / 'mu.jsonl'}", "--on", f"squad:{tmp_path / 'squad.json'}"]
 
 
-def test_a_trained_head_knows_new_questions_of_the_form() -> None:
-    head = train([each for hops in CHAINS for each in questions("made up", hops)], folds=3)
+@pytest.mark.parametrize("known", [(1, 2, 3, 4), (1, 2, 3), (2, 4)])
+def test_a_trained_head_knows_new_questions_of_the_form(known: tuple[int, ...]) -> None:
+    few = questions("made up", 3, 2) if 3 not in known else []  # fewer than there are folds
+    head = train([*few, *(each for hops in known for each in questions("made up", hops))], folds=3)
     estimator = ComplexityEstimator(head)
-    assert [estimator(CHAINS[hops].format(n=1000)).hops for hops in CHAINS] == [1, 2, 3, 4]
-    scores = head.training["cross-validated"]
-    assert scores["confusion matrix"] == [[12, 0, 0, 0], [0, 12, 0, 0], [0, 0, 12, 0], [0, 0, 0, 12]]
-    assert scores["accuracy"] == scores["mean recall"] == 1
-    assert scores["2 hops taken for 1"] == 0
+    assert [estimator(CHAINS[hops].format(n=1000)).hops for hops in known] == list(known)
+    everything = [estimator(CHAINS[hops].format(n=1000)).probabilities for hops in CHAINS]
+    assert all(each[hops - 1] < 1e-9 for each in everything for hops in {1, 2, 3, 4} - set(known))
+    expected = [[12 * (row == column and row in known) for column in CHAINS] for row in CHAINS]
+    assert head.training["confusion matrix"] == expected
+    assert head.training["accuracy"] == 1
 
 
-def test_unseen_datasets_and_held_out_questions_are_reported() -> None:
-    known = [each for hops in CHAINS for each in questions("known", hops)]
-    other = [each for hops in (1, 2) for each in questions("other", hops)]
-    apart = [Labelled("Who is it?", 1, "apart", "1"), Labelled(CHAINS[2].format(n=3), 2, "apart", "2")]
-    training = train([*known, *other], apart, folds=2).training
-    assert training["questions"]["known"] == {"1": 12, "2": 12, "3": 12, "4": 12}
-    assert training["trained without the dataset"]["other, 2 hops"]["taken for"] == [0, 12, 0, 0]
-    # Without "known" there are no questions of 3 hops, and none is taken for one.
-    assert training["trained without the dataset"]["known, 3 hops"]["taken for"][2:] == [0, 0]
-    assert training["held out"]["apart, 2 hops"]["taken for"] == [0, 1, 0, 0]
-    assert set(training["held out"]["apart, 1 hop"]["P(1 hop)"]) == {"> 0.5", "> 0.7", "> 0.9"}
+def test_one_number_of_hops_cannot_be_told_apart() -> None:
+    with pytest.raises(PolyhopError, match="too few questions for 5 folds: 0 of 1 hops, 12 of 2 hops, 4 of 3"):
+        train([*questions("made up", 2), *questions("made up", 3, 4)])
+
+
+def test_a_run_tells_what_its_right_answers_needed(tmp_path: Path) -> None:
+    pages = [Passage.of(f"Page {n}", sentences=[f"It is {n}.", "More."], id=str(n)) for n in range(6)]
+
+    def ask(question: str) -> dspy.Prediction:
+        n = int(question.split()[-1])
+        evidence = [Evidence(page, sentence) for page in pages[:n] for sentence in (0, 1)]
+        return dspy.Prediction(answer="wrong" if n == 4 else "right", evidence=evidence)
+
+    program = dspy.Module()
+    program.forward = ask
+    examples = [dspy.Example(question=f"Number {n}", answers=["right"]).with_inputs("question") for n in range(6)]
+    evaluate(program, examples, tmp_path / "run")
+    found = [(each.question, each.hops) for each in of_run(tmp_path / "run")]
+    assert found == [
+        ("Number 1", 1),
+        ("Number 2", 2),
+        ("Number 3", 3),
+        ("Number 5", 4),
+    ]  # without evidence, wrong: none
 
 
 def test_the_command_writes_an_estimator(files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out.json"
-    arguments = [*files, "--also", "sample:train", "--held-out", "sample:dev", "--out", str(out), "--folds", "2"]
+    arguments = [*files, "--on", "sample:train", "--out", str(out), "--folds", "2"]
     monkeypatch.setattr(sys, "argv", ["complexity", *arguments])
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert "Cross-validated" in result.output
-    assert "2 hops taken for 1" in result.output
     training = ComplexityHead.load(out).training
     assert training["command"].endswith(
-        "--musique mu.jsonl --squad squad.json --also sample:train --held-out sample:dev --out out.json --folds 2"
+        "--on musique:mu.jsonl --on squad:squad.json --on sample:train --out out.json --folds 2"
     )
-    assert set(training["questions"]) == {"musique", SINGLE, "sample", "squad"}
+    assert {name.rpartition(" ")[0] for name in training["questions"]} == {"musique", SINGLE, "sample", "squad"}
     assert ComplexityEstimator(ComplexityHead.load(out))("Where was the author of Book 5 born?").hops == 2
+    for wrong, message in (([], "give --run DIR or --on"), (["--on", "musique"], "is not DATASET:FILE")):
+        assert message in CliRunner().invoke(app, [*wrong, "--out", str(out)]).output
 
 
 def test_the_shipped_estimator_on_benchmark_questions(shared_data: Path) -> None:
