@@ -7,6 +7,7 @@ import random
 from math import isnan
 from pathlib import Path
 
+import dspy
 import pytest
 from typer.testing import CliRunner
 
@@ -17,6 +18,7 @@ from polyhop.eval.records import read_records
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.confidence import Judgement, fit, fit_runs, judgements
 from polyhop.programs.confidence import Confidence
+from polyhop.programs.trace import Trace, Weighed
 from polyhop.scripts.training.calibration import app
 
 
@@ -100,6 +102,20 @@ def test_the_judgements_of_a_run(run: Path) -> None:
     step = last.trace[-2]
     assert (step["answer"], step["hops"]) == (last.answer, pytest.approx(expected(last.trace)))
     assert fit_runs([run] * 4).before[None].answers == 4 * len(found)
+
+
+def test_the_last_judgement_of_the_given_answer_counts(tmp_path: Path) -> None:
+    steps = [
+        Weighed(0.5, 0.2, False, 2.0, 0.2, 0.2, "Rome"),  # of a step of the plan
+        Weighed(0.5, 0.8, True, 2.0, 0.8, 0.8, "Rome"),
+        Weighed(0.5, 0.1, False, 2.0, 0.1, 0.1, "Oslo"),  # a repair that was not taken
+    ]
+    answers = {"One?": "Rome", "Two?": "unknown", "Three?": "Paris"}  # the last one was not judged
+    program = dspy.Module()
+    program.forward = lambda question: dspy.Prediction(answer=answers[question], trace=Trace([*steps]))
+    asked = [dspy.Example(question=each, answers=["Rome"]).with_inputs("question") for each in answers]
+    evaluate(program, asked, tmp_path / "run")
+    assert list(judgements(read_records(tmp_path / "run"))) == [Judgement(2.0, 0.8, 0.8, True, 2)]
 
 
 def expected(trace: list[dict[str, object]]) -> float:
