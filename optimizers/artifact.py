@@ -247,17 +247,9 @@ def _old(target: Path) -> Path:
 
 
 def _check_replaceable(target: Path) -> None:
-    """Only an artifact may be replaced, a damaged one and one of an earlier version too."""
-    if not target.exists():
-        return
-    if not target.is_dir():
-        raise ArtifactError(f"{target} is a file: choose a folder")
-    others = sorted({entry.name for entry in target.iterdir()} - {MANIFEST, STATE, "exemplars.jsonl", "study.json"})
-    try:
-        ours = _parse(target / MANIFEST).get("polyhop") == "artifact"
-    except ArtifactError:
-        ours = not any(target.iterdir())
-    if others or not ours:
+    """Only an empty folder or an artifact may be replaced, also a damaged one."""
+    names = {entry.name for entry in target.iterdir()} if target.is_dir() else set()
+    if (target.exists() and not target.is_dir()) or names - {MANIFEST, STATE} or (names and MANIFEST not in names):
         raise ArtifactError(f"{target} is not an artifact or contains other files: choose another folder")
 
 
@@ -290,12 +282,11 @@ def read_manifest(path: Path) -> Manifest:
     if value.get("polyhop") != "artifact":
         hint = f"; its program is {path / 'best'}" if (path / "best" / MANIFEST).exists() else ""
         raise ArtifactError(f"{path} is not an artifact: its {MANIFEST} is of another kind{hint}")
-    if "version" in value:
-        made = value.get("versions")
-        by = made.get("polyhop", "") if isinstance(made, dict) else ""
-        raise ArtifactError(f"{path} was saved by an earlier polyhop ({by}): use it with that version, or tune again")
-    if type(value.get("format")) is int and value["format"] > FORMAT:
-        raise ArtifactError(f"{path} has format {value['format']}; this version reads {FORMAT}: update polyhop")
+    if value.get("format") != FORMAT:
+        raise ArtifactError(
+            f"{path} was saved by another version, with format {str(value.get('format', 1))[:20]}; this version reads "
+            f"{FORMAT}: use it with that version, or tune again"
+        )
     manifest = _validated(Manifest, value, file)
     if hash_of({name: item for name, item in value.items() if name != "hash"}) != manifest.hash:
         raise ArtifactError(f"{file} was changed after it was saved: save again")

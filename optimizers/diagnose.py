@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, TypeAlias
 import dspy
 
 from ..engines.models import roles
-from ..eval.executor import Job, Window
 from ..eval.folder import replacing
 from ..eval.gold import LookUp, gold_facts
 from ..eval.gold_replies import GoldReplies
@@ -30,7 +29,7 @@ from ..eval.statistics import Interval
 from ..programs.search import Search
 from ..signatures.fields import fenced
 from .exemplars import in_words
-from .measure import Metric, named
+from .measure import Metric, in_threads, named
 from .replay import REFERENCES, Call, Key, Replay, ReplayedRun, argued, reference
 
 RETRIEVAL = "retrieval"
@@ -240,44 +239,17 @@ def diagnose(
     """
     ask = _Diagnostician(program, metrics, against, look_up, against != "gold" if alone is None else alone)
     among = [role for role in ask.roles if among is None or role in among]
-    return Diagnosis(_in_order(list(questions), partial(ask, among=among), threads, on_progress), metrics, ask.roles)
-
-
-def _in_order(
-    questions: Sequence[dspy.Example],
-    ask: Callable[[dspy.Example], QuestionCosts],
-    threads: int,
-    on_progress: Callable[[QuestionCosts], None],
-) -> list[QuestionCosts]:
-    window, found = Window[tuple[int, QuestionCosts]](threads), dict[int, QuestionCosts]()
-
-    def take() -> None:
-        n, one = window.next()
-        found[n] = one
+    found = []
+    for one in in_threads([partial(ask, example, among) for example in questions], threads):
+        found.append(one)
         on_progress(one)
-
-    for n, example in enumerate(questions):
-        if window.full:
-            take()
-        work = partial(_numbered, n, ask, example)
-        window.start(Job(work, _nothing, work))
-    while window.busy:
-        take()
-    return [found[n] for n in range(len(questions))]
+    return Diagnosis(found, metrics, ask.roles)
 
 
 def roles_of(program: dspy.Module, against: Reference = "gold") -> list[str]:
     """What `diagnose` gives costs for: the agents, and the searches where the reference is gold."""
     searches = against == "gold" and any(True for _ in program.named_sub_modules(Search))
     return [*roles(program), *([RETRIEVAL] if searches else [])]
-
-
-def _numbered(n: int, ask: Callable[[dspy.Example], QuestionCosts], example: dspy.Example) -> tuple[int, QuestionCosts]:
-    return n, ask(example)
-
-
-def _nothing() -> None:
-    """There is no time limit."""
 
 
 # --- training data ---------------------------------------------------------------------------------------------------

@@ -6,10 +6,14 @@ not an `Exception`, such as a spent budget, ends the measurement at once.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from math import isfinite
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import dspy
 
@@ -17,7 +21,9 @@ from ..data.errors import PolyhopError
 from ..engines.costs import Ledger
 from ..engines.replies import explain
 from ..engines.secrets import learn_models
-from ..eval.executor import Job, Window, trace_counts
+from ..eval.executor import trace_counts
+
+T = TypeVar("T")
 
 Metric = Callable[..., Any]
 """A DSPy metric: called with an example and a prediction, returns a number (or a `dspy.Prediction` with ``score``)."""
@@ -44,35 +50,41 @@ def answered(
             bad program.
     """
     learn_models(program)
-    window: Window[Answered] = Window(threads)
-    waiting, early = iter(order), dict[int, Answered]()
+    ledgers = [Ledger() for _ in order]
+    tasks = [
+        partial(_answer, n, program, questions[n], metric, ledger) for n, ledger in zip(order, ledgers, strict=True)
+    ]
     try:
-        for number in order:
-            while number not in early:
-                while not window.full and (n := next(waiting, None)) is not None:
-                    window.start(_job(n, program, questions[n], metric))
-                done = window.next()
-                early[done.number] = done
-            yield early.pop(number)
+        yield from in_threads(tasks, threads)
     finally:
-        for _ in window.drain(0.0):  # cancels what still runs
-            pass
+        for ledger in ledgers:  # cancels what still runs
+            ledger.abandoned.set()
 
 
-def _job(number: int, program: dspy.Module, example: dspy.Example, metric: Metric) -> Job[Answered]:
-    ledger = Ledger()
-
-    def ask() -> Answered:
-        start = perf_counter()
+def in_threads(tasks: Sequence[Callable[[], T]], threads: int) -> Iterator[T]:
+    """The results of tasks in their order, in the context of the caller. Those that have not begun when this is closed,
+    or when one fails, never begin."""
+    ahead = 2 * threads - 1  # tasks that have begun or wait, so that a slow one does not leave threads idle
+    with ThreadPoolExecutor(threads) as pool:
+        futures = deque(pool.submit(copy_context().run, task) for task in tasks[:ahead])
         try:
-            with dspy.context(usage_tracker=ledger, disable_history=True):
-                prediction = program(**example.inputs())
-        except Exception as error:  # noqa: BLE001  # one question must not fail the others
-            return Answered(number, 0.0, {**ledger.costs(), "seconds": perf_counter() - start}, explain(error))
-        costs = {**ledger.costs(), **trace_counts(prediction), "seconds": perf_counter() - start}
-        return Answered(number, scored(metric, example, prediction), costs, None)
+            for n in range(len(tasks)):
+                yield futures.popleft().result()
+                futures.extend(pool.submit(copy_context().run, task) for task in tasks[n + ahead : n + ahead + 1])
+        finally:
+            for future in futures:
+                future.cancel()
 
-    return Job(ask, ledger.abandoned.set, ask)  # there is no time limit
+
+def _answer(number: int, program: dspy.Module, example: dspy.Example, metric: Metric, ledger: Ledger) -> Answered:
+    start = perf_counter()
+    try:
+        with dspy.context(usage_tracker=ledger, disable_history=True):
+            prediction = program(**example.inputs())
+    except Exception as error:  # noqa: BLE001  # one question must not fail the others
+        return Answered(number, 0.0, {**ledger.costs(), "seconds": perf_counter() - start}, explain(error))
+    costs = {**ledger.costs(), **trace_counts(prediction), "seconds": perf_counter() - start}
+    return Answered(number, scored(metric, example, prediction), costs, None)
 
 
 def named(metric: Metric) -> str:

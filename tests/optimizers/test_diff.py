@@ -52,6 +52,8 @@ def test_tuned_programs() -> None:
     planner, memory = found.changes["planner"], found.changes["exemplars.memory"]
     assert (planner.instructions, [demo["route"] for demo in planner.added]) == ((), ["single", "single"])
     assert diff(new, old).changes["planner"] == Change(removed=planner.added)
+    once = {**new, "planner": {**new["planner"], "demos": new["planner"]["demos"][:1]}}
+    assert diff(once, new).changes["planner"] == Change(added=planner.added[:1])  # one of two equal demos is new
     assert (len(memory.removed), [each["question"] for each in memory.added]) == (2, ["Who?"])
     assert not found.same
     assert diff(new, new) == Difference()
