@@ -17,7 +17,7 @@ import pytest
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import BudgetSpent
 from polyhop.eval.folder import RunError
-from polyhop.eval.metrics import answer_f1
+from polyhop.eval.metrics import METRICS, answer_f1
 from polyhop.eval.records import read_records
 from polyhop.eval.run import evaluate
 from polyhop.optimizers.artifact import load, read
@@ -211,6 +211,7 @@ def test_a_function_is_a_metric(tmp_path: Path) -> None:
     assert OptimizationSettings(metric=answer_f1).metric == "answer_f1"  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="another metric is called answer_em"):
         OptimizationSettings(metric=type("M", (), {"__name__": "answer_em", "__call__": brief})())
+    del METRICS["brief"]  # which other tests do not expect
 
 
 # --- budgets ---------------------------------------------------------------------------------------------------------
