@@ -1,13 +1,9 @@
-"""No prompt and no exemplar has a text of a benchmark: a question, an answer or a title.
-
-Set POLYHOP_BENCHMARKS to a folder with the benchmarks' files (``*.json.gz``, ``*.jsonl.gz``) to run it.
-"""
+"""No prompt and no exemplar has a text of a benchmark: a question, an answer or a title."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -19,9 +15,6 @@ import pytest
 
 from polyhop.data.text import title_key
 from polyhop.programs import PROGRAMS, ExemplarMemory, new_program
-
-FOLDER = os.environ.get("POLYHOP_BENCHMARKS")
-pytestmark = pytest.mark.skipif(not FOLDER, reason="POLYHOP_BENCHMARKS names no folder")
 
 TEXTS = {"question", "answer", "answers", "title", "query", "aliases", "answer_aliases", "possible_answers"}
 _NAME = re.compile(r"\b[A-Z]\w+(?: (?:of |the |de )?[A-Z]\w+)+")
@@ -40,10 +33,10 @@ def _texts(record: Any, name: str = "") -> Iterator[str]:
 
 
 @cache
-def benchmarks() -> frozenset[str]:
+def benchmarks(folder: Path) -> frozenset[str]:
     """The questions, answers and titles of all benchmarks, folded."""
     found = set[str]()
-    for path in sorted(Path(FOLDER or "").glob("*.json*.gz")):
+    for path in sorted(folder.glob("*.json*.gz")):
         if "corpus" in path.name or "filler" in path.name:
             continue
         with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -59,15 +52,15 @@ def prompts() -> list[type[dspy.Signature]]:
 
 
 @pytest.mark.parametrize("signature", prompts(), ids=lambda each: each.__name__)
-def test_examples_in_prompts_are_our_own(signature: Any) -> None:
+def test_examples_in_prompts_are_our_own(signature: Any, shared_data: Path) -> None:
     texts = [signature.instructions, *(str(each.json_schema_extra["desc"]) for each in signature.fields.values())]
     examples = {found for text in texts for pattern in (_NAME, _QUOTED) for found in pattern.findall(text)}
     words = {"yes", "no", "unknown", "none", "direct", "single", "plan", "retrieve", "answer"}
-    assert {each for each in examples if title_key(each) in benchmarks()} - words == set()
+    assert {each for each in examples if title_key(each) in benchmarks(shared_data)} - words == set()
 
 
-def test_exemplars_are_our_own() -> None:
+def test_exemplars_are_our_own(shared_data: Path) -> None:
     texts = {text for each in ExemplarMemory().exemplars for text in (each.question, *each.sub_questions)}
-    assert {text for text in texts if title_key(text) in benchmarks()} == set()
+    assert {text for text in texts if title_key(text) in benchmarks(shared_data)} == set()
     names = {name for text in texts for name in _NAME.findall(text)}
-    assert {name for name in names if title_key(name) in benchmarks()} == set()
+    assert {name for name in names if title_key(name) in benchmarks(shared_data)} == set()
