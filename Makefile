@@ -19,7 +19,7 @@ PYTEST = pytest -n 2 --dist worksteal
 # it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-EXTRAS = documents dense ray serve tracking benchmark
+EXTRAS = documents dense hub ray serve tracking benchmark
 
 .PHONY: help demo test test-slow test-dspy mutants lint format docs pyserini $(EXTRAS) constraints clean
 
@@ -60,18 +60,22 @@ docs: $(DEV) ## build the documentation into build/docs
 
 documents: ## add what PDF, Word and reStructuredText files need
 dense: ## add dense retrieval: sentence-transformers with PyTorch (UV_TORCH_BACKEND=cpu, cu128, ... chooses its build)
+hub: ## add downloads: datasets of the Hugging Face hub, prebuilt indexes of Pyserini
 ray: ## add worker processes, on this machine or on a cluster
 serve: ## add what `polyhop serve` needs
 tracking: ## add the MLflow client and Optuna Dashboard
 benchmark: ## add the systems that the benchmark compares
 
 # What an extra needs of what overrides.txt leaves out.
-NEEDS_dense = torch transformers
+NEEDS_dense = torch transformers hf-xet
+NEEDS_hub = datasets pandas hf-xet
 NEEDS_serve = fastapi uvicorn
-NEEDS_tracking = fastapi
+NEEDS_tracking = fastapi alembic sqlalchemy
+
+leave_out_but = sed -e '' $(foreach name,$(1),-e '/^$(name) /d') overrides.txt > $(VENV)/overrides.txt
 
 $(EXTRAS): $(INSTALLED)
-	@sed -e '' $(foreach name,$(NEEDS_$@),-e '/^$(name) /d') overrides.txt > $(VENV)/overrides.txt
+	@$(call leave_out_but,$(NEEDS_$@))
 	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[$@]'
 
 pyserini: $(INSTALLED) ## add all of Pyserini, such as LuceneSearcher, with a CPU build of PyTorch
@@ -81,7 +85,7 @@ pyserini: $(INSTALLED) ## add all of Pyserini, such as LuceneSearcher, with a CP
 	@$(INSTALL) --editable .
 
 constraints: $(DEV) ## pin the newest versions that pyproject.toml allows; test them, then commit
-	@sed '/^fastapi /d; /^uvicorn /d' overrides.txt > $(VENV)/overrides.txt
+	@$(call leave_out_but,$(NEEDS_serve) $(NEEDS_hub) $(NEEDS_tracking) boto3)
 	$(UV) pip compile pyproject.toml --all-extras --overrides $(VENV)/overrides.txt --python-version 3.11 \
 		--no-header --no-annotate --upgrade --output-file constraints.txt
 
@@ -101,8 +105,8 @@ $(INSTALLED): pyproject.toml constraints.txt overrides.txt
 	@touch $@
 
 $(DEV): $(INSTALLED)
-	@sed '/^fastapi /d; /^uvicorn /d' overrides.txt > $(VENV)/overrides.txt
-	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[dev,serve]'
+	@$(call leave_out_but,$(NEEDS_serve) $(NEEDS_hub))
+	@$(INSTALL) --overrides $(VENV)/overrides.txt --editable '.[dev,hub,serve]'
 	@# mypy finds packages by folder name: this link is called polyhop, whatever the checkout is called.
 	@mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/polyhop
 	@touch $@

@@ -263,6 +263,7 @@ def _read(prediction: Any) -> tuple[ProgramOutput, dict[str, Any]]:
             raise PredictionError(f"the passage {item.passage.id!r} has no sentence {item.sentence}")
     confidence, trace = prediction.get("confidence"), prediction.get("trace")
     return output, {
+        "guess": str(prediction.get("guess") or ""),
         "confidence": confidence if isinstance(confidence, int | float) and isfinite(confidence) else None,
         **({"status": str(prediction.status)} if prediction.get("status") else {}),
         "stop_reason": str(prediction.get("stop_reason") or ""),

@@ -81,6 +81,7 @@ class QuestionRecord(BaseModel):
     gold: tuple[str, ...]  # ids of the gold passages
     gold_not_found: bool = False  # whether a gold passage was looked up without success
     answer: str | None  # None for a failure
+    guess: str = ""  # the answer that the program withheld
     evidence: list[EvidenceRecord]
     ranking: list[str]  # ids of all passages seen, best first
     documents: dict[str, str] = {}  # the documents of those that were split from one

@@ -122,16 +122,21 @@ def read_query(text: object) -> tuple[str, tuple[str, ...]]:
 class Prediction(dspy.Prediction):
     """What every program returns; see `conclude`. In a notebook it is shown with its evidence."""
 
+    @property
+    def told(self) -> str:
+        """The answer as people read it: a withheld one as "unknown (perhaps: ...)"."""
+        return withheld(self.answer, self.guess)
+
     def to_json(self) -> str:
         """One JSON object. Sentences are numbered from 0; null is the whole passage."""
         return json.dumps(to_record(self), ensure_ascii=False)
 
     def __repr__(self) -> str:
-        return f"Prediction(answer={self.answer!r}, confidence={self.confidence:.2f}, {len(self.evidence)} evidence)"
+        return f"Prediction(answer={self.told!r}, confidence={self.confidence:.2f}, {len(self.evidence)} evidence)"
 
     def __str__(self) -> str:
         """The answer and its evidence, as an agent reads the result of a tool."""
-        return "\n".join([self.answer, *(f"- {item.passage.title}: {item.text}" for item in self.evidence)])
+        return "\n".join([self.told, *(f"- {item.passage.title}: {item.text}" for item in self.evidence)])
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -140,9 +145,14 @@ class Prediction(dspy.Prediction):
             for item in self.evidence
         )
         return (
-            f"<div><strong>{escape(self.answer)}</strong> <small>confidence {self.confidence:.2f} · {self.status} · "
+            f"<div><strong>{escape(self.told)}</strong> <small>confidence {self.confidence:.2f} · {self.status} · "
             f"{escape(self.stop_reason)}</small><table>{rows}</table></div>"
         )
+
+
+def withheld(answer: str, guess: str) -> str:
+    """An answer, with what was withheld."""
+    return f"{answer} (perhaps: {guess})" if guess else answer
 
 
 def to_record(prediction: dspy.Prediction) -> dict[str, Any]:
@@ -150,6 +160,7 @@ def to_record(prediction: dspy.Prediction) -> dict[str, Any]:
     trace = prediction.trace
     return {
         "answer": prediction.answer,
+        "guess": prediction.get("guess", ""),
         "confidence": prediction.confidence,
         "status": prediction.status,
         "evidence": [
@@ -179,24 +190,27 @@ def conclude(
     stop: str,
     status: Status = "not checked",
 ) -> Prediction:
-    """The prediction of the current run. An answer below the program's ``abstain_below`` becomes "unknown".
+    """The prediction of the current run. An answer below the program's ``abstain_below`` becomes "unknown" and is kept
+    as the guess.
 
     Returns:
-        A prediction with ``answer`` (short; ``"unknown"`` if there is none), ``evidence`` (a tuple of `Evidence`, most
-        useful first), ``ranking`` (a tuple of `Passage`, all that were seen: first those with evidence, then the others
-        in retrieval order), ``confidence`` (the probability in [0, 1] that the answer is right), ``status`` (see
-        `Status`), ``trace`` (a `Trace`) and ``stop_reason`` (one or two words).
+        A prediction with ``answer`` (short; ``"unknown"`` if there is none), ``guess`` (the answer that was withheld,
+        else empty; ``confidence`` and ``evidence`` are its own), ``evidence`` (a tuple of `Evidence`, most useful
+        first), ``ranking`` (a tuple of `Passage`, all that were seen: first those with evidence, then the others in
+        retrieval order), ``confidence`` (the probability in [0, 1] that the answer is right), ``status`` (a `Status`),
+        ``trace`` (a `Trace`) and ``stop_reason`` (one or two words).
     """
-    run = current()
+    run, guess = current(), ""
     if answer != UNKNOWN and confidence < run.abstain_below:
         record(Replaced(UNKNOWN, f"{answer} is not sure enough"))
-        answer, stop = UNKNOWN, "abstained"
+        guess, answer, stop = answer, UNKNOWN, "abstained"
     record(Stopped(stop))
     ranked: dict[str, Passage] = {item.passage.id: item.passage for item in evidence}
     for hit in run.seen:
         ranked.setdefault(hit.passage.id, hit.passage)
     return Prediction(
         answer=answer,
+        guess=guess,
         evidence=tuple(evidence),
         ranking=tuple(ranked.values()),
         confidence=confidence,

@@ -210,6 +210,7 @@ def _write(folder: Path, out: Path) -> tuple[int, int]:
                 done += 1
                 line |= {
                     "answer": record.answer,
+                    "guess": record.guess,
                     "confidence": record.confidence,
                     "status": record.status,
                     "evidence": [item.model_dump() for item in record.evidence],

@@ -91,8 +91,6 @@ def to_record(question: str, prediction: dspy.Prediction, seconds: float, ledger
     """A prediction as a JSON object. Sentences are numbered from 0; null is the whole passage."""
     return {
         "question": question,
-        "answer": prediction.answer,
-        "confidence": prediction.confidence,
         **prediction_record(prediction),
         "seconds": round(seconds, 6),
         "costs": ledger.costs(),
@@ -140,8 +138,12 @@ def _is_gold(item: Evidence, gold: Collection[Fact]) -> bool:
 
 
 def _answer_line(prediction: dspy.Prediction, gold: dspy.Example | None) -> Text:
+    guess = prediction.get("guess") or ""
     line = Text.assemble(
-        "  ", (plain(prediction.answer), "bold green"), (f"  confidence {prediction.confidence:.2f}", "dim")
+        "  ",
+        (plain(prediction.answer), "bold green"),
+        (f"  perhaps: {plain(guess)}" if guess else "", "yellow"),
+        (f"  confidence {prediction.confidence:.2f}", "dim"),
     )
     if prediction.answer != UNKNOWN:
         line.append(f", {prediction.status}", style=_STYLES.get(prediction.status, "yellow"))

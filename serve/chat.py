@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
 from ..data.text import plain, quoted
+from ..programs.prediction import withheld
 from .service import Record, Service
 from .streams import last_event, streamed
 
@@ -118,7 +119,7 @@ def _line(content: Record) -> str:
 
 def cited(event: Record, base: str) -> tuple[str, list[Record]]:
     """The answer with its numbered evidence, and where the numbers stand."""
-    content, annotations = quoted(event["answer"]), []
+    content, annotations = quoted(withheld(event["answer"], event["guess"])), []
     for number, item in enumerate(event["evidence"], 1):
         mark = f" [{number}]"
         url = f"{base}read?id={quote(item['passage_id'], safe='')}"

@@ -16,6 +16,7 @@ from ..data.errors import PolyhopError
 from ..data.passages import Hit
 from ..data.text import quoted
 from ..engines.replies import explain
+from ..programs.prediction import withheld
 from .service import Service
 
 _PASSAGE = 2_000  # characters of a passage in a list
@@ -66,7 +67,8 @@ def tool_server(service: Service) -> MCPServer[Any]:
             done += 1
             if event["event"] == "answer":
                 evidence = [f"- {quoted(item['title'])}: {quoted(item['text'])}" for item in event["evidence"]]
-                return "\n".join([f"{quoted(event['answer'])} (confidence {event['confidence']:.2f})", *evidence])
+                said = quoted(withheld(event["answer"], event["guess"]))
+                return "\n".join([f"{said} (confidence {event['confidence']:.2f})", *evidence])
             if "text" in event:
                 await context.report_progress(done, message=event["text"])
         raise ToolError("the server stopped")

@@ -23,6 +23,7 @@ import ijson
 
 from ..errors import DatasetError, Problem
 from ..files import LARGEST_RECORD, bounded_lines, check_regular
+from ..importing import installs
 from .rows import Malformed, Record
 
 PREFIX = "hub:"
@@ -183,7 +184,10 @@ def hub_records(name: str, split: str) -> Iterator[Record | Problem]:
         name: ``OWNER/NAME`` or ``OWNER/NAME:CONFIG``, or a folder of Parquet or JSON files named after the splits.
         split: As `datasets.load_dataset` takes it: ``validation``, ``train[:500]``, ...
     """
-    from datasets import load_dataset
+    try:
+        from datasets import load_dataset
+    except ImportError as error:
+        raise DatasetError(f"{PREFIX}{name} needs the package datasets: run `{installs('hub')}`.") from error
 
     path, _, config = name.partition(":")
     try:

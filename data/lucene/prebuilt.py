@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from ..errors import IndexFault
+from ..importing import installs
 from .jvm import attach
 
 PREFIX = "pyserini:"
@@ -31,7 +32,10 @@ def locate(index: Path | str) -> Path:
     if name not in known:
         near = " or ".join(get_close_matches(name, known))
         raise IndexFault(f"Pyserini has no BM25 index {name!r}{f': is it {near}?' if near else '.'}")
-    util = import_module("pyserini.util")
+    try:
+        util = import_module("pyserini.util")
+    except ImportError as error:  # pandas
+        raise IndexFault(f"Pyserini's downloads need more packages ({error}): run `{installs('hub')}`.") from error
     try:
         with redirect_stdout(sys.stderr):  # it prints its progress
             return Path(util.download_prebuilt_index(name, verbose=False))

@@ -121,15 +121,16 @@ export class Run {
     const unknown = event.answer === "unknown";
     this.answer.replaceChildren(
       el("p", { cls: unknown ? "text unknown" : "text" }, unknown ? "No answer found" : event.answer),
+      ...(event.guess ? [el("p", { cls: "guess" }, "Perhaps: ", el("b", {}, event.guess), ". The program is not sure enough.")] : []),
       el("p", { cls: "sure" }, el("meter", { min: 0, max: 100, value: sure, "aria-label": "Confidence" }), ` ${sure}% confident · `,
         el("span", { cls: `check ${this.check.replaceAll(" ", "-")}`, title: CHECKS[this.check] ?? "" }, this.check), ` · stopped: ${event.stop_reason}`),
-      ...this.otherAnswers(event.answer));
+      ...this.otherAnswers(event.guess || event.answer));
     this.chain.replaceChildren(...event.evidence.map((item) => el("li", {},
       el("button", { type: "button", cls: "link title", onclick: () => this.show(item.passage_id) }, item.title || item.passage_id),
       el("span", { cls: item.sentence === null ? "sentence whole" : "sentence" }, this.linked(item.text, this.passages.get(item.passage_id), item.sentence)))));
     this.parts.chain.hidden = !event.evidence.length;
     this.drawGraph();
-    this.say(`${this.program} answers: ${event.answer}`);
+    this.say(`${this.program} answers: ${event.answer}${event.guess ? `, perhaps ${event.guess}` : ""}`);
   }
 
   otherAnswers(answer) {

@@ -10,7 +10,7 @@ import pytest
 from polyhop.data import importing
 
 ROOT = Path(importing.__file__).parents[1]
-EXTRAS = ("dense", "documents", "ray", "serve", "tracking")
+EXTRAS = ("dense", "documents", "hub", "ray", "serve", "tracking")
 
 
 @pytest.mark.parametrize("extra", EXTRAS)

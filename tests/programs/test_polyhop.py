@@ -413,9 +413,13 @@ def test_an_unreadable_verdict_speaks_against_the_answer() -> None:
 
 
 def test_it_abstains_only_if_asked_to() -> None:
-    for below, expected, stop in ((0.0, "Leytonstone", "complete"), (0.95, "unknown", "abstained")):
+    sure, unsure = ("Leytonstone", "", "complete"), ("unknown", "Leytonstone", "abstained")
+    for below, expected in ((0.0, sure), (0.95, unsure)):
         _, prediction = play(settings={"abstain_below": below})
-        assert (prediction.answer, prediction.confidence, prediction.stop_reason) == (expected, 0.9, stop)
+        assert (prediction.answer, prediction.guess, prediction.stop_reason) == expected
+        assert prediction.confidence == 0.9
+        assert prediction.evidence
+    assert str(prediction).startswith("unknown (perhaps: Leytonstone)\n- ")
     assert steps(prediction, Replaced)[0].reason == "Leytonstone is not sure enough"
 
 

@@ -42,7 +42,7 @@ PASSAGES = [Passage.of(f"Title {n}", f"Sentence one of {n}. And two.", id=f"p{n}
 PROGRAMS = [Direct, Naive, FullContext, SetSelection, IRCoT, Prism, Kair, ParRag, C3PO, PolyHop]
 REVIEWED = [ParRag]
 """Those whose last word is a review, not an answer."""
-FIELDS = {"answer", "evidence", "ranking", "confidence", "status", "trace", "stop_reason"}
+FIELDS = {"answer", "guess", "evidence", "ranking", "confidence", "status", "trace", "stop_reason"}
 
 
 def build(kind: type[dspy.Module]) -> dspy.Module:

@@ -49,6 +49,7 @@ def test_json_is_one_object_and_nothing_else(program: str) -> None:
     assert list(record) == [
         "question",
         "answer",
+        "guess",
         "confidence",
         "status",
         "evidence",

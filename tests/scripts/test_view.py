@@ -89,6 +89,16 @@ def test_that_there_is_no_answer_needs_no_mark(capsys: pytest.CaptureFixture[str
     assert "unknown  confidence 0.00\n" in capsys.readouterr().out
 
 
+def test_a_withheld_answer_is_shown_with_its_evidence(capsys: pytest.CaptureFixture[str]) -> None:
+    with running(Run(trace=Trace(), abstain_below=0.6)):
+        made = conclude("4\x1b[2J2", 0.5, evidence=[Evidence(HOSTILE, 0)], stop="stable")
+    print_answer("q?", made, 0.1, Ledger())
+    shown = capsys.readouterr().out
+    assert "unknown  perhaps: 4 [2J2  confidence 0.50\n" in shown
+    assert "Fine." in shown
+    assert to_record("q?", made, 0.1, Ledger())["guess"] == made.guess
+
+
 FOUND = (("f", "Solaris", 2.0), ("d", "Andrei Tarkovsky", 1.0), ("t", "Zavr\x1b[31mazhye", 0.5))
 
 

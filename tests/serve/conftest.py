@@ -59,10 +59,11 @@ def start() -> Iterator[Callable[..., str]]:
             source: Any = None,
             limits: Limits | None = None,
             budget: Any = None,
+            settings: tuple[str, ...] = (),
             **options: Any,
         ) -> str:
             source = source or PassagePool(sample_passages())
-            build = partial(build_program, source=source, models=[lm])
+            build = partial(build_program, source=source, models=[lm], settings=settings)
             service = Service(build, programs, source, index="sample", limits=limits, budget=budget)
             return stack.enter_context(listening(service, **options))
 

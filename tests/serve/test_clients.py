@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,24 @@ def known() -> dict[str, dspy.Prediction]:
     program = PolyHop(ChainRetriever(PassagePool(sample_passages())))
     with dspy.context(lm=language_model("lexical")):
         return {question: program(question=question) for question in [QUESTION, *QUESTIONS]}
+
+
+def test_a_withheld_answer_is_told_as_a_guess(start: Callable[..., str]) -> None:
+    address = start(settings=("abstain_below=1.0",))
+    messages = [{"role": "user", "content": QUESTION}]
+    chat = httpx.post(f"{address}/v1/chat/completions", json={"messages": messages}, timeout=60).json()
+    asked = httpx.post(f"{address}/ask", json={"question": QUESTION}, timeout=60).json()
+    assert asked["answer"] == "unknown"
+    assert asked["guess"]
+    assert asked["evidence"]
+    told = f"unknown (perhaps: {asked['guess']})"
+    assert chat["choices"][0]["message"]["content"].startswith(f"{told} [1]")
+
+    async def call() -> str:
+        async with Client(f"{address}/mcp") as client:
+            return str((await client.call_tool("answer", {"question": QUESTION})).content[0].text)  # type: ignore[union-attr]
+
+    assert asyncio.run(call()).startswith(f"{told} (confidence ")
 
 
 def test_openai_s_client(address: str, known: dict[str, dspy.Prediction]) -> None:
@@ -79,7 +98,7 @@ async def used(client: Client, known: dict[str, dspy.Prediction]) -> None:
         return str(result.content[0].text)  # type: ignore[union-attr]
 
     for question, prediction in known.items():
-        assert (await call("answer", question=question)).startswith(f"{prediction.answer} (confidence ")
+        assert (await call("answer", question=question)).startswith(f"{prediction.told} (confidence ")
     chain = await call("find_chain", question=QUESTION, k=3)
     assert chain.startswith("[stalker-1979-film] Stalker (1979 film)\nreason: the question names it: stalker")
     assert chain.count("\nreason: ") == 3

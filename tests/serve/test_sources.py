@@ -42,7 +42,7 @@ def test_each_source_has_its_own_lines_and_marks(id: str, title: str, text: str)
         assert line.startswith(start)
         assert not _MARK.search(line[1:])
     item = {"passage_id": id, "title": title, "text": text}
-    content, annotations = cited({"answer": "x" + text, "evidence": [item, item]}, "http://localhost/")
+    content, annotations = cited({"answer": "x" + text, "guess": text, "evidence": [item, item]}, "http://localhost/")
     answer, _, *sources = content.split("\n")
     assert [len(_MARK.findall(answer)), *(_MARK.findall(each) for each in sources)] == [2, ["["], ["["]]
     assert len(annotations) == len(sources) == 2
