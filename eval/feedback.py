@@ -16,7 +16,7 @@ from typing import Any
 import dspy
 
 from ..data.passages import Evidence, Fact, Passage
-from .gold_replies import GoldReplies, Sight, asked
+from .gold_replies import GoldReplies, GoldReply, asked
 from .metrics import Attempt, Metric, attempt_of, joint_f1
 from .scoring import counted, exact_match, fact_in, sentences_of
 
@@ -64,12 +64,10 @@ def with_feedback(metric: Metric = joint_f1) -> FeedbackMetric:
 def explain(attempt: Attempt, call: Call | None = None) -> str:
     """What is right and what is missing, of the whole program or of one call of an agent."""
     if call is not None:
-        signature, inputs, own = call
-        seen = attempt.output.ranking
-        found = faults(attempt.example, seen, signature, inputs, own)
-        if found is not None:
-            texts = [*(found.values() or ["This reply has no fault."]), _not_shown(attempt.example, seen, inputs)]
-            return " ".join(filter(None, [*texts, _answer(attempt)]))
+        reply = GoldReplies(attempt.example, attempt.output.ranking).reply(*call)
+        if reply.told:
+            texts = _faults(reply, call[2]).values() or ["This reply has no fault."]
+            return " ".join(filter(None, [*texts, _not_shown(reply), _answer(attempt)]))
     return " ".join(filter(None, (_answer(attempt), _search(attempt), _evidence(attempt))))
 
 
@@ -143,40 +141,41 @@ def faults(
         own: Its reply.
     """
     reply = GoldReplies(example, passages).reply(signature, inputs, own)
-    if not reply.told:
-        return None
+    return _faults(reply, own) if reply.told else None
+
+
+def _faults(reply: GoldReply, own: Mapping[str, Any]) -> dict[str, str]:
     different = {name: told for name, told in reply.told.items() if own.get(name) != told}
-    return {name: _fault(name, own.get(name), told, reply.sight) for name, told in different.items()}
+    return {name: _fault(name, own.get(name), told, reply) for name, told in different.items()}
 
 
-def _fault(name: str, own: Any, told: Any, sight: Sight) -> str:
+def _fault(name: str, own: Any, told: Any, reply: GoldReply) -> str:
     if isinstance(told, float):
         return f"{name} {float(own):g} is too {'low' if told > float(own) else 'high'}: {told:.2g} would be right."
     if not isinstance(told, list):
         return f'{name} should be "{told}", not "{own}".'
     given = [asked(each) for each in (own if isinstance(own, list | tuple) else [own]) if each is not None]
     wanted = [asked(each) for each in told]
-    whole = {id.partition("s")[0] for id in wanted if sight.page(id)}
-    left_out = [id for id in wanted if id not in given and not (sight.page(id) and id.partition("s")[0] in given)]
+    whole = {id.partition("s")[0] for id in wanted if reply.page(id)}
+    left_out = [id for id in wanted if id not in given and not (reply.page(id) and id.partition("s")[0] in given)]
     vain = [id for id in given if id not in wanted and id not in whole]
     texts = [
-        f"{name} left out {_listed(_shown(id, sight) for id in left_out)}." if left_out else "",
-        f"{name} has what is not needed: {_listed(_shown(id, sight) for id in vain)}." if vain else "",
+        f"{name} left out {_listed(_shown(id, reply) for id in left_out)}." if left_out else "",
+        f"{name} has what is not needed: {_listed(_shown(id, reply) for id in vain)}." if vain else "",
     ]
     return " ".join(filter(None, texts)) or f"{name} should be {_listed(wanted)}."
 
 
-def _not_shown(example: dspy.Example, passages: Iterable[Passage], inputs: Mapping[str, Any]) -> str:
+def _not_shown(reply: GoldReply) -> str:
     """What the annotations need and the agent was not shown; empty if it was shown everything, or no passages."""
-    sight = Sight(GoldReplies(example, passages), inputs, {})
-    lacking = [page.title if page else id for id, page in sight.oracle.pages.items() if not sight.has(id)]
-    return f"It was not shown all that the answer needs of {_listed(lacking)}." if sight.numbered and lacking else ""
+    lacking = [page.title if page else id for id, page in reply.oracle.pages.items() if not reply.has(id)]
+    return f"It was not shown all that the answer needs of {_listed(lacking)}." if reply.numbered and lacking else ""
 
 
-def _shown(text: str, sight: Sight) -> str:
+def _shown(text: str, reply: GoldReply) -> str:
     """A text of a list; an id with its title and sentence."""
-    page = sight.page(text)
-    return _quote(text) if page is None else f'[{text}] "{page.title}" ({_quote(sight.sentence(text))})'
+    page = reply.page(text)
+    return _quote(text) if page is None else f'[{text}] "{page.title}" ({_quote(reply.sentence(text))})'
 
 
 def _quote(text: str) -> str:

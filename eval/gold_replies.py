@@ -1,14 +1,13 @@
 """What an agent should have replied to what it saw, according to the annotations of the question.
 
-A field of a reply has a function here, so any combination of known fields works, of any program. What the annotations
-do not tell stays as the agent has it: an answer, for example, where the passages that it read lack the evidence.
+`_told` says it field by field, so any combination of known fields works, of any program. What the annotations do not
+tell stays as the agent has it: an answer, for example, where the passages that it read lack the evidence.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -23,17 +22,13 @@ from ..programs.prediction import UNKNOWN
 from ..signatures.fields import NumberedPassage, NumberedPassages
 from ..signatures.replies import read_probability
 from .gold import gold_in_passages
-from .scoring import exact_match
+from .scoring import exact_match, mentions
 
 CONFIDENT = 0.95
 
 _ALIKE = 0.5  # share of topic words that two questions or statements have in common
 _ID = re.compile(r"\d+(?:s\d+)?")
 _UNTOLD = object()
-
-Field = Callable[["Sight"], Any]
-FIELDS: dict[str, Field] = {}
-"""The functions by the name of the output field; each returns the value, or `_UNTOLD`."""
 
 
 class GoldReplies:
@@ -57,19 +52,19 @@ class GoldReplies:
             step._replace(passage_id=pieces.get(step.passage_id or "", step.passage_id)) for step in given
         )
 
-    def reply(self, signature: type[dspy.Signature], inputs: Mapping[str, Any], own: Mapping[str, Any]) -> Reply:
-        """The reply that the annotations ask for. A field that is as good stays as the agent has it.
+    def reply(self, signature: type[dspy.Signature], inputs: Mapping[str, Any], own: Mapping[str, Any]) -> GoldReply:
+        """The reply that the annotations ask for.
 
         Args:
             inputs: What the agent was given; passages as `NumberedPassages`.
             own: What the agent replied.
         """
-        sight = Sight(self, inputs, dict(own))
-        told: dict[str, Any] = {}
+        reply = GoldReply(self, inputs, dict(own))
         for name in signature.output_fields:
-            if name in FIELDS and (value := FIELDS[name](sight)) is not _UNTOLD:
-                told[name] = sight.own[name] = own[name] if name in own and sight.alike(own[name], value) else value
-        return Reply(told, dict(own), sight)
+            if (value := _told(reply, name)) is not _UNTOLD:
+                kept = name in own and reply.alike(own[name], value)
+                reply.told[name] = reply.fields[name] = own[name] if kept else value
+        return reply
 
     def asked(self, n: int) -> str:
         """Sub-question ``n``, from 0, with the answers of earlier ones in place of references."""
@@ -77,25 +72,17 @@ class GoldReplies:
         return replace_references(self.steps[n].question, answers.get)
 
 
-@dataclass(frozen=True)
-class Reply:
-    """The fields that the annotations tell, some of them equal to the agent's own, and the agent's own."""
+class GoldReply:
+    """What one call should have replied, and what it shows of the gold evidence.
 
-    told: Mapping[str, Any]
-    own: Mapping[str, Any]
-    sight: Sight
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The whole reply."""
-        return {**self.own, **self.told}
-
-
-class Sight:
-    """What one call shows of the gold evidence. ``own`` is the agent's reply, corrected field by field."""
+    Attributes:
+        fields: The whole reply: the agent's own, corrected.
+        told: The fields that the annotations tell. One that is as good stays as the agent has it.
+    """
 
     def __init__(self, oracle: GoldReplies, inputs: Mapping[str, Any], own: dict[str, Any]) -> None:
-        self.oracle, self.inputs, self.own = oracle, inputs, own
+        self.oracle, self.inputs, self.fields = oracle, inputs, own
+        self.told: dict[str, Any] = {}
 
     def alike(self, own: Any, told: Any) -> bool:
         """Whether an agent's value of a field is as good as the value that the annotations tell."""
@@ -105,8 +92,9 @@ class Sight:
             return title_key(str(own)) == title_key(str(told))
         left, right = [asked(each) for each in own], [asked(each) for each in told]
         if all(_ID.fullmatch(text) for text in (*left, *right)):
-            by_passage = not self.oracle.gold.facts
-            return {_id(text, by_passage) for text in left} == {_id(text, by_passage) for text in right}
+            if not self.oracle.gold.facts:  # passages are gold
+                left, right = ([text.partition("s")[0] for text in texts] for texts in (left, right))
+            return set(left) == set(right)
         same = len(left) == len(right)
         return same and all(likeness(one, other) >= _ALIKE for one, other in zip(left, right, strict=True))
 
@@ -116,6 +104,8 @@ class Sight:
     def listed(self, name: str) -> list[str]:
         value = self.inputs.get(name)
         return [str(item) for item in value] if isinstance(value, list | tuple) else []
+
+    # --- what is shown -----------------------------------------------------------------------------------------------
 
     @cached_property
     def numbered(self) -> list[NumberedPassage]:
@@ -129,7 +119,8 @@ class Sight:
         found: dict[str, NumberedPassage] = {}
         for shown in self.numbered:
             for id, page in pages:
-                if _shows(shown, page):
+                texts = dict(enumerate(page.sentences, 1))
+                if shown.title == page.title and shown.sentences.items() <= texts.items():
                     found.setdefault(id, shown)
         return found
 
@@ -141,30 +132,49 @@ class Sight:
 
     def _ids(self, id: str) -> list[str]:
         shown = self.found[id]
-        gold = [fact.sentence for fact in self.oracle.gold.facts if fact.passage_id == id]
-        if sentences := [n + 1 for n in gold if n is not None]:
-            return [f"{shown.number}s{n}" for n in sentences if n in shown.sentences]
+        if sentences := self._sentences(id):
+            return [f"{shown.number}s{n + 1}" for n in sentences if n + 1 in shown.sentences]
         answers = [step.answer for step in self.oracle.steps if step.passage_id == id] or self.oracle.gold.answers
-        stating = (n for n, text in shown.sentences.items() if _mentions(text, answers))
+        stating = (n for n, text in shown.sentences.items() if mentions(text, answers))
         return [f"{shown.number}s{n}" for n in stating][:1] or [str(shown.number)]
+
+    def _sentences(self, id: str) -> list[int]:
+        """The numbers of the gold sentences of a gold passage, from 0."""
+        facts = self.oracle.gold.facts
+        return [fact.sentence for fact in facts if fact.passage_id == id and fact.sentence is not None]
 
     def has(self, passage: str) -> bool:
         """Whether all gold sentences of a gold passage are shown."""
-        gold = [fact for fact in self.oracle.gold.facts if fact.passage_id == passage and fact.sentence is not None]
-        return passage in self.found and len(self._ids(passage)) >= max(1, len(gold))
+        return passage in self.found and len(self._ids(passage)) >= max(1, len(self._sentences(passage)))
 
     @property
     def complete(self) -> bool:
         """Whether all gold evidence is shown."""
         return bool(self.oracle.pages) and all(map(self.has, self.oracle.pages))
 
+    def page(self, id: str) -> NumberedPassage | None:
+        """The passage of an id that is shown."""
+        number, _, sentence = id.partition("s")
+        found = (page for page in self.numbered if _ID.fullmatch(id) and str(page.number) == number)
+        return next((page for page in found if not sentence or int(sentence) in page.sentences), None)
+
+    def sentence(self, id: str) -> str:
+        """The text of an id that is shown."""
+        page, sentence = self.page(id), id.partition("s")[2]
+        if page is None:
+            raise KeyError(id)
+        return page.sentences[int(sentence)] if sentence else " ".join(page.sentences.values())
+
+    # --- what is asked -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def is_main(self) -> bool:
+        return title_key(self.text("question")) == title_key(self.oracle.example.question)
+
     @cached_property
     def at(self) -> int | None:
         """The index of the sub-question that is asked here; None where it is the question itself or neither."""
-        question = self.text("question")
-        if title_key(question) == title_key(self.oracle.example.question):
-            return None
-        return self.step_like(question)
+        return None if self.is_main else self.step_like(self.text("question"))
 
     def step_like(self, text: str) -> int | None:
         """The index of the sub-question that a text asks, in its own words or in others."""
@@ -172,10 +182,6 @@ class Sight:
         alike = [max(likeness(text, form) for form in forms) for forms in known]
         best = max(range(len(alike)), key=alike.__getitem__, default=None)
         return best if best is not None and alike[best] >= _ALIKE else None
-
-    @cached_property
-    def is_main(self) -> bool:
-        return title_key(self.text("question")) == title_key(self.oracle.example.question)
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -192,10 +198,7 @@ class Sight:
         passage = None if self.at is None else self.oracle.steps[self.at].passage_id
         return passage is not None and passage in self.oracle.pages and self.has(passage)
 
-    @property
-    def right(self) -> bool:
-        """Whether the answer that is judged here is right."""
-        return exact_match(self.text("proposed_answer", "answer"), self.answers) > 0
+    # --- what is lacking ---------------------------------------------------------------------------------------------
 
     @property
     def lacking(self) -> list[str]:
@@ -236,19 +239,7 @@ class Sight:
     def _knows(self, passage: str) -> bool:
         """Whether a gold passage is shown, or a known fact states what it says."""
         answers = [step.answer for step in self.oracle.steps if step.passage_id == passage]
-        return self.has(passage) or any(_mentions(text, answers) for text in self.listed("known"))
-
-    def page(self, id: str) -> NumberedPassage | None:
-        """The passage of an id that is shown."""
-        number, _, sentence = id.partition("s")
-        found = (page for page in self.numbered if _ID.fullmatch(id) and str(page.number) == number)
-        return next((page for page in found if not sentence or int(sentence) in page.sentences), None)
-
-    def sentence(self, id: str) -> str:
-        page, sentence = self.page(id), id.partition("s")[2]
-        if page is None:
-            raise KeyError(id)
-        return page.sentences[int(sentence)] if sentence else " ".join(page.sentences.values())
+        return self.has(passage) or any(mentions(text, answers) for text in self.listed("known"))
 
 
 def likeness(one: str, other: str) -> float:
@@ -257,233 +248,105 @@ def likeness(one: str, other: str) -> float:
     return len(left & right) / len(left | right) if left | right else float(title_key(one) == title_key(other))
 
 
-def _names_all(own: str, query: str) -> bool:
-    """Whether a query has all topic words of another one."""
-    words = set(content_terms(query))
-    return bool(words) and words <= set(content_terms(own))
-
-
 def asked(item: Any) -> str:
     """A text of a list without the ids that it cites; of a step its question."""
     text = str(item["question"] if isinstance(item, dict) else item)
     return split_citations(text)[0] or text
 
 
-def _id(text: str, by_passage: bool) -> str:
-    return text.partition("s")[0] if by_passage else text
-
-
-def _mentions(text: str, answers: Iterable[str]) -> bool:
-    key = f" {title_key(text)} "
-    return any(f" {title_key(answer)} " in key for answer in answers)
-
-
-def _shows(shown: NumberedPassage, page: Passage) -> bool:
-    sentences = page.sentences
-    return shown.title == page.title and all(
-        n <= len(sentences) and text == sentences[n - 1] for n, text in shown.sentences.items()
-    )
-
-
-# --- fields ----------------------------------------------------------------------------------------------------------
-
-
-def field(*names: str) -> Callable[[Field], Field]:
-    """Register what the annotations tell of some output fields."""
-
-    def add(function: Field) -> Field:
-        FIELDS.update(dict.fromkeys(names, function))
-        return function
-
-    return add
-
-
-@field("sub_questions", "roadmap", "requirements")
-def _plan(sight: Sight) -> Any:
-    return [step.question for step in sight.oracle.steps] or _UNTOLD
-
-
-@field("steps")
-def _steps(sight: Sight) -> Any:
-    return [{"thought": "", "question": step.question} for step in sight.oracle.steps] or _UNTOLD
-
-
-@field("route")
-def _route(sight: Sight) -> Any:
-    if not sight.is_main:
-        return _UNTOLD
-    hops = len(sight.oracle.steps) or sight.oracle.example.get("hops") or len(sight.oracle.pages)
-    return _UNTOLD if not hops else "plan" if hops > 1 else "single"
-
-
-@field("query")
-def _query(sight: Sight) -> Any:
-    if "action" in sight.own:
-        if sight.own["action"] == "answer":
+def _told(reply: GoldReply, name: str) -> Any:
+    """What an output field should be; `_UNTOLD` if the annotations do not tell. Earlier fields are corrected."""
+    oracle, own, answers = reply.oracle, reply.fields, reply.answers
+    pages, steps = oracle.pages, oracle.steps
+    judged = reply.text("proposed_answer", "answer")
+    match name:
+        # Plans
+        case "sub_questions" | "roadmap" | "requirements" if steps:
+            return [step.question for step in steps]
+        case "steps" if steps:
+            return [{"thought": "", "question": step.question} for step in steps]
+        case "route" if reply.is_main and (hops := len(steps) or oracle.example.get("hops") or len(pages)):
+            return "plan" if hops > 1 else "single"
+        case "refined_question" if (n := reply.step_like(reply.text("next_question"))) is not None:
+            return oracle.asked(n)
+        # Searches
+        case "action" if reply.complete or reply.lacking:
+            return "answer" if reply.complete else "retrieve"
+        case "query" if own.get("action") == "answer" or ("action" not in own and own.get("route") == "plan"):
             return "none"
-        own = str(sight.own.get("query", ""))
-        as_good = not sight.was_tried(own) and any(_names_all(own, query) for query in sight.lacking)
-        return own if as_good else next(iter(sight.lacking), _UNTOLD)
-    return "none" if sight.own.get("route") == "plan" else _UNTOLD
+        case "query" if "action" in own and reply.lacking:
+            query = str(own.get("query", ""))
+            words = set(content_terms(query))
+            as_good = any((terms := set(content_terms(each))) and terms <= words for each in reply.lacking)
+            return query if as_good and not reply.was_tried(query) else reply.lacking[0]
+        case "queries" | "required" | "gaps" if reply.lacking:
+            return reply.lacking
+        case "required" | "gaps" if reply.complete:
+            return []
+        case "missing" if reply.complete or reply.lacking:
+            return "none" if reply.complete else reply.lacking[0]
+        # Evidence
+        case "keep" if pages:
+            return reply.ids()
+        case "add" if pages:
+            selected = set(reply.listed("selected"))
+            return [id for id in reply.ids() if id not in selected and id.partition("s")[0] not in selected]
+        case "useful" | "chosen" if pages:
+            return [str(page.number) for page in reply.found.values()]
+        case "spans" if pages:
+            return [f"{id} {reply.sentence(id)}" for id in reply.ids()]
+        case "new_facts" if pages:
+            known = " ".join(map(title_key, reply.listed("known")))
+            texts = [(id, reply.sentence(id)) for id in reply.ids()]
+            return [f"{text} ({id})" for id, text in texts if title_key(text) not in known]
+        case "sufficiency" if pages:
+            return sum(map(reply.has, pages)) / len(pages)
+        case "citations" | "cited" if reply.carried and pages:
+            return reply.ids() if reply.at is None else reply.ids(steps[reply.at].passage_id)
+        case "supported" | "relevant":  # the statements that repeat a gold sentence, besides the agent's own choice
+            shown = [reply.sentence(id) for id in reply.ids()]
+            statements = [text.partition(". ") for text in reply.listed("statements")]
+            repeated = [n for n, _, text in statements if any(likeness(text, each) >= _ALIKE for each in shown)]
+            chosen = [str(entry) for entry in (*own.get("supported", ()), *own.get("relevant", ()))]
+            return list(dict.fromkeys([*chosen, *repeated])) if repeated else _UNTOLD
+        # Answers
+        case "answers" | "doubtful" if steps:
+            asked_here = reply.listed("sub_questions")
+            same = len(asked_here) == len(steps)
+            found = [n if same else reply.step_like(text) for n, text in enumerate(asked_here)]
+            if None in found:
+                return _UNTOLD
+            return [_answered(reply, n) for n in found if n is not None] if name == "answers" else []
+        case "answer" if answers and reply.carried:
+            said = str(own.get("answer", UNKNOWN))
+            return said if exact_match(said, answers) else answers[0]
+        case "answer" if answers:  # no reply is better than the agent's own
+            return reply.text("draft") if "decision" in own else str(own.get("answer", UNKNOWN))
+        case "decision" if answers:
+            return "revised" if reply.carried else "unconfident"
+        case "next_thought":  # the next gold sentence that is shown and was not thought; at the end the answer
+            thoughts = " ".join(map(title_key, reply.listed("thoughts")))
+            new = [text for id in reply.ids() if title_key(text := reply.sentence(id)) not in thoughts]
+            if new or (reply.complete and answers):
+                return new[0] if new else f"So the answer is: {answers[0]}"
+        # Judgements
+        case "confidence" if answers:
+            return CONFIDENT if exact_match(str(own.get("answer")), answers) else 1 - CONFIDENT
+        case "accuracy" if answers:
+            return CONFIDENT if exact_match(judged, answers) else 1 - CONFIDENT
+        case "attribution" if answers and reply.carried:
+            return "attributable" if exact_match(judged, answers) else "contradictory"
+        case "attribution" if answers:
+            return "extrapolatory"
+        case "correction" if answers and exact_match(judged, answers):
+            return reply.text("proposed_answer")
+        case "correction" if answers and reply.carried:
+            return answers[0]
+    return _UNTOLD
 
 
-@field("action")
-def _action(sight: Sight) -> Any:
-    if sight.complete:
-        return "answer"
-    return "retrieve" if sight.lacking else _UNTOLD
-
-
-@field("refined_question")
-def _refined(sight: Sight) -> Any:
-    n = sight.step_like(sight.text("next_question"))
-    return _UNTOLD if n is None else sight.oracle.asked(n)
-
-
-@field("queries")
-def _queries(sight: Sight) -> Any:
-    return sight.lacking or _UNTOLD
-
-
-@field("required", "gaps")
-def _open(sight: Sight) -> Any:
-    return sight.lacking or ([] if sight.complete else _UNTOLD)
-
-
-@field("keep")
-def _keep(sight: Sight) -> Any:
-    return sight.ids() if sight.oracle.pages else _UNTOLD
-
-
-@field("add")
-def _add(sight: Sight) -> Any:
-    if not sight.oracle.pages:
-        return _UNTOLD
-    selected = set(sight.listed("selected"))
-    return [id for id in sight.ids() if id not in selected and id.partition("s")[0] not in selected]
-
-
-@field("useful", "chosen")
-def _useful(sight: Sight) -> Any:
-    return [str(page.number) for page in sight.found.values()] if sight.oracle.pages else _UNTOLD
-
-
-@field("spans")
-def _spans(sight: Sight) -> Any:
-    return [f"{id} {sight.sentence(id)}" for id in sight.ids()] if sight.oracle.pages else _UNTOLD
-
-
-@field("new_facts")
-def _new_facts(sight: Sight) -> Any:
-    if not sight.oracle.pages:
-        return _UNTOLD
-    known = " ".join(map(title_key, sight.listed("known")))
-    told = [(id, sight.sentence(id)) for id in sight.ids()]
-    return [f"{text} ({id})" for id, text in told if title_key(text) not in known]
-
-
-@field("supported", "relevant")
-def _stated(sight: Sight) -> Any:
-    """The statements that repeat a gold sentence, besides the agent's own choice."""
-    gold = [sight.sentence(id) for id in sight.ids()]
-    statements = [text.partition(". ") for text in sight.listed("statements")]
-    numbers = [number for number, _, text in statements if any(likeness(text, other) >= _ALIKE for other in gold)]
-    own = [str(entry) for entry in (*sight.own.get("supported", ()), *sight.own.get("relevant", ()))]
-    return list(dict.fromkeys([*own, *numbers])) if numbers else _UNTOLD
-
-
-@field("sufficiency")
-def _sufficiency(sight: Sight) -> Any:
-    pages = sight.oracle.pages
-    return sum(map(sight.has, pages)) / len(pages) if pages else _UNTOLD
-
-
-@field("answers")
-def _answers(sight: Sight) -> Any:
-    """An answer to each sub-question of the prompt, if all of them are annotated."""
-    asked, steps = sight.listed("sub_questions"), sight.oracle.steps
-    same = len(asked) == len(steps)
-    found = [n if same else sight.step_like(text) for n, text in enumerate(asked)]
-    if not steps or None in found:
-        return _UNTOLD
-    told = []
-    for n in found:
-        step = steps[n or 0]
-        ids = sight.ids(step.passage_id) if step.passage_id in sight.found else []
-        told.append(f"{step.answer} [{ids[0]}]" if ids else step.answer if step.passage_id is None else UNKNOWN)
-    return told
-
-
-@field("doubtful")
-def _doubtful(sight: Sight) -> Any:
-    """None: the annotated answers are stated by what they cite."""
-    return [] if _answers(sight) is not _UNTOLD else _UNTOLD
-
-
-@field("missing")
-def _missing(sight: Sight) -> Any:
-    return "none" if sight.complete else next(iter(sight.lacking), _UNTOLD)
-
-
-@field("answer")
-def _answer(sight: Sight) -> Any:
-    """The right answer where the passages carry it. Else no reply is better than the agent's own."""
-    if not sight.answers:
-        return _UNTOLD
-    own = str(sight.own.get("answer", UNKNOWN))
-    if sight.carried:
-        return own if exact_match(own, sight.answers) else sight.answers[0]
-    return sight.text("draft") if "decision" in sight.own else own
-
-
-@field("citations", "cited")
-def _cited(sight: Sight) -> Any:
-    if not sight.carried or not sight.oracle.pages:
-        return _UNTOLD
-    return sight.ids() if sight.at is None else sight.ids(sight.oracle.steps[sight.at].passage_id)
-
-
-@field("confidence")
-def _confidence(sight: Sight) -> Any:
-    if not sight.answers:
-        return _UNTOLD
-    right = exact_match(str(sight.own.get("answer")), sight.answers) > 0
-    return CONFIDENT if right else 1 - CONFIDENT
-
-
-@field("accuracy")
-def _accuracy(sight: Sight) -> Any:
-    return _UNTOLD if not sight.answers else CONFIDENT if sight.right else 1 - CONFIDENT
-
-
-@field("attribution")
-def _attribution(sight: Sight) -> Any:
-    if not sight.answers:
-        return _UNTOLD
-    if sight.carried:
-        return "attributable" if sight.right else "contradictory"
-    return "extrapolatory"
-
-
-@field("correction")
-def _correction(sight: Sight) -> Any:
-    if not sight.answers:
-        return _UNTOLD
-    if sight.right:
-        return sight.text("proposed_answer")
-    return sight.answers[0] if sight.carried else _UNTOLD
-
-
-@field("decision")
-def _decision(sight: Sight) -> Any:
-    return _UNTOLD if not sight.answers else "revised" if sight.carried else "unconfident"
-
-
-@field("next_thought")
-def _thought(sight: Sight) -> Any:
-    """The next gold sentence that is shown and was not thought; at the end the answer."""
-    thoughts = " ".join(map(title_key, sight.listed("thoughts")))
-    new = [text for id in sight.ids() if title_key(text := sight.sentence(id)) not in thoughts]
-    if new:
-        return new[0]
-    return f"So the answer is: {sight.answers[0]}" if sight.complete and sight.answers else _UNTOLD
+def _answered(reply: GoldReply, n: int) -> str:
+    """The answer to a sub-question with what it cites; unknown if that is not shown."""
+    step = reply.oracle.steps[n]
+    ids = reply.ids(step.passage_id) if step.passage_id in reply.found else []
+    return f"{step.answer} [{ids[0]}]" if ids else step.answer if step.passage_id is None else UNKNOWN
