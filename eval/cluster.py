@@ -9,9 +9,10 @@ together. What a worker that ended has not finished is executed again, each ques
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import count as counting
 from logging import WARNING
 from typing import Any
 
@@ -25,7 +26,7 @@ from ..engines.replies import explain
 from ..engines.secrets import learn_models
 from ..engines.shared import Shared, dumps, loads
 from .executor import ATTEMPTS, GRACE, QuestionTask, ThreadExecutor
-from .metrics import METRICS, Metric
+from .metrics import METRICS
 from .records import QuestionRecord
 
 Question = tuple[int, dspy.Example]
@@ -68,8 +69,11 @@ class RayExecutor:
 
     def __init__(self, task: QuestionTask, where: Ray) -> None:
         self._task, self._where = task, where
+        ours = __name__.partition(".")[0]
+        own = {name: each for name, each in METRICS.items() if not each.function.__module__.startswith(f"{ours}.")}
+        settings = {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}
         try:
-            self._content, shared = dumps(_WorkerTask.of(task))
+            self._content, shared = dumps((task, settings, own))
         except Exception as error:  # pickling runs anybody's code
             raise PolyhopError(f"with workers, program, questions and metric must pickle: {explain(error)}") from error
         self._ray, self._started = _connected(where)
@@ -77,22 +81,20 @@ class RayExecutor:
         affinity = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(here, soft=False)
         options = {"num_cpus": 0, "max_concurrency": 1000, "scheduling_strategy": affinity}
         self._shared = self._ray.remote(Shared).options(**options).remote(shared)
-        self._number = 0
         self._waiting: dict[Any, tuple[Question, _Seat]] = {}
-        self._seats = [_Seat(self) for _ in range(where.workers)]
+        self._numbers = counting()
+        self._seats = [self._seat() for _ in range(where.workers)]
         try:
             self._ray.get([seat.actor.ready.remote() for seat in self._seats])
         except self._ray.exceptions.RayError as error:
             self.close()
             raise PolyhopError(f"a worker cannot start: {explain(getattr(error, 'cause', None) or error)}") from error
 
-    def start(self) -> tuple[int, Any]:
-        """A new worker: its number and its actor."""
-        self._number += 1
-        cpus = 1.0 if self._where.address else 0.0  # here, the threads decide
+    def _seat(self) -> _Seat:
+        """A new worker."""
+        number, cpus = next(self._numbers), 1.0 if self._where.address else 0.0  # here, the threads decide
         options = {"num_cpus": cpus, "max_concurrency": self._where.threads, "runtime_env": {"env_vars": _ENVIRONMENT}}
-        worker = self._ray.remote(_Worker).options(**options)
-        return self._number, worker.remote(self._content, self._shared, self._number)
+        return _Seat(number, self._ray.remote(_Worker).options(**options).remote(self._content, self._shared, number))
 
     def run(self, questions: Iterable[Question]) -> Iterator[QuestionRecord]:
         lost: list[Question] = []
@@ -123,7 +125,7 @@ class RayExecutor:
             lost.append(question)
             if seat in self._seats:  # not replaced yet
                 self._ray.get(self._shared.lost.remote(seat.number))
-                self._seats[self._seats.index(seat)] = _Seat(self)
+                self._seats[self._seats.index(seat)] = self._seat()
             return
         seat.busy -= 1
         if error is not None:
@@ -154,16 +156,17 @@ class RayExecutor:
         self.close()
 
 
+@dataclass(eq=False)
 class _Seat:
     """A worker, and how many questions it has."""
 
-    def __init__(self, executor: RayExecutor) -> None:
-        self.number, self.actor = executor.start()
-        self.busy = 0
+    number: int
+    actor: Any
+    busy: int = 0
 
 
 class _Worker:
-    """The actor that holds the program."""
+    """The actor that holds the program. It has DSPy's settings and the metrics of the process of the run."""
 
     def __init__(self, content: bytes, shared: Any, number: int) -> None:
         import ray
@@ -175,7 +178,10 @@ class _Worker:
             return result
 
         protect_cache()
-        self._task: _WorkerTask = loads(content, call)
+        task, self._settings, metrics = loads(content, call)
+        METRICS.update(metrics)
+        learn_models(task.program)
+        self._task: QuestionTask = task
 
     def ready(self) -> None:
         """Return when the program is loaded."""
@@ -183,34 +189,14 @@ class _Worker:
     def ask(self, question: Question) -> tuple[QuestionRecord | None, BaseException | None]:
         """The record, or what must stop the run, such as a spent budget; Ray would take it for the end of the actor."""
         try:
-            return self._task(question), None
+            with dspy.context(**self._settings):
+                return next(ThreadExecutor(self._task).run([question])), None
         except BaseException as error:  # noqa: BLE001  # raised in the process of the run
             try:
                 cloudpickle.loads(cloudpickle.dumps(error))
             except Exception:  # noqa: BLE001  # it has anybody's code
                 return None, PolyhopError(explain(error))
             return None, error
-
-
-@dataclass(frozen=True)
-class _WorkerTask:
-    """Asks questions with DSPy's settings and the metrics of the process of the run."""
-
-    task: QuestionTask
-    settings: Mapping[str, Any]
-    metrics: Mapping[str, Metric]  # of the user's own
-
-    @classmethod
-    def of(cls, task: QuestionTask) -> _WorkerTask:
-        ours = __name__.partition(".")[0]
-        own = {name: each for name, each in METRICS.items() if not each.function.__module__.startswith(f"{ours}.")}
-        return cls(task, {"lm": dspy.settings.lm, "adapter": dspy.settings.adapter}, own)
-
-    def __call__(self, question: Question) -> QuestionRecord:
-        METRICS.update(self.metrics)
-        learn_models(self.task.program)
-        with dspy.context(**self.settings):
-            return next(ThreadExecutor(self.task).run([question]))
 
 
 def _connected(where: Ray) -> tuple[Any, bool]:

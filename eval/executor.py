@@ -8,7 +8,7 @@ abandoned in its thread, which ends at its current or next call to a language mo
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from math import inf, isfinite
@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic, perf_counter
 from traceback import extract_tb
-from typing import Any, Generic, TypeVar
+from typing import Any, NamedTuple
 
 import dspy
 from dspy import AdapterParseError, LMError
@@ -28,8 +28,6 @@ from .gold import LookUp, ProgramOutput, gold_evidence
 from .metrics import score
 from .official.submissions import Submission
 from .records import EvidenceRecord, Failure, QuestionRecord
-
-T = TypeVar("T")
 
 GRACE = 1.0
 """Seconds in which running questions may finish when a run is interrupted."""
@@ -54,9 +52,6 @@ class QuestionTask:
     timeout: float | None = None
     attempts: Mapping[int, int] = field(default_factory=dict)
 
-    def ledger(self, n: int) -> Ledger:
-        return Ledger(self.attempts.get(n, 1))
-
     def ask(self, n: int, example: dspy.Example, ledger: Ledger) -> QuestionRecord:
         start = perf_counter()
         output: ProgramOutput | None = None
@@ -67,6 +62,8 @@ class QuestionTask:
             seconds = perf_counter() - start
             output, details = _read(prediction)
             counted = trace_counts(prediction)
+            if self.timeout is not None and seconds > self.timeout:
+                return self.timed_out(n, example, ledger)
         except Exception as error:  # noqa: BLE001  # one failed question must not stop the others
             seconds, counted = perf_counter() - start, {}
             details = {"error": _failure(error)}
@@ -83,7 +80,7 @@ class QuestionTask:
     def lost(self, n: int, example: dspy.Example) -> QuestionRecord:
         message = f"the question ended {ATTEMPTS} workers; if memory ran out, use fewer --threads"
         failure = Failure(cause="worker", type="WorkerLost", message=message)
-        return self._record(n, example, None, self.ledger(n), {"seconds": 0.0}, {"error": failure})
+        return self._record(n, example, None, Ledger(self.attempts.get(n, 1)), {"seconds": 0.0}, {"error": failure})
 
     def _record(
         self,
@@ -120,119 +117,75 @@ class QuestionTask:
         )
 
 
+class _Running(NamedTuple):
+    """A question that is being asked, and the time by which it must have ended."""
+
+    example: dspy.Example
+    ledger: Ledger
+    deadline: float
+
+
 class ThreadExecutor:
-    """Executes up to ``threads`` questions at a time in this process."""
+    """Executes up to ``threads`` questions at a time in this process, in the caller's context (DSPy's settings)."""
 
     def __init__(self, task: QuestionTask, threads: int = 1) -> None:
-        self._task = task
-        self._window: Window[QuestionRecord] = Window(threads, task.timeout)
+        if threads < 1:
+            raise ValueError(f"threads must be positive, got {threads}")
+        self._task, self._threads = task, threads
+        self._running: dict[int, _Running] = {}  # by number, in the order of their start
+        self._done: SimpleQueue[tuple[int, QuestionRecord | BaseException]] = SimpleQueue()
 
     def run(self, questions: Iterable[tuple[int, dspy.Example]]) -> Iterator[QuestionRecord]:
         """Yield the record of every (number, question), in the order of completion; failures are records, too."""
-        return self._window.run(self._job(n, example) for n, example in questions)
+        for n, example in questions:
+            if len(self._running) >= self._threads:
+                yield self._next()
+            ledger = Ledger(self._task.attempts.get(n, 1))
+            limit = inf if self._task.timeout is None else self._task.timeout
+            self._running[n] = _Running(example, ledger, monotonic() + limit)
+            # Daemons: a hanging thread must not keep the process alive.
+            job = (self._ask, n, example, ledger)
+            threading.Thread(target=copy_context().run, args=job, daemon=True).start()
+        while self._running:
+            yield self._next()
 
-    def drain(self) -> Iterator[QuestionRecord]:
-        """After `run` was left early: yield what finishes within a moment, and abandon the rest."""
-        return self._window.drain(GRACE)
-
-    def _job(self, n: int, example: dspy.Example) -> Job[QuestionRecord]:
-        ledger = self._task.ledger(n)
-        return Job(
-            lambda: self._task.ask(n, example, ledger),
-            ledger.abandoned.set,
-            lambda: self._task.timed_out(n, example, ledger),
-        )
-
-
-# --- threads ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Job(Generic[T]):
-    """The work of one thread."""
-
-    work: Callable[[], T]  # runs in the thread
-    abandon: Callable[[], None]  # signals `work` that its result is not needed
-    timed_out: Callable[[], T]  # the result after the time limit
-
-
-class Window(Generic[T]):
-    """Runs at most ``threads`` jobs at a time, each in a thread of its own with the caller's context (DSPy's settings).
-
-    Args:
-        timeout: Seconds per job; None for no limit.
-    """
-
-    def __init__(self, threads: int, timeout: float | None = None) -> None:
-        if threads < 1:
-            raise ValueError(f"threads must be positive, got {threads}")
-        self._threads = threads
-        self._timeout = inf if timeout is None else timeout
-        self._deadlines: dict[Job[T], float] = {}  # of running jobs, in the order of their start
-        self._done: SimpleQueue[tuple[Job[T], T | BaseException, float]] = SimpleQueue()
-
-    @property
-    def full(self) -> bool:
-        return len(self._deadlines) >= self._threads
-
-    @property
-    def busy(self) -> bool:
-        return bool(self._deadlines)
-
-    def start(self, job: Job[T]) -> None:
-        self._deadlines[job] = monotonic() + self._timeout
-        # Daemons: a hanging thread must not keep the process alive.
-        threading.Thread(target=copy_context().run, args=(self._run, job), daemon=True).start()
-
-    def _run(self, job: Job[T]) -> None:
+    def _ask(self, n: int, example: dspy.Example, ledger: Ledger) -> None:
         try:
-            result: T | BaseException = job.work()
+            result: QuestionRecord | BaseException = self._task.ask(n, example, ledger)
         except BaseException as error:  # noqa: BLE001  # raised again in the waiting thread
             result = error
-        self._done.put((job, result, monotonic()))
+        self._done.put((n, result))
 
-    def run(self, jobs: Iterable[Job[T]]) -> Iterator[T]:
-        """Yield the results of jobs as they finish; a job is taken when there is a thread for it."""
-        for job in jobs:
-            if self.full:
-                yield self.next()
-            self.start(job)
-        while self.busy:
-            yield self.next()
-
-    def next(self) -> T:
-        """The result of the next job that finishes or times out."""
+    def _next(self) -> QuestionRecord:
+        """The record of the next question that ends or takes too long."""
         while True:
-            first = next(iter(self._deadlines))
-            left = max(self._deadlines[first] - monotonic(), 0.0)
+            first, running = next(iter(self._running.items()))
+            left = max(running.deadline - monotonic(), 0.0)
             try:
-                job, result, ended = self._done.get(timeout=None if left == inf else left)
+                n, result = self._done.get(timeout=None if left == inf else left)
             except Empty:
-                del self._deadlines[first]
-                first.abandon()
-                return first.timed_out()
-            deadline = self._deadlines.pop(job, None)
-            if deadline is None:
-                continue  # timed out before
-            if ended > deadline:
-                return job.timed_out()
+                del self._running[first]
+                running.ledger.abandoned.set()
+                return self._task.timed_out(first, running.example, running.ledger)
+            if self._running.pop(n, None) is None:
+                continue  # it took too long
             if isinstance(result, BaseException):
                 raise result
             return result
 
-    def drain(self, grace: float) -> Iterator[T]:
-        """Yield the results of jobs that finish within ``grace`` seconds, and abandon the others."""
-        end = monotonic() + grace
-        while self._deadlines:
+    def drain(self) -> Iterator[QuestionRecord]:
+        """After `run` was left early: yield what finishes within a moment, and abandon the rest."""
+        end = monotonic() + GRACE
+        while self._running:
             try:
-                job, result, _ = self._done.get(timeout=max(end - monotonic(), 0.0))
+                n, result = self._done.get(timeout=max(end - monotonic(), 0.0))
             except Empty:
                 break
-            if self._deadlines.pop(job, None) is not None and not isinstance(result, BaseException):
+            if self._running.pop(n, None) is not None and not isinstance(result, BaseException):
                 yield result
-        for job in self._deadlines:
-            job.abandon()
-        self._deadlines.clear()
+        for running in self._running.values():
+            running.ledger.abandoned.set()
+        self._running.clear()
 
 
 # --- predictions and failures ----------------------------------------------------------------------------------------

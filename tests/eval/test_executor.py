@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import dspy
 
 from polyhop.data.passages import Evidence, Passage
 from polyhop.engines.costs import Ledger
-from polyhop.eval.executor import Job, QuestionTask, Window
+from polyhop.eval.executor import QuestionTask
 from polyhop.programs import Program
 
-
-def task(seconds: float) -> Job[str]:
-    def work() -> str:
-        time.sleep(seconds)
-        return "answer"
-
-    return Job(work=work, timed_out=lambda: "timeout", abandon=lambda: None)
+from .small import Fake, examples
 
 
 def test_a_late_result_is_a_timeout_even_if_it_waits_to_be_read() -> None:
-    window: Window[str] = Window(2, timeout=1.0)
-    window.start(task(1.5))
-    window.start(task(0.0))
-    time.sleep(2.0)  # both have ended by now
-    assert sorted([window.next(), window.next()]) == ["answer", "timeout"]
-    assert not window.busy
+    record = QuestionTask(Fake(seconds=0.05), timeout=0.01).ask(0, examples("a")[0], Ledger())
+    assert record.error is not None
+    assert (record.error.cause, record.answer) == ("timeout", None)
 
 
 class Reader(Program):
