@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from uuid import uuid4
 
 import dspy
@@ -34,6 +34,7 @@ from ..data.chain import ChainRetriever
 from ..data.errors import PolyhopError, first_error
 from ..data.passages import Retriever
 from ..data.retrievers import OTHER, RETRIEVERS, follows_chain, retriever_name
+from ..data.text import plain
 from ..engines.models import roles
 from ..engines.secrets import learn_models, without_secrets
 from ..eval.settings import content
@@ -50,7 +51,6 @@ _MAX_BYTES = 16 << 20  # of a file
 _MAX_MESSAGE = 1_500  # characters
 _MAX_PROBLEMS = 6  # in a message
 
-M = TypeVar("M", bound=BaseModel)
 State = dict[str, dict[str, Any]]
 """The state of each parameter, by its name in the program."""
 
@@ -59,7 +59,7 @@ class ArtifactError(PolyhopError):
     """An artifact cannot be saved, read, or loaded into a program; the message is one line."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(_one_line(message))
+        super().__init__(_one_line(message))  # an artifact's names must not control the terminal, nor fill it
 
 
 class ArtifactWarning(UserWarning):
@@ -205,7 +205,9 @@ def save(program: dspy.Module, dir: str | Path, *, provenance: Provenance | None
         raise ArtifactError("the program cannot be saved, since it would load with other values")
     new, old = target.with_name(f".{target.name}.{uuid4().hex[:8]}.new"), _old(target)
     try:
-        _check_replaceable(target)
+        names = {entry.name for entry in target.iterdir()} if target.exists() else set()
+        if names - {MANIFEST, STATE} or (names and MANIFEST not in names):  # a damaged artifact is replaced, too
+            raise ArtifactError(f"{target} is not an artifact or contains other files: choose another folder")
         new.mkdir(parents=True)
         for name, each in written.items():
             with (new / name).open("wb") as file:
@@ -246,29 +248,16 @@ def _old(target: Path) -> Path:
     return target.with_name(f".{target.name}.old")
 
 
-def _check_replaceable(target: Path) -> None:
-    """Only an empty folder or an artifact may be replaced, also a damaged one."""
-    names = {entry.name for entry in target.iterdir()} if target.is_dir() else set()
-    if (target.exists() and not target.is_dir()) or names - {MANIFEST, STATE} or (names and MANIFEST not in names):
-        raise ArtifactError(f"{target} is not an artifact or contains other files: choose another folder")
-
-
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
 def read(dir: str | Path) -> Artifact:
     path = Path(dir)
-    try:
-        folder = path if path.is_dir() else _old(path.absolute())
-        found = folder.is_dir()
-    except (OSError, ValueError):
-        found = False
-    if not found:
+    folder = path if os.path.isdir(path) else _old(path.absolute())
+    if not os.path.isdir(folder):
         raise ArtifactError(f"there is no artifact {path}: no such folder")
     manifest = read_manifest(folder)
-    if sha256(_bytes(folder / STATE)).hexdigest() != manifest.state:
-        raise ArtifactError(f"{folder / STATE} is incomplete or was changed after it was saved: save again")
-    state = _parse(folder / STATE)
+    state = _read(folder / STATE, manifest.state)
     if not all(isinstance(each, dict) for each in state.values()):
         raise ArtifactError(f"{folder / STATE} is damaged: a parameter is not an object")
     return Artifact(path, manifest, state)
@@ -278,7 +267,7 @@ def read_manifest(path: Path) -> Manifest:
     file = path / MANIFEST
     if not file.exists():
         raise ArtifactError(f"{path} is not an artifact: it has no {MANIFEST}")
-    value = _parse(file)
+    value = _read(file)
     if value.get("polyhop") != "artifact":
         hint = f"; its program is {path / 'best'}" if (path / "best" / MANIFEST).exists() else ""
         raise ArtifactError(f"{path} is not an artifact: its {MANIFEST} is of another kind{hint}")
@@ -287,40 +276,35 @@ def read_manifest(path: Path) -> Manifest:
             f"{path} was saved by another version, with format {str(value.get('format', 1))[:20]}; this version reads "
             f"{FORMAT}: use it with that version, or tune again"
         )
-    manifest = _validated(Manifest, value, file)
+    try:
+        manifest = Manifest.model_validate(value)
+    except ValidationError as error:
+        raise ArtifactError(f"{file} is damaged: {first_error(error)}") from error
     if hash_of({name: item for name, item in value.items() if name != "hash"}) != manifest.hash:
         raise ArtifactError(f"{file} was changed after it was saved: save again")
     return manifest
 
 
-def _bytes(path: Path) -> bytes:
+def _read(path: Path, hash: str | None = None) -> dict[str, Any]:
+    """The JSON object in a file, whose SHA-256 may be known."""
     try:
         if path.is_symlink():
-            raise ArtifactError(f"cannot read {path}: it is a symbolic link")
-        return files.read_bytes(path, _MAX_BYTES)
+            raise OSError("it is a symbolic link")
+        data = files.read_bytes(path, _MAX_BYTES)
     except FileNotFoundError:
         raise ArtifactError(f"{path.parent} is not a complete artifact: {path.name} is missing") from None
-    except (OSError, ValueError) as error:
-        raise ArtifactError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    """The JSON object in a file."""
+    except OSError as error:
+        raise ArtifactError(f"cannot read {path}: {error.strerror or error}") from error
+    if hash is not None and sha256(data).hexdigest() != hash:
+        raise ArtifactError(f"{path} is incomplete or was changed after it was saved: save again")
     try:
-        value = from_json(_bytes(path), allow_inf_nan=False)
+        value = from_json(data, allow_inf_nan=False)
         json.dumps(value, allow_nan=False)  # refuses 1e999
     except (ValueError, RecursionError) as error:
         raise ArtifactError(f"{path} is damaged: {error}") from error
     if not isinstance(value, dict):
         raise ArtifactError(f"{path} is damaged: it is not an object")
     return value
-
-
-def _validated(model: type[M], value: Any, where: object) -> M:
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        raise ArtifactError(f"{where} is damaged: {first_error(error)}") from error
 
 
 # --- loading ---------------------------------------------------------------------------------------------------------
@@ -414,11 +398,13 @@ def _apply(state: Mapping[str, Any], program: dspy.Module, where: str) -> None:
             if not isinstance(parameter, dspy.Predict):
                 parameter.load_state(state[name])
                 continue
-            agent = _validated(_Agent, state[name], f"agent {name!r}")
+            agent = _Agent.model_validate(state[name])
             model, title = parameter.lm, parameter.signature.__name__
             demos = [dspy.Example(demo) for demo in agent.demos]
             parameter.load_state({**agent.model_dump(), "demos": demos, "traces": [], "train": [], "lm": None})
             parameter.lm, parameter.signature.__name__ = model, title  # DSPy forgets the name, which errors tell
+        except ValidationError as error:
+            raise ArtifactError(f"{where}: agent {name!r} is damaged: {first_error(error)}") from error
         except Exception as error:  # a parameter of your own class may raise anything
             raise ArtifactError(f"{where}: {name}: {error}") from error
 
@@ -480,6 +466,5 @@ def hash_of(value: Any) -> str:
 
 
 def _one_line(text: str) -> str:
-    """A text safe to print: an artifact's names must not control the terminal, nor fill it."""
-    line = "".join(c if c.isprintable() else " " for c in text)
+    line = plain(text)
     return line if len(line) <= _MAX_MESSAGE else f"{line[:_MAX_MESSAGE]} …"

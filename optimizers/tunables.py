@@ -15,12 +15,13 @@ import json
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import blake2b
-from math import isnan, sqrt
+from itertools import chain
+from math import sqrt
 from pathlib import Path
 from typing import Any, Literal
 
@@ -164,9 +165,8 @@ class TunableSearch(Teleprompter):
         if not questions:
             raise PolyhopError("there are no questions to tune on: give compile a valset or a trainset")
         space = search_space(student, self.freeze, self.ranges)
-        defaults = {name: each.value for name, each in tunables(student).items()}
-        starts = [{}, *({k: v for k, v in one.items() if k in space and _inside(space[k], v)} for one in self.start)]
-        starts = [defaults | each for n, each in enumerate(starts) if each not in starts[:n]]
+        starts: list[Values] = [{}, *({k: v for k, v in one.items() if _inside(space.get(k), v)} for one in self.start)]
+        starts = [_values(student) | each for n, each in enumerate(starts) if each not in starts[:n]]
         with _opened(self.storage) as storage, _quiet():
             study = optuna.create_study(
                 storage=storage,
@@ -179,17 +179,14 @@ class TunableSearch(Teleprompter):
             for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):  # cut off by a kill
                 study.tell(trial.number, state=TrialState.FAIL)
             ended = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])[: self.trials]
-            done = [
-                TrialRecord.model_validate({"number": n, **each.user_attrs["trial"]}) for n, each in enumerate(ended)
-            ]
+            done = [TrialRecord(number=n, **each.user_attrs["trial"]) for n, each in enumerate(ended)]
             try:
                 while len(done) < self.trials:
                     start = starts[len(done)] if len(done) < len(starts) else None
                     done.append(self._trial(study, student, questions, space, start, len(done)))
                     self.on_trial(done)
             except BudgetSpent:
-                with suppress(PolyhopError):
-                    self.result = self._result(study, space, done)
+                self.result = self._result(study, space, done) if done else None
                 raise
             self.result = self._result(study, space, done)
         return self.tuned(student)
@@ -233,16 +230,21 @@ class TunableSearch(Teleprompter):
                 f"every question of trial {number} ({shown(values)}) failed: {failures[0]}; fix the cause and resume "
                 "the search"
             )
-        costs = _means([one.costs for one in asked])
-        if self.cost and self.cost not in costs:
-            raise PolyhopError(f"the program has no cost {self.cost!r}; it has {', '.join(sorted(costs))}")
-        score = sum(one.score for one in asked) / len(asked)
-        scores = {one.number: one.score for one in asked}
-        facts: dict[str, Any] = {"score": score, "costs": costs, "failures": len(failures), "pruned": pruned}
-        record = TrialRecord(number=number, values=values, scores=scores, **facts)
-        trial.set_user_attr("trial", {"values": values, "scores": scores, **facts})
+        record = TrialRecord(
+            number=number,
+            values=values,
+            score=sum(one.score for one in asked) / len(asked),
+            costs=_means([one.costs for one in asked]),
+            scores={one.number: one.score for one in asked},
+            failures=len(failures),
+            pruned=pruned,
+        )
+        if self.cost and self.cost not in record.costs:
+            raise PolyhopError(f"the program has no cost {self.cost!r}; it has {', '.join(sorted(record.costs))}")
+        # `scores` are not part of what a summary stores.
+        trial.set_user_attr("trial", {**record.model_dump(exclude={"number"}), "scores": record.scores})
         # Of a pruned trial the mean so far informs the sampler; it is lower than that of the best trial.
-        study.tell(trial, [score, costs[self.cost]] if self.cost else score)
+        study.tell(trial, [record.score, record.costs[self.cost]] if self.cost else record.score)
         return record
 
     def _draw(
@@ -250,22 +252,17 @@ class TunableSearch(Teleprompter):
     ) -> Values:
         """The values of a trial. A tunable that needs another one is drawn only if that one has a value for which it
         matters; a value of ``start`` outside of a narrowed range is kept as it is."""
-        current = {name: each.value for name, each in tunables(student).items()} | (start or {})
-        needs, drawn = conditions_of(student), dict[str, Any]()
+        current, needs, drawn = _values(student) | (start or {}), conditions_of(student), dict[str, Any]()
 
         def matters(name: str) -> bool:
-            if name not in needs:
-                return True
-            other, wanted = needs[name]
-            return matters(other) and value(other) in wanted
+            other, wanted = needs.get(name, ("", ()))
+            return not other or (matters(other) and value(other) in wanted)
 
         def value(name: str) -> Any:
-            if name in drawn:
-                return drawn[name]
-            if name not in space or not matters(name) or (start is not None and not _inside(space[name], start[name])):
-                return current[name]
-            drawn[name] = _suggest(trial, name, space[name])
-            return drawn[name]
+            kept = name not in space or (start is not None and not _inside(space[name], start[name]))
+            if name not in drawn and not kept and matters(name):
+                drawn[name] = _suggest(trial, name, space[name])
+            return drawn.get(name, current[name])
 
         for name in space:
             value(name)
@@ -295,7 +292,7 @@ class TunableSearch(Teleprompter):
         """What identifies a search; with more trials or threads it is the same."""
         plain = [json.dumps(dict(each.items()), default=lambda value: type(value).__name__) for each in questions]
         return {
-            "values": {name: each.value for name, each in tunables(student).items()},
+            "values": _values(student),
             "ranges": {name: distribution_to_json(each) for name, each in space.items()},
             "start": list(self.start),
             "questions": blake2b("\n".join(plain).encode(), digest_size=16).hexdigest(),
@@ -341,16 +338,18 @@ def search_space(
     space = {name: each for name, each in space.items() if not each.single()}
 
     def can_matter(name: str) -> bool:
-        if name not in needs:
-            return True
-        other, wanted = needs[name]
-        return can_matter(other) and (other in space or known[other].value in wanted)
+        other, wanted = needs.get(name, ("", ()))
+        return not other or (can_matter(other) and (other in space or known[other].value in wanted))
 
     space = {name: each for name, each in space.items() if can_matter(name)}
     if not space:
         why = "all are frozen or have a single value" if known else "it has none (polyhop.tunables)"
         raise PolyhopError(f"the program has no tunables to search: {why}")
     return space
+
+
+def _values(program: dspy.Module) -> Values:
+    return {name: each.value for name, each in tunables(program).items()}
 
 
 def with_values(program: dspy.Module, values: Values) -> dspy.Module:
@@ -394,20 +393,17 @@ def _range(name: str, tunable: Tunable[Any], narrowed: Sequence[Any] | None) -> 
         raise PolyhopError(f"{name} cannot be searched from {low} to {high}: {error}") from error
 
 
-def _inside(range_: BaseDistribution, value: Any) -> bool:
+def _inside(range_: Any, value: Any) -> bool:
     if isinstance(range_, CategoricalDistribution):
         return any(value == each and type(value) is type(each) for each in range_.choices)
-    assert isinstance(range_, IntDistribution | FloatDistribution)
-    return isinstance(value, int | float) and bool(range_.low <= value <= range_.high)
+    return range_ is not None and isinstance(value, int | float) and bool(range_.low <= value <= range_.high)
 
 
-def _suggest(trial: optuna.Trial, name: str, range_: BaseDistribution) -> Any:
+def _suggest(trial: optuna.Trial, name: str, range_: Any) -> Any:
     if isinstance(range_, CategoricalDistribution):
         return trial.suggest_categorical(name, range_.choices)
-    if isinstance(range_, IntDistribution):
-        return trial.suggest_int(name, range_.low, range_.high, log=range_.log)
-    assert isinstance(range_, FloatDistribution)
-    return trial.suggest_float(name, range_.low, range_.high, log=range_.log)
+    suggest = trial.suggest_int if isinstance(range_, IntDistribution) else trial.suggest_float
+    return suggest(name, range_.low, range_.high, log=range_.log)
 
 
 # --- what is chosen --------------------------------------------------------------------------------------------------
@@ -422,8 +418,6 @@ def choose(trials: Sequence[TrialRecord], cost: str | None) -> tuple[TrialRecord
     the mean paired difference.
     """
     complete = [trial for trial in trials if not trial.pruned]
-    if not complete:
-        raise PolyhopError("the search found nothing: no trial was completed")
     highest = max(complete, key=lambda trial: (trial.score, -trial.number))
     if cost is None:
         best = complete[0] if complete[0].number == 0 and _as_good(complete[0], highest) else highest
@@ -489,8 +483,8 @@ def _quiet() -> Iterator[None]:
 
 def _means(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean of each cost over the questions that have it."""
-    found = {name: [each[name] for each in costs if name in each] for name in {name for each in costs for name in each}}
-    return {name: mean for name in sorted(found) if not isnan(mean := float(np.mean(found[name])))}
+    found = {name: [each[name] for each in costs if name in each] for name in sorted({*chain(*costs)})}
+    return {name: float(np.mean(values)) for name, values in found.items()}
 
 
 def _seed(*parts: object) -> int:

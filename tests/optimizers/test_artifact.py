@@ -185,7 +185,7 @@ def test_only_artifacts_are_replaced(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     polyhop.save(Prism(), tmp_path / "empty")
     (tmp_path / "file").touch()
-    with pytest.raises(ArtifactError, match="is not an artifact"):
+    with pytest.raises(ArtifactError, match="Not a directory"):
         polyhop.save(Prism(), tmp_path / "file")
     with pytest.raises(ArtifactError, match="only a DSPy program"):
         polyhop.save("prism", tmp_path / "text")
