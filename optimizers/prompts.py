@@ -19,7 +19,6 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
@@ -42,7 +41,7 @@ from ..eval.metrics import Metric as PolyhopMetric
 from .diagnose import diagnose
 from .exemplars import in_words
 from .measure import Metric, named
-from .replay import Call, Replay, argued, shortened
+from .replay import Call, Replay, argued, shortened, with_stand_ins
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ def optimize_prompts(
     train, val = (
         dice.sample(list(part), min(most, len(part))) for part, most in ((trainset, size.train), (valset, size.val))
     )
-    student = _student(program, brief=name != "gepa")
+    student = with_stand_ins(program, brief=name != "gepa")
     writer = prompt_model or student.predictors()[0].lm
     job = Job(student, train, val, metric, size, seed, threads, writer)
     context = {
@@ -389,53 +388,7 @@ class BriefProposer(InstructionProposer):
         return proposed
 
 
-# --- the student, and the way back -----------------------------------------------------------------------------------
-
-
-class _Student(dspy.Predict):
-    """Runs a predictor with its own prompt and model. DSPy's optimizers reset the models of predictors and make demos
-    of everything that an agent was shown: this one keeps its model, shares it with its copies, since it may count what
-    is spent. With ``brief``, demos have only the passages that the reply or the other inputs cite, and a few others.
-    """
-
-    def __init__(self, predictor: dspy.Predict, brief: bool) -> None:
-        super().__init__(predictor.signature)
-        self.demos, self.config, self.brief = list(predictor.demos), predictor.config, brief
-        self.model = predictor.lm or dspy.settings.lm
-        self.lm = self.model
-        self.run = partial(predictor)  # the predictor as an attribute would be a part of the program
-
-    def reset(self) -> None:
-        super().reset()
-        self.lm = getattr(self, "model", None)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Student:
-        twin = _Student.__new__(_Student)
-        memo[id(self)] = twin
-        twin.__dict__.update(self.__dict__, demos=list(self.demos))
-        return twin
-
-    def forward(self, **kwargs: Any) -> Any:
-        trace = dspy.settings.trace
-        # Copies: programs go on to append to lists that agents were shown.
-        inputs = {name: copy(kwargs[name]) for name in self.signature.input_fields if name in kwargs}
-        with dspy.context(trace=None):
-            prediction = self.run(**{"signature": self.signature, "demos": self.demos, "lm": self.lm, **kwargs})
-        if trace is not None:
-            trace.append((self, shortened(inputs, prediction) if self.brief else inputs, prediction))
-        return prediction
-
-
-def _student(program: dspy.Module, brief: bool) -> dspy.Module:
-    """A copy of the program to compile."""
-    models = iter([predictor.lm for predictor in program.predictors()])
-    student = program.deepcopy()
-
-    def made(predictor: dspy.Predict) -> _Student:
-        predictor.lm = next(models)  # not a copy of it
-        return _Student(predictor, brief)
-
-    return made(student) if isinstance(student, dspy.Predict) else student.map_named_predictors(made)
+# --- the way back, and what is printed -------------------------------------------------------------------------------
 
 
 def _transplanted(program: dspy.Module, compiled: dspy.Module, optimizer: str) -> dspy.Module:

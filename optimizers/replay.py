@@ -92,8 +92,7 @@ class ReplayedRun:
 
     def answer(
         self,
-        agent: str,
-        role: str,
+        agent: StandIn,
         signature: type[dspy.Signature],
         inputs: Mapping[str, Any],
         ask: Callable[..., dspy.Prediction],
@@ -102,9 +101,9 @@ class ReplayedRun:
         """The reply to a call of this run."""
         digest = _digest(inputs)
         with self._lock:
-            key = Key(agent, digest, self._seen[agent, digest])
-            self._seen[agent, digest] += 1
-        call = Call(key, role, signature, inputs, partial(self._ask, ask), demos)
+            key = Key(agent.name, digest, self._seen[agent.name, digest])
+            self._seen[agent.name, digest] += 1
+        call = Call(key, agent.role, signature, inputs, partial(self._ask, ask), demos)
         reply = self.instead(call) or self.known.get(key) or call.ask()
         with self._lock:
             self.calls.append(replace(call, reply=reply))
@@ -130,20 +129,7 @@ class Replay:
     def __init__(self, program: dspy.Module, perfect_search: bool = False) -> None:
         self._search = next((part for _, part in program.named_sub_modules(Search)), None)
         self._perfect = perfect_search
-        names = {id(predictor): role for role, known in roles(program).items() for predictor in known}
-        models = {name: predictor.lm for name, predictor in program.named_predictors()}
-        shorts = {name: names[id(predictor)] for name, predictor in program.named_predictors()}
-        student = program.deepcopy()
-        if isinstance(student, dspy.Predict):
-            self._student: dspy.Module = _Replayed("predict", "predict", student, program.lm)
-            return
-        found = iter(models)
-
-        def replayed(predictor: dspy.Predict) -> _Replayed:
-            name = next(found)
-            return _Replayed(name, shorts[name], predictor, models[name])
-
-        self._student = student.map_named_predictors(replayed)
+        self._student = with_stand_ins(program)
         if perfect_search:
             for _, part in self._student.named_sub_modules(Search):
                 part.retriever = None  # `_GoldFirst` calls the original search
@@ -183,23 +169,54 @@ class Replay:
         return hits
 
 
-class _Replayed(dspy.Predict):
-    """A predictor that asks the current `ReplayedRun` first."""
+class StandIn(dspy.Predict):
+    """Runs a predictor with its own prompt and model, in its place in a copy of the program; a `Replay` replies first.
 
-    def __init__(self, name: str, role: str, predictor: dspy.Predict, lm: Any) -> None:
+    DSPy's optimizers reset the models of predictors and make demos of everything that an agent was shown: this one
+    keeps its model, and shares it with its copies, since it may count what is spent. With ``brief``, demos have only
+    the passages that the reply or the other inputs cite, and a few others.
+    """
+
+    def __init__(self, name: str, role: str, predictor: dspy.Predict, model: Any, brief: bool) -> None:
         super().__init__(predictor.signature)
-        self.name, self.role, self.lm, self.demos = name, role, lm, predictor.demos
+        self.name, self.role, self.brief = name, role, brief
+        self.demos, self.config = list(predictor.demos), predictor.config
+        self.model = self.lm = model
         self.run = partial(predictor)  # the predictor as an attribute would be a part of the program
 
+    def reset(self) -> None:
+        super().reset()
+        self.lm = getattr(self, "model", None)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StandIn:
+        twin = StandIn.__new__(StandIn)
+        memo[id(self)] = twin
+        twin.__dict__.update(self.__dict__, demos=list(self.demos))
+        return twin
+
     def forward(self, **kwargs: Any) -> Any:
-        signature: type[dspy.Signature] = kwargs.get("signature") or self.signature
+        given = {"signature": self.signature, "demos": self.demos, "lm": self.lm, **kwargs}
         # Copies: programs go on to append to lists that agents were shown.
-        inputs = {name: copy(kwargs[name]) for name in signature.input_fields if name in kwargs}
-        ask = partial(self.run, **{"lm": self.lm, **kwargs})
-        replayed = _RUN.get()
-        if replayed is None:
-            return ask()
-        return replayed.answer(self.name, self.role, signature, inputs, ask, kwargs.get("demos", self.demos))
+        inputs = {name: copy(kwargs[name]) for name in given["signature"].input_fields if name in kwargs}
+        ask, run, trace = partial(self.run, **given), _RUN.get(), dspy.settings.trace
+        with dspy.context(trace=None):
+            reply = run.answer(self, given["signature"], inputs, ask, given["demos"]) if run else ask()
+        if trace is not None:
+            trace.append((self, shortened(inputs, reply) if self.brief else inputs, reply))
+        return reply
+
+
+def with_stand_ins(program: dspy.Module, brief: bool = False) -> dspy.Module:
+    """A copy of the program with a `StandIn` for each predictor. Models are not copied."""
+    shorts = {id(predictor): role for role, known in roles(program).items() for predictor in known}
+    known = [(name, shorts[id(each)], each.lm or dspy.settings.lm) for name, each in program.named_predictors()]
+    left, twin = iter(known), program.deepcopy()
+
+    def stand_in(predictor: dspy.Predict) -> StandIn:
+        name, role, predictor.lm = next(left)
+        return predictor if isinstance(predictor, StandIn) else StandIn(name, role, predictor, predictor.lm, brief)
+
+    return stand_in(twin) if isinstance(twin, dspy.Predict) else twin.map_named_predictors(stand_in)
 
 
 class _GoldFirst(PassagePool):
