@@ -153,19 +153,11 @@ def markdown(
     program: dspy.Module, name: str, adapter: AdapterName = "chat", manifest: Manifest | None = None, agent: str = ""
 ) -> str:
     """The prompts (of one ``agent`` or all), exemplars and tunables of the program ``name`` as a document."""
-    shown = [prompt for prompt in prompts(program, adapter) if agent in ("", prompt.agent)]
-    parts = [f"# {name}", _about(program)]
-    parts += _provenance(manifest) if manifest else []
-    parts += _how(shown, adapter)
-    for prompt in shown:
-        parts += _agent(prompt)
-    parts += [] if agent else [*_exemplars(program), *_tunables(program)]
+    known = record(program, name, adapter, agent)
+    about = (inspect.getdoc(type(program)) or "").partition("\n\n")[0] if type(program).__doc__ else ""
+    parts = [f"# {name}", about, *(_provenance(manifest) if manifest else ()), *_prompts(known)]
+    parts += () if agent else _parameters(known)
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _about(program: dspy.Module) -> str:
-    """The first paragraph of its docstring."""
-    return (inspect.getdoc(type(program)) or "").partition("\n\n")[0] if type(program).__doc__ else ""
 
 
 def _provenance(manifest: Manifest) -> Iterator[str]:
@@ -185,53 +177,44 @@ def _provenance(manifest: Manifest) -> Iterator[str]:
     yield "\n".join(f"- {line}" for line in lines)
 
 
-def _how(shown: list[Prompt], adapter: AdapterName) -> Iterator[str]:
+def _prompts(known: Mapping[str, Any]) -> Iterator[str]:
     yield "## How to use the prompts"
     yield (
         "Below are the messages of each agent, word for word. In the last one, `{{name}}` is the placeholder of an "
         "input; replace all of them in one pass. Inputs are written like this:"
     )
-    used = {each["format"] for prompt in shown for each in prompt.to_record()["inputs"]}
-    yield "\n".join(f"- **{kind}**: {rule}" for kind, rule in FORMATS.items() if kind in used)
-    yield REPLIES[adapter]
+    used = {each["format"] for agent in known["agents"] for each in agent["inputs"]}
+    yield "\n".join(f"- **{kind}**: {rule}" for kind, rule in known["formats"].items() if kind in used)
+    yield known["replies"]
+    for agent in known["agents"]:
+        yield f"## {agent['agent']}"
+        yield "\n".join(f"> {line}".rstrip() for line in agent["instructions"].splitlines())
+        for fields, kind in (("input", "format"), ("output", "type")):
+            rows = [(each["name"], each[kind], each["description"]) for each in agent[f"{fields}s"]]
+            yield _table((fields, kind, ""), rows)
+        if agent["shown_exemplars"]:
+            yield (
+                "At each call the program adds exemplars for the question, as pairs of a user and an assistant "
+                "message, before the last message. They are not shown here."
+            )
+        for message in agent["messages"]:
+            yield f"**{message['role']}**"
+            fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", message["content"])), default=0))
+            yield f"{fence}text\n{message['content']}\n{fence}"
 
 
-def _agent(prompt: Prompt) -> Iterator[str]:
-    record = prompt.to_record()
-    yield f"## {prompt.agent}"
-    yield "\n".join(f"> {line}".rstrip() for line in record["instructions"].splitlines())
-    inputs = [(each["name"], each["format"], each["description"]) for each in record["inputs"]]
-    yield _table(("input", "format", ""), inputs)
-    yield _table(
-        ("output", "type", ""), [(each["name"], each["type"], each["description"]) for each in record["outputs"]]
-    )
-    if prompt.shown_exemplars:
-        yield (
-            "At each call the program adds exemplars for the question, as pairs of a user and an assistant message, "
-            "before the last message. They are not shown here."
-        )
-    for message in prompt.messages:
-        yield f"**{message['role']}**"
-        fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", message["content"])), default=0))
-        yield f"{fence}text\n{message['content']}\n{fence}"
-
-
-def _exemplars(program: dspy.Module) -> Iterator[str]:
-    for _, part in program.named_sub_modules(Exemplars):
+def _parameters(known: Mapping[str, Any]) -> Iterator[str]:
+    for part in known["exemplars"]:
         yield "## Exemplars"
         yield (
-            f"{len(part.memory)} solved questions, of which up to {part.count.value} are shown for a question "
-            f"(mode: {part.mode.value}), the most similar last."
+            f"{len(part['memory'])} solved questions, of which up to {part['count']} are shown for a question "
+            f"(mode: {part['mode']}), the most similar last."
         )
-        rows = [(each.question, str(each.hops), " / ".join(each.sub_questions)) for each in part.memory.exemplars]
+        rows = [(each["question"], str(each["hops"]), " / ".join(each["sub_questions"])) for each in part["memory"]]
         yield _table(("question", "hops", "sub-questions"), rows)
-
-
-def _tunables(program: dspy.Module) -> Iterator[str]:
-    found = tunables(program).items()
-    rows = [(name, json.dumps(each.value), range_of(each.dump_state())) for name, each in found]
-    if rows:
+    if known["tunables"]:
         yield "## Thresholds and switches"
+        rows = [(name, json.dumps(each["value"]), range_of(each)) for name, each in known["tunables"].items()]
         yield _table(("name", "value", "range"), rows)
 
 
