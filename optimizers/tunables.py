@@ -15,7 +15,7 @@ import json
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -273,14 +273,15 @@ class TunableSearch(Teleprompter):
     ) -> StudyResult:
         best, front = choose(trials, self.cost)
         importances: dict[str, float] = {}
-        if len({trial.score for trial in trials}) > 1:
-            # Not PED-ANOVA, Optuna's default: it compares the best trials with the sampler's others, and so finds no
-            # importance in a switch that the sampler settled early.
-            importances = optuna.importance.get_param_importances(
-                study,
-                evaluator=optuna.importance.FanovaImportanceEvaluator(seed=0),
-                target=(lambda trial: float(trial.values[0])) if self.cost else None,
-            )
+        with suppress(RuntimeError):  # fANOVA: all trees are without variance
+            if len({trial.score for trial in trials}) > 1:
+                # Not PED-ANOVA, Optuna's default: it compares the best trials with the sampler's others, and so finds
+                # no importance in a switch that the sampler settled early.
+                importances = optuna.importance.get_param_importances(
+                    study,
+                    evaluator=optuna.importance.FanovaImportanceEvaluator(seed=0),
+                    target=(lambda trial: float(trial.values[0])) if self.cost else None,
+                )
         ranges = {name: distribution_to_json(each) for name, each in space.items()}
         return StudyResult(
             trials=list(trials), best=best, front=front, importances=importances, space=ranges, cost=self.cost

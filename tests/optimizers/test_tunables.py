@@ -62,6 +62,16 @@ def test_the_program_stays_as_it_is_if_no_trial_is_better() -> None:
     assert result(search).importances == {}
 
 
+def test_luck_makes_no_tunable_important() -> None:
+    """The same values in every trial, and scores that differ."""
+    scores = iter((0.0, 1.0, 0.0))
+    search = TunableSearch(lambda example, prediction: next(scores), trials=3, ranges={"rounds": (2, 3)}, seed=0)
+    search.freeze = ["width", "style"]
+    search.compile(Hill(), valset=numbered(1))
+    assert len({str(each.values) for each in result(search).trials}) == 1
+    assert result(search).importances == {}
+
+
 def test_a_cost_gives_a_front_whose_cheapest_good_trial_is_chosen() -> None:
     search = TunableSearch(height, trials=40, cost="lm_calls")
     tuned = search.compile(Costly(), valset=numbered(40))
