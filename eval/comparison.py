@@ -6,7 +6,7 @@ import csv
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,6 @@ from .folder import RunError, replacing
 from .metrics import COSTS, METRICS, quantity
 from .records import QuestionRecord, read_manifest, read_records
 from .statistics import Comparison, compare, holm
-
-_BULK: dict[str, Any] = {"trace": [], "evidence": [], "ranking": [], "documents": {}}  # not kept in memory
 
 
 @dataclass(frozen=True)
@@ -79,28 +77,39 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
     """
     if len(paths) < 2:
         raise RunError("Name at least two runs: polyhop compare RUN RUN ...")
-    manifests = [read_manifest(path) for path in paths]
-    for path, manifest in zip(paths, manifests, strict=True):
-        if manifest.dataset != manifests[0].dataset:
-            raise RunError(
-                f"The runs have different datasets: {plain(str(manifests[0].dataset))} in {paths[0]}, "
-                f"{plain(str(manifest.dataset))} in {path}."
-            )
-    tables = [{record.id: record.model_copy(update=_BULK) for record in read_records(path)} for path in paths]
+    manifests = {path: read_manifest(path) for path in paths}
+    first = manifests[paths[0]].dataset
+    if other := next((path for path in paths if manifests[path].dataset != first), None):
+        raise RunError(
+            f"The runs have different datasets: {plain(str(first))} in {paths[0]}, "
+            f"{plain(str(manifests[other].dataset))} in {other}."
+        )
+    tables = [list(map(in_brief, read_records(path))) for path in paths]
+    names = run_names({path: manifest.program.name for path, manifest in manifests.items()})
+    runs = [
+        ComparedRun(names[path], path, manifests[path].dataset, manifests[path].questions.count, len(table))
+        for path, table in zip(paths, tables, strict=True)
+    ]
+    return compare_records(runs, tables, metrics)
+
+
+def in_brief(record: QuestionRecord) -> QuestionRecord:
+    """A record without its trace and evidence, to keep in memory."""
+    return record.model_copy(update={"trace": [], "evidence": [], "ranking": [], "documents": {}})
+
+
+def compare_records(
+    runs: Sequence[ComparedRun], records: Sequence[Sequence[QuestionRecord]], metrics: Sequence[str] | None = None
+) -> RunComparison:
+    """Compare the records of runs with those of the first of them."""
+    names, tables = [run.name for run in runs], [{record.id: record for record in each} for each in records]
     ids = [id for id in tables[0] if all(id in table for table in tables[1:])]
     if not ids:
         raise RunError("The runs share no question that is finished in all of them.")
     own = {name for table in tables for record in table.values() for name in record.scores | record.costs}
     known = [*dict.fromkeys([*METRICS, *COSTS, *sorted(own)])]
-    unknown = [name for name in metrics or () if name not in known]
-    if unknown:
-        raise RunError(f"No metric {unknown[0]!r}: choose from {', '.join(known)}.")
-    by_path = run_names({path: manifest.program.name for path, manifest in zip(paths, manifests, strict=True)})
-    names = [by_path[path] for path in paths]
-    runs = tuple(
-        ComparedRun(name, path, manifest.dataset, manifest.questions.count, len(table))
-        for name, path, manifest, table in zip(names, paths, manifests, tables, strict=True)
-    )
+    if unknown := next((name for name in metrics or () if name not in known), None):
+        raise RunError(f"No metric {unknown!r}: choose from {', '.join(known)}.")
     rows = [
         row
         for metric in metrics or known
@@ -116,7 +125,7 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
         for id in ids
         if (flip := _flip(name, tables[0][id], table[id]))
     ]
-    return RunComparison(runs, len(ids), tuple(rows), tuple(flips))
+    return RunComparison(tuple(runs), len(ids), tuple(rows), tuple(flips))
 
 
 def run_names(programs: Mapping[Path, str]) -> dict[Path, str]:
@@ -127,10 +136,9 @@ def run_names(programs: Mapping[Path, str]) -> dict[Path, str]:
 
 
 def _rows(metric: str, names: Sequence[str], columns: Sequence[Sequence[float]]) -> list[Row]:
-    first = np.array(columns[0], dtype=np.float64)
+    first, *_ = arrays = [np.array(values, dtype=np.float64) for values in columns]
     rows = []
-    for name, values in zip(names, columns, strict=True):
-        column = np.array(values, dtype=np.float64)
+    for name, column in zip(names, arrays, strict=True):
         both = ~np.isnan(column) & ~np.isnan(first)
         if not both.any():
             return []

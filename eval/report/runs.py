@@ -15,14 +15,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import count as counting
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
 from ...data.text import count
 from ...programs.prediction import UNKNOWN
-from ..comparison import RunComparison, compare_runs, run_names
+from ..comparison import ComparedRun, RunComparison, compare_records, in_brief, run_names
 from ..folder import SUMMARY, RunError
 from ..records import QuestionRecord, read_manifest, read_records
 from ..settings import RunManifest
@@ -40,8 +37,6 @@ _DETAILS = set(
     "evidence gold documents confidence status stop_reason trace scores costs costs_by_agent error incidents "
     "gold_not_found".split()
 )
-
-Floats = npt.NDArray[np.float64]
 
 
 class Outcome(StrEnum):
@@ -100,42 +95,31 @@ def searches(trace: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
             yield step
 
 
-class Asked(NamedTuple):
-    """A question, the same in every run of a group."""
-
-    id: str
-    question: str
-    hops: int | None
-    kind: str | None
-    gold_answers: tuple[str, ...]
-
-
 @dataclass
 class EvaluationRun:
-    """An evaluation run, with one value per finished question, in the order of ``numbers``.
+    """An evaluation run.
 
     Attributes:
         name: Its name in the report.
         first: The number of its first chunk of details.
         series: The number of its color.
-        summary: Of its finished questions, from their records.
+        records: Of its finished questions, in brief.
+        outcomes: Theirs.
+        summary: Made of the records.
     """
 
     name: str
     path: Path
     manifest: RunManifest
     first: int
-    series: int = 0
-    summary: dict[str, Any] = field(default_factory=dict)
-    columns: dict[str, Floats] = field(default_factory=dict)
-    numbers: list[int] = field(default_factory=list)
+    series: int
+    records: list[QuestionRecord] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
-    answers: list[str] = field(default_factory=list)
-    stops: list[str] = field(default_factory=list)
+    summary: dict[str, Any] = field(default_factory=dict)
 
     @property
     def done(self) -> int:
-        return len(self.numbers)
+        return len(self.records)
 
     @property
     def total(self) -> int:
@@ -160,16 +144,14 @@ class EvaluationRun:
     @property
     def calibration_error(self) -> float | None:
         """That of the stated confidence of its answers; "unknown" is none."""
-        known = [
-            n
-            for n, answer in enumerate(self.answers)
-            if answer not in ("", UNKNOWN) and self.columns["confidence"][n] == self.columns["confidence"][n]
+        stated = [
+            (each.confidence, each.scores.get("answer_em"))
+            for each in self.records
+            if each.answer not in (None, "", UNKNOWN) and each.confidence is not None
         ]
-        if not known or not np.isfinite(self.columns["em"][known]).all():
+        if not stated or any(em is None for _, em in stated):
             return None
-        return calibration_error(
-            self.columns["confidence"][known].tolist(), (self.columns["em"][known] == 1.0).tolist()
-        )
+        return calibration_error([confidence for confidence, _ in stated], [em == 1.0 for _, em in stated])
 
 
 @dataclass
@@ -178,7 +160,7 @@ class Group:
 
     title: str
     runs: list[EvaluationRun] = field(default_factory=list)
-    questions: dict[int, Asked] = field(default_factory=dict)  # by their number in the dataset
+    questions: dict[int, QuestionRecord] = field(default_factory=dict)  # a record of each, by number in the dataset
     titles: dict[str, str] = field(default_factory=dict)  # titles of gold passages that a run has found, by id
     missed: set[str] = field(default_factory=set)  # ids of gold passages that a run has not found
     versus: RunComparison | None = None  # with the first run
@@ -193,26 +175,27 @@ class Group:
 
     def index(self) -> dict[str, Any]:
         """What the list of questions shows, filters and sorts by."""
+        asked = [self.questions[n] for n in sorted(self.questions)]
         return {
             "title": self.title,
-            **{name: [getattr(each, name) for each in self.questions.values()] for name in ("id", "question", "hops")},
-            "kind": [each.kind for each in self.questions.values()],
-            "gold": [each.gold_answers for each in self.questions.values()],
+            **{name: [getattr(each, name) for each in asked] for name in ("id", "question", "hops", "kind")},
+            "gold": [each.gold_answers for each in asked],
             "titles": {id: self.titles[id] for id in sorted(self.missed) if id in self.titles},
             "runs": [self._columns(run) for run in self.runs],
         }
 
     def _columns(self, run: EvaluationRun) -> dict[str, Any]:
-        place, kinds = {n: at for at, n in enumerate(self.questions)}, list(Outcome)
-        values = {name: [None if x != x else round(x, 4) for x in run.columns[name].tolist()] for name in _COLUMNS}
+        place, kinds = {n: at for at, n in enumerate(sorted(self.questions))}, list(Outcome)
+        found = [{**each.scores, **each.costs, "confidence": each.confidence} for each in run.records]
+        values = {key: [_rounded(each.get(name)) for each in found] for key, name in _COLUMNS.items()}
         return {
             "name": run.name,
             "first": run.first,
-            "at": [place[n] for n in run.numbers],
-            "answer": run.answers,
+            "at": [place[each.n] for each in run.records],
+            "answer": [each.answer or "" for each in run.records],
             "outcome": [kinds.index(kind) for kind in run.outcomes],
-            "stop": run.stops,
-            **{name: each if any(x is not None for x in each) else None for name, each in values.items()},
+            "stop": [each.stop_reason for each in run.records],
+            **{key: column if column.count(None) < len(column) else None for key, column in values.items()},
         }
 
 
@@ -254,13 +237,15 @@ def read_groups(paths: Sequence[Path], details: Details, on_record: Callable[[],
         group = Group(next(title for title in _titles(manifests[members[0]]) if title not in taken))
         names = run_names({path: manifests[path].program.name for path in members})
         for path in members:
-            run = EvaluationRun(names[path], path, manifests[path], len(details.chunks))
-            run.series = series.setdefault(run.name, len(series))
-            _read(run, group, details, on_record)
+            number = series.setdefault(names[path], len(series))
+            run = EvaluationRun(names[path], path, manifests[path], len(details.chunks), number)
             group.runs.append(run)
-        group.questions = dict(sorted(group.questions.items()))
-        with suppress(RunError):  # unfinished runs may share no question
-            group.versus = compare_runs(members, group.known(COMPARED)) if members[1:] else None
+            _read(run, group, details, on_record)
+        if members[1:]:
+            compared = [ComparedRun(run.name, run.path, group.dataset, run.total, run.done) for run in group.runs]
+            with suppress(RunError):  # unfinished runs may share no question
+                records = [run.records for run in group.runs]
+                group.versus = compare_records(compared, records, group.known(COMPARED))
         groups.append(group)
     return groups
 
@@ -277,42 +262,27 @@ def _titles(manifest: RunManifest) -> Iterator[str]:
 
 
 def _read(run: EvaluationRun, group: Group, details: Details, on_record: Callable[[], None]) -> None:
-    values: list[list[float]] = []
-
-    def noted() -> Iterator[QuestionRecord]:
-        for record in read_records(run.path):
-            found = {**record.scores, **record.costs, "confidence": record.confidence}
-            values.append([np.nan if found.get(name) is None else found[name] for name in _COLUMNS.values()])  # type: ignore[misc]
-            try:
-                _note(run, record, group)
-                details.add(_details(record))
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise RunError(f"{run.path}: the record of question {record.n} is damaged ({error!r}).") from error
-            on_record()
-            yield record
-
-    run.summary = summarize(noted(), run.manifest.questions.skipped)
-    if not values:
+    for record in read_records(run.path):
+        known = group.questions.setdefault(record.n, in_brief(record))
+        if known.id != record.id:
+            raise RunError(
+                f"{run.path}: question {record.n} is {record.id!r} here and {known.id!r} in another run: not the same."
+            )
+        try:
+            run.outcomes.append(outcome(record))
+            hits = [hit for step in searches(record.trace) for hit in step["found"]]
+            found = {unit: title for id, title, _ in hits for unit in record.counted([id])}
+            details.add(_details(record))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RunError(f"{run.path}: the record of question {record.n} is damaged ({error!r}).") from error
+        group.titles |= {id: found[id] for id in record.gold if id in found}
+        group.missed.update(id for id in record.gold if id not in found)
+        run.records.append(in_brief(record))
+        on_record()
+    if not run.records:
         raise RunError(f"The run {run.path} has no finished question yet; start it again to resume it.")
     details.close()
-    run.columns = dict(zip(_COLUMNS, np.array(values, dtype=np.float64).T, strict=True))
-
-
-def _note(run: EvaluationRun, record: QuestionRecord, group: Group) -> None:
-    """Keep of a question what tables and lists need."""
-    asked = Asked(record.id, record.question, record.hops, record.kind, record.gold_answers)
-    known = group.questions.setdefault(record.n, asked)
-    if known.id != asked.id:
-        raise ValueError(f"its id is {asked.id!r} here and {known.id!r} in another run")
-    gold = set(record.gold)
-    hits = [hit for step in searches(record.trace) for hit in step["found"]]
-    found = {unit: title for id, title, _ in hits for unit in record.counted([id])}
-    group.titles.update((id, title) for id, title in found.items() if id in gold)
-    group.missed.update(gold - found.keys())
-    run.numbers.append(record.n)
-    run.outcomes.append(outcome(record))
-    run.answers.append(record.answer or "")
-    run.stops.append(record.stop_reason)
+    run.summary = summarize(run.records, run.manifest.questions.skipped)
 
 
 def _details(record: QuestionRecord) -> dict[str, Any]:
@@ -321,3 +291,7 @@ def _details(record: QuestionRecord) -> dict[str, Any]:
         for hit in step["found"]:
             hit[2] = round(hit[2], 4)  # more digits would be a third of the page
     return record.model_dump(include=_DETAILS, exclude_defaults=True)
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

@@ -67,9 +67,11 @@ def test_columns(tmp_path: Path) -> None:
     lines = [failed(1), line(0), wrong(n=2, answer="unknown"), wrong(n=3)]
     (group,) = read(write(tmp_path / "a", lines, count=5))
     (run,) = group.runs
-    assert (run.done, run.total, run.finished, run.numbers) == (4, 5, False, [0, 1, 2, 3])
-    assert run.columns["em"].tolist() == [1.0, 0.0, 0.0, 0.0]
-    assert run.answers == ["Blue River", "", "unknown", "Red River"]
+    assert (run.done, run.total, run.finished, [each.n for each in run.records]) == (4, 5, False, [0, 1, 2, 3])
+    (columns,) = group.index()["runs"]
+    assert columns["em"] == [1.0, 0.0, 0.0, 0.0]
+    assert columns["answer"] == ["Blue River", "", "unknown", "Red River"]
+    assert columns["dollars"] is None
     assert run.mean("answer_em") == 0.25
     assert run.mean("fact_f1") is None
     assert run.calibration_error == pytest.approx(0.4)  # of two answers: 90% stated, 50% right
@@ -111,7 +113,7 @@ def test_a_run_that_found_a_passage_names_it_for_those_that_missed_it(tmp_path: 
 
 def test_runs_whose_questions_are_not_the_same_after_all(tmp_path: Path) -> None:
     paths = [write(tmp_path / "a", [line(0)]), write(tmp_path / "b", [line(0, id="other")])]
-    with pytest.raises(RunError, match="its id is 'other' here and 'q0' in another run"):
+    with pytest.raises(RunError, match="question 0 is 'other' here and 'q0' in another run"):
         read(*paths)
 
 
