@@ -121,10 +121,19 @@ def _scored(run: EvaluationRun, part: Mapping[str, Any], metric: str, what: str 
         return Cell(number(mean, metric))
     if metric not in METRICS or METRICS[metric].kind != "percent":
         return Cell(number(mean, metric), notes=(between(ends, metric),))
-    note = f"{run.name}{what}: {name(metric)} {number(mean, metric)} ({between(ends, metric)})"
-    return Cell(
-        number(mean, metric), whisker(mean, ends[0], ends[1], (0, 1), run.series, note), (between(ends, metric),)
-    )
+    return _charted(Interval(mean, *ends), metric, (0, 1), run.series, f"{run.name}{what}")
+
+
+def _charted(value: Interval, metric: str, scale: tuple[float, float], series: int, of: str, sign: str = "") -> Cell:
+    """A value with its interval as a chart on a scale."""
+    text, ends = number(value.mean, metric, sign), between((value.low, value.high), metric, sign)
+    return Cell(text, whisker(*value, scale, series, f"{of}: {name(metric)} {text} ({ends})"), (ends,))
+
+
+def _around_0(values: Iterable[Interval]) -> tuple[float, float]:
+    """A scale for some values."""
+    most = max((abs(end) for each in values for end in each), default=0.0) or 1.0
+    return -most, most
 
 
 def _overview(group: Group) -> Context:
@@ -135,41 +144,29 @@ def _overview(group: Group) -> Context:
     errors = {run.name: run.calibration_error for run in runs}
     calibrated = any(error is not None for error in errors.values())
 
-    def asked(run: EvaluationRun) -> Cell:
-        failed = run.summary["counts"]["failed"]
+    def scores(run: EvaluationRun) -> list[Cell]:
+        failed, error = run.summary["counts"]["failed"], errors[run.name]
         notes = (() if run.finished else (f"of {run.total:,}",)) + ((f"{failed:,} failed",) if failed else ())
-        return Cell(f"{run.done:,}", notes=notes, bold=False)
+        found = [Cell(f"{run.done:,}", notes=notes, bold=False)]
+        found += [_scored(run, run.summary, each) for each in quality]
+        return found + [Cell("–" if error is None else f"{error:.3f}", bold=False)] * calibrated
 
-    def calibration(run: EvaluationRun) -> list[Cell]:
-        error = errors[run.name]
-        return [Cell("–" if error is None else f"{error:.3f}", bold=False)] if calibrated else []
+    def spent(run: EvaluationRun) -> list[Cell]:
+        total = Cell(f"{run.summary['timing']['seconds_total']:,.0f}")
+        return [*(_scored(run, run.summary, each) for each in costs), total]
 
-    scores = [
-        (run_name(run), [asked(run), *(_scored(run, run.summary, each) for each in quality), *calibration(run)])
-        for run in runs
-    ]
-    spent = [
-        (
-            run_name(run),
-            [
-                *(_scored(run, run.summary, each) for each in costs),
-                Cell(f"{run.summary['timing']['seconds_total']:,.0f}"),
-            ],
-        )
-        for run in runs
-    ]
     names = [run.name for run in runs]
     return {
         "simulated": [run.name for run in runs if run.manifest.simulation],
-        "score_heads": ["Run", "Questions", *map(name, quality), *(["Calibration error"] if calibrated else [])],
-        "scores": scores,
+        "score_heads": ["Run", "Questions", *map(name, quality), *["Calibration error"] * calibrated],
+        "scores": [(run_name(run), scores(run)) for run in runs],
         "cost_heads": ["Run", *map(name, costs), "Seconds, whole run"],
-        "costs": spent,
+        "costs": [(run_name(run), spent(run)) for run in runs],
         "difference_heads": ["Run", *map(name, compared)],
         "differences": [(run_name(run), [_difference(run, group, each) for each in compared]) for run in runs[1:]],
         "metric_heads": ["Metric", *names],
         "metrics": [
-            [name(metric), *(" ".join([number(run.mean(metric), metric), *_interval(run, metric)]) for run in runs)]
+            (name(metric), [_scored(run, run.summary, metric) for run in runs])
             for metric in dict.fromkeys(metric for run in runs for metric in run.summary["metrics"])
         ],
         "incident_heads": ["Incident", *names],
@@ -192,25 +189,16 @@ def _overview(group: Group) -> Context:
     }
 
 
-def _interval(run: EvaluationRun, metric: str) -> list[str]:
-    ends = run.summary["intervals"].get(metric)
-    return [f"({between(ends, metric)})"] if ends else []
-
-
 def _difference(run: EvaluationRun, group: Group, metric: str) -> Cell:
     """A difference from the first run, on the scale of all differences in this metric."""
     assert group.versus is not None
-    shown = [row.versus.difference for row in group.versus.rows if row.metric == metric and row.versus]
-    most = max((abs(end) for each in shown for end in each), default=0.0) or 1.0
+    scale = _around_0(row.versus.difference for row in group.versus.rows if row.metric == metric and row.versus)
     row = group.versus.row(metric, run.name)
     if row is None or row.versus is None or row.p_holm is None:
         return Cell()
-    mean, low, high = row.versus.difference
-    text, ends = number(mean, metric, "+"), between((low, high), metric, "+")
-    note = f"{run.name} against {group.runs[0].name}: {name(metric)} {text} ({ends})"
-    chart = whisker(mean, low, high, (-most, most), run.series, note)
+    cell = _charted(row.versus.difference, metric, scale, run.series, f"{run.name} against {group.runs[0].name}", "+")
     won = f"p {p_value(row.p_holm)} · {row.versus.wins}:{row.versus.losses}"
-    return Cell(text, chart, (ends, won), bold=row.p_holm < 0.05)
+    return cell._replace(notes=(*cell.notes, won), bold=row.p_holm < 0.05)
 
 
 def _outcomes(group: Group) -> Context:
@@ -275,25 +263,21 @@ def _agents(group: Group) -> Context:
     """What each agent costs, the most expensive first."""
     tables = []
     for run in group.runs:
-        if not (run.path / DIAGNOSIS).exists():
-            continue
-        against, asked, costs = _costs(run.path / DIAGNOSIS)
-        metrics = [metric for metric in METRICS if any(metric in cost for cost in costs.values())]
-        order = sorted(costs, key=lambda role: -max((cost.mean for cost in costs[role].values()), default=-1.0))
-        most = max((abs(end) for each in costs.values() for cost in each.values() for end in cost), default=0.0) or 1.0
-
-        def cell(run: EvaluationRun, role: str, metric: str, cost: Interval | None, most: float) -> Cell:
-            if cost is None:
-                return Cell("?")
-            text, ends = number(cost.mean, metric), between((cost.low, cost.high), metric)
-            note = f"{role}: {name(metric)} {text} ({ends})"
-            return Cell(text, whisker(*cost, (-most, most), run.series, note), (ends,))
-
-        rows = [
-            (role, [Cell(f"{asked.get(role, 0):,}"), *(cell(run, role, m, costs[role].get(m), most) for m in metrics)])
-            for role in order
-        ]
-        tables.append((f"{run.name}, against {against}", ["Agent", "Questions", *map(name, metrics)], rows))
+        if (run.path / DIAGNOSIS).exists():
+            against, asked, costs = _costs(run.path / DIAGNOSIS)
+            metrics = [metric for metric in METRICS if any(metric in cost for cost in costs.values())]
+            scale = _around_0(cost for each in costs.values() for cost in each.values())
+            rows = []
+            for role in sorted(
+                costs, key=lambda role: -max((cost.mean for cost in costs[role].values()), default=-1.0)
+            ):
+                known = {
+                    metric: _charted(cost, metric, scale, run.series, role) for metric, cost in costs[role].items()
+                }
+                rows.append(
+                    (role, [Cell(f"{asked.get(role, 0):,}"), *(known.get(each, Cell("?")) for each in metrics)])
+                )
+            tables.append((f"{run.name}, against {against}", ["Agent", "Questions", *map(name, metrics)], rows))
     return {"tables": tables}
 
 
