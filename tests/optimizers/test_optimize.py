@@ -223,11 +223,19 @@ def test_budgets_are_never_exceeded(tmp_path: Path) -> None:
     assert engine.calls <= 400
     assert summary.spent.calls == engine.calls
     assert "allows no further stage" in summary.ended
-    assert summary.test is not None  # reserved from the start
     whole = run(tmp_path / "whole", changed(budget_calls=20_000))
     assert whole.ended == "all stages ran"
     assert whole.test
     assert whole.test.best.mean > whole.test.start.mean
+
+
+@pytest.mark.parametrize("calls", [300, 500])  # nothing is kept, and something is
+def test_the_final_measurement_is_reserved_from_the_start(calls: int, tmp_path: Path) -> None:
+    splits = Splits(examples(0, 24), examples(100, 20), examples(200, 40))
+    settings = changed(stages=("tunables",), trials=20, budget_calls=calls)
+    summary = optimize(make(Engine()), splits, tmp_path / "run", settings)
+    assert "allows no further stage" in summary.ended
+    assert summary.test is not None
 
 
 def test_a_search_that_the_budget_ends_proposes_its_best_trial(tmp_path: Path) -> None:
