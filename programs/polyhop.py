@@ -47,7 +47,8 @@ from .tunable import choice, integer, real
 
 _SEEN_AGAIN = 2  # best hits of a search that are read again, once, though they were not selected before
 _READ = 2  # how often a passage is read that is not selected
-_FITTING = 3  # passages of earlier searches that are read for one open sub-question
+_FITTING = 1  # passages of earlier searches that are read for one open sub-question
+_FOLLOWED = 3  # best unread passages of a search after the first that are read
 _DUPLICATE = 0.8  # share of the three-word sequences of the shorter passage that a near-duplicate has
 _NOT_SEARCHABLE = frozenset(
     "yes no true false unknown none january february march april may june july august september october november "
@@ -63,7 +64,7 @@ class _Step:
     answers: tuple[str, ...] = ()  # all that fit; empty if it is unknown
     said: str = UNKNOWN  # the same as agents read it, with citations
     is_doubtful: bool = False  # what is cited only suggests the answer
-    is_settled: bool = False  # read twice with the same doubtful answer: another search is unlikely to help
+    is_settled: bool = False  # searched for enough
 
     @property
     def is_open(self) -> bool:
@@ -267,7 +268,7 @@ class PolyHop(Program):
             case.searched.append(query)
             found = self._search(query, case)
             passages += found[:_SEEN_AGAIN]
-            passages += [passage for passage in found if not case.read[passage.id]][: self.first.value]
+            passages += [passage for passage in found if not case.read[passage.id]][:_FOLLOWED]
         return self._unread(passages, case)
 
     def _search(self, query: str, case: _Case) -> list[Passage]:
@@ -310,7 +311,8 @@ class PolyHop(Program):
             passages=case.shown([*whole(case.evidence), *map(Evidence, passages)]),
         )
         kept, invalid = case.candidates.resolve(dict.fromkeys(reply.keep))
-        selected = list(kept)
+        selected, queries = list(kept), read_texts(reply.required)
+        asked = [list(case.filled(step.question)) for step in case.steps]
         for n, (step, text) in enumerate(zip(case.steps, reply.answers, strict=False), 1):
             split = ((tidy(part)[0], named) for part, named in map(split_citations, text.split(" | ")))
             found = [(part, case.candidates.resolve(named)[0]) for part, named in split if part != UNKNOWN]
@@ -320,10 +322,13 @@ class PolyHop(Program):
             step.is_doubtful = n in reply.doubtful or not (cited or kept or {"yes", "no"} & set(step.answers))
             step.is_settled = step.is_doubtful and known != () and set(known) == set(step.answers)
             selected += cited
+        if round > 1 and not queries:  # the gatherer gives up what this round has not made another question
+            for step, before in zip(case.steps, asked, strict=True):
+                step.is_settled |= list(case.filled(step.question)) == before
         if selected:  # what is listed now stays, so that a better sentence replaces a worse one
             case.evidence = case.candidates.resolve(dict.fromkeys(case.candidates.ids(selected)))[0]
         case.read.update(passage.id for passage in passages)
-        case.required = read_texts(reply.required)[: len(case.steps)] if case.sought else []
+        case.required = queries[: len(case.steps)] if case.sought else []
         record(Selected(round, ids(case.evidence), invalid))
         record(Required(tuple(case.required), tuple(" | ".join(step.answers) or UNKNOWN for step in case.steps)))
 
@@ -378,7 +383,7 @@ class PolyHop(Program):
             other, why = replace(answer, text=correction, status="not checked"), "the verifier reads it so"
         else:
             case.required = [missing]
-            if not missing or not (unread := self._follow_up(case)):
+            if case.open or not missing or not (unread := self._follow_up(case)):
                 return answer
             self._read(self.rounds.value + 1, unread, case)
             other, why = self._answer(case), "after a search for what the verifier misses"
