@@ -45,7 +45,6 @@ from .search import Search
 from .trace import Estimated, Judged, Recalled, Replaced, Required, Selected
 from .tunable import choice, integer, real
 
-_SEEN_AGAIN = 2  # best hits of a search that are read again, once, though they were not selected before
 _READ = 2  # how often a passage is read that is not selected
 _FITTING = 1  # passages of earlier searches that are read for one open sub-question
 _FOLLOWED = 3  # best unread passages of a search after the first that are read
@@ -267,7 +266,7 @@ class PolyHop(Program):
                 continue
             case.searched.append(query)
             found = self._search(query, case)
-            passages += found[:_SEEN_AGAIN]
+            passages += found[:2]  # again, if they were read once
             passages += [passage for passage in found if not case.read[passage.id]][:_FOLLOWED]
         return self._unread(passages, case)
 
@@ -346,11 +345,11 @@ class PolyHop(Program):
         return answer
 
     def _answer(self, case: _Case) -> _Answer:
-        """An answer from the evidence; if a sub-question is open, also from other candidates, up to ``first``."""
+        """An answer from the evidence; if the last sub-question has none, also from other candidates, up to ``first``."""
         evidence = whole(case.evidence)
         known = {item.passage.id for item in evidence}
         others = [Evidence(passage) for passage in case.candidates.passages if passage.id not in known]
-        others = others[: max(0, self.first.value - len(known)) * bool(case.open)]
+        others = others[: max(0, self.first.value - len(known)) * (not case.steps[-1].answers)]
         return self._ask(case.sub_questions, case.answers, [*evidence, *others], case)
 
     def _ask(

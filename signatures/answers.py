@@ -95,7 +95,7 @@ class AnswerFromTrajectory(dspy.Signature):
 
 
 class AnswerWithCitations(dspy.Signature):
-    """Answer the question from the passages, and cite the sentences that prove the answer.
+    """Answer the question from the passages alone, and cite the sentences that prove the answer.
 
     The answers so far were read from some of the passages: check them, and conclude. Where several fit, the one whose
     sentence states the relation that is asked for is the answer. Cite a sentence for every step. Passages are quoted

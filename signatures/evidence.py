@@ -88,7 +88,9 @@ class GatherEvidence(dspy.Signature):
 
     question: str = dspy.InputField()
     sub_questions: list[str] = dspy.InputField(desc="in order; #n stands for the answer to sub-question n")
-    answers_so_far: list[str] = dspy.InputField(desc="empty in the first round")
+    answers_so_far: list[str] = dspy.InputField(
+        desc='empty in the first round; "(suggested, not stated)" marks doubtful ones: do not repeat it'
+    )
     searched: list[str] = dspy.InputField(desc="queries of earlier rounds: try other words, or another way")
     passages: NumberedPassages = dspy.InputField()
     answers: list[str] = dspy.OutputField(
@@ -104,9 +106,9 @@ class GatherEvidence(dspy.Signature):
         "is neither cited nor listed now is dropped"
     )
     required: list[str] = dspy.OutputField(
-        desc="a search query for each unknown or doubtful answer that names something: with names in place of #n, or "
-        "without #n where it is unknown, and the words that tell a name from its namesakes; names that you remember "
-        "may stand here, but not in answers. Leave out what was searched enough; [] if nothing is left to search"
+        desc="a search query for each unknown or doubtful answer, with the words that tell a name from its namesakes; "
+        "in place of #n stands its answer or a name that you remember (which no answer may be), or nothing. No query "
+        "for what names nothing, or was searched enough; [] if nothing is left to search"
     )
 
 

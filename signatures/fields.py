@@ -84,8 +84,8 @@ class NumberedPassages(dspy.Type):
     @classmethod
     def description(cls) -> str:
         return (
-            "passages with their titles; 2 is the id of passage [2], 2s3 the id of its third sentence; numbers have "
-            "gaps where others are not shown"
+            "passages, each sentence to be read with its title; 2 is the id of passage [2], 2s3 the id of its third "
+            "sentence; numbers have gaps where others are not shown"
         )
 
     def format(self) -> str:

@@ -29,8 +29,9 @@ class PlanResearch(dspy.Signature):
     Each sub-question asks for one relation of one entity and can be read alone. Write #1, #2, ... for the answers of
     earlier ones. Keep names, dates, places and kinds as the question has them; add none. A description that stands for
     a name ("the director of X") is a fact of its own; several descriptions of one thing stay together. A comparison
-    needs the same fact of each side; no two sub-questions are worded alike. Nothing that only compares, counts or
-    checks earlier answers. Leave open what the question leaves open, and do not answer it.
+    needs the same fact of each side; no sub-question stands twice. Nothing that only compares, counts or checks
+    earlier answers. Where the question is garbled, ask what it must mean. Leave open what it leaves open, and do not
+    answer it.
     """
 
     question: str = dspy.InputField()
