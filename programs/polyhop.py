@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import dspy
 from dspy.utils.exceptions import AdapterParseError
@@ -46,8 +47,7 @@ from .trace import Estimated, Judged, Recalled, Replaced, Required, Selected
 from .tunable import choice, integer, real
 
 _READ = 2  # how often a passage is read that is not selected
-_FITTING = 1  # passages of earlier searches that are read for one open sub-question
-_FOLLOWED = 3  # best unread passages of a search after the first that are read
+_FOLLOWED = 4  # best unread passages of a search after the first that are read
 _DUPLICATE = 0.8  # share of the three-word sequences of the shorter passage that a near-duplicate has
 _NOT_SEARCHABLE = frozenset(
     "yes no true false unknown none january february march april may june july august september october november "
@@ -187,7 +187,6 @@ class PolyHop(Program):
         self.easy = real(0.9, 0.0, 1.0)  # minimum P(1 hop) of a single pass without a plan
         self.first = integer(5, 1, 20)  # passages that are read of a search
         self.shown = integer(12, 1, 50)  # maximum number of new passages in one round
-        self.cutoff = real(0.35, 0.0, 1.0)  # minimum score of a new passage for what is open, as a share of the best
         self.sure = real(0.75, 0.0, 1.0)  # minimum confidence of an unverified answer
         self.review = choice("doubt", ("doubt", "always", "never"))
         self.confidence = Confidence()
@@ -277,13 +276,13 @@ class PolyHop(Program):
         return [hit.passage for hit in hits]
 
     def _fitting(self, queries: Iterable[str], case: _Case) -> list[Passage]:
-        """What searches have found for each query, by their words, the best first."""
+        """The best passage for each query, by its words, that searches have found and that has its names."""
         found, fitting = PassagePool(case.found.values()), list[Passage]()
         for query in queries:
             wanted, hits = _named(query), found.search(query, max(1, len(found)))
-            good = (hit.passage for hit in hits if hit.score > 0 and hit.score >= self.cutoff.value * hits[0].score)
-            named = (passage for passage in good if wanted <= set(key_words(f"{passage.heading} {passage.text}")))
-            fitting += [passage for passage in named if case.read[passage.id] < _READ][:_FITTING]
+            unread = (hit.passage for hit in hits if hit.score > 0 and case.read[hit.passage.id] < _READ)
+            named = (passage for passage in unread if wanted <= set(key_words(f"{passage.heading} {passage.text}")))
+            fitting += islice(named, 1)
         return fitting
 
     def _unread(self, passages: Iterable[Passage], case: _Case) -> list[Passage]:
@@ -345,7 +344,7 @@ class PolyHop(Program):
         return answer
 
     def _answer(self, case: _Case) -> _Answer:
-        """An answer from the evidence; if the last sub-question has none, also from other candidates, up to ``first``."""
+        """An answer from the evidence; if the last sub-question has none, from others, too: ``first`` in all."""
         evidence = whole(case.evidence)
         known = {item.passage.id for item in evidence}
         others = [Evidence(passage) for passage in case.candidates.passages if passage.id not in known]

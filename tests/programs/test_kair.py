@@ -267,10 +267,18 @@ def test_a_step_that_finds_and_teaches_nothing_new_is_the_last() -> None:
 
 
 @pytest.mark.parametrize(
-    ("score", "stop", "asked"), [(0.75, "sufficient", 1), ("0.7", "complete", 1), (80, "sufficient", 1)]
+    ("score", "enough", "stop", "asked"),
+    [
+        (0.75, 0.75, "sufficient", 1),
+        ("0.7", 0.75, "complete", 1),
+        (80, 0.75, "sufficient", 1),
+        (0.5, 0.4, "sufficient", 1),
+        (0.8, 0.9, "complete", 1),
+    ],
 )
-def test_the_moderator_may_stop_it(score: Any, stop: str, asked: int) -> None:
-    script, prediction = play(moderator={"sufficiency": score}, settings={"moderated": True})
+def test_the_moderator_may_stop_it(score: Any, enough: float, stop: str, asked: int) -> None:
+    settings = {"moderated": True, "sufficiency": enough}
+    script, prediction = play(moderator={"sufficiency": score}, settings=settings)
     assert prediction.stop_reason == stop
     assert len(script.asked("moderator")) == asked  # not where nothing is required any more
     kept = "[1] Vertigo (film)\n1s2 Its director was Alfred Hitchcock."

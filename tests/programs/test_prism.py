@@ -102,6 +102,12 @@ def test_a_round_that_changes_nothing_is_the_last() -> None:
     assert facts(prediction) == [("film", 1), ("man", 1)]
 
 
+def test_a_round_that_exchanges_evidence_is_not_the_last() -> None:
+    kept: list[dict[str, Any]] = [{"keep": ["1s2"]}, {"keep": ["3s2"]}, {"keep": ["3s2"]}]
+    _, prediction = play(rounds=5, selector=kept, adder={"add": []})
+    assert (prediction.stop_reason, facts(prediction)) == ("stable", [("man", 1)])
+
+
 # --- the ablations of the paper --------------------------------------------------------------------------------------
 
 

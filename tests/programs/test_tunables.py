@@ -219,7 +219,7 @@ def test_every_need_names_a_tunable_and_some_of_its_values(kind: type[Program]) 
 
 def test_polyhop_has_few_tunables_of_its_own() -> None:
     own = {name for name in tunables(PolyHop()) if "." not in name} - {"prompt_tokens", "abstain_below"}
-    assert own == {"rounds", "first", "shown", "cutoff", "easy", "sure", "review"}
+    assert own == {"rounds", "first", "shown", "easy", "sure", "review"}
 
 
 def test_optimizers_leave_the_weights_of_a_retriever_alone() -> None:
