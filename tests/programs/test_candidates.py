@@ -76,7 +76,8 @@ def test_ids_in_any_form(entry: Any, fact: tuple[str, int | None]) -> None:
     [
         "0", "4", "1.0", "1s4", "2s2", "0.1", "99s1", "-1s1", "1.1.1", "1.1-1s3", "1-3", "1s1, 1s2", "", "a", "A",
         "the first", "in 1",
-        "1 passage is relevant", "3 of them help", None, True, [], {"id": "1s1"}, "9" * 5000, "1." + "9" * 5000, "1e3", "1a",
+        "1 passage is relevant", "3 of them help", None, True, [], {"id": "1s1"}, "9" * 5000, "1." + "9" * 5000,
+        "1e3", "1a",
     ],
 )  # fmt: skip
 def test_ids_that_address_nothing_are_reported(entry: Any) -> None:

@@ -103,9 +103,9 @@ def test_a_round_that_changes_nothing_is_the_last() -> None:
 
 
 def test_a_round_that_exchanges_evidence_is_not_the_last() -> None:
-    kept: list[dict[str, Any]] = [{"keep": ["1s2"]}, {"keep": ["3s2"]}, {"keep": ["3s2"]}]
+    kept: list[dict[str, Any]] = [{"keep": ["1s2"]}, {"keep": ["3s2"]}, {"keep": ["2s1"]}, {"keep": ["2s1"]}]
     _, prediction = play(rounds=5, selector=kept, adder={"add": []})
-    assert (prediction.stop_reason, facts(prediction)) == ("stable", [("man", 1)])
+    assert (prediction.stop_reason, facts(prediction)) == ("stable", [("album", 0)])
 
 
 # --- the ablations of the paper --------------------------------------------------------------------------------------
