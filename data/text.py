@@ -83,7 +83,7 @@ def clean(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text) if not text.isascii() else text
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=4096)
 def fold(text: str) -> str:
     """Lower case without accents, to compare names: "Besançon" and "Besancon" are equal."""
     return _fold(text)
@@ -155,7 +155,7 @@ def with_code_parts(text: str) -> str:
     return f"{text}\n{' '.join(found)}" if found else text
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=4096)
 def content_terms(text: str) -> tuple[str, ...]:
     """Accent-folded stems of topic words, which the lexical engine matches."""
     found = []

@@ -56,8 +56,8 @@ class QuestionTask:
         start = perf_counter()
         output: ProgramOutput | None = None
         try:
-            # Histories would keep every prompt of the last 10,000 calls.
-            with dspy.context(usage_tracker=ledger, disable_history=True):
+            # Histories and DSPy's trace would keep the last 10,000 calls.
+            with dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
                 prediction = self.program(**example.inputs(), **self._gold(example))
             seconds = perf_counter() - start
             output, details = _read(prediction)

@@ -79,7 +79,7 @@ def in_threads(tasks: Sequence[Callable[[], T]], threads: int) -> Iterator[T]:
 def _answer(number: int, program: dspy.Module, example: dspy.Example, metric: Metric, ledger: Ledger) -> Answered:
     start = perf_counter()
     try:
-        with dspy.context(usage_tracker=ledger, disable_history=True):
+        with dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
             prediction = program(**example.inputs())
     except Exception as error:  # noqa: BLE001  # one question must not fail the others
         return Answered(number, 0.0, {**ledger.costs(), "seconds": perf_counter() - start}, explain(error))

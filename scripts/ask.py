@@ -147,7 +147,7 @@ def _print(run: dspy.Module, question: str, searched: str | None, *, trace: bool
     from .progress import showing_progress
 
     start, ledger = perf_counter(), Ledger(on_incident=lambda incident: warn(f"{incident} ..."))
-    with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
+    with showing_progress(), model_errors(), dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
         prediction = run(question=question)
     seconds = perf_counter() - start
     if as_json:

@@ -36,7 +36,7 @@ def demo(lm: ModelsOption = None) -> None:
         for question in (questions[id] for id in QUESTIONS):
             say(f"{question.kind.replace('_', '/')}, {count(question.hops, 'hop')}")
             start, ledger = perf_counter(), Ledger()
-            with model_errors(), dspy.context(usage_tracker=ledger, disable_history=True):
+            with model_errors(), dspy.context(usage_tracker=ledger, disable_history=True, trace=None):
                 prediction = program(**question.inputs())
             print_answer(question.question, prediction, perf_counter() - start, ledger, gold=question)
     say("3. Next: polyhop index FILES --out DIR, polyhop ask 'QUESTION' --index DIR --trace, polyhop evaluate")

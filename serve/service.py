@@ -282,7 +282,8 @@ class _Asked:
 
     def _run(self) -> None:
         try:
-            context = dspy.context(usage_tracker=self.ledger, disable_history=True)
+            # DSPy's trace would keep the last 10,000 calls.
+            context = dspy.context(usage_tracker=self.ledger, disable_history=True, trace=None)
             with model_errors(), context, following(self._follow):
                 prediction = self._program(question=self._question)
         except (Abandoned, asyncio.CancelledError):

@@ -58,7 +58,7 @@ class ParsedQuestion:
     words: int
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def parse_question(text: str, answers: tuple[str, ...] = ()) -> ParsedQuestion:
     """Parse a question in which ``answers`` replaced the references."""
     masked, asks = mask(text), answer_type(text)

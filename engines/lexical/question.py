@@ -29,7 +29,7 @@ class Masked:
         return re.sub(r"@(\d+)", lambda match: self.names[int(match[1])], text).replace(_AT, "@")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def mask(question: str) -> Masked:
     """Replace names, quoted titles and the parentheses that belong to them."""
     question = " ".join(question.split()).replace("@", _AT)
@@ -130,7 +130,7 @@ _ENDS = re.compile(
 _BARE = frozenset("name type kind sort form one part style title".split())  # "the name of the fanzine" is a fanzine
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def answer_type(question: str) -> AnswerType:
     """Classify what a question asks for."""
     text = _BEFORE_QUESTION.sub("", mask(question).text.strip())

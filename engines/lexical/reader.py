@@ -244,7 +244,7 @@ def compare(question: str, hops: Sequence[Hop], table: SpanTable, ranker: Ranker
     return None if chance is None else ComparedAnswers(*sides, chance, "comparison")
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=512)
 def options(question: str) -> tuple[str, str] | None:
     """The two answers that a question offers."""
     masked = mask(question)

@@ -71,7 +71,7 @@ class SentenceSpans:
     features: Matrix  # in the order of `SPAN_FEATURES`
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1024)
 def sentence_spans(text: str) -> SentenceSpans:
     words = list(_WORD.finditer(text))
     where: dict[str, tuple[int, ...]] = {}
@@ -90,7 +90,7 @@ def sentence_spans(text: str) -> SentenceSpans:
     )  # fmt: skip
 
 
-@lru_cache(maxsize=32768)
+@lru_cache(maxsize=4096)
 def answer_key(text: str) -> str:
     """The same key for all spellings of one answer."""
     return title_key.__wrapped__(text).removeprefix("the ")
@@ -119,7 +119,7 @@ def _features(text: str, spans: Sequence[CandidateSpan]) -> Matrix:
     return rows
 
 
-@lru_cache(maxsize=32768)
+@lru_cache(maxsize=4096)
 def _own_features(text: str, kind: str) -> tuple[int, ...]:
     words = text.split()
     capitals = [word[0].isupper() for word in words if word.lower() not in FUNCTION_WORDS]
@@ -262,13 +262,13 @@ class SpanTable:
         self.is_own = np.isin(self.group * passages + self.passage, own)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def span_table(passages: tuple[ParsedPassage, ...]) -> SpanTable:
     """The table of some passages; cached, since the same passages come back for every sub-question and round."""
     return SpanTable(passages)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _title(name: str) -> SentenceSpans:
     """A passage's title as a candidate outside the sentence."""
     spans = (CandidateSpan(name, 0, len(name), TITLE),) if name else ()

@@ -57,7 +57,6 @@ class Date(Span):
     key: tuple[int, int, int] = (0, 0, 0)
 
 
-@lru_cache(maxsize=8192)
 def names(text: str) -> tuple[Span, ...]:
     """Capitalized names, in order, without a function word that opens the sentence."""
     found = []
@@ -89,12 +88,11 @@ def _trim(text: str, start: int, end: int) -> Span | None:
     return Span(piece, start, end)
 
 
-@lru_cache(maxsize=8192)
 def quoted(text: str) -> tuple[Span, ...]:
     return tuple(Span(m[1], m.start(1), m.end(1)) for m in _QUOTES.finditer(text))
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1024)
 def dates(text: str) -> tuple[Date, ...]:
     found = []
     for m in _DATES.finditer(text):
@@ -104,13 +102,11 @@ def dates(text: str) -> tuple[Date, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=8192)
 def code(text: str) -> tuple[Span, ...]:
     """Names as programs have them: ``os.environ``, ``compile()``, ``--quiet``, ``max_size``, ``FORCE``."""
     return tuple(Span(m.group(), m.start(), m.end()) for m in _CODE.finditer(text))
 
 
-@lru_cache(maxsize=8192)
 def numbers(text: str) -> tuple[Span, ...]:
     """Numbers in digits or words that are not part of a date."""
     taken = [(d.start, d.end) for d in dates(text)]
@@ -145,7 +141,6 @@ class CandidateSpan(Span):
     kind: str = PHRASE
 
 
-@lru_cache(maxsize=8192)
 def candidate_spans(text: str) -> tuple[CandidateSpan, ...]:
     """The candidate spans of a sentence, without duplicates, in order. A sentence has about twenty.
 

@@ -33,13 +33,13 @@ for _name, _words in _LISTS["relations"].items():
 FAMILIES = frozenset(_FAMILY.values())
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1024)
 def relation_terms(text: str) -> frozenset[str]:
     """The content terms of a text, with the terms of one family as one."""
     return frozenset(_FAMILY.get(term, term) for term in content_terms(text))
 
 
-@lru_cache(maxsize=32768)
+@lru_cache(maxsize=8192)
 def relation_term(word: str) -> str:
     """The relation term of one word; empty for a function word. Bypasses the caches, which words would fill."""
     terms = content_terms.__wrapped__(word)
@@ -71,7 +71,6 @@ class Mention(NamedTuple):
     start: int
 
 
-@lru_cache(maxsize=8192)
 def countries(text: str) -> tuple[Mention, ...]:
     """The countries that a text names or implies, in order; a state of the United States implies the country."""
     found = [
