@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 import polyhop
+
+ROOT = Path(polyhop.__file__).parent
+CACHE = os.environ.get("UV_CACHE_DIR", str(Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "uv")))
+"""Where uv kept what it installed; tests have another home."""
 
 
 def python(code: str) -> str:
@@ -40,11 +48,61 @@ def test_four_lines_of_python() -> None:
 
 
 def test_the_wheel_has_every_package() -> None:
-    root = Path(polyhop.__file__).parent
-    with (root / "pyproject.toml").open("rb") as file:
+    with (ROOT / "pyproject.toml").open("rb") as file:
         listed = tomllib.load(file)["tool"]["setuptools"]["packages"]
     library = ("signatures", "data", "engines", "programs", "eval", "optimizers", "scripts", "serve")
-    modules = [*root.glob("*.py"), *(path for folder in library for path in (root / folder).rglob("*.py"))]
-    packages = {".".join(("polyhop", *path.parent.relative_to(root).parts)) for path in modules}
+    modules = [*ROOT.glob("*.py"), *(path for folder in library for path in (ROOT / folder).rglob("*.py"))]
+    packages = {".".join(("polyhop", *path.parent.relative_to(ROOT).parts)) for path in modules}
     not_in_the_wheel = ("polyhop.scripts.training", "polyhop.scripts.studies")
     assert sorted(listed) == sorted(name for name in packages if not name.startswith(not_in_the_wheel))
+
+
+@pytest.mark.slow
+def test_a_wheel_installs_and_answers_in_an_empty_environment(tmp_path: Path) -> None:
+    """Without a network: from what `make` downloaded."""
+    source, bin = tmp_path / "source", tmp_path / "env" / "bin"
+    left = shutil.ignore_patterns(
+        ".git", ".venv", "build", "dist", "runs", "indexes", "tests", "docs", "*.egg-info", "__pycache__"
+    )
+    shutil.copytree(ROOT, source, ignore=left)
+
+    def uv(*arguments: object) -> None:
+        command = [Path(sys.executable).with_name("uv"), *arguments, "--offline", "--cache-dir", CACHE]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        if "network was disabled" in done.stderr or "was not found in the cache" in done.stderr:
+            pytest.skip("uv has not kept what it installed")
+        assert not done.returncode, done.stderr
+
+    uv("build", "--wheel", "--out-dir", tmp_path, source)
+    (wheel,) = tmp_path.glob("*.whl")
+    with ZipFile(wheel) as held:
+        names = {name.removeprefix("polyhop/") for name in held.namelist() if name.startswith("polyhop/")}
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        packages = [
+            name.partition(".")[2].replace(".", "/") for name in tomllib.load(file)["tool"]["setuptools"]["packages"]
+        ]
+    files = {f"{each}/" if each else "": (source / each).iterdir() for each in packages}
+    wanted = {f"{folder}{path.name}" for folder, paths in files.items() for path in paths if folder and path.is_file()}
+    data = {
+        f"{path.relative_to(source)}"
+        for name in ("eval/report/assets", "eval/report/templates", "optimizers/templates", "serve/page")
+        for path in (source / name).iterdir()
+    }
+    assert names == wanted | data | {"__init__.py", "py.typed"}
+
+    uv("venv", bin.parent)
+    leave_out = ("--overrides", ROOT / "overrides.txt", "--constraint", ROOT / "constraints.txt")
+    uv("pip", "install", "--python", bin / "python", *leave_out, wheel)
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    (documents / "mill.md").write_text("# Tarn Mill\n\nTarn Mill was bought by Ida Lund in 1911.\n")
+    (documents / "lund.html").write_text("<h1>Ida Lund</h1><p>Ida Lund was a weaver who was born in Brevik.</p>")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([bin / "polyhop", *arguments], capture_output=True, text=True, cwd=documents)
+
+    indexed, asked = run("index"), run("ask", "Where was the buyer of Tarn Mill born?", "--json")
+    assert (indexed.returncode, asked.returncode) == (0, 0), indexed.stderr + asked.stderr
+    assert json.loads(asked.stdout)["answer"] == "Brevik"
+    assert "pip install 'fastapi" in run("serve").stderr
+    assert run("doctor").returncode == 0
