@@ -67,7 +67,7 @@ def test_a_wheel_installs_and_answers_in_an_empty_environment(tmp_path: Path) ->
     shutil.copytree(ROOT, source, ignore=left)
 
     def uv(*arguments: object) -> None:
-        command = [Path(sys.executable).with_name("uv"), *arguments, "--offline", "--cache-dir", CACHE]
+        command = [str(Path(sys.executable).with_name("uv")), *map(str, arguments), "--offline", "--cache-dir", CACHE]
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
         if "network was disabled" in done.stderr or "was not found in the cache" in done.stderr:
             pytest.skip("uv has not kept what it installed")
