@@ -12,7 +12,6 @@ from polyhop import signatures
 from polyhop.data.passages import Evidence, Fact, Passage
 from polyhop.data.sample import SubQuestion
 from polyhop.eval.gold_replies import CONFIDENT, GoldReplies
-from polyhop.programs import PROGRAMS, new_program
 from polyhop.programs.candidates import Candidates
 from polyhop.signatures.fields import NumberedPassages
 
@@ -187,20 +186,3 @@ def test_benchmarks_without_sub_questions_tell_less() -> None:
 def test_the_whole_reply_has_the_agents_own_fields_too() -> None:
     reply = GoldReplies(EXAMPLE).reply(signatures.AnswerDirectly, QUESTION, {"reasoning": "So.", "answer": "?"})
     assert reply.fields == {"reasoning": "So.", "answer": "?", "confidence": pytest.approx(1 - CONFIDENT)}
-
-
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_every_agent_has_something_to_be_told(name: str) -> None:
-    inputs = {
-        **QUESTION,
-        **{name: [] for name in ("sub_questions", "selected", "known", "required", "thoughts", "roadmap", "queries")},
-        **dict.fromkeys(("passages", "candidates", "evidence", "sources"), ALL.show()),
-        **dict.fromkeys(("answer", "proposed_answer", "draft"), "Moscow"),
-        "statements": ["1. Andrei Tarkovsky directed it."],
-        "next_question": "Where was #1 born?",
-    }
-    for agent, predictor in new_program(name).named_predictors():
-        given = {field: inputs.get(field, []) for field in predictor.signature.input_fields}
-        if agent == "querier":
-            given["evidence"] = FIRST
-        assert GoldReplies(EXAMPLE).reply(predictor.signature, given, {}).told, agent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from polyhop.data.errors import DatasetError
 from polyhop.data.passages import Evidence, Hit, Passage
 from polyhop.engines.models import assign_models
-from polyhop.eval.official import hotpotqa, mean_of, musique
+from polyhop.eval.official import hotpotqa, mean_of, musique, squad
 from polyhop.eval.questions import Questions
 from polyhop.eval.records import read_lines, read_manifest
 from polyhop.eval.run import evaluate
@@ -159,6 +160,41 @@ def test_multihop_rag(tmp_path: Path) -> None:
     first, _ = json.loads((tmp_path / "run" / "multihoprag_retrieval.json").read_text())
     assert first["retrieval_list"] == [{"text": "Other\nNothing."}, {"text": "News\nFirst. It rained today. Last."}]
     assert first["gold_list"] == [{"fact": "It rained  today."}, {"fact": "Not there."}]
+
+
+HOTPOTQA = [
+    hotpotqa.Prediction("1", "André", [('Title "x"', 0)], [("a", "b", "c")]),
+    hotpotqa.Prediction("2", ""),
+    hotpotqa.Prediction("3", None, []),
+]
+SECTIONS = {"answer": {"1": "André", "2": ""}, "sp": {"1": [['Title "x"', 0]], "3": []}}
+MUSIQUE = [musique.Prediction("b", "André", [3, 1], True), musique.Prediction("a"), musique.Prediction("b", "", [])]
+
+
+@pytest.mark.parametrize(
+    ("write", "predictions", "written"),
+    [
+        (hotpotqa.write, HOTPOTQA, [SECTIONS]),
+        (
+            partial(hotpotqa.write, names=("answer", "sp", "evidence")),
+            HOTPOTQA,
+            [{**SECTIONS, "evidence": {"1": [["a", "b", "c"]]}}],
+        ),
+        (musique.write, MUSIQUE, [each._asdict() for each in MUSIQUE]),
+        (squad.write, [squad.Prediction("1", "André"), squad.Prediction("2")], [{"1": "André"}]),
+        (
+            squad.write_nq_open,
+            [squad.Prediction("who?", "me\n"), squad.Prediction("why?")],
+            [{"question": "who?", "prediction": "me\n"}],
+        ),
+    ],
+)
+def test_files_are_ascii_and_leave_out_what_is_missing(
+    write: Any, predictions: list[Any], written: list[Any], tmp_path: Path
+) -> None:
+    write(tmp_path / "file", predictions)
+    found = [json.loads(line) for line in (tmp_path / "file").read_bytes().decode("ascii").splitlines()]
+    assert found == json.loads(json.dumps(written))
 
 
 PARAGRAPH = {"context": "It names answer 1.", "qas": [{"id": "s", "question": "q?", "answers": [{"text": "no"}]}]}

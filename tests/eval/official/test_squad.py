@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from polyhop.eval.official import mean_of, squad
@@ -48,16 +45,14 @@ def test_triviaqa(answer: str, gold: str, em: float, f1: float) -> None:
     assert squad.score_triviaqa(squad.Prediction("q", answer), [gold]) == {"exact_match": em, "f1": f1}
 
 
-def test_nq_open_compares_decomposed_text() -> None:
-    for answer, accuracy, em in [(PRECOMPOSED, 1, 1), (DECOMPOSED, 1, 0), ("Andre", 0, 0)]:
-        values = squad.score_nq_open(squad.Prediction("q", answer), [PRECOMPOSED])
-        assert (values["accuracy"], values["exact_match"]) == (accuracy, em)
-
-
-def test_nq_opens_accuracy_takes_letters_beside_accents_for_articles() -> None:
-    # Decomposed, the last letter of "Andréa" stands alone after an accent: a fault, and official.
-    values = squad.score_nq_open(squad.Prediction("q", "Andréa"), ["André"])
-    assert values == {"accuracy": 1, "exact_match": 0, "f1": 0}
+@pytest.mark.parametrize(
+    ("answer", "accuracy", "em"),
+    [(PRECOMPOSED, 1, 1), (DECOMPOSED, 1, 0), ("Andre", 0, 0), ("Andréa", 1, 0)],
+)
+def test_nq_open_compares_decomposed_text(answer: str, accuracy: float, em: float) -> None:
+    """There, the last letter of "Andréa" follows an accent, and goes as an article: a fault of the script."""
+    values = squad.score_nq_open(squad.Prediction("q", answer), [PRECOMPOSED])
+    assert (values["accuracy"], values["exact_match"]) == (accuracy, em)
 
 
 def test_percentages_and_missing_predictions() -> None:
@@ -82,12 +77,3 @@ def test_percentages_and_missing_predictions() -> None:
 )
 def test_popqa(answer: str | None, gold: list[str], accuracy: float) -> None:
     assert squad.score_popqa(squad.Prediction("1", answer), gold) == {"accuracy": accuracy}
-
-
-def test_files(tmp_path: Path) -> None:
-    path = tmp_path / "squad.json"
-    squad.write(path, [squad.Prediction("1", "André"), squad.Prediction("2")])
-    assert json.loads(path.read_bytes().decode("ascii")) == {"1": "André"}
-    path = tmp_path / "nq.jsonl"
-    squad.write_nq_open(path, [squad.Prediction("who?", "me\n"), squad.Prediction("why?")])
-    assert path.read_text() == '{"question": "who?", "prediction": "me\\n"}\n'
