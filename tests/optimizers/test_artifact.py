@@ -26,7 +26,6 @@ import polyhop
 from polyhop.data.chain import ChainRetriever
 from polyhop.data.pool import PassagePool
 from polyhop.data.sample import load_sample
-from polyhop.optimizers import artifact as module
 from polyhop.optimizers.artifact import ArtifactError, ArtifactWarning, Provenance, Score, Split, dump, hash_of, read
 from polyhop.programs import PROGRAMS, Direct, Exemplar, ExemplarMemory, Naive, PolyHop, Prism, new_program, tunables
 from polyhop.signatures import NumberedPassage, NumberedPassages
@@ -299,18 +298,14 @@ def test_another_format_is_refused_with_advice(artifact: Path) -> None:
         (lambda state: state.pop("rounds") and None, "rounds is not in the artifact"),
         (lambda state: state.update(turns={"value": 1}), "turns is not in this version"),
         (lambda state: state["rounds"].update(value=999), "rounds: must be an integer"),
-        (lambda state: state["rounds"].update(value="3"), "rounds: must be an integer"),
         (lambda state: state["review"].update(value=["never"]), "review: must be one of"),
         (
             lambda state: state["planner"].update(lm={"model": "x", "api_base": "http://x"}),
             "agent 'planner' is damaged",
         ),
-        (lambda state: state["planner"].update(traces=["x"]), "agent 'planner' is damaged"),
-        (lambda state: state["planner"]["signature"].update(instructions=3), "agent 'planner' is damaged"),
         (lambda state: state["planner"].update(demos=[3]), "agent 'planner' is damaged"),
         (lambda state: state.update(planner=3), "a parameter is not an object"),
         (lambda state: [state], "is not an object"),
-        (lambda state: state["planner"].update(fields={"x": {"y": 1}}), "planner: "),
         (lambda state: state["exemplars.memory"].update(exemplars=[{"question": "x"}]), "exemplars.memory: "),
     ],
 )
@@ -340,18 +335,18 @@ def test_a_forged_manifest(edit: Edit, message: str, artifact: Path) -> None:
     refused(artifact, message, retriever=ChainRetriever())
 
 
-@pytest.mark.parametrize("text", ["NaN", "1e999", "[" * 100_000, '{"a": "\\ud800"}', "\xff"])
-def test_json_that_is_none(text: str, artifact: Path) -> None:
-    data = text.encode("latin-1")
-    manifest = json.loads((artifact / "manifest.json").read_text())
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (text.encode("latin-1"), "state.json is damaged")
+        for text in ("NaN", "1e999", "[" * 100_000, '{"a": "\\ud800"}', "\xff")
+    ]
+    + [(b" " * (16 << 20) + b"{}", "cannot read .*larger than 16 MB")],
+)
+def test_json_that_is_none(data: bytes, message: str, artifact: Path) -> None:
     (artifact / "state.json").write_bytes(data)
-    forge(artifact, "manifest.json", lambda _: {**manifest, "state": sha256(data).hexdigest()})
-    refused(artifact, "state.json is damaged")
-
-
-def test_a_file_that_is_too_large(artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MAX_BYTES", 1_000)
-    refused(artifact, "cannot read")
+    forge(artifact, "manifest.json", lambda manifest: {**manifest, "state": sha256(data).hexdigest()})
+    refused(artifact, message)
 
 
 def test_harmless_differences_are_told(artifact: Path) -> None:

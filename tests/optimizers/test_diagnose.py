@@ -26,18 +26,31 @@ def costs(program: dspy.Module, asked: dspy.Example | None = None, **options: ob
     return {role: (change["answer_f1"], change["evidence_f1"]) for role, change in one.changes.items()}
 
 
-def test_without_a_fault_nothing_costs_anything() -> None:
-    program, script = prism()
-    assert set(costs(program).values()) == {(0.0, 0.0)}
-    assert len(script.order) == 6  # nothing was asked twice
+LOSES = {"selector": {"keep": ["1s2"]}, "adder": {"add": []}}  # the second hop
+FAILS = {"selector": {"keep": ["3s1"]}, "adder": {"add": []}, "answerer": answer("Paris")}
+NOTHING = (0.0, 0.0)
 
 
-def test_the_agent_that_errs_costs_the_points() -> None:
-    program, _ = prism(selector={"keep": ["1s2"]}, adder={"add": []})
-    found = costs(program)
-    assert found["selector"] == pytest.approx((1.0, 1 / 3))
-    assert found["adder"] == (0.0, 0.0)  # nothing is left to add
-    assert (found["analyzer"], found["answerer"]) == ((0.0, 0.0), (0.0, 0.0))  # the answer was not in the evidence
+@pytest.mark.parametrize(
+    ("replies", "options", "expected"),  # the gains in answer F1 and evidence F1
+    [
+        ({}, {}, dict.fromkeys(["analyzer", "selector", "adder", "answerer", RETRIEVAL], NOTHING)),
+        # Nothing is left to add, and the answer was not in the evidence.
+        (LOSES, {}, {"selector": (1.0, 1 / 3), **dict.fromkeys(["analyzer", "adder", "answerer"], NOTHING)}),
+        (LOSES, {"alone": True}, dict.fromkeys(["selector", "adder"], (1.0, 1 / 3))),  # either could repair it
+        ({"answerer": answer("Paris")}, {}, {"answerer": (1.0, 0.0)}),  # it had the evidence
+        (FAILS, {}, {"analyzer": NOTHING, "selector": (0.0, 1.0), "adder": NOTHING, "answerer": (1.0, 0.0)}),
+        (FAILS, {"among": ["answerer"]}, {"answerer": (1.0, 0.0)}),  # as after the Selector
+        (FAILS, {"among": ["answerer"], "alone": True}, {"answerer": NOTHING}),
+        ({**LOSES, "adder": {"add": ["2s1"]}}, {"against": "absent"}, {"adder": (-1.0, -1 / 3)}),
+    ],
+)
+def test_costs(replies: dict[str, Any], options: dict[str, Any], expected: dict[str, tuple[float, float]]) -> None:
+    program, script = prism(**replies)
+    found = costs(program, **options)
+    assert {role: found[role] for role in expected} == {role: pytest.approx(each) for role, each in expected.items()}
+    assert set(options.get("among", found)) == found.keys()
+    assert replies or len(script.order) == 6  # nothing was asked twice
 
 
 def test_a_question_on_which_a_run_fails_tells_nothing() -> None:
@@ -54,20 +67,13 @@ def test_a_question_on_which_a_run_fails_tells_nothing() -> None:
 
 
 def test_every_call_of_a_model_counts_once() -> None:
-    program, script = prism(selector={"keep": ["1s2"]}, adder={"add": []})
+    program, script = prism(**LOSES)
     (one,) = diagnose(program, [example()], METRICS).questions
     assert one.asked == len(script.order)
 
 
-def test_only_some_roles_are_replaced() -> None:
-    program, _ = prism(selector={"keep": ["3s1"]}, adder={"add": []}, answerer=answer("Paris"))
-    assert costs(program, among=["answerer"]) == {"answerer": (1.0, 0.0)}  # as after the Selector
-    assert costs(program, among=["selector", "adder"]) == {"selector": (0.0, 1.0), "adder": (0.0, 0.0)}
-    assert costs(program, among=["answerer"], alone=True) == {"answerer": (0.0, 0.0)}
-
-
 def test_the_calls_that_are_corrected_are_known() -> None:
-    program, _ = prism(selector={"keep": ["1s2"]}, adder={"add": []})
+    program, _ = prism(**LOSES)
     (one,) = diagnose(program, [example()], METRICS).questions
     (call, better) = one.corrected["selector"][0]
     assert (call.fields, better.keep) == ({"keep": ["1s2"]}, GOLD)
@@ -101,28 +107,6 @@ def test_any_dspy_metric_has_costs() -> None:
     assert found.mean == 1.0
 
 
-def test_alone_each_agent_that_could_repair_a_fault_costs_it() -> None:
-    program, _ = prism(selector={"keep": ["1s2"]}, adder={"add": []})
-    found = costs(program, alone=True)
-    assert found["selector"] == found["adder"] == pytest.approx((1.0, 1 / 3))
-
-
-def test_costs_add_up_to_what_better_agents_gain_in_all() -> None:
-    program, _ = prism(selector={"keep": ["3s1"]}, adder={"add": []}, answerer=answer("Paris"))
-    found = costs(program)
-    assert [found[role] for role in ("analyzer", "selector", "adder", "answerer")] == [
-        (0.0, 0.0),
-        (0.0, 1.0),
-        (0.0, 0.0),
-        (1.0, 0.0),
-    ]
-
-
-def test_an_answerer_is_to_blame_where_it_had_the_evidence() -> None:
-    program, _ = prism(answerer=answer("Paris"))
-    assert costs(program)["answerer"] == (1.0, 0.0)
-
-
 def test_searches_cost_what_they_do_not_find() -> None:
     program, _ = prism()
     program.search.k.value = 1
@@ -142,13 +126,11 @@ def test_what_the_annotations_do_not_tell_is_unknown() -> None:
     assert "selector" not in found.ranked("answer_f1")
 
 
-def test_an_absent_agent_and_another_model() -> None:
-    program, _ = prism(selector={"keep": ["1s2"]}, adder={"add": ["2s1"]})
-    assert costs(program, against="absent")["adder"] == pytest.approx((-1.0, -1 / 3))
+def test_another_model_is_a_reference() -> None:
     better, _ = prism()
     assert costs(prism(selector={"keep": ["1s2"]})[0], against=better.selector.lm)["selector"][0] == 1.0
     with pytest.raises(ValueError, match="'gold' or 'absent' or a language model"):
-        costs(program, against="nothing")
+        costs(better, against="nothing")
 
 
 def test_costs_are_grouped_and_ranked() -> None:
@@ -210,7 +192,7 @@ def test_a_reply_that_gains_points_and_its_own_prompt(tmp_path: Path) -> None:
 
 
 def test_another_model_teaches_what_it_does_better() -> None:
-    weak, _ = prism(selector={"keep": ["1s2"]}, adder={"add": []})
+    weak, _ = prism(**LOSES)
     strong, _ = prism()
     found = diagnose(weak, [example()], [answer_f1], against=strong.selector.lm)
     pairs = list(training_pairs([example()], found, answer_f1, gold=False))
@@ -218,7 +200,7 @@ def test_another_model_teaches_what_it_does_better() -> None:
 
 
 def test_a_change_without_a_gain_teaches_nothing() -> None:
-    program, _ = prism(selector={"keep": ["3s1"]}, adder={"add": []}, answerer=answer("Paris"))
+    program, _ = prism(**FAILS)
     found = diagnose(program, [example()], [answer_f1])
     corrected = {role for one in found.questions for role, calls in one.corrected.items() if calls}
     assert corrected == {"selector", "answerer"}
