@@ -23,7 +23,6 @@ class ComparedRun:
 
     name: str  # see `run_names`
     path: Path
-    dataset: str | None
     questions: int  # how many questions it has
     done: int  # how many of them are finished
 
@@ -87,7 +86,7 @@ def compare_runs(paths: Sequence[Path], metrics: Sequence[str] | None = None) ->
     tables = [list(map(in_brief, read_records(path))) for path in paths]
     names = run_names({path: manifest.program.name for path, manifest in manifests.items()})
     runs = [
-        ComparedRun(names[path], path, manifests[path].dataset, manifests[path].questions.count, len(table))
+        ComparedRun(names[path], path, manifests[path].questions.count, len(table))
         for path, table in zip(paths, tables, strict=True)
     ]
     return compare_records(runs, tables, metrics)

@@ -242,7 +242,7 @@ def read_groups(paths: Sequence[Path], details: Details, on_record: Callable[[],
             group.runs.append(run)
             _read(run, group, details, on_record)
         if members[1:]:
-            compared = [ComparedRun(run.name, run.path, group.dataset, run.total, run.done) for run in group.runs]
+            compared = [ComparedRun(run.name, run.path, run.total, run.done) for run in group.runs]
             with suppress(RunError):  # unfinished runs may share no question
                 records = [run.records for run in group.runs]
                 group.versus = compare_records(compared, records, group.known(COMPARED))

@@ -19,13 +19,11 @@ from dspy import lm15
 from polyhop.data.errors import PolyhopError
 from polyhop.engines.budget import Budget, BudgetSpent
 from polyhop.engines.limits import LimitedLM, Limits, RateLimit
-from polyhop.engines.models import language_model
 from polyhop.engines.shared import Shared, dumps, loads
 from polyhop.eval.cluster import Ray, workers_of
 from polyhop.eval.metrics import METRICS, Attempt, metric
 from polyhop.eval.records import QuestionRecord, read_records
 from polyhop.eval.run import RunProgress, evaluate
-from polyhop.programs import Naive
 
 from . import small
 from .small import Fake, mixed, numbered
@@ -33,7 +31,7 @@ from .small import Fake, mixed, numbered
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Three nodes on this machine, of which two may be lost."""
+    """Two nodes on this machine."""
     pytest.importorskip("ray", reason="Ray is not installed: make ray")
     import ray
     from ray.cluster_utils import Cluster
@@ -182,27 +180,6 @@ def test_workers_share_limits_and_a_budget(cluster: Any, tmp_path: Path) -> None
 def test_a_program_that_does_not_pickle_is_an_error(cluster: Any) -> None:
     with pytest.raises(PolyhopError, match="must pickle"):
         evaluate(Fake({"x": Lock().__enter__}), numbered(1), executor=Ray(cluster.address, workers=1))
-
-
-@pytest.mark.slow
-def test_a_cluster_that_loses_a_node_gives_the_records_of_threads(cluster: Any, tmp_path: Path) -> None:
-    from polyhop.data.lucene.bm25 import BM25Index
-    from polyhop.data.lucene.index import build_index
-
-    (tmp_path / "questions.md").write_text("# Question 3\n\nQuestion 3 was asked by Otto Lind in 2004.")
-    build_index([tmp_path / "questions.md"], tmp_path / "index")
-    program, nodes = Naive(BM25Index(tmp_path / "index")), list(cluster.worker_nodes)
-    program.set_lm(language_model())
-
-    def lose(progress: RunProgress) -> None:
-        if progress.done == 10:
-            cluster.remove_node(nodes[0])
-
-    executor = Ray(cluster.address, workers=2, threads=2)
-    evaluate(program, numbered(60), tmp_path / "ray", executor=executor, on_progress=lose)
-    evaluate(program, numbered(60), tmp_path / "threads", threads=6)
-    assert facts(tmp_path / "ray") == facts(tmp_path / "threads")
-    assert [fact["error"] for fact in facts(tmp_path / "ray")] == [None] * 60
 
 
 # --- what is shared --------------------------------------------------------------------------------------------------
