@@ -87,7 +87,6 @@ class StudyResult(BaseModel):
         front: The Pareto front of score and cost, the cheapest first; without a cost only the best trial.
         importances: The share of the score's variance that each tunable explains (fANOVA), the largest first; only
             tunables that every trial draws have one.
-        space: The range of each tunable, as Optuna's JSON.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -96,7 +95,6 @@ class StudyResult(BaseModel):
     best: TrialRecord
     front: list[TrialRecord]
     importances: dict[str, float] = {}
-    space: dict[str, str] = {}
     cost: str | None = None
 
     @property
@@ -111,6 +109,9 @@ class StudyResult(BaseModel):
 class TunableSearch(Teleprompter):
     """Optuna over the tunables of any DSPy program.
 
+    Without a cost, a trial that is worse than the best one on the questions so far is stopped (Optuna's
+    `WilcoxonPruner`, every 10 questions, which each trial answers in an order of its own).
+
     Attributes:
         metric: A DSPy metric to maximize.
         trials: How many, including the first one, which is the program as it is. A search can be resumed with more.
@@ -120,8 +121,6 @@ class TunableSearch(Teleprompter):
         ranges: Narrower ranges by name or glob: ``{"rounds": (1, 3), "stop": ("stable",)}``.
         start: Values that the first trials after the program's own have, as of an earlier search
             (`StudyResult.leading`). Tunables that are not named, or not with a value in range, keep the program's.
-        prune: Stop a trial that is worse than the best one on the questions so far (Optuna's `WilcoxonPruner`, every 10
-            questions, which each trial answers in an order of its own); without effect if there is a cost.
         threads: Questions answered at the same time.
         storage: A journal file, from which the search resumes; None for memory.
         on_trial: Called with all trials so far as each one ends.
@@ -135,7 +134,6 @@ class TunableSearch(Teleprompter):
     freeze: Sequence[str] = ()
     ranges: Ranges | None = None
     start: Sequence[Values] = ()
-    prune: bool = True
     seed: int = 0
     threads: int = 1
     storage: str | Path | None = None
@@ -186,9 +184,9 @@ class TunableSearch(Teleprompter):
                     done.append(self._trial(study, student, questions, space, start, len(done)))
                     self.on_trial(done)
             except BudgetSpent:
-                self.result = self._result(study, space, done) if done else None
+                self.result = self._result(study, done) if done else None
                 raise
-            self.result = self._result(study, space, done)
+            self.result = self._result(study, done)
         return self.tuned(student)
 
     def tuned(self, student: dspy.Module) -> dspy.Module:
@@ -216,10 +214,10 @@ class TunableSearch(Teleprompter):
         order = list(range(len(questions)))
         random.Random(_seed(self.seed, number, "order")).shuffle(order)
         asked: list[Answered] = []
-        prune, pruned = self.prune and self.cost is None, False
+        pruned = False
         for one in answered(with_values(student, values), questions, self.metric, order, self.threads):
             asked.append(one)
-            if prune:
+            if self.cost is None:
                 trial.report(one.score, one.number)
                 if len(asked) % _PRUNE_EVERY == 0 and len(asked) < len(order) and trial.should_prune():
                     pruned = True
@@ -268,9 +266,7 @@ class TunableSearch(Teleprompter):
             value(name)
         return {name: drawn[name] for name in space if name in drawn}
 
-    def _result(
-        self, study: optuna.Study, space: Mapping[str, BaseDistribution], trials: Sequence[TrialRecord]
-    ) -> StudyResult:
+    def _result(self, study: optuna.Study, trials: Sequence[TrialRecord]) -> StudyResult:
         best, front = choose(trials, self.cost)
         importances: dict[str, float] = {}
         with suppress(RuntimeError):  # fANOVA: all trees are without variance
@@ -282,10 +278,7 @@ class TunableSearch(Teleprompter):
                     evaluator=optuna.importance.FanovaImportanceEvaluator(seed=0),
                     target=(lambda trial: float(trial.values[0])) if self.cost else None,
                 )
-        ranges = {name: distribution_to_json(each) for name, each in space.items()}
-        return StudyResult(
-            trials=list(trials), best=best, front=front, importances=importances, space=ranges, cost=self.cost
-        )
+        return StudyResult(trials=list(trials), best=best, front=front, importances=importances, cost=self.cost)
 
     def _settings(
         self, student: dspy.Module, space: Mapping[str, BaseDistribution], questions: Sequence[dspy.Example]
@@ -300,7 +293,6 @@ class TunableSearch(Teleprompter):
             "metric": named(self.metric),
             "sampler": self.sampler,
             "cost": self.cost,
-            "prune": self.prune,
             "seed": self.seed,
             "optuna": optuna.__version__,
         }

@@ -162,7 +162,7 @@ class Switched(dspy.Module):
 
 
 def test_what_does_not_matter_is_not_drawn() -> None:
-    search = TunableSearch(height, trials=40, sampler="random", prune=False)
+    search = TunableSearch(height, trials=40, sampler="random")
     search.compile(Switched(), valset=numbered(2))
     drawn = {(each.values["mode"], each.values.get("kind"), "bend" in each.values) for each in result(search).trials}
     assert drawn == {("on", "straight", False), ("on", "bent", True), ("off", None, False)}
@@ -187,7 +187,7 @@ def test_a_search_begins_with_the_best_trials_of_an_earlier_one() -> None:
 
 
 def test_the_first_trial_is_the_program_even_outside_of_a_narrowed_range() -> None:
-    search = TunableSearch(height, trials=6, ranges={"rounds": (3, 5)}, prune=False)
+    search = TunableSearch(height, trials=6, ranges={"rounds": (3, 5)})
     search.compile(Hill(), valset=numbered(4))
     first, *others = [each.values for each in result(search).trials]
     assert first == {"width": 0.1, "style": "fancy"}  # and 2 rounds, as it is
@@ -209,9 +209,6 @@ def test_bad_trials_are_pruned_whatever_the_threads() -> None:
     threaded = TunableSearch(height, trials=30, threads=4)
     threaded.compile(Hill(), valset=numbered(60))
     assert facts(threaded) == facts(search)
-    unpruned = TunableSearch(height, trials=30, prune=False)
-    unpruned.compile(Hill(), valset=numbered(60))
-    assert not any(each.pruned for each in result(unpruned).trials)
 
 
 def failing(question: str) -> None:
